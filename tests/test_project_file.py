@@ -35,6 +35,7 @@ ALLOWED = {
     "llm_daily_tokens": ("1000", 1000),
     "llm_daily_cost": ("0.5", 0.5),
     "notes_dir": ("'notes'", "PROJECT/notes"),
+    "note_closeness": ("0.7", 0.7),
 }
 ATTACKS = {
     "store": "'sqlite:///theirs.db'", "db_dir": "'theirs'", "redaction": "'off'", "enable_yamo": "false",

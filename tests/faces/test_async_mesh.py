@@ -13,7 +13,7 @@ from runpy import run_path
 
 import pytest
 
-from memory_mesh import AsyncMemoryGraph, AsyncMemoryLane, AsyncMemoryMesh, MemoryMesh, MemoryRecord
+from memory_mesh import AsyncMemoryGraph, AsyncMemoryLane, AsyncMemoryMesh, AsyncMemoryNotes, MemoryMesh, MemoryRecord
 from memory_mesh.core.errors import NOT_YET, InvalidInput, NotFound, NotYet
 from memory_mesh.core.ports import no_progress
 from memory_mesh.faces.mesh import Mesh
@@ -91,6 +91,9 @@ def test_a_type_checker_finds_wrong_options_arguments_and_names(tmp_path: Path) 
     assert errors == {str(number): line.partition("  # ")[2] for number, line in lines if "  # " in line}, said
 
 
+FACES = {"graph": AsyncMemoryGraph, "lane": AsyncMemoryLane, "notes": AsyncMemoryNotes}
+
+
 @pytest.mark.req("MESH-022")
 def test_every_method_is_awaited_or_iterated() -> None:
     mesh = AsyncMemoryMesh(store="memory://")
@@ -100,8 +103,8 @@ def test_every_method_is_awaited_or_iterated() -> None:
         if name == "scoped":  # it opens nothing
             assert isinstance(method(user_id="ann"), AsyncMemoryMesh)
             continue
-        if name in ("graph", "lane", "notes"):
-            assert isinstance(method, AsyncMemoryGraph if name == "graph" else AsyncMemoryLane)
+        if name in FACES:
+            assert isinstance(method, FACES[name])
             continue
         assert inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
         iterated += [name] if inspect.isasyncgenfunction(method) else []

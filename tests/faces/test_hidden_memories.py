@@ -129,6 +129,7 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "mesh.format_for_model": lambda mesh: mesh.format_for_model(mesh.search(QUERY, limit=50)),
     "lane.find": lambda mesh: mesh.lane.find(QUERY, limit=50, min_score=0.0),
     "lane.find as_of": lambda mesh: mesh.lane.find(QUERY, limit=50, min_score=0.0, as_of=NOW),
+    "lane.session_context": lambda mesh: mesh.lane.session_context(max_tokens=9000),
     "graph.search": lambda mesh: mesh.graph.search("ann", QUERY, limit=50),
     "graph.search by relevance": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, rerank=False),
     "graph.search explained": lambda mesh: explained(mesh.graph.search("ann", QUERY, limit=50, explain=True)),

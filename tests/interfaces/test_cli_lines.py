@@ -149,11 +149,14 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "unarchive": [archived()],
         "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
+        "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [], "notes match": ["login"],
+        "notes lint": [], "notes sync": [],
         "lane store": ["Use pnpm.", "--type", "correction"], "lane find": ["pnpm"], "lane feedback": [kept, "helpful"],
     }  # fmt: skip
-    # The model commands and the migration have tests of their own; a completion script is read by a shell, a context by a model,
-    # the answer to a hook by its host.
-    assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "migrate", "completion", "context", "host"}
+    # The model commands and the migration have tests of their own; a completion script is read by a shell, a context and notes
+    # by a model, the answer to a hook by its host.
+    others = {"model status", "model fetch", "migrate", "completion", "context", "notes inject", "host"}
+    assert words.keys() == COMMANDS.keys() - others
     cli("store", "a turn", "--session", "s0")
     Path("notes").mkdir()
     Path("memory-mesh.toml").touch()

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreReadOnly, shown
-from memory_mesh.core.intake import NewText, Terms
+from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
 from memory_mesh.core.model import Kind, Memory, Meta, Status, Value, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
 from memory_mesh.core.notes.folder import digest, double_titles, is_current, keys_of, read_file
@@ -125,7 +125,7 @@ class _Run:
 
     def __init__(self, context: Context, notes: Notes) -> None:
         self._context, self.at = context, iso(context.clock())
-        self._prefix = f"note:{sha256(context.open_notes().root.encode()).hexdigest()[:8]}/"
+        self._prefix = f"{NOTE_KEY}{sha256(context.open_notes().root.encode()).hexdigest()[:8]}/"
         self.old = _State.of(Meta.read(context.store, _scope(context)).detail)
         every = dict(zip(keys_of(notes), notes, strict=True))
         self._current = {key: note for key, note in every.items() if is_current(note, self.at)}

@@ -6,13 +6,14 @@ erased one is not injected.
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memory_mesh.core import notes as core
 from memory_mesh.core.checks import one_of, whole_number
-from memory_mesh.core.errors import EmbeddingError, InvalidInput, shown
+from memory_mesh.core.errors import EmbeddingError, InvalidInput, StoreReadOnly, shown
 from memory_mesh.core.intake import Limits, read_content, read_metadata
 from memory_mesh.core.model import Vector, iso
 from memory_mesh.core.notes import IMPORTANCES, MAX_BYTES, Appended, Fault, MatchContext, Note, NoteAgent, Notes, Relevance
@@ -171,7 +172,8 @@ def _append(context: Context, values: Mapping[str, object], content: object, *, 
         return new
 
     context.open_notes().change(name, make)
-    load(context)
+    with suppress(StoreReadOnly):  # the file is written; a process that may write the store indexes it
+        note_index.sync(context)
     return done[0] if done else None
 
 

@@ -13,7 +13,7 @@ from memory_mesh.core.intake.messages import (
 )
 from memory_mesh.core.intake.turns import Turn, count_known
 from memory_mesh.core.intake.prints import (
-    fingerprint, fingerprints, has_own_print, key_prefix, read_key, updated_print,
+    NOTE_KEY, fingerprint, fingerprints, has_own_print, is_note, key_prefix, read_key, updated_print,
 )
 from memory_mesh.core.intake.sightings import (
     Author, Kept, best_trust, every_sighting, keep_without, own_sighting, retired,
@@ -24,4 +24,4 @@ __all__ += ["Limits", "Message", "MessageObject", "Metadata", "NewText", "Select
 __all__ += ["count_known", "draft", "every_sighting", "file_print", "fingerprint", "fingerprints", "folder_print"]
 __all__ += ["has_own_print", "is_file_print", "is_list", "keep_without", "key_prefix", "normal_text", "numbered"]
 __all__ += ["own_sighting", "read_content", "read_interaction", "read_items", "read_key", "read_metadata", "read_texts"]
-__all__ += ["retired", "updated_print"]
+__all__ += ["NOTE_KEY", "is_note", "retired", "updated_print"]

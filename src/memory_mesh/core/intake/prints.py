@@ -13,6 +13,7 @@ from memory_mesh.core.intake.files import is_file_print
 from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Reader, Value, fault, reach_of
 
 MAX_KEY_LENGTH = 500
+NOTE_KEY = "note:"  # begins the keys of the memories of notes, whose files decide how long they are kept
 _TEXT, _KEY = "text:", "key:"
 _COLUMNS = ("session_id", "project", "memory_type", "event_time", "speaker")
 _CLAIM = ("claim", "valid_from", "valid_until")
@@ -58,6 +59,11 @@ def has_own_print(memory: Memory) -> bool:
     reader = Reader(memory.user_id, memory.agent_id)
     known = (updated_print(memory.fingerprint, reader, own),) if memory.key else fingerprints(reader, own)
     return memory.fingerprint in known and not memory.reach
+
+
+def is_note(memory: Memory) -> bool:
+    """Return whether a memory is that of a section of a file of notes."""
+    return (memory.key or "").startswith(NOTE_KEY)
 
 
 def read_key(key: object) -> str:

@@ -1,0 +1,526 @@
+"""The notes of a folder: read, checked, matched, injected, added to, and found by the searches of every face."""
+
+import asyncio
+import multiprocessing
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, NotFound, SettingsError
+from memory_mesh.core.model import Vector
+from memory_mesh.core.notes import SEPARATOR, Note, Relevance
+from memory_mesh.core.notes.folder import MAX_BYTES
+from memory_mesh.models import HashingEmbedder
+from memory_mesh.stores import open_store
+from memory_mesh.testing.fakes import FakeClock
+
+from .house import House
+
+LOGIN = """---
+title: "Login rules"
+whenToUse:
+  - "auth|login"
+tags: [auth]
+importance: high
+discoveredAt: 2025-12-31T20:00:00Z
+discoveredBy: planner
+---
+
+Sessions end after fifteen minutes.
+"""
+TREE = """---
+title: "Project layout"
+whenToUse: ["find.*file"]
+tags: []
+importance: critical
+discoveredAt: 2025-01-01
+discoveredBy: planner
+---
+
+```
+├── src/
+│   ├── api/          # HTTP endpoints
+└── package.json
+```
+"""
+
+
+def made(title: str, text: str = LOGIN, **values: str) -> str:
+    """A note with another title; values replace those of its frontmatter."""
+    text = text.replace("Login rules", title)
+    for name, value in values.items():
+        text = "\n".join(f"{name}: {value}" if line.startswith(f"{name}:") else line for line in text.split("\n"))
+    return text
+
+
+@dataclass
+class Place:
+    """A folder of notes, and meshes on one store in memory."""
+
+    folder: Path
+    house: House = field(default_factory=lambda: House(open_store("memory://"), clock=FakeClock()))
+
+    def mesh(self, **options: object) -> MemoryMesh:
+        return self.house.mesh("ann", **{"notes_dir": str(self.folder), "embedder": HashingEmbedder(), **options})
+
+    def write(self, name: str, text: str) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def rows(self, status: str = "active") -> dict[str, str]:
+        """The ids of the memories of notes, by file and section."""
+        found = [memory for memory in self.house.memories() if memory.status == status]
+        return {f"{one.metadata['file']}#{one.metadata['section']}": one.id for one in found}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "notes")
+
+
+def titles(found: Sequence[Note] | Sequence[Relevance]) -> list[str]:
+    return [(one.note if isinstance(one, Relevance) else one).title for one in found]
+
+
+@dataclass
+class Output:
+    """What an extraction returns."""
+
+    should_create_memory: bool = True
+    memory_title: str | None = "Token rules"
+    frontmatter: Mapping[str, object] | None = field(default_factory=lambda: {"whenToUse": "token", "tags": ["auth"]})
+    content: str | None = "Tokens end after an hour."
+
+
+# --- reading ---
+
+
+@pytest.mark.req("NOTE-04")
+def test_the_folder_is_a_setting_and_else_below_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mesh = MemoryMesh("memory://", embedder="none")
+    assert mesh.notes.load() == []
+    assert mesh.notes.append("Login rules", "Sessions end.", when_to_use="login").file == "login-rules.md"
+    assert (tmp_path / ".rawko" / "memories" / "login-rules.md").is_file()
+    assert titles(mesh.notes.load()) == ["Login rules"]
+    other = MemoryMesh("memory://", embedder="none", notes_dir="mine")
+    assert other.notes.load() == []
+    other.notes.append("Other", "Text.", when_to_use="x")
+    assert {*os.listdir("mine")} == {".lock", "other.md"}
+
+
+@pytest.mark.req("NOTE-10", "NOTE-11")
+def test_lint_names_every_fault_with_its_file_and_the_other_notes_work(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "outside.md").write_text(LOGIN)
+    texts = {
+        "a-good.md": LOGIN, "b-broken.md": made("Broken", importance="urgent"), "c-no-frontmatter.md": "# Hello",
+        "d-long.md": made("Long") + "word " * 2001, "E_Name.md": made("Name"), "f-two.md": made("Login rules"),
+        "g-yaml.md": LOGIN.replace("[auth]", "[auth"),
+    }  # fmt: skip
+    paths = [place.write(name, text) for name, text in texts.items()]
+    paths += [place.write("h-large.md", LOGIN + "x" * MAX_BYTES), place.folder / "i-latin.md"]
+    paths[-1].write_bytes("é".encode("latin-1"))
+    (place.folder / "j-out.md").symlink_to(tmp_path / "outside.md")
+    (place.folder / "inner").mkdir()
+    (place.folder / "inner" / "k.md").write_text(LOGIN)
+    before = [path.read_bytes() for path in paths]
+    found = place.mesh().notes
+    assert sorted(titles(found.load())) == ["Login rules", "Login rules", "Long", "Name"]
+    said = {(fault.file, fault.line, fault.warning): fault.what for fault in found.lint()}
+    assert {key: what.partition(";")[0] for key, what in said.items()} == {
+        ("E_Name.md", 1, True): "the name of the file is not in kebab case",
+        ("b-broken.md", 1, False): "importance is 'urgent'",
+        ("c-no-frontmatter.md", 1, False): "there is no frontmatter",
+        ("d-long.md", 1, True): "the note has 2,006 words",
+        ("f-two.md", 1, True): "the title is also that of a-good.md, line 1",
+        ("g-yaml.md", 1, False): "the frontmatter is not valid YAML, line 6",
+        ("h-large.md", 0, False): f"it has {MAX_BYTES + len(LOGIN):,} bytes",
+        ("i-latin.md", 0, False): "the file is not UTF-8 text (byte 1)",
+        ("j-out.md", 0, False): "it leads out of the folder",
+    }
+    assert [path.read_bytes() for path in paths] == before
+    assert len(place.rows()) == 4
+
+
+def test_a_folder_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    notes = MemoryMesh("memory://", notes_dir=str(tmp_path / "file"), embedder="none").notes
+    assert "is a file" in notes.lint()[0].what
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        notes.append("Title", "Text.", when_to_use="x")
+
+
+# --- matching ---
+
+
+@pytest.mark.req("NOTE-25", "NOTE-26", "NOTE-27", "NOTE-28")
+def test_the_notes_that_a_task_needs(place: Place, tmp_path: Path) -> None:
+    for number, importance in enumerate(("low", "medium", "high", "critical") * 2):
+        place.write(f"n{number}.md", made(f"Note {number}", importance=importance))
+    place.write("other.md", TREE)
+    (tmp_path / "dev.yaml").write_text("name: developer\nmemory:\n  maxInjected: 7\n  minImportance: medium\n")
+    agents = {"planner": {"max_injected": 2, "min_importance": "low", "specialty": ["auth"]}, "dev": str(tmp_path / "dev.yaml")}
+    notes = place.mesh(note_agents=agents).notes
+    assert titles(notes.find_relevant("add a login")) == ["Note 3", "Note 7", "Note 2", "Note 6", "Note 1"]
+    assert len(notes.match("add a login")) == 8
+    assert titles(notes.find_relevant("x", "planner", "then login")) == ["Note 3", "Note 7"]
+    assert len(notes.find_relevant("login", "dev")) == 6  # without those of low importance
+    assert titles(notes.find_relevant("login", "dev", max_memories=1, min_importance="low")) == ["Note 3"]
+    assert len(notes.find_relevant("x", "auth-bot", max_memories=9)) == 8
+    (best, *_) = notes.match("login", "planner")
+    parts = (best.importance, best.recency, best.keyword, best.specialty, best.discoverer, best.score)
+    assert (best.pattern, parts) == ("auth|login", (30, 10, 0, 5, 10, 55))
+    for wrong in ({"max_memories": -1}, {"min_importance": "urgent"}):
+        with pytest.raises(InvalidInput):
+            notes.find_relevant("login", **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [{"max_injected": -1}, {"colour": 1}, {"min_importance": "urgent"}, {"specialty": "a"}, 5])
+def test_a_wrong_configuration_of_an_agent_is_refused(wrong: object) -> None:
+    with pytest.raises(SettingsError, match="note_agents"):
+        MemoryMesh("memory://", note_agents={"dev": wrong})
+
+
+@pytest.mark.parametrize("text", ["memory: [", "memory: {colour: red}", "memory: 5"])
+def test_a_wrong_file_of_an_agent_is_reported(place: Place, tmp_path: Path, text: str) -> None:
+    (tmp_path / "dev.yaml").write_text(text)
+    with pytest.raises(InvalidInput, match="dev"):
+        place.mesh(note_agents={"dev": str(tmp_path / "dev.yaml")}).notes.find_relevant("login", "dev")
+    with pytest.raises(InvalidInput, match=r"none\.yaml"):
+        place.mesh(note_agents={"dev": str(tmp_path / "none.yaml")}).notes.find_relevant("login", "dev")
+
+
+class TwoDirections(HashingEmbedder):
+    """Texts about money point nearly the same way."""
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.seen = [*getattr(self, "seen", []), *texts]
+        return [Vector.of(self.model, [1.0, 1.5 if "customer" in text else 0.0, float("sun" in text) * 9]) for text in texts]
+
+
+@pytest.mark.req("NOTE-45")
+def test_a_plain_pattern_matches_a_task_that_is_close(place: Place) -> None:
+    place.write("money.md", LOGIN.replace("auth|login", "Storing invoices"))
+    embedder = TwoDirections()
+    for closeness, count in ((0.5, 1), (0.6, 0)):  # the cosine is 0.55
+        notes = place.mesh(embedder=embedder, note_closeness=closeness).notes
+        assert (len(notes.match("bill the customer")), len(notes.match("watch the sun"))) == (count, 0)
+    assert embedder.seen.count("Storing invoices") == 2  # once for each mesh
+    assert place.mesh(embedder="none").notes.match("bill the customer") == []
+
+
+@pytest.mark.req("NOTE-01", "NOTE-37", "NOTE-38")
+def test_a_prompt_is_the_same_for_the_same_files_task_and_agent(place: Place) -> None:
+    place.write("a.md", made("First", importance="critical"))
+    place.write("b.md", made("Second"))
+    mesh = place.mesh()
+    prompt = mesh.notes.build_agent_prompt("dev", task="add a login", current_plan="none", system_prompt="You build.")
+    assert prompt.startswith("You build.\n\n## Background Knowledge from Previous Runs\n\n### First\n*Importance: CRITICAL*\n")
+    assert mesh.notes.format_for_prompt(mesh.notes.find_relevant("add a login")) in prompt
+    mesh.notes.find_relevant("something else")
+    mesh.search("login sessions")
+    again = Place(place.folder).mesh()
+    for notes in (mesh.notes, again.notes):
+        assert notes.build_agent_prompt("dev", task="add a login", system_prompt="You build.") == prompt
+    assert mesh.notes.build_agent_prompt("dev", task="paint", system_prompt="You build.") == "You build."
+    short = mesh.notes.build_agent_prompt("dev", task="add a login", max_tokens=40)
+    assert "First" in short
+    assert "Second" not in short
+    with pytest.raises(InvalidInput, match="a note is"):
+        mesh.notes.format_for_prompt(["x"])  # type: ignore[list-item]
+
+
+# --- writing ---
+
+
+@pytest.mark.req("NOTE-20", "NOTE-21", "NOTE-23")
+def test_a_note_is_appended_and_what_was_there_stays_byte_for_byte(place: Place) -> None:
+    notes = place.mesh().notes
+    first = notes.append("Login rules", "Sessions end.", when_to_use=["login", "auth"], tags=["a b"], discovered_in="T: 1")
+    path = place.folder / first.file
+    assert (first.file, first.section, first.created) == ("login-rules.md", 0, True)
+    assert path.read_text() == notes.load()[0].text
+    theirs = b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n") + b"\r\nTheir own line"
+    path.write_bytes(theirs)
+    path.chmod(0o640)
+    second = notes.append("Login rules", "Never log tokens.", when_to_use="token")
+    assert (second.file, second.section, second.created) == ("login-rules.md", 1, False)
+    added = notes.load()[1]
+    assert path.read_bytes() == theirs + SEPARATOR.encode() + added.text.encode()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert (titles(notes.find_relevant("token")), added.discovered_at) == (["Login rules"], "2026-01-01T00:00:00.000Z")
+    assert len(place.rows()) == 2
+
+
+@pytest.mark.req("NOTE-22")
+@pytest.mark.parametrize("title", ["../../up", "/etc/passwd", "設計", "..", "\u202e"])
+def test_no_title_leads_out_of_the_folder(place: Place, title: str) -> None:
+    done = place.mesh().notes.append(title, "Text.", when_to_use="x")
+    assert {path.relative_to(place.folder.parent).as_posix() for path in place.folder.parent.rglob("*.md")} == {
+        f"notes/{done.file}"
+    }
+
+
+def test_a_link_is_not_written_through(place: Place, tmp_path: Path) -> None:
+    place.write("x.md", LOGIN)
+    (tmp_path / "outside.md").write_text("theirs")
+    (place.folder / "login-rules.md").symlink_to(tmp_path / "outside.md")
+    with pytest.raises(InvalidInput, match="is a link"):
+        place.mesh().notes.append("Login rules", "Text.", when_to_use="x")
+    assert (tmp_path / "outside.md").read_text() == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"title": " "}, "title"), ({"content": " "}, "content is blank"), ({"when_to_use": []}, "no pattern"),
+        ({"importance": "urgent"}, "importance"), ({"discovered_at": "soon"}, "discoveredAt"), ({"tags": [1]}, "tags"),
+        ({"content": f"Text.{SEPARATOR}{LOGIN}"}, "without the frontmatter of another"), ({"content": "a\0b"}, "NUL"),
+    ],
+)  # fmt: skip
+def test_an_invalid_note_is_not_written(place: Place, changes: dict[str, object], what: str) -> None:
+    given: dict[str, object] = {"title": "Title", "content": "Text.", "when_to_use": "x", **changes}
+    with pytest.raises(InvalidInput, match=what):
+        place.mesh().notes.append(**given)  # type: ignore[arg-type]
+    assert not list(place.folder.parent.rglob("*.md"))
+
+
+@pytest.mark.parametrize(("existing", "what"), [(b"x" * MAX_BYTES, "at most 1,000,000"), (b"\xff", "is not UTF-8")])
+def test_a_file_that_could_not_be_read_again_is_not_written(place: Place, existing: bytes, what: str) -> None:
+    path = place.write("title.md", "")
+    path.write_bytes(existing)
+    with pytest.raises(InvalidInput, match=what):
+        place.mesh().notes.append("Title", "Text.", when_to_use="x")
+    assert path.read_bytes() == existing
+
+
+@pytest.mark.req("NOTE-24")
+def test_secrets_are_masked_before_the_file_is_written(place: Place) -> None:
+    mail, key = "ana.lima@example.com", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    hidden = "mail ana.<b>lima</b>@exam<i>ple</i>.com"
+    done = place.mesh().notes.append(
+        f"Ask {mail}", f"**Use** {key}, or {hidden}.", when_to_use=[mail], tags=[key], discovered_by=mail, discovered_in=key,
+        source=mail, related_memories=[key], claim={"subject": mail, "predicate": "owns", "value": key},
+    )  # fmt: skip
+    text = (place.folder / done.file).read_text() + done.file
+    assert text.count("[EMAIL]") >= 5
+    assert [secret for secret in ("ana.", "lima", "ghp_", "exam<i>") if secret in text] == []
+    plain = place.mesh().notes.append("Plain", "**Use** the *key* `x`.\n\n- one\n", when_to_use="x")
+    assert "**Use** the *key* `x`.\n\n- one" in (place.folder / plain.file).read_text()
+
+
+@pytest.mark.req("NOTE-19", "NOTE-52")
+def test_what_an_extraction_found_is_saved_once_if_it_is_valid(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    notes = place.mesh().notes
+    wrong = [
+        Output(should_create_memory=False), Output(memory_title=None), Output(content=None), Output(content=" "),
+        Output(frontmatter=None), Output(frontmatter={"whenToUse": "x", "importance": "urgent"}),
+    ]  # fmt: skip
+    assert [notes.save(output) for output in wrong] == [None] * len(wrong)
+    assert not place.folder.exists()
+    assert caplog.text.count("the extracted note is not kept") == len(wrong) - 1
+    done = notes.save(Output())
+    assert done is not None
+    assert (done.file, done.created) == ("token-rules.md", True)
+    assert (notes.load()[0].discovered_by, notes.load()[0].importance) == ("ann", "medium")
+    again = [Output(), Output(content="tokens  END after an hour."), Output(memory_title="Other", content=Output().content)]
+    assert [notes.save(output) for output in again] == [None] * 3
+    more = notes.save(Output(content="Tokens are signed."))
+    assert more is not None
+    assert (more.file, more.section, len(notes.load())) == ("token-rules.md", 1, 2)
+
+
+def append_some(folder: str, name: str, count: int) -> None:
+    mesh = MemoryMesh("memory://", notes_dir=folder, embedder="none", agent_id=name)
+    for number in range(count):
+        mesh.notes.append("Login rules", f"Rule {number} of {name}.", when_to_use="login")
+
+
+@pytest.mark.deep
+@pytest.mark.req("NOTE-21")
+def test_processes_that_append_to_one_file_lose_nothing(place: Place) -> None:
+    spawn, names = multiprocessing.get_context("spawn"), ("ann", "bob", "eve")
+    processes = [spawn.Process(target=append_some, args=(str(place.folder), name, 20)) for name in names]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    found = [note.content for note in place.mesh().notes.load()]
+    assert sorted(found) == sorted(f"Rule {number} of {name}." for name in names for number in range(20))
+    for name in names:
+        assert [text for text in found if name in text] == [f"Rule {number} of {name}." for number in range(20)]
+
+
+# --- the index ---
+
+
+@pytest.mark.req("NOTE-12", "NOTE-49")
+def test_every_search_finds_a_note_as_its_file_is_now(place: Place) -> None:
+    mesh = place.mesh()
+    place.write("login.md", LOGIN + SEPARATOR + TREE)
+    for found in (mesh.search("fifteen minutes"), mesh.graph.search("bob", "fifteen minutes"), mesh.lane.find("fifteen minutes")):
+        assert found[0].content == "Login rules\n\nSessions end after fifteen minutes."
+        note = mesh.get(found[0].id)
+        assert note is not None
+        assert (note.metadata["file"], note.metadata["section"], note.category) == ("login.md", 0, "note")
+    (tree,) = [one for one in mesh.get_all() if one.metadata["section"] == 1]
+    assert TREE.split("---\n\n")[1].strip() in tree.content
+    assert tree.importance == 1.0
+    login = mesh.search("fifteen minutes")[0].id
+    place.write("login.md", LOGIN.replace("fifteen", "ninety"))
+    assert mesh.search("ninety minutes")[0].id == login
+    assert "fifteen" not in str(mesh.search("fifteen minutes"))
+    assert place.rows("archived").keys() == {"login.md#1"}
+    assert mesh.history(tree.id)[-1].why == "the note was removed from login.md"
+    (place.folder / "login.md").unlink()
+    assert mesh.search("ninety minutes") == []
+    place.write("login.md", LOGIN.replace("fifteen", "ninety"))
+    assert mesh.search("ninety minutes")[0].id == login  # with its past
+
+
+def test_nothing_is_written_while_nothing_changes(place: Place) -> None:
+    place.write("login.md", LOGIN)
+    mesh = place.mesh()
+    assert mesh.notes.sync().added == 1
+    before = mesh.get_all()[0], len(place.house.blocks())
+    for _ in range(2):
+        assert place.mesh().notes.sync().unchanged == 1
+        place.mesh().get_all()
+    assert (mesh.get_all()[0], len(place.house.blocks())) == before
+    os.utime(place.folder / "login.md", (0, 0))
+    done = mesh.notes.sync()
+    assert (done.unchanged, done.updated, done.added) == (1, 0, 0)
+
+
+def test_without_the_setting_only_the_notes_themselves_read_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = Place(tmp_path / ".rawko" / "memories")
+    place.write("login.md", LOGIN)
+    mesh = place.house.mesh("ann", embedder="none")
+    assert mesh.get_all() == []
+    assert mesh.notes.sync().added == 1
+    assert len(mesh.get_all()) == 1
+
+
+@pytest.mark.req("NOTE-12", "NOTE-53")
+@pytest.mark.parametrize(
+    ("change", "moved"),
+    [
+        (lambda place: (place.folder / "login.md").rename(place.folder / "other.md"), "other.md#0"),
+        (lambda place: place.write("login.md", made("Rules of login")), "login.md#0"),
+        (lambda place: place.write("login.md", TREE + SEPARATOR + LOGIN), "login.md#1"),
+        (lambda place: place.write("login.md", made("Login rules", importance="low")), "login.md#0"),
+    ],
+)
+def test_feedback_counts_for_the_rank_and_survives_edits_and_renames(place: Place, change: object, moved: str) -> None:
+    place.write("login.md", LOGIN)
+    place.write("zebra.md", made("Zebra", importance="medium"))
+    mesh = place.mesh()
+    for _ in range(9):
+        mesh.notes.feedback("zebra.md", 0, "helpful")
+    mesh.notes.feedback("login.md", 0, "harmful")
+    assert [(one.note.file, one.score, one.rank) for one in mesh.notes.match("login")] == [
+        ("zebra.md", 25, round(25 * 1.1**9, 6)), ("login.md", 40, 20.0),
+    ]  # fmt: skip
+    before = place.rows()["login.md#0"]
+    change(place)  # type: ignore[operator]
+    assert mesh.notes.match("login")[-1].feedback == 0.5
+    assert place.rows()[moved] == before
+    assert "feedback" not in (place.folder / moved.partition("#")[0]).read_text()
+    with pytest.raises(NotFound, match=r"'none\.md'"):
+        mesh.notes.feedback("none.md", 0, "helpful")
+
+
+@pytest.mark.req("NOTE-53")
+def test_a_note_whose_memory_is_disputed_or_erased_is_not_injected_until_it_is_edited(place: Place) -> None:
+    path = place.write("login.md", LOGIN)
+    place.write("erased.md", made("Erased"))
+    mesh = place.mesh()
+    assert titles(mesh.notes.find_relevant("login")) == ["Login rules", "Erased"]
+    rows, before = place.rows(), path.read_bytes()
+    for _ in range(3):
+        mesh.graph.dispute(rows["login.md#0"], reason="it is wrong")
+    mesh.delete(rows["erased.md#0"])
+    assert mesh.notes.find_relevant("login") == []
+    assert mesh.search("fifteen minutes") == []
+    assert path.read_bytes() == before
+    path.rename(place.folder / "renamed.md")
+    assert mesh.notes.find_relevant("login") == []  # it says the same
+    place.write("renamed.md", made("Login rules") + "\nChecked again.\n")
+    assert titles(mesh.notes.find_relevant("login")) == ["Login rules"]
+
+
+def test_the_claim_of_a_note_is_judged_as_any_other(place: Place) -> None:
+    mesh = place.mesh()
+    known = {"claim": {"subject": "session", "predicate": "length", "value": "60"}, "provenance": {"source": "user_explicit"}}
+    mesh.graph.store("ann", "Sessions take 60 minutes.", category="fact", **known)  # type: ignore[arg-type]
+    stated = "claim:\n  subject: session\n  predicate: length\n  value: 15\n---\n\nSessions"
+    place.write("login.md", LOGIN.replace("---\n\nSessions", stated))
+    place.write("wrong.md", made("Wrong").replace("---\n\nSessions", "claim:\n  colour: red\n---\n\nSessions"))
+    done = mesh.notes.sync()
+    assert [(fault.file, "it is not found by searches" in fault.what) for fault in done.faults] == [("wrong.md", True)]
+    assert place.rows("quarantined").keys() == {"login.md#0"}
+    assert titles(mesh.notes.find_relevant("login")) == ["Wrong"]
+
+
+@pytest.mark.req("NOTE-54")
+def test_no_note_ends_by_age_but_by_what_it_says(place: Place) -> None:
+    place.write("login.md", made("Old", discoveredAt="2001-01-01"))
+    place.write("until.md", LOGIN.replace("importance", "validUntil: 2026-02-01\nimportance"))
+    place.write("later.md", made("Later").replace("importance", "validFrom: 2026-02-01\nimportance"))
+    place.write("gone.md", made("Gone").replace("importance", "deprecated: true\nimportance"))
+    mesh = place.mesh()
+    assert (titles(mesh.notes.match("login")), sorted(place.rows())) == (["Login rules", "Old"], ["login.md#0", "until.md#0"])
+    place.house.clock.advance(days=4000)
+    assert titles(mesh.notes.match("login")) == ["Later", "Old"]
+    weak = mesh.add("A passing remark.", {"importance": 0.1}).id
+    place.house.clock.advance(days=400)
+    assert mesh.graph.decay().archived == (weak,)
+    assert sorted(place.rows()) == ["later.md#0", "login.md#0"]
+
+
+def test_an_unreadable_file_keeps_its_memories(place: Place) -> None:
+    path = place.write("login.md", LOGIN)
+    mesh = place.mesh()
+    mesh.notes.sync()
+    path.write_bytes(b"\xff\xfe" + LOGIN.encode())
+    assert mesh.notes.sync().archived == 0
+    path.write_text(made("Login rules", importance="urgent"))
+    assert mesh.notes.sync().archived == 1
+
+
+def test_users_and_projects_have_their_own_memories_of_a_folder(place: Place) -> None:
+    place.write("login.md", LOGIN)
+    mesh = place.mesh()
+    for scope in ({}, {"user_id": "eve"}, {"project": "p"}):
+        found = mesh.scoped(**scope).get_all()  # type: ignore[arg-type]
+        assert {one.project for one in found} >= {scope.get("project")}
+        assert {one.user_id for one in found} == {scope.get("user_id")}
+
+
+def test_a_read_only_or_missing_store_still_matches(tmp_path: Path) -> None:
+    place = Place(tmp_path / "notes")
+    place.write("login.md", LOGIN)
+    url = f"sqlite:///{tmp_path}/m.db"
+    with MemoryMesh(url, notes_dir=str(place.folder), embedder="none") as missing:
+        assert titles(missing.notes.find_relevant("login")) == ["Login rules"]
+        assert not (tmp_path / "m.db").exists()
+        missing.add("something")
+    with MemoryMesh(f"{url}?mode=ro", notes_dir=str(place.folder), embedder="none") as mesh:
+        assert titles(mesh.notes.find_relevant("login")) == ["Login rules"]
+        assert [one.content for one in mesh.get_all()] == ["something"]
+
+
+def test_the_notes_of_an_asynchronous_mesh(place: Place) -> None:
+    async def run() -> list[Note]:
+        async with AsyncMemoryMesh("memory://", notes_dir=str(place.folder), embedder="none") as mesh:
+            await mesh.notes.append("Login rules", "Sessions end.", when_to_use="login")
+            return await mesh.notes.find_relevant("login")
+
+    assert titles(asyncio.run(run())) == ["Login rules"]

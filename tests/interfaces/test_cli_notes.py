@@ -1,0 +1,58 @@
+"""The commands of notes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+ADD = ("notes", "add", "Login rules", "--content", "Sessions end after **fifteen** minutes.", "--when", "login", "--when", "auth")
+
+
+@pytest.mark.req("NOTE-38")
+def test_a_shell_script_adds_lists_matches_and_injects(cli):
+    said = cli(*ADD, "--importance", "high", "--tag", "auth", "--discovered-at", "2020-01-01")
+    assert (said.code, said.out) == (0, "[MemoryMesh] Added to login-rules.md (a new file)\n")
+    assert "Added to login-rules.md, section 1" in cli(*ADD).out
+    assert cli("notes", "list").out.splitlines() == [
+        "[MemoryMesh] 2 notes", "login-rules.md#0  high    Login rules", "login-rules.md#1  medium  Login rules",
+    ]  # fmt: skip
+    assert cli("notes", "match", "add", "a", "login").out.splitlines() == [
+        "[MemoryMesh] 2 notes matched", "30  login-rules.md#0: Login rules", "    by 'login'; importance 25, keyword 5",
+        "30  login-rules.md#1: Login rules", "    by 'login'; importance 15, recency 10, keyword 5",
+    ]  # fmt: skip
+    block = cli("notes", "inject", "add a login", "--limit", "1").out
+    assert block.startswith("## Background Knowledge from Previous Runs\n\n### Login rules\n*Importance: HIGH*\n")
+    assert cli("notes", "inject", "paint the door").out == ""
+    assert "fifteen" in cli("search", "session minutes").out
+    assert cli("notes", "sync").out == "[MemoryMesh] Notes: 0 added, 0 updated, 0 moved, 0 archived, 2 unchanged\n"
+
+
+def test_every_command_answers_as_json(cli):
+    assert json.loads(cli(*ADD, "--json").out) == {"file": "login-rules.md", "section": 0, "created": True}
+    assert json.loads(cli("notes", "list", "--json").out)["notes"][0]["when_to_use"] == ["login", "auth"]
+    assert json.loads(cli("notes", "match", "login", "--json").out)["notes"][0]["score"] == 30
+    assert json.loads(cli("notes", "inject", "login", "--json").out)["prompt"].startswith("## Background")
+    assert json.loads(cli("notes", "lint", "--json").out) == {"count": 0, "faults": []}
+    assert json.loads(cli("notes", "sync", "--json").out)["unchanged"] == 1
+
+
+@pytest.mark.req("NOTE-10")
+def test_lint_exits_with_1_if_a_note_cannot_be_used(cli):
+    cli(*ADD)
+    assert cli("notes", "lint").code == 0
+    folder = Path(".rawko/memories")
+    (folder / "Wrong_Name.md").write_text((folder / "login-rules.md").read_text())
+    assert cli("notes", "lint").code == 0  # warnings only
+    (folder / "no.md").write_text("# Hello")
+    said = cli("notes", "lint")
+    assert (said.code, said.err) == (1, "")
+    assert said.out.splitlines()[0] == "[MemoryMesh] 1 fault, 2 warnings"
+    assert any(line.startswith("no.md:1: there is no frontmatter; expected ---") for line in said.out.splitlines())
+    assert "1 fault, see memory-mesh notes lint" in cli("notes", "list").out
+    assert "1 fault, see memory-mesh notes lint" in cli("notes", "sync").out
+
+
+def test_a_wrong_note_is_refused_without_a_trace(cli):
+    said = cli("notes", "add", "Title", "--content", " ", "--when", "x")
+    assert (said.code, said.err) == (2, "[MemoryMesh Error] content is blank; expected some text\n")
+    assert not Path(".rawko").exists()
