@@ -21,6 +21,10 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("[MemoryMesh Error] interrupted\n")
         code = 130  # what shells expect
+    if sys.argv[1:2] == ["host"]:
+        from memory_mesh.interfaces.hosts.deadline import leave
+
+        leave(code)
     sys.exit(code)
 
 

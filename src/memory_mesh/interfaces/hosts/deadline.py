@@ -4,6 +4,7 @@ The installed command begins the deadline of its process before it loads anythin
 another process, as tests do, has none.
 """
 
+import gc
 import os
 import sys
 import time
@@ -29,7 +30,18 @@ def begin(words: list[str]) -> None:
     except SettingsError:  # the hook reports it
         seconds = Options().host_seconds
     _begun.append(Deadline(" ".join(words[:2]), _CAPTURE_SECONDS if "--wait" in words else seconds))
+    if "--wait" not in words:
+        gc.disable()  # 6 % of the time of a process that ends at once
     Thread(target=_begun[-1].watch, args=[os._exit], daemon=True).start()
+
+
+def leave(code: int) -> None:
+    """End the process without the clean-up of Python, which takes 70 ms. Everything that matters is closed."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError):  # the host does not read it
+                stream.flush()
+    os._exit(code)
 
 
 def current(hook: str) -> "Deadline":
