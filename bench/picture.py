@@ -1,4 +1,4 @@
-"""Draw SVG charts of lines, over two logarithmic axes or from 0 to 1, readable on a light and on a dark background."""
+"""Draw SVG charts of lines, over logarithmic axes, from 0 to 1, or over days, readable on a light and on a dark background."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +33,12 @@ def unit_chart(title: str, lines: Sequence[Line], *, x: str, y: str) -> str:
     return _draw(title, lines, _UnitAxis(_LEFT, _WIDTH - _RIGHT), _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x=x, y=y)
 
 
+def day_chart(title: str, lines: Sequence[Line], *, days: int, y: str) -> str:
+    """Return the chart of these lines as SVG: values from 0 to 1, over so many days."""
+    across = _UnitAxis(_LEFT, _WIDTH - _RIGHT, most=days, ticks=range(0, days + 1, 30))
+    return _draw(title, lines, across, _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x="days", y=y)
+
+
 class _Axis(Protocol):
     """The place of a value on the page, and the values that are marked."""
 
@@ -43,12 +49,13 @@ class _Axis(Protocol):
 
 
 class _UnitAxis:
-    """A linear axis from 0 to 1."""
+    """A linear axis from 0 to 1, or to `most`."""
 
-    ticks: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-
-    def __init__(self, start: float, end: float) -> None:
-        self._start, self._scale = start, end - start
+    def __init__(
+        self, start: float, end: float, *, most: float = 1.0, ticks: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    ) -> None:
+        self._start, self._scale = start, (end - start) / most
+        self.ticks = ticks
 
     def at(self, value: float) -> float:
         return round(self._start + value * self._scale, 1)

@@ -99,7 +99,7 @@ class Reading:
 
 
 # A score comes from a model, and its last digits from the processor.
-SCORE = re.compile(r"(?m)(?<=IMPORTANCE:\\ )[01]\\\.\d\d|^[01]\\\.\d\d(?=\\ )")
+SCORE = re.compile(r"(?m)(?<=IMPORTANCE:\\ )[01]\\\.\d\d|(?<=similarity\\ )[01]\\\.\d\d|^[01]\\\.\d\d(?=\\ )")
 
 
 def _literal(text: str) -> str:

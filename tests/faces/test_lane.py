@@ -332,6 +332,20 @@ def test_memories_are_found_while_they_are_valid(lane: MemoryLane, house: House)
     assert ids(lane.find("s")) == [future.id]
 
 
+@pytest.mark.req("MESH-009")
+def test_what_others_stored_and_what_is_quarantined_is_not_found_whatever_its_feedback(lane: MemoryLane, house: House) -> None:
+    mine = lane.store("ee @0.9", memory_type="decision", provenance={"source": "user_explicit"})
+    rival = lane.store("ff @0.9", memory_type="decision", provenance={"source": "inference"}, supersedes=[mine.id])
+    bob, eve = (house.mesh(embedder=Cosines(), **{key: "x"}) for key in ("agent_id", "user_id"))
+    hidden = [bob.add("gg @0.9", {"type": "agent"}).id, eve.lane.store("hh @0.9", memory_type="decision").id]
+    for mesh, id_ in ((bob, hidden[0]), (eve, hidden[1])):
+        mesh.lane.feedback(id_, "helpful")
+    assert rival.quarantined
+    assert ids(lane.find("ii", include_superseded=True, include_expired=True)) == [mine.id]
+    assert ids(bob.lane.find("ii")) == [mine.id, hidden[0]]
+    assert ids(eve.lane.find("ii")) == [hidden[1]]
+
+
 @pytest.mark.req("LANE-31")
 def test_an_entity_filter_finds_what_is_about_one_of_them(lane: MemoryLane) -> None:
     atlas = lane.store("t @0.9", memory_type="decision", entity_slugs=["project:atlas"])

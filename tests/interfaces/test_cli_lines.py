@@ -291,7 +291,7 @@ def test_the_lane_stores_finds_and_rates(cli):
     found = cli("lane", "find", "packages", "yarn")
     assert re.fullmatch(
         r"\[MemoryMesh\] Found 1 memory\n"
-        rf"([\d.]+)  gap  {new}  = similarity [\d.]+ × weight 0.4 × feedback 1.1\n       Use yarn for packages.\n",
+        rf"([\d.]+)  gap  {new}  = similarity [\d.]+ × weight 0.4 × feedback 1.1\n      Use yarn for packages.\n",
         found.out,
     )
     (first,) = json.loads(cli("lane", "find", "npm", "--entity", "atlas", "--include-superseded", "--json").out)["results"]

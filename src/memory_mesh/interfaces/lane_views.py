@@ -28,9 +28,9 @@ def lane_found(found: "LaneResults", call: Call) -> Answer:
     title = f"Found {counted(len(found), 'memory')}" + (f" about {' or '.join(found.entities)}" if found.entities else "")
     lines = [f"{NAME} {title}"]
     for one in found:
-        lines += [f"{one.score:.3f}  {one_line(one.memory_type)}  {one.id}  {_parts(one)}", f"       {one_line(one.content)}"]
+        lines += [f"{one.score:.2f}  {one_line(one.memory_type)}  {one.id}  {_parts(one)}", f"      {one_line(one.content)}"]
     rows = [
-        (f"{one.score:.3f}", one.memory_type, f"{one.effective_confidence} %", one.id, preview(one_line(one.content), 160))
+        (f"{one.score:.2f}", one.memory_type, f"{one.effective_confidence} %", one.id, preview(one_line(one.content), 160))
         for one in found
     ]
     return Answer(
@@ -56,4 +56,4 @@ def _parts(result: "LaneResult") -> str:
         "intent": parts.intent_boost,
     }
     shown = [f"{name} {value:g}" for name, value in factors.items() if value != 1]
-    return f"= {' × '.join([f'similarity {parts.similarity:.3f}', *shown])}"
+    return f"= {' × '.join([f'similarity {parts.similarity:.2f}', *shown])}"
