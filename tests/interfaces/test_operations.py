@@ -92,6 +92,7 @@ NO_OPERATION = {
     "notes.format_for_prompt": "likewise",
     "notes.save": "takes what an extraction returned",
     "notes.feedback": "agents rate the notes that they used",
+    "lane.on_session_event": "hosts call it with a transcript, by `host`",
 }
 # Parameters of methods that no entry offers, each with the reason.
 NO_PARAMETER = {

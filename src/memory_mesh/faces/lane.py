@@ -4,14 +4,19 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults, NewLaneMemory
 from memory_mesh.core.model import GivenTime, MemoryRecord
+from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.faces.handle import Handle
 from memory_mesh.flows import lane
 from memory_mesh.flows.graph import Stored
+
+if TYPE_CHECKING:
+    from memory_mesh.flows.capture import CaptureReport, TranscriptLike
 
 
 class MemoryLane(Handle):
@@ -77,6 +82,22 @@ class MemoryLane(Handle):
         The score is a factor of its rank in `find`; its trust and its importance stay. Raises `NotFound` for an unknown id.
         """
         return lane.feedback(self._reading(), id, signal).record()
+
+    def on_session_event(
+        self, event: str, transcript: "TranscriptLike", *, session_id: str | None = None, progress: Progress | None = None
+    ) -> "CaptureReport":
+        """Learn from a session: store what its new messages say that is worth keeping, and report what was not kept and why.
+
+        `event` is `session.idle`, or `session.deleted`, which also ends the session as `end_session` does. `transcript` is the
+        path of a transcript of Claude Code or opencode, or a list of messages with `role` and `content`. A message is read once:
+        `session_id` names the session whose cursor is used. Greetings, questions, speculation, output of tools, secrets and
+        recalled memories are not kept. With a language model it finds the memories; else a deterministic extractor does.
+        """
+        from memory_mesh.flows.capture import on_session_event  # only the end of a session needs it
+
+        return on_session_event(
+            self._context(), event, transcript, session_id=session_id, progress=progress or no_progress
+        )  # fmt: skip
 
     def session_context(self, *, max_tokens: int = 2000) -> str:
         """Return what the memory knows that matters, as data for a language model, to begin a session with.

@@ -7,6 +7,7 @@ from typing import Self
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults
 from memory_mesh.core.model import GivenTime, MemoryRecord
+from memory_mesh.core.ports import Progress
 from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.flows.graph import Stored
 
@@ -97,6 +98,16 @@ class AsyncMemoryLane:
         """Rate a memory: `helpful` multiplies its feedback score by 1.1, `harmful` by 0.5, within 0.1 and 3.
 
         The score is a factor of its rank in `find`; its trust and its importance stay. Raises `NotFound` for an unknown id.
+        """
+    async def on_session_event(
+        self, event: str, transcript: "TranscriptLike", *, session_id: str | None = None, progress: Progress | None = None
+    ) -> "CaptureReport":
+        """Learn from a session: store what its new messages say that is worth keeping, and report what was not kept and why.
+
+        `event` is `session.idle`, or `session.deleted`, which also ends the session as `end_session` does. `transcript` is the
+        path of a transcript of Claude Code or opencode, or a list of messages with `role` and `content`. A message is read once:
+        `session_id` names the session whose cursor is used. Greetings, questions, speculation, output of tools, secrets and
+        recalled memories are not kept. With a language model it finds the memories; else a deterministic extractor does.
         """
     async def session_context(self, *, max_tokens: int = 2000) -> str:
         """Return what the memory knows that matters, as data for a language model, to begin a session with.

@@ -26,7 +26,8 @@ _RECALLED = "recalled-by-memory-mesh"
 _RECALLED_BLOCK = re.compile(rf"<{_RECALLED}>.*?(?:</{_RECALLED}>|\Z)", re.DOTALL)
 # Blocks that Claude Code adds to the words of the user.
 _HOST_BLOCK = re.compile(
-    r"<(system-reminder|command-(?:name|message|args|contents)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
+    r"<(system-reminder|command-(?:name|message|args|contents)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|"
+    r"stderr)"
     r"|user-prompt-submit-hook|task-notification|ide_[a-z_]+)>.*?(?:</\1>|\Z)",
     re.DOTALL,
 )

@@ -1,0 +1,1 @@
+"""Precision and recall of capture on labelled pieces of transcripts."""

@@ -1,0 +1,284 @@
+"""Capture: learn from the transcript of a session, over what is new since the last run.
+
+A cursor for each session names the messages that were read. It is written together with the memories, so that a run that is
+killed loses nothing and captures nothing twice. What is kept is stored by the same plan as `lane.store`.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from os import PathLike
+from typing import Any
+
+from memory_mesh.core import model
+from memory_mesh.core.capture import Transcript
+from memory_mesh.core.capture.extract import Captured, NotKept, Said, captured, extract, is_grounded
+from memory_mesh.core.capture.junk import RECALLED, why_not
+from memory_mesh.core.capture.phrases import normalized
+from memory_mesh.core.checks import iterable, one_of
+from memory_mesh.core.claims import base_trust
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound
+from memory_mesh.core.intake import NewText, Terms
+from memory_mesh.core.intake.similar import says_the_same
+from memory_mesh.core.lane import NewLaneMemory
+from memory_mesh.core.model import Kind, Memory, MemoryRecord, Meta, Status, all_of, equals, iso
+from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.prompts import capture as prompt
+from memory_mesh.core.safety import Source
+from memory_mesh.core.search import tokens
+from memory_mesh.core.text import estimate
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
+from memory_mesh.flows.conversations import end_session
+from memory_mesh.flows.embed import Vectors
+from memory_mesh.flows.prepare import prepare
+from memory_mesh.flows.transcripts import open_transcript
+from memory_mesh.flows.write import Added, plan_store
+
+IDLE, DELETED = "session.idle", "session.deleted"
+EVENTS = (IDLE, DELETED)
+MAX_NEW_CHARS = 2_000_000  # of user and assistant that one run judges; the next run continues
+MAX_KEPT, MAX_NOT_KEPT = 200, 500
+_MAX_DIGESTS = 20_000  # of the last messages; those before them count as read
+_DIGEST_LENGTH = 12
+_NEAREST = 5
+_log = logging.getLogger("memory_mesh")
+
+TranscriptLike = str | PathLike[str] | Iterable[Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureReport:
+    """What a run kept, and what it did not keep and why."""
+
+    kept: list[MemoryRecord] = field(default_factory=list)
+    not_kept: list[NotKept] = field(default_factory=list)  # the first 500
+    superseded: list[str] = field(default_factory=list)
+    archived: list[str] = field(default_factory=list)  # by the end of the session
+    new_messages: int = 0
+    cursor: int = 0  # messages of the session that were read so far
+    note: str | None = None  # what was left for the next run, or could not be read
+
+
+@dataclass(slots=True)
+class _Run:
+    """The reading of one transcript."""
+
+    seen: set[str]
+    skip_before: int  # messages before this number count as read: their digests are not kept any more
+    read: list[str] = field(default_factory=list)  # digests of the new messages
+    by_number: dict[int, str] = field(default_factory=dict)  # digests of the messages with memories
+    chars: int = 0
+    stopped: bool = False
+
+
+def on_session_event(
+    context: Context,
+    event: object,
+    transcript: TranscriptLike,
+    *,
+    session_id: str | None = None,
+    progress: Progress = no_progress,
+) -> CaptureReport:
+    """Store what the new messages of a transcript say that is worth keeping. `session.deleted` also ends the session."""
+    kind = one_of("event", event, EVENTS)
+    session = context.reader.session_id if session_id is None else session_id
+    if session is not None:
+        check_texts(session_id=session)
+    context.check_enabled()
+    report = _capture(context, _messages(transcript), session, progress)
+    if kind == DELETED and session is not None:
+        try:
+            report = replace(report, archived=list(end_session(context, session).archived))
+        except NotFound:  # nothing was stored in the session
+            return report
+    return report
+
+
+def _messages(transcript: object) -> Transcript:
+    """Return the messages of a file, of an opened transcript or of a list."""
+    if isinstance(transcript, Transcript):
+        return transcript
+    if isinstance(transcript, str | PathLike):
+        return open_transcript(transcript)
+    expected = "the path of a transcript, or a list of messages with role and content"
+    given = iterable("transcript", transcript, expected=expected)
+
+    def lines() -> Iterator[str]:
+        for message in given:
+            if not isinstance(message, Mapping):
+                raise InvalidInput(f"a message is {type(message).__name__}", expected=expected)
+            try:
+                yield json.dumps(message, default=str)
+            except (ValueError, RecursionError):
+                raise InvalidInput("a message cannot be written as JSON", expected=expected) from None
+
+    return Transcript(lines())
+
+
+def _capture(context: Context, transcript: Transcript, session: str | None, progress: Progress) -> CaptureReport:
+    name = f"capture {json.dumps([context.reader.user_id, session])}"
+    cursor = Meta.read(context.store, name).detail
+    stored, count = _digests(cursor), int(str(cursor.get("count", 0)))
+    run = _Run(seen=set(stored), skip_before=max(0, count - len(stored)))
+    found, not_kept = list[Captured](), list[NotKept]()
+    for each in _extracted(context, _said(transcript, run)):
+        if isinstance(each, Captured) and len(found) < MAX_KEPT:
+            found.append(each)
+        elif isinstance(each, NotKept) and len(not_kept) < MAX_NOT_KEPT:
+            not_kept.append(each)
+    context.step("flow.captured")
+    if not run.read:
+        return CaptureReport(not_kept=not_kept, cursor=count, note=_note(run, transcript))
+    texts = list[tuple[int, NewText]]()
+    for each in found:
+        known = next((memory for memory in _similar(context, each.content) if says_the_same(memory.content, each.content)), None)
+        if known and each.role == "assistant":  # it repeats what it was shown
+            not_kept.append(NotKept(each.content, RECALLED, each.message))
+        else:
+            texts.append((each.message, _new_text(context, each, known, session)))
+    vectors = Vectors(progress)
+
+    def decide() -> Plan[tuple[list[Added], int]]:
+        meta = Meta.read(context.store, name)
+        known = set(_digests(meta.detail))  # another process may have captured the same messages meanwhile
+        new = [text for message, text in texts if run.by_number[message] not in known]
+        digests = [*_digests(meta.detail), *(digest for digest in run.read if digest not in known)]
+        read = int(str(meta.detail.get("count", 0))) + len(digests) - len(_digests(meta.detail))
+        row = meta.row({"count": read, "digests": "".join(digests[-_MAX_DIGESTS:])}, at=iso(context.clock()))
+        if not new:
+            return Plan(([], read), [row])
+        plan = plan_store(context, prepare(context, new), vectors)
+        return Plan((plan.answer, read), [*plan.puts, row], plan.deletes, plan.seen)
+
+    added, read = commit(context, decide)
+    return CaptureReport(
+        kept=list({each.memory.id: each.memory.record() for each in added}.values()),
+        not_kept=not_kept,
+        superseded=[id_ for each in added for id_ in each.effects.superseded],
+        new_messages=len(run.read),
+        cursor=read,
+        note=_note(run, transcript),
+    )
+
+
+def _digests(detail: Mapping[str, Any]) -> list[str]:
+    text = str(detail.get("digests", ""))
+    return [text[at : at + _DIGEST_LENGTH] for at in range(0, len(text), _DIGEST_LENGTH)]
+
+
+def _note(run: _Run, transcript: Transcript) -> str | None:
+    notes = [f"{transcript.skipped} lines could not be read"] if transcript.skipped else []
+    if run.stopped:
+        notes.append(f"read {len(run.read):,} new messages, the most of one run; the next run continues")
+    return "; ".join(notes) or None
+
+
+def _said(transcript: Transcript, run: _Run) -> Iterator[Said]:
+    """Yield the messages, marked as new if no earlier run read them. The digest of a message depends on the one before it."""
+    before = ""
+    for number, message in enumerate(transcript):
+        role, content = message["role"], message["content"]
+        own = message.get("id") or before
+        digest = sha256(f"{own}\0{role}\0{content}".encode()).hexdigest()[:_DIGEST_LENGTH]
+        before = f"{role}\0{content[:1000]}"
+        is_new = number >= run.skip_before and digest not in run.seen
+        if is_new and role in ("user", "assistant"):
+            run.chars += len(content)
+            if run.chars > MAX_NEW_CHARS and run.read:
+                run.stopped = True
+                return
+        if is_new:
+            run.read.append(digest)
+            run.by_number[number] = digest
+        yield Said(number, role, content, is_new)
+
+
+# --- what is kept ---
+
+
+def _new_text(context: Context, found: Captured, known: Memory | None, session: str | None) -> NewText:
+    """Return the text to store: that of the known memory if there is one, which is counted as observed again."""
+    source = Source.USER_EXPLICIT if found.role == "user" else Source.INFERENCE
+    provenance = {"source": source.value, "extracted_by": "capture"}
+    content = known.content if known else found.content
+    new = NewLaneMemory(
+        memory_type=found.memory_type, confidence_score=found.confidence_score, entity_slugs=found.entities,
+        source_chunk=found.source_chunk, metadata={} if session is None else {"session_id": session},
+    )  # fmt: skip
+    corrected = _corrected(context, found) if found.memory_type == "correction" else None
+    terms = Terms(supersedes=(corrected.id,) if corrected else ())
+    return NewText(content, {**new.checked(content), "provenance": provenance}, base_trust(provenance), terms=terms)
+
+
+def _similar(context: Context, text: str) -> list[Memory]:
+    """Return the active memories of the same user and project that share words with a text."""
+    words = tokens(text, language=context.options.stemmer_language)
+    where = all_of(equals("status", Status.ACTIVE), equals("project", context.reader.project))
+    hits = context.store.matching(words, model.visible_to(context.reader), where, limit=_NEAREST) if words else []
+    rows = context.store.get(Kind.MEMORY, [hit.id for hit in hits])
+    return [Memory.of(row) for row in intact(context, rows.values())]
+
+
+_NAME = r"[`'\"]?(\w(?:[\w./@+-]{0,40}\w)?)[`'\"]?"
+_REPLACED = (
+    re.compile(rf"\b(?:use|run|take|write|call|say) {_NAME}(?: here| instead)?,? (?:and )?not {_NAME}", re.IGNORECASE),
+    re.compile(rf"\b{_NAME} (?:instead of|rather than) {_NAME}", re.IGNORECASE),
+    re.compile(rf"\bit(?:'s| is) {_NAME},? not {_NAME}", re.IGNORECASE),
+)
+
+
+def _corrected(context: Context, found: Captured) -> Memory | None:
+    """Return the one stored memory that says to use what a correction replaces, or None if it is not certain which."""
+    match = next((match for pattern in _REPLACED if (match := pattern.search(normalized(found.content)))), None)
+    if match is None:
+        return None
+    right, wrong = match[1].lower(), match[2].lower()
+    told = re.compile(rf"(?:uses?|using|prefers?|runs?|takes?|writes?|calls?|with|is)\b[^.]*(?<!\w){re.escape(wrong)}(?!\w)")
+    says = [memory for memory in _similar(context, wrong) if told.search(memory.content.lower())]
+    fits = [memory for memory in says if not re.search(rf"(?<!\w){re.escape(right)}(?!\w)", memory.content.lower())]
+    return fits[0] if len(fits) == len(says) == 1 else None
+
+
+# --- with a language model ---
+
+
+def _extracted(context: Context, messages: Iterator[Said]) -> Iterator[Captured | NotKept]:
+    """Yield what is found by the language model if there is one, else by the deterministic extractor."""
+    if context.chat is None:
+        yield from extract(messages)
+        return
+    part, size = list[Said](), 0
+    for said in messages:
+        part.append(said)
+        size += estimate(said.content) if said.is_new else 0
+        if size > context.options.llm_input_tokens // 2:
+            yield from _asked(context, part)
+            part, size = [], 0
+    yield from _asked(context, part)
+
+
+def _asked(context: Context, part: Sequence[Said]) -> Iterator[Captured | NotKept]:
+    """Yield what the model finds in some messages. If it fails, the deterministic extractor reads them."""
+    new = {each.number: each for each in part if each.is_new and each.role in ("user", "assistant")}
+    if context.chat is None or not new:
+        yield from extract(part)
+        return
+    try:
+        shown = [(each.number, each.role, each.content) for each in new.values()]
+        asked = prompt.build_prompt(shown, context.ids.salt(), max_tokens=context.options.answer_tokens)
+        items = prompt.read_reply(context.chat.reply(asked))
+    except (CallError, BudgetSpent, AnswerUnreadable) as error:
+        _log.warning("capture: without the language model, because %s", error)
+        yield from extract(part)
+        return
+    for item in items:
+        said = new.get(item.message)
+        if said is None:
+            continue
+        why = why_not(item.text, role=said.role)
+        if why is None and not is_grounded(item.text, said.content):
+            why = "not said in the message that the model names"
+        yield NotKept(item.text, why, said.number) if why else captured(item.text, item.memory_type, said)
