@@ -7,7 +7,7 @@ holds. A reason is a plain phrase that completes "not kept: …".
 import re
 from collections.abc import Iterable
 
-from memory_mesh.core.capture.phrases import normalized
+from memory_mesh.core.capture.phrases import normalized, phrases
 from memory_mesh.core.intake.similar import says_the_same
 from memory_mesh.core.text import LazyRegex
 
@@ -31,122 +31,135 @@ _CODE_LINE = LazyRegex(
     r"|(?:if|for|while|switch|elif|else if|catch|except)\b.*[:{]$|return\b.*;?$|[\w.\[\]]+ ?(?:=|\+=|:=) ?[^=].*[;)\]}\"']$|"
     r".*[;{}]$|(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\s.*|//.*|/\*.*|#!.*|@\w+(?:\(.*\))?$)"
 )
-_GREETING = LazyRegex(
-    r"(?:(?:ok(?:ay)?|so|and|oh|ah|yes|yep|hey|well|great|cool|nice|perfect|awesome|super|alright|sure|lol|haha|right|good|"
-    r"fine|no)[,.! ]+){0,3}"
-    r"(?:hi|hello|hey|hallo|hola|bonjour|salut|moin|servus|good (?:morning|evening|afternoon|night|bot|job|point|one|idea)|"
-    r"guten (?:morgen|tag|abend)|thanks?|thank you|thx|ty|cheers"
-    r"|danke|merci|gracias|bye|ciao|see you|later|welcome|you'?re (?:absolutely )?(?:right|welcome)|sorry|my bad|"
-    r"no (?:worries|problem|rush|hurry|need)|ok(?:ay)?|yes|yep|yeah|no|nope|sure|done|great|cool"
-    r"|perfect|awesome|nice|wow|lol|haha+|hm+|oh no|congrats|of course|got it|sounds good|looks good|lgtm|works|go (?:on|"
-    r"ahead)|continue|next|ready|on it|avec plaisir|bonne (?:soirée|journée)|de nada)"
-    r"(?:[\s,.!…]+(?:[\w'’]+)){0,4}[\s,.!…👍🙏😀-🙏]*",
-    re.IGNORECASE,
+# --- how things are said; a phrase of the tables is a regular expression, ` / ` separates them ---
+
+_FILLERS = (
+    r"((ok(ay)?|so|and|oh|ah|yes|yep|hey|well|great|cool|nice|perfect|awesome|super|alright|sure|right|good|fine|"
+    r"no)[,.! ]+){0,3}"
 )
-_QUESTION = LazyRegex(
-    r".*\?[\"'”’)\]\s]*$|(?:\w+[, ]+){0,2}(?:what if|how (?:do|does|can|would|should|many|much|about)|should (?:we|i)|"
-    r"is (?:it|there|that) |are (?:we|you|there) |could you|can you|would you|do (?:we|you|i) |did (?:the|you|it|we) )"
-    r"(?!.*\.\s).*[^.!]$",
-    re.IGNORECASE | re.DOTALL,
+_GREETING = phrases(
+    _FILLERS
+    + 
+        r"(hi|hello|hey|hallo|hola|bonjour|salut|moin|servus|guten (morgen|tag|abend)|bye|ciao|see you|cheers|congrats|sorry|"
+        r"my bad"
+    r"|good (morning|evening|afternoon|night|bot|job|point|one|idea)|thanks?|thank you|thx|ty|danke|merci|gracias|welcome|"
+    r"of course"
+    r"|you're (absolutely )?(right|welcome)|no (worries|problem|rush|hurry|need)|sounds good|looks good|avec plaisir|de nada|"
+    r"done"
+    r"|bonne (soirée|journée)|wow|lol|haha+|great|perfect|awesome|nice|cool)",
+    start=True,
 )
-_SPECULATION = LazyRegex(
-    r"\b(?:maybe|perhaps|probably|possibly|presumably|apparently|might|may (?:have|be)|could (?:be|have been)|i (?:think|"
-    r"guess|suppose|assume|suspect|believe|wonder|doubt|feel like)|i'?m (?:guessing|not sure|unsure|wondering)|"
-    r"just wondering|see how it (?:looks|goes|feels)|wonder(?:ing)?|not (?:sure|certain)"
-    r"|no idea|dunno|don'?t know|seems? (?:to|like|that)|looks like|leaning (?:to|towards)|50/50|can'?t tell|candidates? for|"
-    r"hypothes[ie]s|not (?:yet )?(?:measured|verified|confirmed|tested)|haven'?t (?:measured|verified|confirmed|tested|"
-    r"checked)"
-    r"|before claiming|in theory|theoretically|vielleicht|wahrscheinlich|vermutlich|möglicherweise|ich glaube|keine ahnung|"
-    r"peut-être|je (?:pense|crois)|quizás|tal vez|creo que)\b",
-    re.IGNORECASE,
+_REPLY = phrases(
+    _FILLERS + r"(ok(ay)?|yes|yep|yeah|no|nope|sure|hm+|oh no|got it|lgtm|works|go (on|ahead)|continue|next|ready|on it|later)",
+    start=True,
 )
-_HYPOTHETICAL = LazyRegex(
-    r"\b(?:what if|if we (?:ever|had|were|could|wanted)|if i (?:ever|had|were|could)|if (?:it|the \w+|that) (?:were|"
-    r"was)\b.*\b(?:would|we'd|i'd)|we'?d (?:probably|expect|have to|need)|would happen|suppose|imagine|pretend|let'?s say|"
-    r"hypothetically"
-    r"|just curious|for the sake of argument|someday|one day we|wenn wir (?:jemals|mal)|angenommen|si on avait|imaginons|"
-    r"imagina)\b",
-    re.IGNORECASE,
+_MAX_GREETING_WORDS, _MAX_REPLY_WORDS = 4, 1  # after the phrase
+_QUESTION = LazyRegex(r".*\?[\"'”’)\]\s]*$", re.DOTALL)
+_ASKS = phrases(
+    r"(\w+[, ]+){0,2}(what if|how (do|does|can|would|should|many|much|about)|should (we|i)|is (it|there|that)|are (we|you|"
+    r"there))",
+    r"(\w+[, ]+){0,2}((could|can|would) you|do (we|you|i)|did (the|you|it|we))",
+    start=True,
 )
-_TRANSIENT = LazyRegex(
-    r"\b(?:for now|right now|at the moment|currently (?:running|waiting|down|red|failing)|this once|"
-    r"just (?:for )?this (?:once|time|run|one)|only this (?:once|time)|for this (?:run|screenshot|demo|test|one)|one sec|brb|"
-    r"give me (?:a|ten|five|\d+)"
-    r"|(?:today|tonight|tomorrow)(?!['’]s)(?: \w+){0,2}$|(?:this|tomorrow) (?:morning|afternoon|evening)|"
-    r"for (?:the )?next \d+ ?(?:min|hour|sec)\w*|(?:back|leaves|starts|ready|there|done|again|call|meeting) in (?:a|ten|five|"
-    r"\d+) (?:min|sec|hour)\w*|for the time being|temporarily|gerade eben|im moment|momentan|vorerst"
-    r"|pour l'instant|por ahora|de momento|i'?ll revert|not today|still running|is (?:down|red|running|on fire)(?: (?:now|"
-    r"again))?[.!]*$|prod is down|(?:will|'ll) be (?:back|away|in a|offline)|my (?:train|flight|bus|meeting) (?:leaves|"
-    r"starts|is))\b",
-    re.IGNORECASE,
+_SPECULATION = phrases(
+    "maybe / perhaps / probably / possibly / presumably / apparently / might / may (have|be) / could (be|have been) / "
+    "in theory",
+    "i (think|guess|suppose|assume|suspect|believe|wonder|doubt|feel like) / i'm (guessing|not sure|unsure|wondering) / "
+    "wondering",
+    "not (sure|certain) / no idea / dunno / don't know / seems? (to|like|that) / looks like / leaning (to|towards) / 50/50 / "
+    "can't tell",
+    "candidates? for / hypothes[ie]s / not (yet )?(measured|verified|confirmed|tested) / before claiming / theoretically",
+    "haven't (measured|verified|confirmed|tested|checked) / see how it (looks|goes|feels)",
+    "vielleicht / wahrscheinlich / vermutlich / möglicherweise / ich glaube / keine ahnung / peut-être / je (pense|crois) / "
+    "quizás",
+    "tal vez / creo que",
 )
-_PLAN = LazyRegex(
-    r"(?:(?:ok(?:ay)?|sure|great|right|good|yes|done|understood|got it|perfect|of course|sorry|thanks|now|next|then|first|so|"
-    r"alright|interesting)[,.!:;]* )*"
-    r"(?:let me|let us|i'?ll|i will|i'?m (?:going|about|now|currently|ignoring)|i am (?:going|about|now)|i'?m (?:\w+ing)\b|"
-    r"next,? (?:i|step)|now (?:i|running|checking)|starting|continuing|running|reading|checking|waiting|adding|fetching|"
-    r"looking|searching|opening|working"
-    r"|step \d|i(?:'ve| have)? (?:updated|added|changed|created|renamed|moved|fixed|edited|refactored|removed|committed|"
-    r"pushed|implemented|written|wrote|read|ran|run|opened|installed|rewrote|tidied|summari[sz]ed|translated|switched|"
-    r"annotated|wrapped|finished)\b(?! (?:the \w+ )?(?:and|that)\b)"
-    r"|here(?:'s| is| are)|done\b|would you like|do you want|shall i|want me to|let me know|summary of|tomorrow i|"
-    r"reminder set|forwarded|logged in)",
-    re.IGNORECASE,
+_HYPOTHETICAL = phrases(
+    "what if / if (we|i) (ever|had|were|could|wanted) / we'd (probably|expect|have to|need) / would happen / suppose / "
+    "imagine / pretend",
+    r"if (it|the \w+|that) (were|was)\b.*(would|we'd|i'd) / let's say / hypothetically / just curious / "
+    r"for the sake of argument",
+    "someday / one day we / wenn wir (jemals|mal) / angenommen / si on avait / imaginons / imagina",
 )
-_RESTATED = LazyRegex(
-    r"\b(?:as i (?:recall|remember)|from (?:my )?memory|i (?:recall|remember) (?:that )?you|(?:since|as|"
-    r"because) you (?:prefer|like|use|want|always|said|mentioned|told)|you (?:said|told me|mentioned|asked me)|you (?:prefer|"
-    r"live|work|like)\b|per your|according to (?:my|your|the) (?:memor|notes|preferences))",
-    re.IGNORECASE,
+_TRANSIENT = phrases(
+    "for now / right now / at the moment / currently (running|waiting|down|red|failing) / this once / for the time being / "
+    "temporarily",
+    "just (for )?this (once|time|run|one) / only this (once|time) / for this (run|screenshot|demo|test|one) / one sec / "
+    "brb / not today",
+    r"give me (a|ten|five|\d+) / (today|tonight|tomorrow)(?!'s)( \w+){0,2}$ / (this|tomorrow) (morning|afternoon|evening) / "
+    r"still running",
+    r"for (the )?next \d+ ?(min|hour|sec)\w* / (back|leaves|starts|ready|there|done|again) in (a|ten|five|\d+) (min|sec|"
+    r"hour)\w*",
+    r"i'll revert / is (down|red|running|on fire)( (now|again))?[.!]*$ / (will|i'll) be (back|away|offline)",
+    "my (train|flight|bus|meeting) (leaves|starts|is) / gerade eben / im moment / momentan / vorerst / pour l'instant / "
+    "por ahora",
+    "de momento",
 )
-_REPORTED = LazyRegex(
-    r"\b(?:(?:some(?:one|body)|jemand|quelqu'un|alguien|my (?:neighbou?r|friend|brother|sister|colleague|boss|uncle|aunt)|"
-    r"the (?:article|ticket|readme|post|blog|mail|email|author|book|page|forum|vendor's|guide)|(?:he|she|they|people|"
-    r"greg)) (?:always )?(?:on \w+ |im \w+ )?(?:says?|said|asked|swears?|claims?|claimed|wrote|thinks?|meinte|sagt|told|"
-    r"a dit|dice)"
-    r"|from the (?:readme|docs|article|mail|ticket)\b|according to (?:memory|my memory|the memory)|as a user i want|"
-    r"i read (?:that|somewhere)|dear (?:partner|customer|sir))",
-    re.IGNORECASE,
+_PLAN = phrases(
+    r"((ok(ay)?|sure|great|right|good|yes|done|understood|got it|perfect|of course|sorry|thanks|now|next|then|first|so|"
+    r"alright)[,.!:;]* )*"
+    r"(let me|let us|i'll|i will|i'm (going|about|now|currently)|i am (going|about|now)|i'm \w+ing|next,? (i|step)|now (i|"
+    r"running|checking)"
+    r"|starting|continuing|running|reading|checking|waiting|adding|fetching|looking|searching|opening|working|step \d|"
+    r"here('s| is| are)"
+    r"|i('ve| have)? (updated|added|changed|created|renamed|moved|fixed|edited|refactored|removed|committed|pushed|"
+    r"implemented|written"
+    r"|wrote|read|ran|run|opened|installed|rewrote|tidied|summari[sz]ed|translated|switched|annotated|wrapped|finished)"
+    r"(?! (the \w+ )?(and|that)\b)|done|would you like|do you want|shall i|want me to|let me know|summary of|tomorrow i)",
+    start=True,
 )
-_ONE_OFF = LazyRegex(
-    r"(?:(?:ok(?:ay)?|so|and|now|then|please|pls|also|but|just|can you|could you|hey|hi|first|next|thanks|great)[,:]? )*"
-    r"(?:rename|delete|remove|undo|revert|open|close|run|rerun|re-run|restart|start|show|fix|sort|crop|bump|fill|check|look|"
-    r"find|search|tell me|give me|explain|list|print|write|draft|create|make (?:the|a|it|me)|add|put|move|copy|paste|merge|"
-    r"push|commit|rebase|deploy|install|update"
-    r"|upgrade|change|replace|set|try|test|remind|send|forward|translate|summari[sz]e|proofread|rewrite|refactor|generate|"
-    r"read|review|compare|estimate|skip|stop (?:there|here)|wait|pick|choose|ignore|export|import|upload|download|log ?in|"
-    r"act as|imagine|continue|finish|draw|plot|format|use the (?:first|second|third|last))\b",
-    re.IGNORECASE,
+_RESTATED = phrases(
+    "as i (recall|remember) / from (my )?memory / i (recall|remember) (that )?you / you (said|told me|mentioned|asked me) / "
+    "per your",
+    "(since|as|because) you (prefer|like|use|want|always|said|mentioned|told) / you (prefer|live|work|like)",
+    r"according to (my|your|the) (memory|memories|notes|preferences) / according to memory",
 )
-_STANDING = LazyRegex(
-    r"\b(?:always|never|ever|every|each|any(?:thing|one)?|whenever|from now on|from here on|going forward|in future|"
-    r"in the future|next time|everywhere|all (?:\w+ )?(?:\w+s)\b|only|instead|not|before|unless|without|when(?:ever)? (?:i|"
-    r"you|we)|no more|must|should|don'?t|do not|immer|nie(?:mals)?|künftig|toujours|jamais|siempre|nunca)\b",
-    re.IGNORECASE,
+_REPORTED = phrases(
+    r"(some(one|body)|jemand|quelqu'un|alguien|he|she|they|people|my (neighbou?r|friend|brother|sister|colleague|boss|uncle|"
+    r"aunt)"
+    r"|the (article|ticket|readme|post|blog|mail|email|author|book|page|forum|guide))( always)?( (on|im) \w+)?"
+    r" (says?|said|asked|swears?|claims?|claimed|wrote|thinks?|meinte|sagt|told|a dit|dice)",
+    "from the (readme|docs|article|mail|ticket) / as a user i want / i read (that|somewhere)",
 )
-_SLIP = LazyRegex(
-    r"\b(?:i (?:mistyped|misspelled|misspelt|forgot to|had a typo)|(?:a|my|the) (?:typo|misspelling|syntax error)|"
-    r"missing (?:semicolon|comma|bracket|brace|import|parenthesis|quote|colon)|there is a typo)\b",
-    re.IGNORECASE,
+_ONE_OFF = phrases(
+    r"((ok(ay)?|so|and|now|then|please|pls|also|but|just|can you|could you|hey|hi|first|next|thanks|great)[,:]? )*"
+    r"(rename|delete|remove|undo|revert|open|close|run|rerun|re-run|restart|start|show|fix|sort|crop|bump|fill|check|look|"
+    r"find|search"
+    r"|tell me|give me|explain|list|print|write|draft|create|make (the|a|it|me)|add|put|move|copy|paste|merge|push|commit|"
+    r"rebase|deploy"
+    r"|install|update|upgrade|change|replace|set|try|test|remind|send|forward|translate|summari[sz]e|proofread|rewrite|"
+    r"refactor|generate"
+    r"|read|review|compare|estimate|skip|stop (there|here)|wait|pick|choose|ignore|export|import|upload|download|log ?in|"
+    r"act as|imagine"
+    r"|continue|finish|draw|plot|format|use the (first|second|third|last))",
+    start=True,
 )
-_POINTS_AT = LazyRegex(
-    r"\bthe (?:left|right|first|second|third|last|other|top|bottom|upper|lower|former|latter|blue|red|green) (?:one|version|"
-    r"option|layout|variant)\b|\b(?:this|that) (?:button|screenshot|variable|page|demo|line|function|draft)\b(?= (?:and|for)|"
-    r"[.!]?$)",
-    re.IGNORECASE,
+_STANDING = phrases(
+    "always / never / ever / every / each / any(thing|one)? / whenever / from now on / from here on / going forward / "
+    "in (the )?future",
+    r"next time / everywhere / all (\w+ )?\w+s / only / instead / not / before / unless / without / when(ever)? (i|you|we) / "
+    r"no more",
+    "must / should / don't / do not / immer / nie(mals)? / künftig / toujours / jamais / siempre / nunca",
+)
+_SLIP = phrases(
+    "i (mistyped|misspelled|misspelt|forgot to|had a typo) / (a|my|the) (typo|misspelling|syntax error) / there is a typo",
+    "missing (semicolon|comma|bracket|brace|import|parenthesis|quote|colon)",
+)
+_POINTS_AT = phrases(
+    "the (left|right|first|second|third|last|other|top|bottom|upper|lower|former|latter) (one|version|option|layout|variant)",
+    "(this|that) (button|screenshot|variable|page|demo|line|function|draft)(?= (and|for)|[.!]?$)",
 )
 _RECALLED_LINE = LazyRegex(
     r"</?(?:recalled|memory|memories|untrusted)[\w-]*[ >]|^\s*(?:relevant memories|\[memory context\]|memory context:)",
     re.IGNORECASE,
 )
-_ADDRESSED = LazyRegex(
-    r"\b(?:ai (?:agents?|assistants?)|(?:assistants?|agents?),? (?:you must|please|must|should) (?:store|remember|save)|"
-    r"ignore (?:all )?previous|system prompt)\b",
-    re.IGNORECASE,
+_ADDRESSED = phrases(
+    "ai (agents?|assistants?) / (assistants?|agents?),? (you must|please|must|should) (store|remember|save) / "
+    "ignore (all )?previous",
+    "system prompt",
 )
-_JOKE = LazyRegex(
-    r"[🙃😜😂🤣😅]|\bwhat could go wrong\b|\b(?:lol|haha+|lmao|rofl|jk|just kidding)\b|/s$|\boh sure\b", re.IGNORECASE
-)
+_JOKE = LazyRegex(r"[🙃😜😂🤣😅]|\b(?:lol|haha+|lmao|rofl|jk|just kidding)\b|/s$|\boh sure\b", re.IGNORECASE)
+_SECRET = phrases("password / passwort / passphrase / secret / token / api[ _-]?key / private key / credential / sk / key")
 
 
 def why_not(text: str, *, role: str = "user", recalled: Iterable[str] = ()) -> str | None:
@@ -160,7 +173,7 @@ def why_not(text: str, *, role: str = "user", recalled: Iterable[str] = ()) -> s
         return "a pasted document"
     if _RECALLED_LINE.search(text) or any(says_the_same(plain, known) for known in recalled):
         return RECALLED
-    if _GREETING.fullmatch(plain):
+    if _is_small_talk(plain):
         return SMALL_TALK
     return _why_not_said(plain, role) or _why_not_safe(plain)
 
@@ -177,7 +190,7 @@ def _why_not_said(plain: str, role: str) -> str | None:
     if len(plain.split()) < MIN_WORDS:
         return "too short to mean something on its own"
     checks = (
-        (_QUESTION.match(plain), "a question"),
+        (_QUESTION.match(plain) or _asks(plain), "a question"),
         (_JOKE.search(plain), "a joke"),
         (_SPECULATION.search(plain), "speculation"),
         (_HYPOTHETICAL.search(plain), "a hypothesis"),
@@ -192,6 +205,20 @@ def _why_not_said(plain: str, role: str) -> str | None:
     return next((why for found, why in checks if found), None)
 
 
+def _is_small_talk(plain: str) -> bool:
+    """Return whether a sentence is hardly more than a greeting, thanks, or yes and no."""
+    tables = ((_GREETING, _MAX_GREETING_WORDS), (_REPLY, _MAX_REPLY_WORDS))
+    return any((found := table.match(plain)) and len(re.findall(
+        r"\w+",
+        plain[found.end(,
+    ) :])) <= most for table, most in tables)
+
+
+def _asks(plain: str) -> bool:
+    """Return whether a sentence asks without a question mark, as in "should we use Redis"."""
+    return plain[-1:] not in ".!" and ". " not in plain and _ASKS.search(plain) is not None
+
+
 def _why_not_safe(plain: str) -> str | None:
     """Return why a text must not be kept: it holds a secret, or instructions for a model."""
     from memory_mesh.core.redaction import masked  # many patterns, which most texts do not need
@@ -200,9 +227,3 @@ def _why_not_safe(plain: str) -> str | None:
     if _ADDRESSED.search(plain) or detect(plain):
         return "instructions for a model"
     return "a secret" if masked(plain) != plain and _SECRET.search(plain) else None
-
-
-_SECRET = LazyRegex(
-    r"\b(?:password|passwort|passphrase|secret|token|api[ _-]?key|private key|credential|sk-|key)\b",
-    re.IGNORECASE,
-)
