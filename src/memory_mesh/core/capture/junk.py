@@ -38,15 +38,10 @@ _FILLERS = (
     r"no)[,.! ]+){0,3}"
 )
 _GREETING = phrases(
-    _FILLERS
-    + 
-        r"(hi|hello|hey|hallo|hola|bonjour|salut|moin|servus|guten (morgen|tag|abend)|bye|ciao|see you|cheers|congrats|sorry|"
-        r"my bad"
-    r"|good (morning|evening|afternoon|night|bot|job|point|one|idea)|thanks?|thank you|thx|ty|danke|merci|gracias|welcome|"
-    r"of course"
-    r"|you're (absolutely )?(right|welcome)|no (worries|problem|rush|hurry|need)|sounds good|looks good|avec plaisir|de nada|"
-    r"done"
-    r"|bonne (soirée|journée)|wow|lol|haha+|great|perfect|awesome|nice|cool)",
+    rf"{_FILLERS}(hi|hello|hey|hallo|hola|bonjour|salut|moin|servus|guten (morgen|tag|abend)|bye|ciao|see you|cheers|sorry)",
+    rf"{_FILLERS}(good (morning|evening|afternoon|night|bot|job|point|one|idea)|thanks?|thank you|thx|ty|danke|merci|gracias)",
+    rf"{_FILLERS}(you're (absolutely )?(right|welcome)|no (worries|problem|rush|hurry|need)|sounds good|looks good|avec plaisir)",
+    rf"{_FILLERS}(my bad|congrats|welcome|of course|de nada|bonne (soirée|journée)|done|wow|lol|haha+|great|perfect|awesome|nice|cool)",
     start=True,
 )
 _REPLY = phrases(
@@ -62,8 +57,7 @@ _ASKS = phrases(
     start=True,
 )
 _SPECULATION = phrases(
-    "maybe / perhaps / probably / possibly / presumably / apparently / might / may (have|be) / could (be|have been) / "
-    "in theory",
+    "maybe / perhaps / probably / possibly / presumably / apparently / might / may (have|be) / could (be|have been) / in theory",
     "i (think|guess|suppose|assume|suspect|believe|wonder|doubt|feel like) / i'm (guessing|not sure|unsure|wondering) / "
     "wondering",
     "not (sure|certain) / no idea / dunno / don't know / seems? (to|like|that) / looks like / leaning (to|towards) / 50/50 / "
@@ -208,10 +202,8 @@ def _why_not_said(plain: str, role: str) -> str | None:
 def _is_small_talk(plain: str) -> bool:
     """Return whether a sentence is hardly more than a greeting, thanks, or yes and no."""
     tables = ((_GREETING, _MAX_GREETING_WORDS), (_REPLY, _MAX_REPLY_WORDS))
-    return any((found := table.match(plain)) and len(re.findall(
-        r"\w+",
-        plain[found.end(,
-    ) :])) <= most for table, most in tables)
+    found = ((table.match(plain), most) for table, most in tables)
+    return any(match and len(plain[match.end() :].split()) <= most for match, most in found)
 
 
 def _asks(plain: str) -> bool:
