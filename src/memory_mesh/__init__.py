@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.audit import Broken as Broken
     from memory_mesh.core.audit import Sound as Sound
     from memory_mesh.core.cancel import cancellable as cancellable
+    from memory_mesh.core.capture import CaptureReport as CaptureReport
+    from memory_mesh.core.capture import NotKept as NotKept
     from memory_mesh.core.claims.reviews import MemoryExplanation as MemoryExplanation
     from memory_mesh.core.claims.reviews import Reviewed as Reviewed
     from memory_mesh.core.claims.reviews import Supersession as Supersession
@@ -123,6 +125,7 @@ _NAMES = {
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.hooks": "HookEvent HookStatus",
+    "core.capture": "CaptureReport NotKept",
     "core.lane": "LaneResult LaneResults",
     "core.learning": (
         "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext PruneResult ReflectionResult ReliabilityUpdate "

@@ -3,8 +3,9 @@
 import pytest
 from bench.capture.pieces import FOLDER, judged, read
 
+from memory_mesh.core.capture import NotKept
 from memory_mesh.core.capture.classify import CLASSES
-from memory_mesh.core.capture.extract import Captured, NotKept, Said, extract
+from memory_mesh.core.capture.extract import Captured, Said, extract
 from memory_mesh.core.capture.junk import why_not
 from memory_mesh.core.intake import TAXONOMY
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import InvalidInput
+from memory_mesh.core.capture import CaptureReport
 from memory_mesh.core.errors import CallTimedOut
 from memory_mesh.core.lane import NewLaneMemory
 from memory_mesh.core.model import Kind, Memory, equals
 from memory_mesh.flows import capture, lane
-from memory_mesh.flows.capture import CaptureReport, on_session_event
+from memory_mesh.flows.capture import on_session_event
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.lane_context import session_context
 from memory_mesh.testing.fakes import ScriptedChat

@@ -4,8 +4,9 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from os import PathLike
 
+from memory_mesh.core.capture import CaptureReport
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults, NewLaneMemory
@@ -14,9 +15,6 @@ from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.faces.handle import Handle
 from memory_mesh.flows import lane
 from memory_mesh.flows.graph import Stored
-
-if TYPE_CHECKING:
-    from memory_mesh.flows.capture import CaptureReport, TranscriptLike
 
 
 class MemoryLane(Handle):
@@ -84,8 +82,13 @@ class MemoryLane(Handle):
         return lane.feedback(self._reading(), id, signal).record()
 
     def on_session_event(
-        self, event: str, transcript: "TranscriptLike", *, session_id: str | None = None, progress: Progress | None = None
-    ) -> "CaptureReport":
+        self,
+        event: str,
+        transcript: str | PathLike[str] | Iterable[Mapping[str, object]],
+        *,
+        session_id: str | None = None,
+        progress: Progress | None = None,
+    ) -> CaptureReport:
         """Learn from a session: store what its new messages say that is worth keeping, and report what was not kept and why.
 
         `event` is `session.idle`, or `session.deleted`, which also ends the session as `end_session` does. `transcript` is the

@@ -7,15 +7,15 @@ killed loses nothing and captures nothing twice. What is kept is stored by the s
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from os import PathLike
 from typing import Any
 
 from memory_mesh.core import model
-from memory_mesh.core.capture import Transcript
-from memory_mesh.core.capture.extract import Captured, NotKept, Said, captured, extract, is_grounded
+from memory_mesh.core.capture import CaptureReport, NotKept, Transcript
+from memory_mesh.core.capture.extract import Captured, Said, captured, extract, is_grounded
 from memory_mesh.core.capture.junk import RECALLED, why_not
 from memory_mesh.core.capture.phrases import normalized
 from memory_mesh.core.checks import iterable, one_of
@@ -24,7 +24,7 @@ from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, In
 from memory_mesh.core.intake import NewText, Terms
 from memory_mesh.core.intake.similar import says_the_same
 from memory_mesh.core.lane import NewLaneMemory
-from memory_mesh.core.model import Kind, Memory, MemoryRecord, Meta, Status, all_of, equals, iso
+from memory_mesh.core.model import Kind, Memory, Meta, Status, all_of, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.prompts import capture as prompt
 from memory_mesh.core.safety import Source
@@ -46,21 +46,6 @@ _DIGEST_LENGTH = 12
 _NEAREST = 5
 _log = logging.getLogger("memory_mesh")
 
-TranscriptLike = str | PathLike[str] | Iterable[Mapping[str, object]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureReport:
-    """What a run kept, and what it did not keep and why."""
-
-    kept: list[MemoryRecord] = field(default_factory=list)
-    not_kept: list[NotKept] = field(default_factory=list)  # the first 500
-    superseded: list[str] = field(default_factory=list)
-    archived: list[str] = field(default_factory=list)  # by the end of the session
-    new_messages: int = 0
-    cursor: int = 0  # messages of the session that were read so far
-    note: str | None = None  # what was left for the next run, or could not be read
-
 
 @dataclass(slots=True)
 class _Run:
@@ -77,7 +62,7 @@ class _Run:
 def on_session_event(
     context: Context,
     event: object,
-    transcript: TranscriptLike,
+    transcript: object,
     *,
     session_id: str | None = None,
     progress: Progress = no_progress,

@@ -13,6 +13,7 @@ from typing import Protocol
 from memory_mesh.core.capture.classify import NONE, OFFER, topics, type_chances
 from memory_mesh.core.capture.junk import MIN_WORDS, RECALLED, SMALL_TALK, is_output, why_not
 from memory_mesh.core.capture.phrases import normalized, phrases
+from memory_mesh.core.capture.report import NotKept
 from memory_mesh.core.lane.entities import find_entities
 from memory_mesh.core.text import LazyRegex, shortened, split_sentences
 
@@ -53,15 +54,6 @@ class Captured:
     message: int
     role: str
     entities: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NotKept:
-    """A text that was not kept, and why."""
-
-    text: str
-    why: str
-    message: int
 
 
 @dataclass(slots=True)

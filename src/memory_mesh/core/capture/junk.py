@@ -41,7 +41,7 @@ _GREETING = phrases(
     rf"{_FILLERS}(hi|hello|hey|hallo|hola|bonjour|salut|moin|servus|guten (morgen|tag|abend)|bye|ciao|see you|cheers|sorry)",
     rf"{_FILLERS}(good (morning|evening|afternoon|night|bot|job|point|one|idea)|thanks?|thank you|thx|ty|danke|merci|gracias)",
     rf"{_FILLERS}(you're (absolutely )?(right|welcome)|no (worries|problem|rush|hurry|need)|sounds good|looks good|avec plaisir)",
-    rf"{_FILLERS}(my bad|congrats|welcome|of course|de nada|bonne (soirée|journée)|done|wow|lol|haha+|great|perfect|awesome|nice|cool)",
+    rf"{_FILLERS}(my bad|congrats|welcome|of course|de nada|bonne (soirée|journée)|done|wow|great|perfect|awesome|nice|cool)",
     start=True,
 )
 _REPLY = phrases(

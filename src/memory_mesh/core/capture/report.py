@@ -1,0 +1,27 @@
+"""What a run of capture reports."""
+
+from dataclasses import dataclass, field
+
+from memory_mesh.core.model import MemoryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class NotKept:
+    """A text that was not kept, and why."""
+
+    text: str
+    why: str
+    message: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureReport:
+    """What a run kept, and what it did not keep and why."""
+
+    kept: list[MemoryRecord] = field(default_factory=list)
+    not_kept: list[NotKept] = field(default_factory=list)  # the first 500
+    superseded: list[str] = field(default_factory=list)
+    archived: list[str] = field(default_factory=list)  # by the end of the session
+    new_messages: int = 0
+    cursor: int = 0  # messages of the session that were read so far
+    note: str | None = None  # what was left for the next run, or could not be read
