@@ -117,6 +117,47 @@ def test_before_the_first_memory_the_answer_is_empty_and_nothing_is_created(hook
     assert not home.exists()
 
 
+def line(role: str, content: object) -> str:
+    """A line of a transcript of Claude Code."""
+    return json.dumps({"type": role, "uuid": f"u{len(str(content))}", "message": {"role": role, "content": content}}) + "\n"
+
+
+@pytest.mark.req("LANE-34", "LANE-35")
+@pytest.mark.parametrize("event", ["stop", "session-end"])
+def test_what_one_session_learnt_is_offered_to_the_next(cli: Cli, hook: Hook, tmp_path: Path, event: str) -> None:
+    transcript = tmp_path / "s1.jsonl"
+    output = [{"type": "tool_result", "tool_use_id": "t1", "content": "We decided to use yarn for all packages."}]
+    transcript.write_text(
+        line("user", "From now on, always run the linter before committing.")
+        + line("assistant", [{"type": "text", "text": "Understood."}])
+        + line("user", output)
+        + line("user", "Thanks!")[:-9]  # the host is still writing it
+    )
+    for _ in range(2):  # nothing is captured twice
+        assert hook(event, None, "--wait", transcript_path=str(transcript)).err == ""
+        assert [memory["category"] for memory in json.loads(cli("list", "--json").out)["memories"]] == ["commitment"]
+    offered = added(hook("session-start", session_id="s2"))
+    assert "run the linter before committing" in offered
+    assert "yarn" not in offered
+    with transcript.open("a") as file:
+        file.write(
+            "\n" + line("user", offered) + line("user", "We decided to deploy on Fridays only after the smoke tests pass.")
+        )
+    hook(event, None, "--wait", transcript_path=str(transcript))
+    assert len(json.loads(cli("list", "--json").out)["memories"]) == 2
+    assert "smoke tests" in added(hook("session-start", session_id="s3"))
+
+
+@pytest.mark.req("LANE-34", "LANE-35")
+def test_the_messages_of_opencode_follow_the_request(cli: Cli, hook: Hook) -> None:
+    part = {"type": "text", "text": "From now on, always run the linter before committing."}
+    message = {"info": {"id": "m1", "role": "user", "time": {"created": 1}}, "parts": [part]}
+    request = {"session_id": "s1", "cwd": "."}
+    text = f"{json.dumps(request)}\n{json.dumps(message)}\n{json.dumps(message)[:30]}"
+    assert hook("stop", text, "--wait", host="opencode").err == ""
+    assert "run the linter" in added(hook("session-start", host="opencode", session_id="s2"))
+
+
 TOO_DEEP = "[" * 100_000
 BAD = [("user-prompt-submit", text) for text in ("", '{"prompt": "a', "[]", "null", TOO_DEEP, "\udcff")]
 BAD += [("stop", "{}"), ("session-end", '{"transcript_path": ""}'), ("stop", "{")]

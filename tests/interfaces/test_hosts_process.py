@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from shutil import which
 
@@ -58,16 +59,24 @@ def test_a_store_that_another_process_writes_to_is_read(environ: dict[str, str],
     assert (said.returncode, "Mondays" in said.stdout) == (0, True)
 
 
+@pytest.mark.req("LANE-34")
 def test_capture_goes_on_in_the_background_after_the_answer(environ: dict[str, str], tmp_path: Path) -> None:
-    given = json.dumps({"session_id": "s1", "transcript_path": str(tmp_path / "missing.jsonl"), "cwd": str(tmp_path)})
-    said = ran(environ, "host", "claude-code", "stop", text=given)
-    assert (said.returncode, said.stdout, said.stderr) == (0, "{}\n", "")  # the failure is that of the other process
+    transcript = tmp_path / "s1.jsonl"
+    said = {"role": "user", "content": "From now on, always run the linter before committing."}
+    given = json.dumps({"session_id": "s1", "transcript_path": str(transcript), "cwd": str(tmp_path)})
+    stopped = ran(environ, "host", "claude-code", "stop", text=given)
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "{}\n", "")  # the other process finds no transcript
     fault = tmp_path / "home" / "host-fault.txt"
-    for _ in range(200):
-        if fault.exists() and fault.read_text():
-            break
-        ran(environ, "--version")  # takes a moment
-    assert "claude-code stop: " in fault.read_text()
+    assert until(environ, lambda: fault.exists() and "claude-code stop: the transcript" in fault.read_text())
+    transcript.write_text(json.dumps({"type": "user", "uuid": "u1", "message": said}) + "\n")
+    ran(environ, "host", "claude-code", "stop", text=given)
+    assert until(environ, lambda: "run the linter" in ran(environ, "host", "claude-code", "session-start", text=given).stdout)
+    assert until(environ, lambda: not fault.exists())
+
+
+def until(environ: dict[str, str], done: Callable[[], bool]) -> bool:
+    """Wait until something is done by another process; starting one takes a moment."""
+    return any(done() or ran(environ, "--version").returncode for _ in range(200))
 
 
 RUNTIME = which("node") or which("bun")
