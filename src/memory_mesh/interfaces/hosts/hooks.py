@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +123,7 @@ def _capture(call: Call, settings: Settings, given: Mapping[str, str]) -> None:
     transcript = Path(path).expanduser() if path else Transcript(iter(sys.stdin.readline, ""))
     with _mesh(call, settings, given) as mesh:
         event = _CAPTURED[str(call.arguments["event"])]
-        attrgetter("lane.on_session_event")(mesh)(event, transcript, session_id=given.get("session_id"))
+        mesh.lane.on_session_event(event, transcript, session_id=given.get("session_id"))
 
 
 def _detach(call: Call, given: Mapping[str, str]) -> None:
