@@ -500,12 +500,20 @@ _REQUIRED = {kind: frozenset(REQUIRED[kind]) for kind in CONTENTS}
 _SHOWN, _HIDDEN = _PUBLIC & _FIELDS[Kind.MEMORY], sorted(_FIELDS[Kind.MEMORY] - _PUBLIC)
 
 
+# Most memories have these values, which need no room in a store.
+_NOT_STORED: tuple[tuple[str, Value], ...] = (("entities", []), ("feedback_score", 1.0), ("feedback_count", 0))
+
+
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
     names, values = _columns_of(record.__class__, kind)
+    stored = checked_fields(kind, zip(names, values(record), strict=True))
+    for name, default in _NOT_STORED:
+        if stored.get(name) == default:
+            del stored[name]
     row = Row.from_fields(
         kind=kind, id=record.id, partition=partition, created_at=record.created_at, revision=record.revision, replaces=replaces,
         number=getattr(record, "number", 0), vector=getattr(record, "vector", None),
-        fields=checked_fields(kind, zip(names, values(record), strict=True)), sealed=None, used=None,
+        fields=stored, sealed=None, used=None,
     )  # fmt: skip
     check_base(row)
     return row
