@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.audit import Sound as Sound
     from memory_mesh.core.cancel import cancellable as cancellable
     from memory_mesh.core.capture import CaptureReport as CaptureReport
+    from memory_mesh.core.capture import JunkFound as JunkFound
     from memory_mesh.core.capture import NotKept as NotKept
     from memory_mesh.core.claims.reviews import MemoryExplanation as MemoryExplanation
     from memory_mesh.core.claims.reviews import Reviewed as Reviewed
@@ -125,7 +126,7 @@ _NAMES = {
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.hooks": "HookEvent HookStatus",
-    "core.capture": "CaptureReport NotKept",
+    "core.capture": "CaptureReport JunkFound NotKept",
     "core.lane": "LaneResult LaneResults",
     "core.learning": (
         "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext PruneResult ReflectionResult ReliabilityUpdate "

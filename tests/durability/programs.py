@@ -45,6 +45,8 @@ def perform(mesh: MemoryMesh, call: Call) -> list[Any]:
         return [record.id for record in answer]
     if name == "ingest_dir":
         return [answer.added, answer.updated, answer.unchanged]
+    if name == "lane.on_session_event":
+        return [record.id for record in answer.kept]
     if name == "graph.review_quarantine":
         return [answer.memory.id]
     return list(answer.memories) if name == "erase" else [answer.id] if answer else []

@@ -147,7 +147,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "audit anchor": ["--to", "anchors"], "audit rekey": [], "hooks status": [], "hooks retry": [],
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
-        "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "unarchive": [archived()],
+        "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [], "unarchive": [archived()],
         "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
         "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [], "notes match": ["login"],
         "notes lint": [], "notes sync": [],

@@ -6,7 +6,7 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 
-from memory_mesh.core.capture import CaptureReport
+from memory_mesh.core.capture import CaptureReport, JunkFound
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults, NewLaneMemory
@@ -101,6 +101,17 @@ class MemoryLane(Handle):
         return on_session_event(
             self._context(), event, transcript, session_id=session_id, progress=progress or no_progress
         )  # fmt: skip
+
+    def junk(self, *, archive: bool = False, limit: int = 100) -> list[JunkFound]:
+        """Return stored memories that should not be there, oldest first, each with the reason; with `archive`, archive them.
+
+        These are output of programs, small talk, questions, secrets, instructions for a model, recalled text, and memories that
+        say the same as an older one. Turns of conversations, lessons, reflections, pinned memories and those with a key stay.
+        `graph.unarchive` brings an archived one back.
+        """
+        from memory_mesh.flows.junk import junk  # loads the tables of capture
+
+        return junk(self._context() if archive else self._reading(), apply=archive, limit=limit)
 
     def session_context(self, *, max_tokens: int = 2000) -> str:
         """Return what the memory knows that matters, as data for a language model, to begin a session with.

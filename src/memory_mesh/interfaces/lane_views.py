@@ -9,6 +9,7 @@ from memory_mesh.interfaces.render import NAME, Answer, counted, masked, one_lin
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:  # every command loads the views, and few need the lane
+    from memory_mesh.core.capture import JunkFound
     from memory_mesh.core.lane import LaneResult, LaneResults
     from memory_mesh.flows.graph import Stored
 
@@ -44,6 +45,17 @@ def lane_found(found: "LaneResults", call: Call) -> Answer:
 def lane_rated(memory: MemoryRecord, call: Call) -> Answer:
     score = f"feedback score {memory.feedback_score:.2f} after {counted(memory.feedback_count, 'rating')}"
     return Answer(text=f"{NAME} Record {memory.id} has the {score}", data=asdict(memory))
+
+
+def junk_found(found: "list[JunkFound]", call: Call) -> Answer:
+    """Render what should not be in the memory, and how to archive it after a dry run."""
+    done = sum(one.archived for one in found)
+    lines = [f"{NAME} Archived {counted(done, 'memory')}" if done else f"{NAME} Found {counted(len(found), 'memory')} of junk"]
+    lines += [f"{one.id}  {one.why}: {preview(one_line(one.content))}" for one in found]
+    if found and not call.arguments.get("archive"):
+        lines.append("Nothing was changed; add --archive to archive them")
+    data = {"count": len(found), "archived": done, "results": [asdict(one) for one in found]}
+    return Answer(text="\n".join(lines), data=data, rows="results")
 
 
 def _parts(result: "LaneResult") -> str:

@@ -639,6 +639,15 @@ OPERATIONS = (
         parameters=(*_JOBS, Parameter("every", "the pause between two runs, with --watch", kind=Kind.DURATION, default=28_800)),
     ),
     Operation(
+        name="junk", method="lane.junk", view="junk_found", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Show memories that should not be there, such as logs, questions and repetitions; with --archive archive them.",
+        parameters=(
+            Parameter("archive", "archive them; `unarchive` brings one back", kind=Kind.SWITCH, default=False),
+            Parameter("limit", "the maximum number of memories", kind=Kind.INTEGER, default=100),
+        ),
+        examples=("junk", "junk --archive"),
+    ),
+    Operation(
         name="decay", method="graph.decay", view="decayed", heading=MAINTAIN, effect=Effect.DESTRUCTIVE, progress="bar",
         summary="Show which memories of the user have become weak; with --apply archive them. Pinned ones and lessons stay.",
         parameters=(

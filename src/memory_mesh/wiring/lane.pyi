@@ -5,7 +5,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from memory_mesh.core.capture import CaptureReport
+from memory_mesh.core.capture import CaptureReport, JunkFound
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults
 from memory_mesh.core.model import GivenTime, MemoryRecord
@@ -115,6 +115,13 @@ class AsyncMemoryLane:
         path of a transcript of Claude Code or opencode, or a list of messages with `role` and `content`. A message is read once:
         `session_id` names the session whose cursor is used. Greetings, questions, speculation, output of tools, secrets and
         recalled memories are not kept. With a language model it finds the memories; else a deterministic extractor does.
+        """
+    async def junk(self, *, archive: bool = False, limit: int = 100) -> list[JunkFound]:
+        """Return stored memories that should not be there, oldest first, each with the reason; with `archive`, archive them.
+
+        These are output of programs, small talk, questions, secrets, instructions for a model, recalled text, and memories that
+        say the same as an older one. Turns of conversations, lessons, reflections, pinned memories and those with a key stay.
+        `graph.unarchive` brings an archived one back.
         """
     async def session_context(self, *, max_tokens: int = 2000) -> str:
         """Return what the memory knows that matters, as data for a language model, to begin a session with.

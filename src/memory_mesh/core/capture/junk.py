@@ -1,7 +1,7 @@
 """The firewall of capture: why a text is not worth keeping.
 
-`why_not` is the one predicate. Capture asks it about every sentence of a transcript, and `memory-mesh junk` about what a store
-holds. A reason is a plain phrase that completes "not kept: …".
+`why_not` judges every sentence of a transcript. `why_stored_is_junk` is the part of it that `memory-mesh junk` asks about stored
+memories. A reason is a plain phrase that completes "not kept: …".
 """
 
 import re
@@ -170,6 +170,18 @@ def why_not(text: str, *, role: str = "user", recalled: Iterable[str] = ()) -> s
     if _is_small_talk(plain):
         return SMALL_TALK
     return _why_not_said(plain, role) or _why_not_safe(plain)
+
+
+def why_stored_is_junk(text: str) -> str | None:
+    """Return why a stored text should not be in a memory, or None. Milder than `why_not`: it may be stored on purpose."""
+    plain = normalized(text)
+    if is_output(text):
+        return "the output of a program or code"
+    if _RECALLED_LINE.search(text):
+        return RECALLED
+    if _is_small_talk(plain):
+        return SMALL_TALK
+    return "a question" if _QUESTION.match(plain) and ". " not in plain else _why_not_safe(plain)
 
 
 def is_output(text: str) -> bool:

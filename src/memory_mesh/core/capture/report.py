@@ -25,3 +25,13 @@ class CaptureReport:
     new_messages: int = 0
     cursor: int = 0  # messages of the session that were read so far
     note: str | None = None  # what was left for the next run, or could not be read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JunkFound:
+    """A stored memory that should not be in a memory, and why; `archived` if it was archived just now."""
+
+    id: str
+    content: str
+    why: str
+    archived: bool = False
