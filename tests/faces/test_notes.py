@@ -357,6 +357,64 @@ def test_processes_that_append_to_one_file_lose_nothing(place: Place) -> None:
         assert [text for text in found if name in text] == [f"Rule {number} of {name}." for number in range(20)]
 
 
+# --- erasing ---
+
+
+@pytest.mark.req("NOTE-02")
+def test_erasing_takes_out_what_the_program_wrote_and_reports_what_people_wrote(place: Place) -> None:
+    path = place.write("token-rules.md", "\ufeff" + made("Token rules").replace("\n", "\r\n"))
+    theirs = path.read_bytes()
+    mesh = place.mesh()
+    for text in ("One hour.", "Two hours.", "Three hours."):
+        mesh.notes.append("Token rules", text, when_to_use="token")
+    whole = path.read_bytes()
+    assert mesh.erase(place.rows()["token-rules.md#2"]).notes == (f"{place.folder}/token-rules.md#2",)
+    assert b"Two hours" not in path.read_bytes()
+    assert whole.startswith(path.read_bytes()[: len(theirs) + 20])
+    assert [note.content for note in mesh.notes.load()][1:] == ["One hour.", "Three hours."]
+    path.write_bytes(path.read_bytes().replace(b"Three hours", b"Four hours"))  # now a person wrote it
+    edited = place.mesh().erase(found_id(mesh, "Four hours"))
+    assert (edited.notes, edited.notes_left) == ((), (f"{place.folder}/token-rules.md#2",))
+    mesh.delete(found_id(mesh, "One hour"))
+    left = theirs + SEPARATOR.encode() + mesh.notes.load()[1].text.encode()
+    assert path.read_bytes() == left
+    proof = mesh.erase(found_id(mesh, "fifteen minutes"))
+    assert (len(proof.memories), proof.notes, path.read_bytes()) == (1, (), left)
+    assert mesh.search("fifteen minutes") == []  # it does not come back
+    again = mesh.erase(proof.memories[0], files=True)
+    assert (again.memories, again.notes_left, len(again.notes)) == ((), (), 1)
+    assert path.read_bytes() == b"\xef\xbb\xbf" + left.removeprefix(theirs + SEPARATOR.encode())
+    assert mesh.erase(edited.memories[0], files=True).notes == (f"{place.folder}/token-rules.md#1",)
+    assert not path.exists()
+
+
+def found_id(mesh: MemoryMesh, query: str) -> str:
+    return mesh.search(query)[0].id
+
+
+@pytest.mark.req("NOTE-02")
+def test_no_other_operation_removes_or_rewrites_a_note(place: Place) -> None:
+    path = place.write("login.md", LOGIN)
+    mesh = place.mesh()
+    mesh.notes.append("Token rules", "One hour.", when_to_use="token")
+    before = {one.name: one.read_bytes() for one in place.folder.glob("*.md")}
+    id_ = place.rows()["login.md#0"]
+    mesh.update(id_, content="Another text.")
+    mesh.pin(id_)
+    mesh.graph.dispute(id_)
+    mesh.notes.feedback("login.md", 0, "harmful")
+    mesh.notes.sync()
+    mesh.heartbeat(force=True)
+    mesh.graph.consolidate()
+    place.house.clock.advance(days=4000)
+    mesh.graph.decay(delete=True)
+    assert {one.name: one.read_bytes() for one in place.folder.glob("*.md")} == before
+    assert path.exists()
+    proof = mesh.delete_all(agent_id="ann")
+    assert {one.name for one in place.folder.glob("*.md")} == {"login.md"}  # the control
+    assert (len(proof.notes), len(proof.notes_left)) == (1, 1)
+
+
 # --- the index ---
 
 

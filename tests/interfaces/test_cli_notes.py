@@ -56,3 +56,19 @@ def test_a_wrong_note_is_refused_without_a_trace(cli):
     said = cli("notes", "add", "Title", "--content", " ", "--when", "x")
     assert (said.code, said.err) == (2, "[MemoryMesh Error] content is blank; expected some text\n")
     assert not Path(".rawko").exists()
+
+
+@pytest.mark.req("NOTE-02")
+def test_deleting_says_what_is_still_in_a_file(cli):
+    cli(*ADD)
+    cli("notes", "add", "Token rules", "--content", "One hour.", "--when", "token")
+    path = Path(".rawko/memories/login-rules.md")
+    path.write_text(path.read_text().replace("fifteen", "twenty"))
+    cli("notes", "sync")
+    ids = {one["metadata"]["title"]: one["id"] for one in json.loads(cli("list", "--json").out)["memories"]}
+    said = cli("delete", ids["Token rules"]).out.splitlines()
+    assert said[1] == f"[MemoryMesh] Removed the note {path.resolve().with_name('token-rules.md')}#0 from its file"
+    said = cli("delete", ids["Login rules"]).out.splitlines()
+    assert said[1] == f"The note {path.resolve()}#0 is still in its file: `memory-mesh delete --files` removes it."
+    assert "Removed the note" in cli("delete", ids["Login rules"], "--files").out
+    assert list(path.parent.glob("*.md")) == []

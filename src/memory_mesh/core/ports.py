@@ -481,8 +481,9 @@ class NoteFiles(Protocol):
     """The Markdown files directly inside a folder, **root**. Nothing outside it is read or written.
 
     **files** lists them by name; none without a folder. **read** returns the bytes of a file, or raises `InvalidInput`.
-    **change** replaces a file by what `make` returns for its bytes (None: there is none), unless it returns None: all or nothing,
-    and one process at a time. **agent** returns the text of the file that configures an agent.
+    **change** replaces a file by what `make` returns for its bytes (None: there is none), all or nothing, one process at a time.
+    If it returns None the file stays, and if it returns no bytes the file is removed. **agent** returns the text of the file that
+    configures an agent.
     """
 
     @property

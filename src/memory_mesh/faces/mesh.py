@@ -180,22 +180,27 @@ class Mesh(Learning, Auditing):
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
         return write.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
 
-    def delete(self, id: str | None = None, *, key: str | None = None) -> None:
+    def delete(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> None:
         """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing if there is none.
 
         No call finds it any more. Its bytes are freed later, together with those of other deletions: when the store is closed
-        or opened, and by `compact`, `erase` and the heartbeat.
+        or opened, and by `compact`, `erase` and the heartbeat. The memory of a note that `mesh.notes` wrote is also taken out of
+        its file; with `files`, one that people wrote too.
         """
         context = self._context()
         named = search.named(context, id, key)
         if named is not None:
-            erase.delete(context, [named])
+            erase.delete(context, [named], files=files)
 
-    def erase(self, id: str | None = None, *, key: str | None = None) -> Erasure:
-        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it."""
+    def erase(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> Erasure:
+        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it.
+
+        The result also names the notes that were taken out of their files, and those that people wrote, which stay there unless
+        `files` is set.
+        """
         context = self._context()
         named = search.named(context, id, key)
-        return erase.erase(context, [] if named is None else [named])
+        return erase.erase(context, [] if named is None else [named], files=files)
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,

@@ -64,6 +64,7 @@ from memory_mesh.core.text import shown_url
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
+    from memory_mesh.core.notes import Fault, Note
     from memory_mesh.flows import hooks
 else:
     hooks = LazyModule("memory_mesh.flows.hooks")  # most meshes have none
@@ -89,6 +90,7 @@ class State:
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     skills_read: set[str | None] = field(default_factory=set)  # the users whose `skill_directories` were read
+    note_files: "dict[str, tuple[str, list[Note | Fault]]]" = field(default_factory=dict)  # by name: the mark and the sections
     notes_read: dict[str, object] = field(default_factory=dict)  # by scope: the state of the index of notes
     patterns: dict[str, Vector] = field(default_factory=dict)  # the vectors of the patterns of notes
     couriers: Couriers = field(default_factory=Couriers)

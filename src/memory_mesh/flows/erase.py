@@ -17,7 +17,7 @@ from memory_mesh.core import audit, learning
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.hooks import DELETE, events_of
-from memory_mesh.core.intake import Kept, keep_without
+from memory_mesh.core.intake import Kept, is_note, keep_without
 from memory_mesh.core.learning import Statement
 from memory_mesh.core.model import (
     CONTENTS,
@@ -49,9 +49,9 @@ _ERASE = {"action": "erase"}
 _AUTHOR = ("agent_id", "session_id")  # the columns of a scope that the sightings of a memory may differ in
 
 
-def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:
+def erase(context: Context, memory_ids: Sequence[str], *, files: bool = False) -> Erasure:
     """Erase these memories, and free their bytes. Ids that are unknown, or that the reader may not erase, are ignored."""
-    return free(context, delete(context, memory_ids))
+    return free(context, delete(context, memory_ids, files=files))
 
 
 def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
@@ -59,14 +59,17 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     return free(context, delete_all(context, scope))
 
 
-def delete(context: Context, memory_ids: Sequence[str], *, only: Callable[[Memory], bool] = lambda _: True) -> Erasure:
+def delete(
+    context: Context, memory_ids: Sequence[str], *, only: Callable[[Memory], bool] = lambda _: True, files: bool = False
+) -> Erasure:
     """Erase these memories from everything that is read. Their bytes are freed later, together with those of others.
 
-    `only` decides again about each one, as it is when it is erased.
+    `only` decides again about each one, as it is when it is erased. With `files`, notes that people wrote are also taken out of
+    their files, even if the memory was erased before.
     """
     for memory_id in memory_ids:
         check_texts(id=memory_id)
-    return _erase(context, memory_ids, only=only)
+    return _erase(context, memory_ids, only=only, files=files)
 
 
 def delete_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
@@ -115,12 +118,13 @@ def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:
 
 def _erase(
     context: Context, memory_ids: Sequence[str], *, scope: Mapping[str, str] | None = None,
-    only: Callable[[Memory], bool] = lambda _: True,
+    only: Callable[[Memory], bool] = lambda _: True, files: bool = False,
 ) -> Erasure:  # fmt: skip
     """Erase memories, or with a scope what its agent or session stored of them; a scope includes all agents of the user."""
     context.check_enabled()
     partitions: set[str] = set()
     forgotten: set[str] = set()
+    taken: set[str] = set()
 
     def decide() -> Plan[Erasure]:
         plan = _plan_erasure(context, memory_ids, scope, only)
@@ -128,6 +132,8 @@ def _erase(
         partitions.update(plan.seen)
         # Before the rows are deleted, so that a crash leaves no derived files; and again after, for files written meanwhile.
         context.index.forget(plan.seen)
+        if plan.answer.notes or files:
+            plan = replace(plan, answer=_without_notes(context, plan.answer, memory_ids if files else (), taken))
         return hooks.with_events(context, plan)
 
     with hooks.no_entries(context):
@@ -137,6 +143,18 @@ def _erase(
             hooks.forget(context, forgotten)
     context.state.cache.clear()
     return replace(proof, bytes_freed=bytes_freed)
+
+
+def _without_notes(context: Context, proof: Erasure, named: Sequence[str], taken: set[str]) -> Erasure:
+    """Take the notes of erased memories out of their files; of those that are `named`, also what people wrote.
+
+    A memory whose note is gone can still be erased, so the files come first. `taken` has those of earlier attempts.
+    """
+    from memory_mesh.flows import note_index  # most memories are not notes
+
+    done, left = note_index.forget(context, {*proof.notes, *named}, files=bool(named))
+    taken.update(done)
+    return replace(proof, notes=tuple(sorted(taken)), notes_left=tuple(place for place in left if place not in taken))
 
 
 def _plan_erasure(
@@ -173,6 +191,7 @@ def _plan_erasure(
         tombstones=tuple(tombstone.id for tombstone in tombstones),
         blocks=tuple(row.id for row in erasure_rows if row.value("metadata") == _ERASE),
         kept=tuple(one.memory.id for one in kept),
+        notes=tuple(memory.id for memory in erased if is_note(memory)),
     )
     return Plan(proof, [*puts, *(row for one in revised for row in one.puts), *erasure_rows], deletes, seen)
 

@@ -5,7 +5,7 @@ section is found by its file and title; a section that moved keeps its memory, a
 expired ones are archived.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +16,7 @@ from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreRead
 from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
 from memory_mesh.core.model import Kind, Memory, Meta, Status, Value, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
+from memory_mesh.core.notes.files import without_section
 from memory_mesh.core.notes.folder import digest, double_titles, is_current, keys_of, read_file
 from memory_mesh.core.ports import NoteFile, NoteFiles
 from memory_mesh.flows import lane
@@ -47,16 +48,22 @@ class _State:
     until: str | None = None
     sections: dict[str, _Entry] = field(default_factory=dict)
     archived: dict[str, str] = field(default_factory=dict)  # the memories of removed sections, which may come back
+    written: tuple[str, ...] = ()  # the digests of the sections that the program wrote, and nobody edited
+    root: str = ""
 
     @classmethod
     def of(cls, detail: Mapping[str, Any]) -> "_State":
         sections = {key: _Entry(*values) for key, values in detail.get("sections", {}).items()}
-        return cls(detail.get("marks", {}), detail.get("until"), sections, detail.get("archived", {}))
+        written = tuple(detail.get("written", ()))
+        return cls(
+            detail.get("marks", {}), detail.get("until"), sections, detail.get("archived", {}), written, detail.get("root", "")
+        )
 
     @property
     def detail(self) -> dict[str, Value]:
         sections: dict[str, Value] = {key: [one.digest, one.section, one.id] for key, one in self.sections.items()}
-        return {"marks": {**self.marks}, "until": self.until, "sections": sections, "archived": {**self.archived}}
+        lists: dict[str, Value] = {"archived": {**self.archived}, "written": [*self.written], "root": self.root}
+        return {"marks": {**self.marks}, "until": self.until, "sections": sections, **lists}
 
     def covers(self, marks: Mapping[str, str], at: str) -> bool:
         """Return whether nothing changed: no file, and no section that begins or ends to be valid."""
@@ -66,13 +73,19 @@ class _State:
 # --- bringing it up to date ---
 
 
-def read_all(files: NoteFiles, listed: Sequence[NoteFile]) -> Notes:
-    """Return the notes of these files, and what is wrong in them."""
-    notes, faults = list[Note](), list[Fault]()
-    for file in listed:
-        for each in _read(files, file):
-            notes.append(each) if isinstance(each, Note) else faults.append(each)
-    return Notes(notes, [*faults, *double_titles(notes)])
+def read_all(context: Context, listed: Sequence[NoteFile]) -> Notes:
+    """Return the notes of these files, and what is wrong in them. A file is read once until it changes."""
+    known, files = context.state.note_files, context.open_notes()
+    read = {
+        file.name: known[file.name]
+        if known.get(file.name, ("",))[0] == file.mark != ""
+        else (file.mark, list(_read(files, file)))
+        for file in listed
+    }
+    context.state.note_files = read
+    every = [each for _, sections in read.values() for each in sections]
+    notes = [each for each in every if isinstance(each, Note)]
+    return Notes(notes, [*(each for each in every if isinstance(each, Fault)), *double_titles(notes)])
 
 
 def _read(files: NoteFiles, file: NoteFile) -> Iterator[Note | Fault]:
@@ -102,18 +115,21 @@ def refresh(context: Context, notes: Notes | None = None, listed: Sequence[NoteF
                 sync(context, notes, listed)
 
 
-def sync(context: Context, notes: Notes | None = None, listed: Sequence[NoteFile] | None = None) -> Synced:
-    """Bring the memories of the sections up to date, and return what changed."""
+def sync(
+    context: Context, notes: Notes | None = None, listed: Sequence[NoteFile] | None = None, *, written: Note | None = None
+) -> Synced:
+    """Bring the memories of the sections up to date, and return what changed. `written` is a note that the program wrote."""
     context.check_enabled()
     context = replace(context, reader=replace(context.reader, session_id=None))
     files = context.open_notes()
     listed = files.files() if listed is None else listed
-    notes = read_all(files, listed) if notes is None else notes
+    notes = read_all(context, listed) if notes is None else notes
     run = _Run(context, notes)
+    run.archive()
     run.move()
     run.store()
-    run.archive()
-    state = replace(run.new, marks=_marks(listed), until=_until(notes, run.at))
+    own = {*run.old.written, *([digest(written)] if written else [])} & {digest(note) for note in notes}
+    state = replace(run.new, marks=_marks(listed), until=_until(notes, run.at), written=tuple(sorted(own)), root=files.root)
     if state != run.old:
         _write(context, state)
     context.state.notes_read[_scope(context)] = state
@@ -125,71 +141,76 @@ class _Run:
 
     def __init__(self, context: Context, notes: Notes) -> None:
         self._context, self.at = context, iso(context.clock())
-        self._prefix = f"{NOTE_KEY}{sha256(context.open_notes().root.encode()).hexdigest()[:8]}/"
+        self._prefix = f"{NOTE_KEY}{_hash(context.open_notes().root)[:8]}/"
         self.old = _State.of(Meta.read(context.store, _scope(context)).detail)
         every = dict(zip(keys_of(notes), notes, strict=True))
         self._current = {key: note for key, note in every.items() if is_current(note, self.at)}
+        self._digests = {key: digest(note) for key, note in self._current.items()}
         self._outdated = every.keys() - self._current.keys()
-        # A file that cannot be read is still there, and so are all files of such a folder.
-        unreadable = {fault.file for fault in notes.faults if not fault.line}
-        root_fails = context.open_notes().root in unreadable
-        self._gone = {
-            key: entry for key, entry in self.old.sections.items()
-            if key not in self._current and not (root_fails or key.partition("#")[0] in unreadable)
-        }  # fmt: skip
-        self._changed: list[str] = []
-        self.new = _State(archived=dict(self.old.archived))
         self.counts = dict.fromkeys(("added", "updated", "moved", "archived", "unchanged"), 0)
         self.faults: list[Fault] = []
-        kept = self.old.sections.keys() - self._gone.keys() - self._current.keys()
-        self.new.sections.update({key: self.old.sections[key] for key in kept})
+        # A file that cannot be read is still there, and so are all files of such a folder.
+        unreadable = {fault.file for fault in notes.faults if not fault.line}
+        kept = {} if not unreadable else {
+            key: entry for key, entry in self.old.sections.items() if {_file(key), context.open_notes().root} & unreadable
+        }  # fmt: skip
+        self._gone = {key: entry for key, entry in self.old.sections.items() if key not in kept}
+        self.new = _State(sections=dict(kept), archived=dict(self.old.archived))
+        self._before = self._matched()  # and what is left in `_gone` is gone
 
-    def move(self) -> None:
-        """Find the memory of each section; one that moved keeps its memory."""
-        for key, note in self._current.items():
-            known = self.old.sections.get(key)
-            moved = None if known else self._moved(key, note)
-            entry = known or (self._gone.pop(moved) if moved else None)
-            if entry is None:
-                self._revive(key)
-                self._changed.append(key)
-                continue
-            self.new.sections[key] = replace(entry, section=note.section)
-            is_edited = entry.digest != digest(note)
-            if moved or (not is_edited and entry.section != note.section):
-                self._describe(key, note, entry.id)
-            if is_edited:
-                self._changed.append(key)
-            else:
-                self.counts["moved" if moved else "unchanged"] += 1
-
-    def store(self) -> None:
-        """Store the new and the edited sections."""
-        vectors = Vectors()
-        for keys in batches(self._changed, _AT_ONCE):
-            ready = [(key, item) for key in keys for item in self._prepared(key)]
-            items = [item for _, item in ready]
-            memories = commit(self._context, partial(plan_add, self._context, items, vectors)) if items else []
-            for (key, _), memory in zip(ready, memories, strict=True):
-                self.counts["updated" if key in self.new.sections else "added"] += 1
-                note = self._current[key]
-                self.new.sections[key] = _Entry(digest(note), note.section, memory.id)
+    def _matched(self) -> dict[str, str]:
+        """Return the earlier key of each section that was indexed: of one with the same text, or else at the same place."""
+        texts: dict[str, list[str]] = {}
+        for known, entry in self._gone.items():
+            texts.setdefault(entry.digest, []).append(known)
+        places = {(_file(old), entry.section): old for old, entry in self._gone.items() if old not in self._outdated}
+        found: dict[str, str] = {}
+        for ways in (
+            lambda key, note: [key] if key in texts.get(self._digests[key], ()) else [],
+            lambda key, note: texts.get(self._digests[key], ()),
+            lambda key, note: [key],
+            lambda key, note: [places.get((note.file, note.section), "")],
+        ):
+            for key, note in self._current.items():
+                old = next((each for each in ways(key, note) if each in self._gone), None)
+                if key not in found and old is not None:
+                    found[key] = old
+                    self.new.sections[key] = replace(self._gone.pop(old), section=note.section)
+        return found
 
     def archive(self) -> None:
         """Archive the memories of sections that are gone."""
         for key, entry in self._gone.items():
-            file = key.partition("#")[0]
-            why = "the note is deprecated or not valid now" if key in self._outdated else f"the note was removed from {file}"
+            why = (
+                "the note is deprecated or not valid now" if key in self._outdated else f"the note was removed from {_file(key)}"
+            )
             done = archive(self._context, Kind.MEMORY, [entry.id], partial(_because, why))
             self.counts["archived"] += len(done)
             self.new.archived[key] = entry.id
 
-    def _moved(self, key: str, note: Note) -> str | None:
-        """Return the earlier key of a section: one with the same text, or at the same place of the file."""
-        same = (old for old, entry in self._gone.items() if entry.digest == digest(note))
-        place = (note.file, note.section)
-        here = (old for old, entry in self._gone.items() if (old.partition("#")[0], entry.section) == place)
-        return next(same, None) or next((old for old in here if old not in self._outdated), None)
+    def move(self) -> None:
+        """Write where sections are now that moved with their text."""
+        for key, old in self._before.items():
+            note, entry = self._current[key], self.old.sections[old]
+            if key != old or entry.section != note.section:
+                self._describe(key, note, entry.id)
+            if entry.digest == self._digests[key]:
+                self.counts["unchanged" if key == old else "moved"] += 1
+
+    def store(self) -> None:
+        """Store the new and the edited sections."""
+        vectors, known = Vectors(), self.new.sections
+        changed = [key for key, text in self._digests.items() if key not in known or known[key].digest != text]
+        for key in changed:
+            if key not in known:
+                self._revive(key)
+        for keys in batches(changed, _AT_ONCE):
+            ready = [(key, item) for key in keys for item in self._prepared(key)]
+            items = [item for _, item in ready]
+            memories = commit(self._context, partial(plan_add, self._context, items, vectors)) if items else []
+            for (key, _), memory in zip(ready, memories, strict=True):
+                self.counts["updated" if key in known else "added"] += 1
+                known[key] = _Entry(self._digests[key], self._current[key].section, memory.id)
 
     def _revive(self, key: str) -> None:
         if id_ := self.new.archived.pop(key, None):
@@ -209,6 +230,10 @@ class _Run:
         except InvalidInput as error:
             self.faults.append(Fault(note.file, note.line, f"it is not found by searches: {error}"))
             return []
+
+
+def _file(key: str) -> str:
+    return key.partition("#")[0]
 
 
 def _plan_place(context: Context, id_: str, item: Prepared, why: str) -> Plan[Memory]:
@@ -242,8 +267,16 @@ def _write(context: Context, state: _State) -> None:
 
 def _scope(context: Context) -> str:
     """Return the name of the state of a folder: each user and project has its own memories of it."""
-    parts = (context.reader.user_id, context.reader.project, context.open_notes().root)
-    return f"notes {sha256(repr(parts).encode()).hexdigest()[:32]}"
+    return f"{_user(context)}{_hash(context.reader.project, context.open_notes().root)}"
+
+
+def _user(context: Context) -> str:
+    """Return how the names of the states of a user begin."""
+    return f"notes {_hash(context.reader.user_id)} "
+
+
+def _hash(*parts: str | None) -> str:
+    return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def _marks(listed: Iterable[NoteFile]) -> dict[str, str]:
@@ -254,6 +287,39 @@ def _until(notes: Iterable[Note], at: str) -> str | None:
     """Return the next time at which a note begins or ends to be valid."""
     times = [time for note in notes for time in (note.valid_from, note.valid_until) if time and time > at]
     return min(times, default=None)
+
+
+# --- erasing ---
+
+
+def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Take the sections of erased memories out of their files: those that the program wrote and, with `files`, all.
+
+    Return which were taken out, and which are still there, each as `path#section`.
+    """
+    taken, left = list[str](), list[str]()
+    for state in [_State.of(meta.detail) for meta in Meta.with_prefix(context.store, _user(context))]:
+        for key, entry in state.sections.items():
+            if entry.id in memory_ids:
+                file = _file(key)
+                is_ours = state.root == context.open_notes().root and (files or entry.digest in state.written)
+                place = f"{state.root}/{file}#{entry.section}"
+                (taken if is_ours and _take_out(context, file, entry) else left).append(place)
+    return tuple(taken), tuple(left)
+
+
+def _take_out(context: Context, file: str, entry: _Entry) -> bool:
+    """Remove a section from its file, unless it was edited since it was indexed. Return whether it is not there any more."""
+    gone = list[bool]()
+
+    def make(data: bytes | None) -> bytes | None:
+        found = [each for each in read_file(file, data or b"") if isinstance(each, Note) and digest(each) == entry.digest]
+        gone[:] = [data is None or bool(found)]
+        return without_section(data, found[0].section) if data and found else None
+
+    with suppress(InvalidInput, StoreBusy):  # it is reported as left
+        context.open_notes().change(file, make)
+    return gone == [True]
 
 
 # --- what the index knows about a note ---

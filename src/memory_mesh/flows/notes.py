@@ -49,9 +49,8 @@ class NewNote(Protocol):
 
 def load(context: Context) -> Notes:
     """Return the notes of the folder, and bring the index up to date if a file changed."""
-    files = context.open_notes()
-    listed = files.files()
-    found = note_index.read_all(files, listed)
+    listed = context.open_notes().files()
+    found = note_index.read_all(context, listed)
     note_index.refresh(context, found, listed)
     return found
 
@@ -173,7 +172,7 @@ def _append(context: Context, values: Mapping[str, object], content: object, *, 
 
     context.open_notes().change(name, make)
     with suppress(StoreReadOnly):  # the file is written; a process that may write the store indexes it
-        note_index.sync(context)
+        note_index.sync(context, written=note if done else None)
     return done[0] if done else None
 
 

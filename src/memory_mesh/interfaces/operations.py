@@ -588,7 +588,11 @@ OPERATIONS = (
     Operation(
         name="delete", method="erase", view="deleted", heading=DELETE, effect=Effect.DESTRUCTIVE, exposed=EVERYWHERE,
         summary="Erase a memory for good: its text, its history, and everything derived from it alone.",
-        parameters=_ID_OR_KEY, examples=(f"delete {_SAMPLE}", "delete --key ana/status"),
+        parameters=(
+            *_ID_OR_KEY,
+            Parameter("files", "also take a note that people wrote out of its file", kind=Kind.SWITCH, default=False),
+        ),
+        examples=(f"delete {_SAMPLE}", "delete --key ana/status"),
     ),
     Operation(
         name="delete-all", method="delete_all", view="deleted_all", heading=DELETE, effect=Effect.DESTRUCTIVE,

@@ -176,7 +176,7 @@ def ended_session(done: EndedSession, call: Call) -> Answer:
 
 def deleted(proof: Erasure, call: Call) -> Answer:
     """Render the ids of the erased memories, the given one first."""
-    if not proof.memories:
+    if not (proof.memories or proof.notes):
         raise _unknown(call)
     ids = sorted(proof.memories, key=lambda id_: id_ != call.arguments.get("id"))
     return _erased(proof, [f"{NAME} Deleted record {id_}" for id_ in ids])
@@ -361,6 +361,10 @@ def _unknown(call: Call) -> NotFound:
 
 def _erased(proof: Erasure, lines: list[str]) -> Answer:
     left = [] if proof.bytes_freed else ["Its bytes are still in the store's files: `memory-mesh compact` frees them."]
+    lines += [f"{NAME} Removed the note {one_line(place)} from its file" for place in proof.notes]
+    lines += [
+        f"The note {one_line(place)} is still in its file: `memory-mesh delete --files` removes it." for place in proof.notes_left
+    ]
     return Answer(text="\n".join([*lines, *left]), data=asdict(proof))
 
 

@@ -73,8 +73,8 @@ class DiskNotes:
         path = os.path.join(root, name)
         try:
             stat = os.stat(path)
-            mark = f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
-            if time.time_ns() - stat.st_mtime_ns > _RECENT_NS:
+            mark = f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}"
+            if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > _RECENT_NS:
                 return mark
             return f"{mark}:{sha256(self.read(name)).hexdigest()[:16]}"
         except (OSError, InvalidInput):  # it is read again, and then reported
@@ -87,6 +87,10 @@ class DiskNotes:
         mark, root = self._mark(self.root, path.name), self.root
         new = make(self.read(path.name) if path.exists() else None)
         if new is None:
+            return True
+        if not new:
+            path.unlink(missing_ok=True)
+            sync(path.parent)
             return True
         remove_parts(path)
         part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

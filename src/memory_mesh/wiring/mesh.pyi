@@ -368,14 +368,19 @@ class AsyncMemoryMesh:
         """
     async def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
-    async def delete(self, id: str | None = None, *, key: str | None = None) -> None:
+    async def delete(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> None:
         """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing if there is none.
 
         No call finds it any more. Its bytes are freed later, together with those of other deletions: when the store is closed
-        or opened, and by `compact`, `erase` and the heartbeat.
+        or opened, and by `compact`, `erase` and the heartbeat. The memory of a note that `mesh.notes` wrote is also taken out of
+        its file; with `files`, one that people wrote too.
         """
-    async def erase(self, id: str | None = None, *, key: str | None = None) -> Erasure:
-        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it."""
+    async def erase(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> Erasure:
+        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it.
+
+        The result also names the notes that were taken out of their files, and those that people wrote, which stay there unless
+        `files` is set.
+        """
     async def delete_all(
         self,
         *,

@@ -23,6 +23,8 @@ EXPECTED = "title, whenToUse, tags, importance, discoveredAt and discoveredBy"
 IMPORTANCES = tuple(IMPORTANCE)  # low to critical
 # A separator is followed by the frontmatter of the next section, which tells it from a line across the page.
 _NEXT = re.compile(r"\n[ \t]*\n---[ \t]*\n[ \t]*\n(?=---[ \t]*\n[ \t]*(?:#[^\n]*\n[ \t]*)*[A-Za-z][\w-]*:)")
+# The same in a file with the line ends of Windows.
+_NEXT_AS_WRITTEN = re.compile(_NEXT.pattern.replace(r"\n", r"\r?\n"))
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))})
 _MAX_NAME_BYTES = 120
 _PLAIN = re.compile(r"[A-Za-z][\w /.-]*(?<! )")  # needs no quotes in YAML
@@ -157,6 +159,17 @@ def _flag(values: Mapping[str, object], name: str) -> bool:
 
 
 # --- writing ---
+
+
+def without_section(data: bytes, section: int) -> bytes:
+    """Return the bytes of a file without a section; every other byte stays."""
+    text = data.decode()
+    marks = list(_NEXT_AS_WRITTEN.finditer(text))
+    if section:
+        end = marks[section].start() if section < len(marks) else len(text)
+        return (text[: marks[section - 1].start()] + text[end:]).encode()
+    bom = "\ufeff" if text.startswith("\ufeff") and marks else ""
+    return (bom + (text[marks[0].end() :] if marks else "")).encode()
 
 
 def file_name(title: str) -> str:
