@@ -62,6 +62,7 @@ _OF_THE_PAGE = ["quality", "quality_peers", "speed", "speed_peers", "users", "re
     [
         *((name, bench_docs.page) for name in _OF_THE_PAGE),
         ("speed_stores", bench_docs.storage),
+        ("context", bench_docs.context),
         ("upkeep", bench_docs.lifecycle),
     ],
 )
@@ -79,6 +80,7 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
     [
         ("README", bench_docs.readme, "/s |"),
         ("STORAGE", bench_docs.storage, "/s |"),
+        ("CONTEXT", bench_docs.context, " % |"),
         ("LIFECYCLE", bench_docs.lifecycle, " MB |"),
     ],
 )

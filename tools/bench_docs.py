@@ -13,7 +13,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "bench" / "results"
 README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
-LIFECYCLE = ROOT / "docs" / "lifecycle.md"
+CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
@@ -194,6 +194,11 @@ def readme() -> str:
 def storage() -> str:
     """Return the page of the stores with its figures."""
     return _with_figures(STORAGE, _stores(_read("speed_stores")))
+
+
+def context() -> str:
+    """Return the page of contexts with its figures."""
+    return _with_figures(CONTEXT, _contexts(_read("context")))
 
 
 def lifecycle() -> str:
@@ -458,6 +463,22 @@ def _store_speed(row: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
+def _contexts(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield f"{_source(result['command'], result)}\n"
+    for part in _SHOWN:
+        ways, ahead = result["parts"][part]["ways"], result["parts"][part]["ahead"]
+        budgets = list(next(iter(ways.values())))
+        names = [part, *(f"{int(budget):,} tokens" for budget in budgets)]
+        yield f"{_table(names, [[way, *(f'{found[budget][0]:.1f} %' for budget in budgets)] for way, found in ways.items()])}\n"
+        for way, intervals in ahead.items():
+            shown = (f"{int(budget):,}: {low:+.1f} to {high:+.1f}" for budget, (low, high) in intervals.items())
+            yield f"- `context` minus {way}: {'; '.join(shown)}\n"
+        yield "\n"
+    yield "![questions with all evidence](../bench/results/context.svg)\n\n"
+
+
 def _upkeep(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
@@ -602,7 +623,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write docs/benchmarks.md, and the figures of the README and other pages")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page is not current")
     check = parser.parse_args().check
-    pages = ((PAGE, page), (README, readme), (STORAGE, storage), (LIFECYCLE, lifecycle))
+    pages = ((PAGE, page), (README, readme), (STORAGE, storage), (CONTEXT, context), (LIFECYCLE, lifecycle))
     for path, text in ((path, write()) for path, write in pages):
         if not check:
             path.write_text(text, encoding="utf-8")
