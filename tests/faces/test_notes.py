@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, NotFound, SettingsError
+from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, NotFound, SettingsError, StoreFull
 from memory_mesh.core.model import Vector
 from memory_mesh.core.notes import SEPARATOR, Note, Relevance
 from memory_mesh.core.notes.folder import MAX_BYTES
@@ -573,6 +573,24 @@ def test_a_read_only_or_missing_store_still_matches(tmp_path: Path) -> None:
     with MemoryMesh(f"{url}?mode=ro", notes_dir=str(place.folder), embedder="none") as mesh:
         assert titles(mesh.notes.find_relevant("login")) == ["Login rules"]
         assert [one.content for one in mesh.get_all()] == ["something"]
+
+
+def test_a_store_that_cannot_be_written_is_still_read(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    mesh = place.mesh()
+    mesh.add("something")
+
+    def full(*args: object, **more: object) -> None:
+        raise StoreFull("the disk is full")
+
+    place.write("login.md", LOGIN)
+    with monkeypatch.context() as patched:
+        patched.setattr(place.house.store, "apply", full)
+        assert [one.content for one in mesh.get_all()] == ["something"]
+        assert titles(mesh.notes.find_relevant("login")) == ["Login rules"]
+        assert "the notes are not indexed: the disk is full" in caplog.text
+    assert len(mesh.get_all()) == 2
 
 
 def test_the_notes_of_an_asynchronous_mesh(place: Place) -> None:

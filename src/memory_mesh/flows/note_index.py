@@ -5,6 +5,7 @@ section is found by its file and title; a section that moved keeps its memory, a
 expired ones are archived.
 """
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreReadOnly, shown
+from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreError, StoreReadOnly, shown
 from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
 from memory_mesh.core.model import Kind, Memory, Meta, Status, Value, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
@@ -29,6 +30,7 @@ from memory_mesh.flows.write import plan_add, read_current, set_columns
 
 CATEGORY = "note"
 _AT_ONCE = 64
+_log = logging.getLogger("memory_mesh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,12 @@ def refresh(context: Context, notes: Notes | None = None, listed: Sequence[NoteF
         if known.covers(marks, at):
             context.state.notes_read[scope] = known
         elif marks or known.marks:
-            with suppress(StoreReadOnly, StoreBusy):
+            try:
                 sync(context, notes, listed)
+            except StoreReadOnly:
+                return
+            except StoreError as error:  # what is read needs no index of notes
+                _log.warning("the notes are not indexed: %s", error)
 
 
 def sync(
