@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, NotFound, SettingsError, StoreFull
-from memory_mesh.core.model import Vector
+from memory_mesh.core.model import Kind, Vector
 from memory_mesh.core.notes import SEPARATOR, Note, Relevance
 from memory_mesh.core.notes.folder import MAX_BYTES
 from memory_mesh.models import HashingEmbedder
@@ -386,6 +386,28 @@ def test_erasing_takes_out_what_the_program_wrote_and_reports_what_people_wrote(
     assert path.read_bytes() == b"\xef\xbb\xbf" + left.removeprefix(theirs + SEPARATOR.encode())
     assert mesh.erase(edited.memories[0], files=True).notes == (f"{place.folder}/token-rules.md#1",)
     assert not path.exists()
+
+
+@pytest.mark.req("NOTE-02")
+def test_the_index_keeps_nothing_of_what_was_taken_out(place: Place) -> None:
+    ann = place.mesh(user_id="ann")
+    ann.notes.append("Secret project", "One hour.", when_to_use="token")
+    ann.notes.append("Other", "Two hours.", when_to_use="token")
+    place.write("login.md", LOGIN)
+
+    def kept() -> str:
+        return str([row.value("detail") for row in place.house.store.find(Kind.META)])
+
+    id_ = found_id(ann, "One hour")
+    assert all(word in kept() for word in ("secret-project", "login-rules"))
+    ann.delete(id_)
+    assert "secret-project" not in kept()
+    ann.notes.sync()
+    assert "secret-project" not in kept()
+    forgotten = ann.forget(user_id="ann")
+    assert (len(forgotten.notes), len(forgotten.notes_left)) == (1, 1)
+    assert "login-rules" not in kept()
+    assert [path.name for path in place.folder.glob("*.md")] == ["login.md"]
 
 
 def found_id(mesh: MemoryMesh, query: str) -> str:

@@ -133,7 +133,7 @@ def _erase(
         # Before the rows are deleted, so that a crash leaves no derived files; and again after, for files written meanwhile.
         context.index.forget(plan.seen)
         if plan.answer.notes or files:
-            plan = replace(plan, answer=_without_notes(context, plan.answer, memory_ids if files else (), taken))
+            plan = _without_notes(context, plan, memory_ids if files else (), taken)
         return hooks.with_events(context, plan)
 
     with hooks.no_entries(context):
@@ -145,16 +145,17 @@ def _erase(
     return replace(proof, bytes_freed=bytes_freed)
 
 
-def _without_notes(context: Context, proof: Erasure, named: Sequence[str], taken: set[str]) -> Erasure:
+def _without_notes(context: Context, plan: Plan[Erasure], named: Sequence[str], taken: set[str]) -> Plan[Erasure]:
     """Take the notes of erased memories out of their files; of those that are `named`, also what people wrote.
 
     A memory whose note is gone can still be erased, so the files come first. `taken` has those of earlier attempts.
     """
     from memory_mesh.flows import note_index  # most memories are not notes
 
-    done, left = note_index.forget(context, {*proof.notes, *named}, files=bool(named))
-    taken.update(done)
-    return replace(proof, notes=tuple(sorted(taken)), notes_left=tuple(place for place in left if place not in taken))
+    done = note_index.forget(context, {*plan.answer.notes, *named}, files=bool(named))
+    taken.update(done.taken)
+    left = tuple(place for place in done.left if place not in taken)
+    return replace(plan, answer=replace(plan.answer, notes=tuple(sorted(taken)), notes_left=left), puts=[*plan.puts, *done.rows])
 
 
 def _plan_erasure(

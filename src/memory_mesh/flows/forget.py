@@ -11,6 +11,7 @@ from memory_mesh.core.model import ANYTHING, CONTENTS, ErasureCheck, Forgotten, 
 from memory_mesh.flows.audit import heads, prune_before
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, paged
 from memory_mesh.flows.erase import delete_all
+from memory_mesh.flows.note_index import state_keys
 
 # A part of a text that every place writes the same: rows as they are, history and blocks as JSON and in wire format.
 _RUN = re.compile(r'[^"\\;\x00-\x1f]+')
@@ -34,15 +35,18 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
     pruned = prune_before(owner, iso(context.clock() + 1))
     # Idempotency keys have no column for the user, but their partition names it.
     receipts = [row.key for row in paged(owner, Kind.RECEIPT, ANYTHING) if json.loads(row.partition)[0] == user_id]
-    commit(owner, lambda: Plan(None, deletes=receipts))
+    states = state_keys(owner)
+    commit(owner, lambda: Plan(None, deletes=[*receipts, *states]))
     agents = {audit.owner_of(head.id)[1] for head in heads(owner)}
     context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
     freed = context.store.compact()
     return Forgotten(
         memories=proof.memories,
-        rows=proof.rows + pruned.removed + len(receipts),
+        rows=proof.rows + pruned.removed + len(receipts) + len(states),
         tombstones=proof.tombstones,
         blocks=(*proof.blocks, *pruned.checkpoints),
+        notes=proof.notes,
+        notes_left=proof.notes_left,
         damaged=tuple(broken.chain for broken in pruned.broken),
         bytes_freed=freed,
         check=_check(owner, samples, len(before), too_short=sum(not sample for _, sample in sampled)) if verify else None,

@@ -15,7 +15,7 @@ from typing import Any
 
 from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreError, StoreReadOnly, shown
 from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
-from memory_mesh.core.model import Kind, Memory, Meta, Status, Value, batches, iso
+from memory_mesh.core.model import Key, Kind, Memory, Meta, Row, Status, Value, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
 from memory_mesh.core.notes.files import without_section
 from memory_mesh.core.notes.folder import digest, double_titles, is_current, keys_of, read_file
@@ -66,6 +66,17 @@ class _State:
         sections: dict[str, Value] = {key: [one.digest, one.section, one.id] for key, one in self.sections.items()}
         lists: dict[str, Value] = {"archived": {**self.archived}, "written": [*self.written], "root": self.root}
         return {"marks": {**self.marks}, "until": self.until, "sections": sections, **lists}
+
+    def without(self, keys: Collection[str], memory_ids: Collection[str]) -> "_State":
+        """Return the state without these sections, the marks of their files, and these memories among the archived ones."""
+        lost, files = {self.sections[key].digest for key in keys}, {_file(key) for key in keys}
+        return replace(
+            self,
+            marks={name: mark for name, mark in self.marks.items() if name not in files},
+            sections={key: entry for key, entry in self.sections.items() if key not in keys},
+            archived={key: id_ for key, id_ in self.archived.items() if id_ not in memory_ids},
+            written=tuple(text for text in self.written if text not in lost),
+        )
 
     def covers(self, marks: Mapping[str, str], at: str) -> bool:
         """Return whether nothing changed: no file, and no section that begins or ends to be valid."""
@@ -298,20 +309,37 @@ def _until(notes: Iterable[Note], at: str) -> str | None:
 # --- erasing ---
 
 
-def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The sections of erased memories, each as `path#section`, that were taken out or left, and the rows to write."""
+
+    taken: tuple[str, ...]
+    left: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> Forgotten:
     """Take the sections of erased memories out of their files: those that the program wrote and, with `files`, all.
 
-    Return which were taken out, and which are still there, each as `path#section`.
+    The index forgets them too. A section that is left stays known, so that it is not indexed again before it is edited.
     """
-    taken, left = list[str](), list[str]()
-    for state in [_State.of(meta.detail) for meta in Meta.with_prefix(context.store, _user(context))]:
+    taken, left, rows = list[str](), list[str](), list[Row]()
+    for meta in Meta.with_prefix(context.store, _user(context)):
+        state, gone = _State.of(meta.detail), set[str]()
         for key, entry in state.sections.items():
             if entry.id in memory_ids:
-                file = _file(key)
                 is_ours = state.root == context.open_notes().root and (files or entry.digest in state.written)
-                place = f"{state.root}/{file}#{entry.section}"
-                (taken if is_ours and _take_out(context, file, entry) else left).append(place)
-    return tuple(taken), tuple(left)
+                done = is_ours and _take_out(context, _file(key), entry)
+                (taken if done else left).append(f"{state.root}/{_file(key)}#{entry.section}")
+                gone |= {key} if done else set()
+        if (newer := state.without(gone, memory_ids)) != state:
+            rows.append(meta.row(newer.detail, at=iso(context.clock())))
+    return Forgotten(tuple(taken), tuple(left), tuple(rows))
+
+
+def state_keys(context: Context) -> list[Key]:
+    """Return the keys of all that the index of notes holds for the user of a context."""
+    return [Key(Kind.META, meta.id) for meta in Meta.with_prefix(context.store, _user(context))]
 
 
 def _take_out(context: Context, file: str, entry: _Entry) -> bool:
