@@ -112,6 +112,14 @@ def test_wrong_values_are_refused_and_nothing_is_stored(
     assert len(house.memories()) == 1
 
 
+def test_what_is_masked_in_the_text_is_not_an_entity(lane: MemoryLane) -> None:
+    key, address = "AKIAIOSFODNN7EXAMPLE", "ann.miller@example.com"
+    found = lane.store(f"project: {key} and packages/{key}/src and the atlas project @0.9", memory_type="gap").memory
+    named = lane.store("e @0.9", memory_type="gap", entity_slugs=[f"person:{address}", "person:ann"]).memory
+    assert (found.entities, named.entities) == (["project:atlas"], ["person:ann"])
+    assert named.metadata["entity_slugs"] == ["person:ann"]
+
+
 @pytest.mark.req("LANE-08", "LANE-19")
 def test_a_memory_of_another_face_is_found_with_its_category_and_weighs_0_7(lane: MemoryLane, house: House) -> None:
     house.mesh(embedder=Cosines()).add("Blue is the colour @0.8", {"category": "fact"})

@@ -60,6 +60,20 @@ def test_an_export_imported_into_an_empty_store_is_exported_the_same(
         assert [one.content for one in other.get_all()] == [one.content for one in mesh.get_all()]
 
 
+def test_memories_of_the_lane_survive_an_export_with_their_entities_and_feedback() -> None:
+    with opened() as mesh, opened() as other:
+        old = mesh.lane.store("Atlas ships on Friday", memory_type="decision", entity_slugs=["project:atlas", "person:マリア"])
+        new = mesh.lane.store("Atlas ships on Monday", memory_type="correction", supersedes=[old.id])
+        for signal in ("helpful", "helpful", "helpful"):
+            mesh.lane.feedback(new.id, signal)
+        lines = [*mesh.export()]
+        assert other.import_memories(lines).failed == ()
+        assert [*other.export()] == lines
+        assert other.lane.find("ships", entities=["マリア"], include_superseded=True)[0].id == old.id
+        assert other.lane.feedback(new.id, "harmful").feedback_score == pytest.approx(1.331 / 2)
+        assert all(isinstance(verdict, Sound) for verdict in other.verify())
+
+
 def test_imported_memories_are_found_and_keep_their_history() -> None:
     with opened() as mesh, opened() as other:
         id_ = mesh.add("The lantern needs oil").id
@@ -162,6 +176,8 @@ def line(**values: object) -> str:
         (line(trust=7), "trust is 7"),
         (line(importance=float("nan")), "importance must be a number"),
         (line(times_observed=-1), "times_observed is -1"),
+        (line(feedback_score=3.5), "feedback_score is 3.5"),
+        (line(feedback_count=-1), "feedback_count is -1"),
         (line(metadata={"__proto__": 1}), "forbidden key"),
         (line(tags="x"), "tags must be a list"),
         (line(revision=2), "unknown field 'revision'"),

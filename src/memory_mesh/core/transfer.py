@@ -10,9 +10,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from memory_mesh.core import model
-from memory_mesh.core.checks import fraction, whole_number
+from memory_mesh.core.checks import fraction, number, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Author
+from memory_mesh.core.lane.scoring import MAX_FEEDBACK
 from memory_mesh.core.model import (
     BY_NAME,
     Change,
@@ -137,9 +138,11 @@ def _value(name: str, value: Any) -> Any:
         raise InvalidInput(f"{name} is {shown(value)}", expected=f"one of {', '.join(words)}")
     if name == "id" and not 0 < len(value.strip()) <= len(value) <= _MAX_ID:
         raise InvalidInput(f"{name} is {shown(value)}", expected=f"a text of 1 to {_MAX_ID} characters")
-    if column.type is Type.REAL:  # importance, trust, confidence
+    if name == "feedback_score":
+        number(name, value, min_=0, max_=MAX_FEEDBACK, expected=f"a number from 0 to {MAX_FEEDBACK:g}")
+    elif column.type is Type.REAL:  # importance, trust, confidence
         fraction(name, value)
-    if name in ("times_observed", "access_count"):
+    if name in ("times_observed", "access_count", "feedback_count"):
         whole_number(name, value, min_=0)
     return parse_time(value, name) if column.type is Type.TIME else value
 

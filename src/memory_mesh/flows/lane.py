@@ -30,7 +30,7 @@ def store(
     """Store a memory, or count it as observed again, and let it supersede others."""
     ids = listed("supersedes", supersedes, expected="a list of ids")
     source = graph.read_provenance(provenance)
-    metadata = {**new.checked(content), "provenance": source}
+    metadata = {**new.checked(content, context.gate().redact), "provenance": source}
     text = NewText(content, metadata, base_trust(source), terms=Terms(supersedes=tuple(dict.fromkeys(ids))))
     return graph.store(context, [text], key=key)[0]
 

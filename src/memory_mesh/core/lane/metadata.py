@@ -1,12 +1,13 @@
 """The metadata of Memory Lane: check what a caller gives, and keep the copy in a stored memory equal to its columns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from memory_mesh.core.checks import iterable, number, one_of, suggestion
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import TAXONOMY
+from memory_mesh.core.masks import MASK
 from memory_mesh.core.model import Memory, MemoryRecord, Value, parse_time
 
 VERSION = "4.1.0"
@@ -34,7 +35,7 @@ class NewLaneMemory:
     valid_until: object = None
     metadata: object = None
 
-    def checked(self, content: object) -> dict[str, Any]:
+    def checked(self, content: object, redact: Callable[[str], str]) -> dict[str, Any]:
         """Return the metadata to store, from which the columns are filled, or raise `InvalidInput`."""
         type_ = _memory_type(self.memory_type)
         score = number("confidence_score", self.confidence_score, min_=0, max_=100, expected="a number from 0 to 100")
@@ -48,7 +49,7 @@ class NewLaneMemory:
             raise InvalidInput(f"valid_until {last} is before valid_from {first}", expected="a time after it")
         given: dict[str, Any] = {
             **(self.metadata or {}),
-            "lane_version": VERSION, "memory_type": type_, "entity_slugs": self._slugs(content),
+            "lane_version": VERSION, "memory_type": type_, "entity_slugs": self._slugs(content, redact),
             "entities": list(iterable("entities", self.entities, expected="a list")),
             "confidence_score": score, "decay_factor": factor, "source_chunk": self.source_chunk,
             "tags": list(iterable("tags", self.tags, expected="a list of texts")), "valid_from": first, "valid_until": last,
@@ -56,14 +57,19 @@ class NewLaneMemory:
         }  # fmt: skip
         return {name: value for name, value in given.items() if value is not None and not (name == "tags" and not value)}
 
-    def _slugs(self, content: object) -> list[str]:
-        """Return the entities that the caller names; by default those that are found in the text."""
+    def _slugs(self, content: object, redact: Callable[[str], str]) -> list[str]:
+        """Return the entities that the caller names; by default those that are found in the text.
+
+        What redaction masks is never an entity. It has to be masked before: `ann@mail.com` would be the slug `ann-mail-com`.
+        """
         from memory_mesh.core.lane.entities import find_entities  # compiles patterns, and most programs never need them
 
         if self.entity_slugs is None:
-            return find_entities(content) if isinstance(content, str) else []
+            found = find_entities(content) if isinstance(content, str) else []
+            return find_entities(MASK.sub("[]", redact(str(content)))) if found else []
         given = iterable("entity_slugs", self.entity_slugs, expected='a list such as ["project:atlas"]')
-        return list(dict.fromkeys(_entity(slug) for slug in given))
+        slugs = {slug: _entity(slug) for slug in given}
+        return list(dict.fromkeys(entity for slug, entity in slugs.items() if redact(slug) == slug))
 
 
 def lane_metadata(memory: MemoryRecord) -> dict[str, Value]:
