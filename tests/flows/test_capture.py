@@ -196,3 +196,11 @@ def test_if_the_language_model_fails_the_deterministic_extractor_reads_the_messa
 ) -> None:
     report = idle(replace(context, chat=ScriptedChat(failure)), user(LINTER))
     assert [memory.content for memory in report.kept] == [LINTER]
+
+
+def test_a_secret_of_the_transcript_is_neither_quoted_nor_an_entity(context: Context) -> None:
+    idle(context, user(f"{LINTER} It matters for the atlas project and packages/AKIAIOSFODNN7EXAMPLE/src."))
+    (memory,) = stored(context)
+    assert memory.entities == ["project:atlas"]
+    assert "[API_KEY]" in str(memory.metadata["source_chunk"])
+    assert "akia" not in str(memory).lower()

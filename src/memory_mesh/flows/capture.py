@@ -7,7 +7,7 @@ killed loses nothing and captures nothing twice. What is kept is stored by the s
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from os import PathLike
@@ -109,7 +109,7 @@ def _capture(context: Context, transcript: Transcript, session: str | None, prog
     stored, count = _digests(cursor), int(str(cursor.get("count", 0)))
     run = _Run(seen=set(stored), skip_before=max(0, count - len(stored)))
     found, not_kept = list[Captured](), list[NotKept]()
-    for each in _extracted(context, _said(transcript, run)):
+    for each in _extracted(context, _said(transcript, run, context.gate().redact)):
         if isinstance(each, Captured) and len(found) < MAX_KEPT:
             found.append(each)
         elif isinstance(each, NotKept) and len(not_kept) < MAX_NOT_KEPT:
@@ -161,8 +161,11 @@ def _note(run: _Run, transcript: Transcript) -> str | None:
     return "; ".join(notes) or None
 
 
-def _said(transcript: Transcript, run: _Run) -> Iterator[Said]:
-    """Yield the messages, marked as new if no earlier run read them. The digest of a message depends on the one before it."""
+def _said(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -> Iterator[Said]:
+    """Yield the messages, marked as new if no earlier run read them. The digest of a message depends on the one before it.
+
+    New ones are redacted here: masking would not find a value of which only a part is quoted, or that became an entity.
+    """
     before = ""
     for number, message in enumerate(transcript):
         role, content = message["role"], message["content"]
@@ -171,6 +174,7 @@ def _said(transcript: Transcript, run: _Run) -> Iterator[Said]:
         before = f"{role}\0{content[:1000]}"
         is_new = number >= run.skip_before and digest not in run.seen
         if is_new and role in ("user", "assistant"):
+            content = redact(content)
             run.chars += len(content)
             if run.chars > MAX_NEW_CHARS and run.read:
                 run.stopped = True
@@ -195,7 +199,9 @@ def _new_text(context: Context, found: Captured, known: Memory | None, session: 
     )  # fmt: skip
     corrected = _corrected(context, found) if found.memory_type == "correction" else None
     terms = Terms(supersedes=(corrected.id,) if corrected else ())
-    return NewText(content, {**new.checked(content), "provenance": provenance}, base_trust(provenance), terms=terms)
+    return NewText(
+        content, {**new.checked(content, context.gate().redact), "provenance": provenance}, base_trust(provenance), terms=terms
+    )
 
 
 def _similar(context: Context, text: str) -> list[Memory]:

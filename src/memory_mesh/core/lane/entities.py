@@ -8,6 +8,7 @@ import re
 from itertools import pairwise
 
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.masks import MASK
 
 ENTITY_TYPES = ("project", "agent", "feature", "person", "business", "chore")
 
@@ -48,9 +49,12 @@ _NOT_FILES = re.compile(r"index|readme|changelog|init|main|mod")
 
 
 def find_entities(text: str) -> list[str]:
-    """Return the entities that a text names, and those of the paths in it, in the order of their first mention, each once."""
+    """Return the entities that a text names, and those of the paths in it, in the order of their first mention, each once.
+
+    Masks are not entities. A text that may have secrets is redacted first: `ann@mail.com` would be the slug `ann-mail-com`.
+    """
     found: list[tuple[int, str]] = []
-    plain = _URL.sub(lambda url: " " * len(url.group()), text)
+    plain = _URL.sub(lambda url: " " * len(url.group()), MASK.sub("[]", text))
     for match in _LABELLED.finditer(plain):
         found.append((match.start(), _entity(match[1], match[2] or match[3])))
     for match in _NAMED.finditer(plain):

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from memory_mesh.core.checks import iterable, number, one_of, suggestion
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import TAXONOMY
-from memory_mesh.core.masks import MASK
 from memory_mesh.core.model import Memory, MemoryRecord, Value, parse_time
 
 VERSION = "4.1.0"
@@ -58,15 +57,12 @@ class NewLaneMemory:
         return {name: value for name, value in given.items() if value is not None and not (name == "tags" and not value)}
 
     def _slugs(self, content: object, redact: Callable[[str], str]) -> list[str]:
-        """Return the entities that the caller names; by default those that are found in the text.
-
-        What redaction masks is never an entity. It has to be masked before: `ann@mail.com` would be the slug `ann-mail-com`.
-        """
+        """Return the entities that the caller names; by default those that are found in the text. A masked one is left out."""
         from memory_mesh.core.lane.entities import find_entities  # compiles patterns, and most programs never need them
 
         if self.entity_slugs is None:
             found = find_entities(content) if isinstance(content, str) else []
-            return find_entities(MASK.sub("[]", redact(str(content)))) if found else []
+            return find_entities(redact(str(content))) if found else []
         given = iterable("entity_slugs", self.entity_slugs, expected='a list such as ["project:atlas"]')
         slugs = {slug: _entity(slug) for slug in given}
         return list(dict.fromkeys(entity for slug, entity in slugs.items() if redact(slug) == slug))
