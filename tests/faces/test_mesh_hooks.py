@@ -209,6 +209,20 @@ def test_the_heartbeat_delivers_what_waits_when_its_time_has_come(house: House) 
             assert told.names == names
 
 
+def test_a_clock_that_was_set_back_does_not_hold_up_a_hook(house: House) -> None:
+    told = Told()
+    told.broken = True
+    with open_mesh(house, told) as mesh:
+        context = by_hand(mesh)
+        mesh.add("Later.")
+        attempt(context)
+        told.broken = False
+        for days, names in ((0, []), (-365, ["store"])):
+            house.clock.advance(days=days)
+            deliver(context, context.hooks[0])
+            assert told.names == names
+
+
 # --- Markdown ---
 
 

@@ -110,6 +110,11 @@ class HookState:
         delay = 0 if self.failures >= len(DELAYS) else DELAYS[self.failures]
         return HookState(self.folder, self.failures + 1, ms + 1000 * delay, error)
 
+    def wait_ms(self, ms: int) -> int:
+        """Return the milliseconds until the next attempt. It is due if it is further away than a delay: the clock was set back."""
+        wait = self.next_at - ms
+        return wait if 0 < wait <= 1000 * max(DELAYS) else 0
+
     @property
     def gives_up(self) -> bool:
         """Whether the event that failed now becomes a dead letter. The next one then has one attempt, until one succeeds."""

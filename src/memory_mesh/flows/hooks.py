@@ -164,8 +164,8 @@ def deliver(context: Context, hook: Hook, *, force: bool = False, wait_seconds: 
 
 def _deliver_some(context: Context, hook: Hook, ids: Sequence[str], *, force: bool) -> float | None:
     ms, state = context.clock(), _state(context, hook)[1]
-    if state.next_at > ms and not force:
-        return (state.next_at - ms) / 1000
+    if (wait := state.wait_ms(ms)) and not force:
+        return wait / 1000
     done: list[Row] = []
     for row in context.store.get(Kind.EVENT, ids).values():
         if context.state.couriers.stopped:
@@ -195,7 +195,7 @@ def _os_error(error: BaseException) -> str:
 def _fail(context: Context, hook: Hook, done: list[Row], row: Row, why: str) -> float | None:
     state = _record(context, hook, done, why)
     if not state.gives_up:
-        return max(0, state.next_at - context.clock()) / 1000
+        return state.wait_ms(context.clock()) / 1000
     letter = {"hook": hook.name, "error": why, "failed_at": iso(context.clock()), **HookEvent.of(row).as_dict()}
     context.open_hook_files().add_dead_letter(letter, lambda: bool(context.store.get(Kind.EVENT, [row.id])))
     _commit(context, lambda: Plan(None, deletes=[row.key]))

@@ -195,6 +195,6 @@ def _letter(line: str) -> dict[str, Json] | None:
     """Return the letter in a line; None for a line that a crash cut off, or that was edited."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
