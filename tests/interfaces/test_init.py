@@ -170,8 +170,10 @@ def test_a_link_out_of_the_project_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert (said.code, "leads out of the project" in said.err, elsewhere.read_text()) == (2, True, "{}")
     (project / SETTINGS).unlink()
     (project / SETTINGS).symlink_to(write(project / "real.json", "{}"))
-    assert cli("init", str(project)).code == 0
-    assert (project / SETTINGS).is_symlink()
+    for words in ([], ["--remove"], []):  # removing leaves the link, which then leads to no file
+        assert cli("init", str(project), *words).code == 0
+        assert (project / SETTINGS).is_symlink()
+    assert "memory-mesh host" in (project / "real.json").read_text()
 
 
 def test_a_folder_that_is_missing_or_cannot_be_written_is_an_error(

@@ -157,11 +157,11 @@ HOSTS = {"claude-code": (SETTINGS, _settings), "opencode": (PLUGIN, _plugin)}
 def _planned(folder: Path, host: str, *, removing: bool) -> tuple[Path, str | None, list[Change]]:
     """Return the file of a host, its new text (None: no file) and what changes."""
     name, edit = HOSTS[host]
-    path, real = folder / name, Path(os.path.realpath(folder / name))
+    real = Path(os.path.realpath(folder / name))
     if not real.is_relative_to(os.path.realpath(folder)):
         raise InvalidInput(f"{name} is a link that leads out of the project", remedy="change the file it leads to by hand")
     try:
-        text = real.read_bytes().decode() if os.path.lexists(path) else None
+        text = real.read_bytes().decode() if real.exists() else None  # a link may lead to no file yet
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InvalidInput(f"{name} cannot be read: {why}", remedy="correct it; nothing was changed") from None
