@@ -390,9 +390,11 @@ class LanceStore:
             pass
 
     def check_writable(self) -> None:
-        """Raise `StoreReadOnly` if the store was opened for reading only."""
+        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission to write."""
         if self._read_only:
             raise StoreReadOnly(f"{self._root} is opened read-only", remedy="open it without ?mode=ro to write")
+        if not os.access(self._root, os.W_OK) and os.path.lexists(self._root):
+            raise StoreReadOnly(f"{self._root} is not writable", remedy="check its permissions")
 
     def was_replaced(self) -> bool:
         """Return whether another folder, or none, is now at the path of the folder that was opened."""
