@@ -56,6 +56,7 @@ TABLE = [
     ("recalled", [said("assistant", f"Tabs.\n{recalled_block('Use spaces.')}\nDone.")], [("assistant", "Tabs.\n\nDone.")]),
     ("recalled, cut off", [said("user", recalled_block("Use spaces.")[:-9])], []),
     ("half a surrogate pair", [said("user", "a \ud83d b")], [("user", "a ? b")]),
+    ("a NUL", [said("user", "a \0 b")], [("user", "a ? b")]),
     ("no text", [said("user", None), said("user", 5), said("user", [5, part("text", text=5)])], []),
     ("unknown role", [{"role": "narrator", "content": "Once"}, {"role": ["user"], "content": "Twice"}], []),
     (

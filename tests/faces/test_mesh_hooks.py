@@ -210,16 +210,16 @@ def test_the_heartbeat_delivers_what_waits_when_its_time_has_come(house: House) 
 
 
 def test_hooks_of_a_store_without_permission_to_write_are_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, url, now = Told(), f"sqlite:///{tmp_path}/memory.db", 1e9
+    told, url, now = Told(), f"sqlite:///{tmp_path}/memory.db", [1e9]
     told.broken = True
-    with MemoryMesh(url, writethrough=[told], embedder="none", clock=lambda: now) as mesh:
+    with MemoryMesh(url, writethrough=[told], embedder="none", clock=lambda: now[0]) as mesh:
         mesh.add("Later.")
     told.broken = False
     for permitted, names in ((False, []), (True, ["store"])):  # what cannot be written as delivered would be delivered each time
-        now += DELAYS[0]
+        now[0] += DELAYS[0]
         with monkeypatch.context() as patched:
             patched.setattr(os, "access", lambda *_, permitted=permitted: permitted)
-            with MemoryMesh(url, writethrough=[told], embedder="none", clock=lambda: now) as mesh:
+            with MemoryMesh(url, writethrough=[told], embedder="none", clock=lambda: now[0]) as mesh:
                 assert len(mesh.get_all()) == 1
         assert told.names == names
 

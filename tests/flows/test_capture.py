@@ -198,6 +198,10 @@ def test_if_the_language_model_fails_the_deterministic_extractor_reads_the_messa
     assert [memory.content for memory in report.kept] == [LINTER]
 
 
+def test_a_message_with_an_odd_id_is_captured(context: Context) -> None:
+    assert len(idle(context, {**user(LINTER), "id": "\ud800"}).kept) == 1
+
+
 def test_a_secret_of_the_transcript_is_neither_quoted_nor_an_entity(context: Context) -> None:
     idle(context, user(f"{LINTER} It matters for the atlas project and packages/AKIAIOSFODNN7EXAMPLE/src."))
     (memory,) = stored(context)

@@ -111,7 +111,7 @@ class HookState:
         return HookState(self.folder, self.failures + 1, ms + 1000 * delay, error)
 
     def wait_ms(self, ms: int) -> int:
-        """Return the milliseconds until the next attempt. It is due if it is further away than a delay: the clock was set back."""
+        """Return the milliseconds until the next attempt; none if it is further away than any delay: the clock was set back."""
         wait = self.next_at - ms
         return wait if 0 < wait <= 1000 * max(DELAYS) else 0
 

@@ -170,7 +170,7 @@ def _said(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -> It
     for number, message in enumerate(transcript):
         role, content = message["role"], message["content"]
         own = message.get("id") or before
-        digest = sha256(f"{own}\0{role}\0{content}".encode()).hexdigest()[:_DIGEST_LENGTH]
+        digest = sha256(f"{own}\0{role}\0{content}".encode(errors="replace")).hexdigest()[:_DIGEST_LENGTH]
         before = f"{role}\0{content[:1000]}"
         is_new = number >= run.skip_before and digest not in run.seen
         if is_new and role in ("user", "assistant"):

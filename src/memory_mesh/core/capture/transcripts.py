@@ -148,6 +148,6 @@ def _message(role: object, text: str, id_: object, timestamp: object) -> Iterato
         content = _INTERRUPTED.sub("", _HOST_BLOCK.sub("", content))
     content = (content[:_MAX_TOOL_CHARS] if role == "tool" else content).strip()
     if isinstance(role, str) and role in _ROLES and content:
-        content = content.encode("utf-8", "replace").decode()  # no store can hold half of a surrogate pair
+        content = content.encode("utf-8", "replace").decode().replace("\0", "?")  # no store can hold half a surrogate pair or NUL
         known = {"id": id_, "timestamp": timestamp}
         yield {"role": role, "content": content} | {name: value for name, value in known.items() if isinstance(value, str)}
