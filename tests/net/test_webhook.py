@@ -26,6 +26,7 @@ def test_an_event_is_posted_as_json_and_any_answer_of_200_to_299_will_do(answer:
     [
         (Answer(status=500), "answered 500"),
         (Answer(status=410), "answered 410"),
+        (Answer(status=400, body="key-in-path and Grüße are refused"), "answered 400"),  # it may quote what is erased later
         (Answer(status=302, headers={"Location": "http://169.254.169.254/"}), "redirects are not followed"),
         (Answer(drop=True), "gave no answer"),
     ],
@@ -34,4 +35,4 @@ def test_any_other_answer_is_one_failure_which_does_not_show_the_path(answer: An
     with FaultServer([answer]) as server, pytest.raises(CallError, match=message) as error:
         webhook_writethrough(f"{server.url}/key-in-path", allow_local=True).deliver(EVENT)
     assert len(server.requests) == 1  # the queue repeats it
-    assert "key-in-path" not in str(error.value)
+    assert not any(word in str(error.value) for word in ("key-in-path", "Grüße"))

@@ -1,5 +1,6 @@
 """`webhook_writethrough`: a hook that posts events to a URL, through the guarded client."""
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 
@@ -8,6 +9,8 @@ from memory_mesh.core.hooks import HookEvent
 from memory_mesh.core.ports import Secret
 from memory_mesh.core.safety.addresses import parse_url
 from memory_mesh.net.client import HttpClient
+
+_ANSWERED = re.compile(r"( answered \d{3}): .*", re.DOTALL)  # what follows are words of the server, which may quote the memory
 
 
 class Webhook:
@@ -25,7 +28,8 @@ class Webhook:
         try:
             self._client.send(event.as_dict())
         except CallError as error:
-            raise CallError(error.what.replace(self._client.address, self.name), remedy=error.remedy) from None
+            what = _ANSWERED.sub(r"\1", error.what).replace(self._client.address, self.name)
+            raise CallError(what, remedy=error.remedy) from None
 
 
 def webhook_writethrough(
