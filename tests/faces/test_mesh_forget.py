@@ -12,7 +12,7 @@ from memory_mesh import InvalidInput, MemoryMesh, Sound, StoreMissing
 
 WORDS = (
     "lantern needs oil", "lantern needs paraffin", "umbrella stand", "secret of the session", "where is my umbrella",
-    "heard in the hall",
+    "heard in the hall", "name of a session",
 )  # fmt: skip
 
 
@@ -27,6 +27,7 @@ def fill(tmp_path: Path, user_id: str) -> None:
         mesh.update(id_, content=f"The {WORDS[1]}, says {user_id}")
         mesh.add(f"A {WORDS[3]} of {user_id}", {"type": "session"})
         mesh.search(f"{WORDS[4]}, asks {user_id}")
+        mesh.lane.on_session_event("session.idle", [{"role": "user", "content": "Hi!"}], session_id=f"{WORDS[6]} of {user_id}")
     with opened(tmp_path, user_id=user_id, agent_id="tester") as mesh:
         mesh.add(f"The {WORDS[2]} of {user_id}", {"type": "agent"})
         mesh.add(f"The {WORDS[1]}, says {user_id}", {"where": f"{WORDS[5]} of {user_id}"})

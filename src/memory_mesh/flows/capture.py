@@ -18,6 +18,7 @@ from memory_mesh.core.capture import CaptureReport, NotKept, Transcript
 from memory_mesh.core.capture.extract import Captured, Said, captured, extract, is_grounded
 from memory_mesh.core.capture.junk import RECALLED, why_not
 from memory_mesh.core.capture.phrases import normalized
+from memory_mesh.core.capture.report import CURSOR
 from memory_mesh.core.checks import iterable, one_of
 from memory_mesh.core.claims import base_trust
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound
@@ -104,7 +105,7 @@ def _messages(transcript: object) -> Transcript:
 
 
 def _capture(context: Context, transcript: Transcript, session: str | None, progress: Progress) -> CaptureReport:
-    name = f"capture {json.dumps([context.reader.user_id, session])}"
+    name = f"{CURSOR}{json.dumps([context.reader.user_id, session])}"
     cursor = Meta.read(context.store, name).detail
     stored, count = _digests(cursor), int(str(cursor.get("count", 0)))
     run = _Run(seen=set(stored), skip_before=max(0, count - len(stored)))

@@ -6,8 +6,21 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from memory_mesh.core import audit
+from memory_mesh.core.capture.report import CURSOR
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model import ANYTHING, CONTENTS, ErasureCheck, Forgotten, Kind, Reader, equals, iso, partition
+from memory_mesh.core.model import (
+    ANYTHING,
+    CONTENTS,
+    ErasureCheck,
+    Forgotten,
+    Key,
+    Kind,
+    Meta,
+    Reader,
+    equals,
+    iso,
+    partition,
+)
 from memory_mesh.flows.audit import heads, prune_before
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, paged
 from memory_mesh.flows.erase import delete_all
@@ -35,7 +48,8 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
     pruned = prune_before(owner, iso(context.clock() + 1))
     # Idempotency keys have no column for the user, but their partition names it.
     receipts = [row.key for row in paged(owner, Kind.RECEIPT, ANYTHING) if json.loads(row.partition)[0] == user_id]
-    states = state_keys(owner)
+    cursors = Meta.with_prefix(context.store, f"{CURSOR}{json.dumps([user_id])[:-1]},")
+    states = [*state_keys(owner), *(Key(Kind.META, meta.id) for meta in cursors)]
     commit(owner, lambda: Plan(None, deletes=[*receipts, *states]))
     agents = {audit.owner_of(head.id)[1] for head in heads(owner)}
     context.index.forget({partition(user_id, agent) for agent in {None, *agents}})

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from memory_mesh.core.model import MemoryRecord
 
+CURSOR = "capture "  # begins the name of the entry that tells what was read of a session; the user and the session follow as JSON
+
 
 @dataclass(frozen=True, slots=True)
 class NotKept:

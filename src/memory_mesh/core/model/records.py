@@ -24,6 +24,7 @@ from memory_mesh.core.model.rows import (
     fields_of,
 )
 from memory_mesh.core.model.scope import MemoryType, partition_for
+from memory_mesh.core.model.where import ANYTHING, Compare, Where, all_of
 from memory_mesh.core.reprs import short_repr
 
 Record = TypeVar("Record")
@@ -460,7 +461,7 @@ class MetaSource(Protocol):
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]: ...
 
-    def find(self, kind: Kind) -> list[Row]: ...
+    def find(self, kind: Kind, where: Where = ANYTHING) -> list[Row]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -491,7 +492,8 @@ class Meta:
     @classmethod
     def with_prefix(cls, store: MetaSource, prefix: str) -> list[Self]:
         """Return the entries whose ids start with `prefix`, newest first."""
-        return [cls.of(row) for row in store.find(Kind.META) if row.id.startswith(prefix)]
+        after = all_of(Compare("id", ">=", prefix), Compare("id", "<", prefix + chr(0x10FFFF)))  # ids are indexed
+        return [cls.of(row) for row in store.find(Kind.META, after) if row.id.startswith(prefix)]
 
 
 _PUBLIC = frozenset(f.name for f in fields(MemoryRecord))
