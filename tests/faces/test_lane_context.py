@@ -43,6 +43,12 @@ def test_memories_of_every_type_are_offered_the_heaviest_first(house: House, mes
     assert order[:3] == list(TAXONOMY[:3])  # of equal ones the newest first
 
 
+def test_a_long_memory_is_cut_and_does_not_take_the_place_of_others(mesh: MemoryMesh) -> None:
+    mesh.lane.store("notes are short", memory_type="gap")
+    mesh.lane.store("long " * 20_000, memory_type="correction")
+    assert shown(mesh.lane) == ["long", "notes"]
+
+
 @pytest.mark.req("LANE-34")
 def test_decay_feedback_and_pins_decide_with_the_weight(house: House, mesh: MemoryMesh) -> None:
     mesh.lane.store("old decisions fade", memory_type="decision")

@@ -1,21 +1,26 @@
 """What the memory of a project knows that matters, for the beginning of a session."""
 
+from dataclasses import replace
+
 from memory_mesh.core import model
 from memory_mesh.core.lane import scoring
 from memory_mesh.core.model import ANYTHING, Compare, In, IsNull, Kind, Memory, Or, all_of, equals, iso
+from memory_mesh.core.text import shortened
 from memory_mesh.flows import embed, search, usage
 from memory_mesh.flows.context import Context, intact
 from memory_mesh.flows.lane import valid_at
 
 _NEWEST = 300  # memories of each group that are compared
 _MOST = 40  # memories of one context
+_MAX_CHARS = 2000  # of one memory: a long one must not take the place of all others
 
 
 def session_context(context: Context, max_tokens: int) -> str:
     """Return the memories that matter most as data for a language model. Without memories the text is empty."""
     from memory_mesh.core.safety.fence import fence_memories  # loads many patterns
 
-    offered = [memory.record() for memory in most_important(context)[:_MOST]]
+    every = (memory.record() for memory in most_important(context)[:_MOST])
+    offered = [replace(record, content=shortened(record.content, _MAX_CHARS)) for record in every]
     return fence_memories(offered, context.ids.salt(), max_tokens=max_tokens, count=embed.token_counter(context))
 
 
