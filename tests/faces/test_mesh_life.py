@@ -138,7 +138,7 @@ def test_with_yamo_off_no_block_is_written(house: House) -> None:
 # --- what is not here yet ---
 
 COMMANDS = {name for name in NOT_YET if "-" in name}
-METHODS = ["lane", "notes", "traces"]
+METHODS = ["traces"]
 
 
 def test_every_name_that_is_not_here_yet_is_no_attribute_and_says_so() -> None:
