@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, NotFound, SettingsError, StoreFull
+from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, NotFound, SettingsError, StoreFull, StoreMissing
 from memory_mesh.core.model import Kind, Vector
 from memory_mesh.core.notes import SEPARATOR, Note, Relevance
 from memory_mesh.core.notes.folder import MAX_BYTES
@@ -584,12 +584,13 @@ def test_users_and_projects_have_their_own_memories_of_a_folder(place: Place) ->
         assert {one.user_id for one in found} == {scope.get("user_id")}
 
 
-def test_a_read_only_or_missing_store_still_matches(tmp_path: Path) -> None:
+def test_a_read_only_store_still_matches_and_a_missing_one_is_not_created(tmp_path: Path) -> None:
     place = Place(tmp_path / "notes")
     place.write("login.md", LOGIN)
     url = f"sqlite:///{tmp_path}/m.db"
     with MemoryMesh(url, notes_dir=str(place.folder), embedder="none") as missing:
-        assert titles(missing.notes.find_relevant("login")) == ["Login rules"]
+        with pytest.raises(StoreMissing):
+            missing.notes.find_relevant("login")
         assert not (tmp_path / "m.db").exists()
         missing.add("something")
     with MemoryMesh(f"{url}?mode=ro", notes_dir=str(place.folder), embedder="none") as mesh:

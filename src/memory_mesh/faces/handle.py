@@ -102,10 +102,15 @@ class Handle:
             return self._opened[1]
         return opened[1]
 
-    def _reading(self) -> Context:
-        """Return the context, with the notes of `notes_dir` indexed, or raise `StoreMissing` if a named store is missing."""
+    def _existing(self) -> Context:
+        """Return the context, or raise `StoreMissing` if the file of a store that was named does not exist."""
         context = self._context()
         context.file.require_file()
+        return context
+
+    def _reading(self) -> Context:
+        """Return what `_existing` returns, after the notes of `notes_dir` are indexed."""
+        context = self._existing()
         if context.options.notes_dir:
             from memory_mesh.flows.note_index import refresh  # most meshes have no notes
 

@@ -27,11 +27,11 @@ class MemoryNotes(Handle):
 
         Without a folder there are no notes. A section that is not valid is skipped, and the others are returned.
         """
-        return flow.load(self._context())
+        return flow.load(self._existing())
 
     def lint(self) -> list[Fault]:
         """Return what is wrong in the files, with file and line. Those with `warning` do not keep a note from being used."""
-        return sorted(flow.load(self._context()).faults, key=lambda fault: (fault.file, fault.line))
+        return sorted(flow.load(self._existing()).faults, key=lambda fault: (fault.file, fault.line))
 
     def match(self, task: str, agent_name: str = "", current_plan: str | None = None) -> list[Relevance]:
         """Return every note whose patterns match a task, an agent's name or its plan, with the parts of its score.
@@ -39,7 +39,7 @@ class MemoryNotes(Handle):
         `rank` is the order: the points, raised or lowered by feedback. Deprecated notes, those that are not valid now, and those
         whose memory is disputed, superseded, quarantined or erased are left out.
         """
-        return flow.match(self._context(), MatchContext.of(task, agent_name, current_plan))
+        return flow.match(self._existing(), MatchContext.of(task, agent_name, current_plan))
 
     def find_relevant(
         self, task: str, agent_name: str = "", current_plan: str | None = None, *, max_memories: int | None = None,
@@ -49,7 +49,7 @@ class MemoryNotes(Handle):
 
         What is not given comes from the option `note_agents`; without it, at most 5 notes of every importance are returned.
         """
-        return flow.find_relevant(self._context(), MatchContext.of(task, agent_name, current_plan), max_memories, min_importance)
+        return flow.find_relevant(self._existing(), MatchContext.of(task, agent_name, current_plan), max_memories, min_importance)
 
     def format_for_prompt(self, notes: Sequence[Note], *, max_tokens: int | None = None) -> str:
         """Return notes as a part of a prompt; the text is empty without notes. With `max_tokens` the last ones are left out."""
@@ -61,7 +61,7 @@ class MemoryNotes(Handle):
     ) -> str:  # fmt: skip
         """Return the prompt of an agent, followed by the notes that its task needs."""
         return flow.build_agent_prompt(
-            self._context(), MatchContext.of(task, agent, current_plan), system_prompt=system_prompt, max_memories=max_memories,
+            self._existing(), MatchContext.of(task, agent, current_plan), system_prompt=system_prompt, max_memories=max_memories,
             min_importance=min_importance, max_tokens=max_tokens,
         )  # fmt: skip
 
@@ -106,5 +106,5 @@ class MemoryNotes(Handle):
 
         Raises `NotFound` if there is no such note.
         """
-        context = self._context()
+        context = self._existing()
         return note_index.feedback(context, flow.load(context), file, section, signal).record()
