@@ -64,6 +64,23 @@ ODD = {
     "no json": ({"metadata": "a note"}, {"metadata": {"unread": "a note"}}),
     "no object": ({"metadata": "[1, 2]"}, {"metadata": {"unread": "[1, 2]"}}),
     "no number": ({"metadata": '{"x": NaN}'}, {"metadata": {"x": "NaN"}}),
+    "large numbers": (
+        {"metadata": '{"a": [99999999999999999999], "feedback_count": 99999999999999999999, "times_observed": 1e400}'},
+        {"metadata": {"a": ["99999999999999999999"], "feedback_count": "99999999999999999999", "times_observed": "inf"}},
+    ),
+    "a huge number": ({"metadata": f'{{"a": {"9" * 5000}}}'}, {"metadata": {"unread": f'{{"a": {"9" * 5000}}}'}}),
+    "NUL": (
+        {"content": "The lantern \0 is odd", "metadata": '{"a\\u0000": "b\\u0000"}'},
+        {"content": "The lantern \ufffd is odd", "metadata": {"a\ufffd": "b\ufffd"}},
+    ),
+    "bytes": (
+        {"content": b"The lantern \xff is odd", "metadata": b"{}", "tags": b"\xff", "created_at": b"2025-01-01"},
+        {"content": "The lantern \ufffd is odd", "metadata": {}, "tags": ["\ufffd"], "created_at": NEW_YEAR},
+    ),
+    "seven bytes as a vector": ({"embedding": b"1234567"}, {"metadata": {}}),
+    "no numbers in a vector": ({"embedding": b"\xff" * 16}, {"metadata": {}}),
+    "text as a vector": ({"embedding": "[0.5, 0.5]"}, {"metadata": {}}),
+    "an empty vector": ({"embedding": b""}, {"metadata": {}}),
     "half a sign": ({"metadata": '{"cut": "smile \\ud83d"}'}, {"metadata": {"cut": "smile \ufffd\ufffd\ufffd"}}),
     "other types": (
         {"metadata": '{"memory_type": ["a"], "times_observed": "3"}'},

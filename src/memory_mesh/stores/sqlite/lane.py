@@ -10,13 +10,28 @@ import sqlite3
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
+from math import isinf
 from typing import Any
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Draft, fingerprint
 from memory_mesh.core.lane import DEFAULT_COLLECTION
 from memory_mesh.core.lane.scoring import MAX_FEEDBACK
-from memory_mesh.core.model import INT_MAX, Key, Kind, MemoryType, Reader, Row, Usage, Used, Value, iso, parse_time, partition_for
+from memory_mesh.core.model import (
+    INT_MAX,
+    Key,
+    Kind,
+    MemoryType,
+    Reader,
+    Row,
+    Usage,
+    Used,
+    Value,
+    Vector,
+    iso,
+    parse_time,
+    partition_for,
+)
 from memory_mesh.core.search import tokens
 from memory_mesh.stores.base import decode_json
 from memory_mesh.stores.sqlite import tables
@@ -49,9 +64,10 @@ def adopt(connection: sqlite3.Connection, *, logged: bool) -> None:
     cursor = connection.execute(f"SELECT * FROM memories WHERE {_WAITING}")
     names, moved, used = [column[0] for column in cursor.description], defaultdict[str, list[Key]](list), list[Row]()
     for values in cursor.fetchall():
-        row = dict(zip(names, values, strict=True))
+        found = dict(zip(names, values, strict=True))
+        row = found | (mended := _mended(found))
         read = _metadata(row["metadata"])
-        home = _adopt(connection, row, read)
+        home = _adopt(connection, row, read, mended)
         moved[home].append(Key(Kind.MEMORY, row["id"]))
         used += _usage(connection, row["id"], read, home)
     if moved:
@@ -61,7 +77,18 @@ def adopt(connection: sqlite3.Connection, *, logged: bool) -> None:
             forget_moves(connection)
 
 
-def _adopt(connection: sqlite3.Connection, row: dict[str, Any], read: dict[str, Value]) -> str:
+def _mended(row: dict[str, Any]) -> dict[str, Any]:
+    """Return texts in place of bytes, without NUL, for columns that need it, and no vector in place of an unreadable one."""
+    texts = {name: value.decode(errors="replace") for name, value in row.items() if isinstance(value, bytes)}
+    texts |= {name: value for name, value in row.items() if isinstance(value, str) and "\0" in value}
+    mended: dict[str, Any] = {name: _text(text) for name, text in texts.items() if name not in ("id", "embedding")}
+    data = row["embedding"]
+    if data is not None and not (isinstance(data, bytes) and data and len(data) % 4 == 0 and Vector("", data).finite):
+        mended["embedding"] = None
+    return mended
+
+
+def _adopt(connection: sqlite3.Connection, row: dict[str, Any], read: dict[str, Value], mended: dict[str, Any]) -> str:
     """Fill in our columns of a row, and return its partition."""
     if (at := _time(row["created_at"]) or _UNKNOWN) == _UNKNOWN:
         read.setdefault("created_at", row["created_at"])
@@ -74,6 +101,7 @@ def _adopt(connection: sqlite3.Connection, row: dict[str, Any], read: dict[str, 
     project = None if row["collection"] in (None, DEFAULT_COLLECTION) else row["collection"]
     draft = Draft(content=row["content"], metadata=read, columns={"project": project, "memory_type": type_})
     values = {
+        **mended,
         "partition": home,
         "revision": max(changes or 1, (sealed or 0) + 1),  # a replaced row continues its history, and is not the sealed one
         "number": row["number"] or 0,
@@ -136,7 +164,24 @@ def _usage(connection: sqlite3.Connection, id_: str, read: dict[str, Value], hom
 def _metadata(text: str | None) -> dict[str, Value]:
     """Parse the metadata of Memory Lane; a text that is not a JSON object is kept under the key `unread`."""
     value = _json(text)
-    return value if isinstance(value, dict) else {"unread": text} if text and value is not None else {}
+    with suppress(RecursionError):
+        if isinstance(value, dict):
+            return {_text(name): _storable(each) for name, each in value.items()}
+    return {"unread": text} if text and value is not None else {}
+
+
+def _storable(value: Value) -> Value:
+    """Return a JSON value with numbers that are too large, and NUL, in a form that every store can hold."""
+    if isinstance(value, dict):
+        return {_text(name): _storable(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_storable(each) for each in value]
+    too_large = isinstance(value, int | float) and abs(value) > INT_MAX and (isinstance(value, int) or isinf(value))
+    return str(value) if too_large else _text(value) if isinstance(value, str) else value
+
+
+def _text(text: str) -> str:
+    return text.replace("\0", "\ufffd")
 
 
 def _texts(text: str | None) -> list[Value]:
@@ -149,7 +194,7 @@ def _texts(text: str | None) -> list[Value]:
 def _json(text: str | None, *, constant: type = str) -> Value:
     try:
         value: Value = json.loads(text or "null", parse_constant=constant)  # NaN is not valid JSON and is kept as text
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # ValueError: not JSON, or a number of thousands of digits
         return text
     return value
 
