@@ -36,4 +36,6 @@ def _lines(path: str | PathLike[str]) -> Iterator[str]:
     ) as error:  # a NUL in the path; the home of an unknown user
         why = error.strerror if isinstance(error, OSError) else str(error)
         expected = "the JSON lines of Claude Code, or an export of opencode"
-        raise InvalidInput(f"the transcript {shown(str(path), max_length=120)} cannot be read: {why}", expected=expected) from None
+        raise InvalidInput(
+            f"the transcript {shown(str(path), max_length=120)} cannot be read: {why}", expected=expected
+        ) from None
