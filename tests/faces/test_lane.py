@@ -112,6 +112,14 @@ def test_wrong_values_are_refused_and_nothing_is_stored(
     assert len(house.memories()) == 1
 
 
+def test_metadata_of_memory_lane_keep_their_type_and_confidence_when_another_face_stores_them(house: House) -> None:
+    given = {"lane_version": "4.1.0", "memory_type": "decision", "confidence_score": 90}
+    memory = house.mesh(embedder="none").add("f", given)
+    assert (memory.category, memory.confidence) == ("decision", 0.9)
+    assert {name: memory.metadata[name] for name in given} == given
+    assert house.mesh(embedder="none").add("g", {**given, "category": "fact"}).category == "fact"
+
+
 def test_what_is_masked_in_the_text_is_not_an_entity(lane: MemoryLane) -> None:
     key, address = "AKIAIOSFODNN7EXAMPLE", "ann.miller@example.com"
     found = lane.store(f"project: {key} and packages/{key}/src and the atlas project @0.9", memory_type="gap").memory

@@ -27,7 +27,7 @@ def test_a_file_is_read_also_when_its_last_line_is_cut_off_or_a_line_is_too_long
 
 def test_a_file_that_cannot_be_opened_is_an_error_that_names_it(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.jsonl", tmp_path, "a\0b", "~nobody-has-this-name/t.jsonl"):
-        with pytest.raises(InvalidInput, match="the transcript '.* cannot be read"):
+        with pytest.raises(InvalidInput, match=r"the transcript '.* cannot be read"):
             open_transcript(path)
 
 

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.checks import fraction
+from memory_mesh.core.checks import fraction, is_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import INT_MAX, MemoryType, Reader, Value, parse_time
 from memory_mesh.core.text import LazyRegex, is_blank
@@ -191,9 +191,20 @@ def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     columns["entities"] = [slug for slug in slugs if isinstance(slug, str)] if isinstance(slugs, list) else []
     columns["importance"] = _fraction(metadata, "importance")
     columns["confidence"] = _fraction(metadata, "confidence")
+    if "lane_version" in metadata:
+        columns |= {name: value for name, value in _lane_columns(metadata).items() if columns[name] is None}
     turn = metadata.get("turn")
     columns["turn"] = turn if isinstance(turn, int) and not isinstance(turn, bool) else None
     return columns
+
+
+def _lane_columns(metadata: dict[str, Value]) -> dict[str, Value]:
+    """Return the columns of metadata that Memory Lane wrote, which has its own names for them."""
+    type_, score = metadata.get("memory_type"), metadata.get("confidence_score")
+    return {
+        "category": type_ if isinstance(type_, str) and type_.strip() else None,
+        "confidence": score / 100 if isinstance(score, int | float) and is_number(score, min_=0, max_=100) else None,
+    }
 
 
 def _text_or_none(metadata: dict[str, Value], name: str) -> str | None:
