@@ -58,6 +58,11 @@ def test_an_entity_is_given_with_or_without_its_type() -> None:
     assert parse_entity(" Atlas ") == (None, "atlas")
 
 
+def test_of_a_list_of_files_only_the_first_entities_are_taken_and_no_long_ones() -> None:
+    found = find_entities(" ".join(f"packages/{'a' * 100 if n == 1 else f'p{n}'}/src" for n in range(5000)))
+    assert found == ["project:p0", *(f"project:p{n}" for n in range(2, 101))]
+
+
 @pytest.mark.parametrize("given", ["", "project:", "ticket:5", ":atlas", "--", None])
 def test_an_entity_that_cannot_be_one_is_refused(given: str) -> None:
     with pytest.raises(InvalidInput, match="project, agent, feature, person, business, chore"):

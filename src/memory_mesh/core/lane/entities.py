@@ -12,6 +12,7 @@ from memory_mesh.core.masks import MASK
 
 ENTITY_TYPES = ("project", "agent", "feature", "person", "business", "chore")
 
+_MAX_CHARS, _MAX_FOUND = 80, 100  # a longer one is not a name, and a text with more of them is a list of files
 _TYPES = "|".join(ENTITY_TYPES)
 _SLUG = r"[^\W_][\w.-]*[^\W_]|[^\W_]"
 _LABELLED = re.compile(rf"(?<![\w/.:-])({_TYPES})(?::|\s*[:=]\s)\s*(?:\"([^\"\n]{{1,60}})\"|({_SLUG}))(?![\w/:@])", re.IGNORECASE)
@@ -49,7 +50,7 @@ _NOT_FILES = re.compile(r"index|readme|changelog|init|main|mod")
 
 
 def find_entities(text: str) -> list[str]:
-    """Return the entities that a text names, and those of the paths in it, in the order of their first mention, each once.
+    """Return the first entities that a text names, and those of the paths in it, in the order of their first mention, each once.
 
     Masks are not entities. A text that may have secrets is redacted first: `ann@mail.com` would be the slug `ann-mail-com`.
     """
@@ -67,7 +68,8 @@ def find_entities(text: str) -> list[str]:
             found.append((match.start(), _entity("person", match[1])))
     for match in _PATH.finditer(plain):
         found += ((match.start(), entity) for entity in _in_path(match.group()))
-    return list(dict.fromkeys(entity for _, entity in sorted(found, key=lambda each: each[0]) if not entity.endswith(":")))
+    in_order = [entity for _, entity in sorted(found, key=lambda each: each[0])]
+    return list(dict.fromkeys(each for each in in_order if not each.endswith(":") and len(each) <= _MAX_CHARS))[:_MAX_FOUND]
 
 
 def parse_entity(given: str) -> tuple[str | None, str]:
