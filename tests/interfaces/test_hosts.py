@@ -50,6 +50,18 @@ def test_a_prompt_gets_the_memories_that_answer_it_as_fenced_data(cli: Cli, hook
     assert said.err == ""
 
 
+def test_a_hook_of_a_host_delivers_no_events_of_writethrough(
+    cli: Cli, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delivering: list[str] = []
+    monkeypatch.setattr("memory_mesh.flows.hooks.resume", lambda context: delivering.extend(one.name for one in context.hooks))
+    monkeypatch.setenv("MEMORY_MESH_WRITETHROUGH", str(tmp_path / "log"))
+    cli("store", KEY)
+    assert delivering == [f"markdown {tmp_path / 'log'}"]
+    assert KEY in added(hook("user-prompt-submit", prompt="When does the deploy key rotate?"))
+    assert len(delivering) == 1
+
+
 @pytest.mark.req("LANE-34")
 def test_a_session_begins_with_what_the_memory_of_the_project_knows(cli: Cli, hook: Hook) -> None:
     assert hook("session-start", source="startup").out == "{}\n"

@@ -64,7 +64,8 @@ def _run(call: Call, given: Mapping[str, str], deadline: Deadline) -> None:
     if event in _CAPTURED:
         _capture(call, settings, given)
     elif settings.options.enable_memory:
-        with _mesh(call, settings, given, embedder="none", busy_seconds=_BUSY_SECONDS) as mesh:
+        # Without `writethrough`: the process ends before a webhook has answered, and the next one would send the same again.
+        with _mesh(call, settings, given, embedder="none", busy_seconds=_BUSY_SECONDS, writethrough=[]) as mesh:
             text = _recalled(mesh, event, given, settings.options.host_max_tokens)
             answer = {"hookEventName": _NAMES[event], "additionalContext": recalled_block(text)}
             deadline.answer(render.to_json({"hookSpecificOutput": answer}) if text else EMPTY)
