@@ -159,6 +159,7 @@ ASKED_FOR = {
     "mesh.audit_export": "likewise", "mesh.lesson_to_skill": "by its id",
     "graph.list_quarantined": "is about them", "graph.conflicts": "is about them, and returns ids",
     "graph.explain_memory": "by its id", "graph.explain_supersession": "by its id",
+    "lane.junk": "see below",
     "notes.load": "reads files", "notes.lint": "reads files", "notes.format_for_prompt": "what the caller gives",
     "notes.match": "see test_notes.py", "notes.find_relevant": "likewise", "notes.build_agent_prompt": "likewise",
 }  # fmt: skip
@@ -172,7 +173,7 @@ WRITES = {
     "graph": "link unlink "
     "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
     "undo_review decay unarchive auto_compress consolidate",
-    "lane": "init close scoped store feedback",
+    "lane": "init close scoped store feedback on_session_event",
     "notes": "init close scoped append save sync feedback",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
@@ -252,3 +253,9 @@ def test_no_command_prints_a_hidden_memory(tmp_path: Path, capsys: pytest.Captur
             assert [marker for marker in HIDDEN if marker in found] == [], name
     assert run(["list", "--status", "archived", *target]) == 0
     assert "isarchived" in capsys.readouterr().out
+
+
+def test_junk_of_other_users_agents_and_sessions_is_not_shown(house: House) -> None:
+    for marker, (writer, type_, _) in {SHOWN: ({}, "global", None), **FOREIGN}.items():
+        at(house, **writer).add(f"Thanks a lot, {marker}!", {"type": type_})
+    assert [found.content for found in at(house).lane.junk()] == [f"Thanks a lot, {SHOWN}!"]

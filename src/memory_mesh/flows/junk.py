@@ -10,7 +10,7 @@ from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake.similar import same_words, says_the_same
 from memory_mesh.core.model import Kind, Memory, MemoryType, Status, all_of, equals
 from memory_mesh.flows.archive import archive
-from memory_mesh.flows.context import Context, paged
+from memory_mesh.flows.context import Context, intact, paged
 
 _ACTION = "junk"
 
@@ -25,7 +25,8 @@ def junk(context: Context, *, apply: object, limit: object) -> list[JunkFound]:
         raise InvalidInput(f"archive is {shown(apply)}", expected="True or False")
     active = all_of(model.visible_to(context.reader), model.in_project(context.reader.project), equals("status", Status.ACTIVE))
     memories = sorted(
-        map(Memory.of, paged(context, Kind.MEMORY, active)), key=lambda memory: (memory.created_at, memory.number or 0)
+        map(Memory.of, intact(context, paged(context, Kind.MEMORY, active))),
+        key=lambda memory: (memory.created_at, memory.number or 0),
     )
     known: dict[tuple[str, ...], Memory] = {}
     found: list[JunkFound] = []
