@@ -1,17 +1,19 @@
 """Labelled pieces of transcripts, and what capture makes of them.
 
-A piece of a JSON Lines file has messages and what is to be kept of them: `type`, and `says`, the words that the memory or the
-part of the transcript it comes from must contain. A memory is right if a label has its type and all its words are there.
+A piece of a JSON Lines file has messages and what is to be kept of them: `type`, and `says`, words that the memory or its part
+of the transcript must contain. A memory is right if a label has all its words there. Whether the type is the same
+is counted too.
+
+A line of a text file is a type, or `none`, a tab, and the words of the user. `A: ` before them makes them the assistant's; words
+before ` || ` are the assistant's message that the user answers.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from memory_mesh.core.capture.classify import type_chances
-from memory_mesh.core.capture.extract import MIN_CHANCE, Captured, Said, extract
+from memory_mesh.core.capture.classify import NONE, Judge
+from memory_mesh.core.capture.extract import Captured, Said, extract
 
 FOLDER = Path(__file__).parent
 
@@ -35,34 +37,48 @@ class Piece:
 
 @dataclass(slots=True)
 class Verdict:
-    """The memories that were found rightly and wrongly, and the labels without one."""
+    """The memories that were kept rightly and wrongly, those with the labelled type, and the labels without a memory."""
 
     piece: Piece
     right: list[Captured] = field(default_factory=list)
     wrong: list[Captured] = field(default_factory=list)
+    same_type: list[Captured] = field(default_factory=list)
     missed: list[Keep] = field(default_factory=list)
 
 
 def read(path: Path) -> list[Piece]:
-    """Read the pieces of a JSON Lines file."""
-    pieces = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        raw = json.loads(line)
-        keep = tuple(Keep(each["type"], tuple(word.lower() for word in each["says"])) for each in raw["keep"])
-        pieces.append(Piece(raw["id"], tuple((each["role"], each["content"]) for each in raw["messages"]), keep))
-    return pieces
+    """Read the pieces of a file."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    parse = _parse_json if path.suffix == ".jsonl" else _parse_line
+    return [parse(f"{path.stem} {number}", line) for number, line in enumerate(lines, 1)]
 
 
-def judged(piece: Piece, *, weights: Mapping[str, list[float]] | None = None, min_chance: float = MIN_CHANCE) -> Verdict:
+def _parse_json(_: str, line: str) -> Piece:
+    raw = json.loads(line)
+    keep = tuple(Keep(each["type"], tuple(word.lower() for word in each["says"])) for each in raw["keep"])
+    return Piece(raw["id"], tuple((each["role"], each["content"]) for each in raw["messages"]), keep)
+
+
+def _parse_line(id_: str, line: str) -> Piece:
+    name, _, text = line.partition("\t")
+    before, answers, words = text.partition(" || ")
+    messages = [("assistant", before), ("user", words)] if answers else [("user", text)]
+    if text.startswith("A: ") and not answers:
+        messages = [("assistant", text[3:])]
+    return Piece(id_, tuple(messages), () if name == NONE else (Keep(name, ()),))
+
+
+def judged(piece: Piece, judge: Judge) -> Verdict:
     """Run capture on a piece and compare what it keeps with the labels."""
     messages = (Said(number, *message) for number, message in enumerate(piece.messages))
-    judge = partial(type_chances, weights=weights) if weights else type_chances
     verdict, found = Verdict(piece), set[Keep]()
-    for memory in extract(messages, judge=judge, min_chance=min_chance):
+    for memory in extract(messages, judge=judge):
         if isinstance(memory, Captured):
             text = f"{memory.content}\n{memory.source_chunk}".lower()
-            fits = {keep for keep in piece.keep if keep.type == memory.memory_type and all(word in text for word in keep.says)}
+            fits = {keep for keep in piece.keep if all(word in text for word in keep.says)}
             found |= fits
             (verdict.right if fits else verdict.wrong).append(memory)
+            if any(keep.type == memory.memory_type for keep in fits):
+                verdict.same_type.append(memory)
     verdict.missed = [keep for keep in piece.keep if keep not in found]
     return verdict

@@ -2,63 +2,69 @@
 
     python -m bench.capture.train [--check]
 
-Learns from the labelled pieces of own.jsonl and of train.txt; blind.jsonl is never read. `--check` only prints precision and
-recall of a cross-validation with five folds at several limits, and writes nothing. The same data give the same weights.
-
-A line of train.txt is a type, or `none`, a tab, and the words of the user. `A: ` before them makes them the assistant's; words
-before ` || ` are the assistant's message that the user answers.
+Learns from the files of SOURCES, each by another writer; blind.jsonl is never read. The lowest chance to keep a text is chosen by
+leaving out one writer after the other: the lowest at which `PRECISION` of what is kept was labelled so. `--check` prints these
+figures and writes nothing. The same data give the same weights.
 """
 
 import argparse
 import json
-from collections import Counter
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from bench.capture.pieces import FOLDER, Keep, Piece, judged, read
+from bench.capture.pieces import FOLDER, Piece, judged, read
+from memory_mesh import MemoryMesh
 from memory_mesh.core.capture import extract
-from memory_mesh.core.capture.classify import CLASSES, NONE, features
+from memory_mesh.core.capture.classify import CLASSES, NONE, VECTOR_SCALE, Judge, Weights, features
 from memory_mesh.core.capture.junk import why_not
 
+SOURCES = ("own.jsonl", "second.jsonl", "third.jsonl", "lines.txt", "messages.txt", "more.txt")
 TARGET = Path(extract.__file__).parent / "data" / "weights.json"
-MIN_COUNT = 3  # pieces in which a word occurs
-L2, STEPS, RATE = 0.3, 300, 0.05
-FOLDS, LIMITS = 5, (0.4, 0.5, 0.6, 0.7, 0.8)
-Sample = tuple[int, dict[str, float], int]  # piece, features, class
+L2 = {"vectors": 3.0, "plain": 0.3}
+STEPS, RATE = 400, 0.05
+PRECISION, LIMITS = 0.95, (0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97)
+Sample = tuple[str, dict[str, float], int]  # text, features, class
+Vectors = Callable[[str], Sequence[float]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.capture.train", description="Learn the weights of capture")
-    parser.add_argument("--check", action="store_true", help="cross-validate, and write nothing")
+    parser.add_argument("--check", action="store_true", help="only print the figures")
     given = parser.parse_args()
-    pieces = [*read(FOLDER / "own.jsonl"), *read_lines(FOLDER / "train.txt")]
-    samples = [sample for at, piece in enumerate(pieces) for sample in samples_of(at, piece)]
-    if given.check:
-        cross_validate(pieces, samples)
-        return
-    table = learn(samples)
-    lines = ",\n".join(f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(row)}" for name, row in sorted(table.items()))
-    TARGET.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    print(f"{len(pieces)} pieces, {len(samples)} texts, {len(table)} features")
+    model, vectors = local_model()
+    pieces = {name: read(FOLDER / name) for name in SOURCES if (FOLDER / name).exists()}
+    samples = {name: [sample for piece in some for sample in samples_of(piece)] for name, some in pieces.items()}
+    tables: dict[str, Weights] = {}
+    for name, vector in (("vectors", vectors), ("plain", None)):
+        limit = choose_limit(name, pieces, samples, vector)
+        tables[name] = replace(learn([each for some in samples.values() for each in some], vector, L2[name]), limit=limit)
+    if not given.check:
+        data = {name: {"features": one.features, "vector": one.vector, "limit": one.limit} for name, one in tables.items()}
+        text = json.dumps({"model": model, **data}, ensure_ascii=False)
+        TARGET.write_text(text.replace("], [", "],\n[").replace('], "', '],\n"') + "\n", encoding="utf-8")
 
 
-def read_lines(path: Path) -> list[Piece]:
-    """Read the pieces of one or two messages."""
-    pieces = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        name, _, text = line.partition("\t")
-        before, answers, words = text.partition(" || ")
-        messages = [("assistant", before), ("user", words)] if answers else [("user", text)]
-        if text.startswith("A: ") and not answers:
-            messages = [("assistant", text[3:])]
-        keep = () if name == NONE else (Keep(name, ()),)
-        pieces.append(Piece(f"train {number}", tuple(messages), keep))
-    return pieces
+def local_model() -> tuple[str, Vectors]:
+    """Return the name of the local model, and a function that embeds a text."""
+    embedder = MemoryMesh("memory://", embedder="local")._context().embedder
+    if embedder is None:
+        raise SystemExit("the local model is not installed")
+    model = embedder
+
+    @cache
+    def vector(text: str) -> Sequence[float]:
+        return array("f", model.embed([text])[0].data)
+
+    return embedder.model, vector
 
 
-def samples_of(at: int, piece: Piece) -> list[Sample]:
+def samples_of(piece: Piece) -> list[Sample]:
     """Return the texts that capture would judge, with their true class."""
     found, answered = list[Sample](), ""
     for number, (role, content) in enumerate(piece.messages):
@@ -66,13 +72,14 @@ def samples_of(at: int, piece: Piece) -> list[Sample]:
             continue
         usable = [sentence for sentence in extract.sentences(content) if not why_not(sentence, role=role)]
         for text in extract.windows(usable):
-            name = class_of(piece, number, role, text)
-            found.append((at, features(text, role=role, answered=answered if role == "user" else ""), CLASSES.index(name)))
+            values = features(text, role=role, answered=answered if role == "user" else "")
+            found.append((text, values, CLASSES.index(class_of(piece, number, role, text))))
         answered = content if role == "assistant" else ""
     return found
 
 
 def class_of(piece: Piece, number: int, role: str, text: str) -> str:
+    """Return the type of the label that a text belongs to, or none."""
     for keep in piece.keep:
         own = role == "user" or keep.type not in ("correction", "decision", "commitment")
         named = any(word in text.lower() for word in keep.says) if keep.says else number == len(piece.messages) - 1
@@ -81,39 +88,46 @@ def class_of(piece: Piece, number: int, role: str, text: str) -> str:
     return NONE
 
 
-def learn(samples: Sequence[Sample]) -> dict[str, list[float]]:
+def learn(samples: Sequence[Sample], vector: Vectors | None, l2: float) -> Weights:
     """Fit a multinomial logistic regression by Adam on all samples."""
-    counts = Counter(name for _, found, _ in samples for name in found)
-    names = sorted(name for name, count in counts.items() if count >= MIN_COUNT)
-    place = {name: at for at, name in enumerate(names)}
-    inputs, truth = np.zeros((len(samples), len(names))), np.zeros((len(samples), len(CLASSES)))
-    for row, (_, found, name) in enumerate(samples):
-        truth[row, name] = 1
-        for feature, value in found.items():
-            if feature in place:
-                inputs[row, place[feature]] = value
-    weights = np.zeros((len(names), len(CLASSES)))
+    names = sorted({name for _, values, _ in samples for name in values})
+    inputs = np.array([[values.get(name, 0.0) for name in names] for _, values, _ in samples])
+    if vector:
+        inputs = np.hstack([inputs, VECTOR_SCALE * np.array([vector(text) for text, _, _ in samples])])
+    weights = np.round(_fit(inputs, np.eye(len(CLASSES))[[name for _, _, name in samples]], l2), 3).tolist()
+    rows = dict(zip(names, weights[: len(names)], strict=True))
+    return Weights(features=rows, vector=weights[len(names) :], limit=1.0)
+
+
+def _fit(inputs: npt.NDArray[np.float64], truth: npt.NDArray[np.float64], l2: float) -> npt.NDArray[np.float64]:
+    weights = np.zeros((inputs.shape[1], truth.shape[1]))
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
     for step in range(1, STEPS + 1):
         sums = inputs @ weights
         powers = np.exp(sums - sums.max(1, keepdims=True))
-        slope = (inputs.T @ (powers / powers.sum(1, keepdims=True) - truth) + L2 * weights) / len(samples)
+        slope = (inputs.T @ (powers / powers.sum(1, keepdims=True) - truth) + l2 * weights) / len(inputs)
         mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
         weights -= RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
-    return {name: [round(float(weight), 2) for weight in row] for name, row in zip(names, weights, strict=True)}
+    return weights
 
 
-def cross_validate(pieces: Sequence[Piece], samples: Sequence[Sample]) -> None:
-    """Print precision and recall on pieces that the weights were not learnt from."""
-    fold = np.random.default_rng(0).integers(0, FOLDS, len(pieces))
-    tables = [learn([sample for sample in samples if fold[sample[0]] != at]) for at in range(FOLDS)]
+def choose_limit(table: str, pieces: dict[str, list[Piece]], samples: dict[str, list[Sample]], vector: Vectors | None) -> float:
+    """Return the lowest limit with enough precision on pieces of writers that the weights were not learnt from."""
+    learnt = {
+        name: learn([each for other, some in samples.items() if other != name for each in some], vector, L2[table])
+        for name in pieces
+    }
     for limit in LIMITS:
-        right = wrong = found = total = 0
-        for at, piece in enumerate(pieces):
-            verdict = judged(piece, weights=tables[fold[at]], min_chance=limit)
-            right, wrong = right + len(verdict.right), wrong + len(verdict.wrong)
-            found, total = found + len(piece.keep) - len(verdict.missed), total + len(piece.keep)
-        print(f"limit {limit}: precision {right / max(1, right + wrong):.3f}, recall {found / total:.3f}")
+        verdicts = [
+            judged(piece, Judge(replace(learnt[name], limit=limit), vector)) for name, some in pieces.items() for piece in some
+        ]
+        right, wrong = (sum(len(each) for each in some) for some in ([v.right for v in verdicts], [v.wrong for v in verdicts]))
+        labels, missed = sum(len(v.piece.keep) for v in verdicts), sum(len(v.missed) for v in verdicts)
+        precision, types = right / max(1, right + wrong), sum(len(v.same_type) for v in verdicts) / max(1, right)
+        print(f"{table} {limit}: precision {precision:.3f}, recall {1 - missed / labels:.3f}, same type {types:.3f}")
+        if precision >= PRECISION:
+            return limit
+    return LIMITS[-1]
 
 
 if __name__ == "__main__":

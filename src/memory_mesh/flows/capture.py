@@ -7,6 +7,7 @@ killed loses nothing and captures nothing twice. What is kept is stored by the s
 import json
 import logging
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -15,13 +16,14 @@ from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.capture import CaptureReport, NotKept, Transcript
+from memory_mesh.core.capture.classify import Judge, judge_with_vectors, judge_without_vectors, model_of_vectors
 from memory_mesh.core.capture.extract import Captured, Said, captured, extract, is_grounded
 from memory_mesh.core.capture.junk import RECALLED, why_not
 from memory_mesh.core.capture.phrases import normalized
 from memory_mesh.core.capture.report import CURSOR
 from memory_mesh.core.checks import iterable, one_of
 from memory_mesh.core.claims import base_trust
-from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, MemoryMeshError, NotFound
 from memory_mesh.core.intake import NewText, Terms
 from memory_mesh.core.intake.similar import says_the_same
 from memory_mesh.core.lane import NewLaneMemory
@@ -239,24 +241,37 @@ def _corrected(context: Context, found: Captured) -> Memory | None:
 
 def _extracted(context: Context, messages: Iterator[Said]) -> Iterator[Captured | NotKept]:
     """Yield what is found by the language model if there is one, else by the deterministic extractor."""
+    judge = _judge(context)
     if context.chat is None:
-        yield from extract(messages)
+        yield from extract(messages, judge=judge)
         return
     part, size = list[Said](), 0
     for said in messages:
         part.append(said)
         size += estimate(said.content) if said.is_new else 0
         if size > context.options.llm_input_tokens // 2:
-            yield from _asked(context, part)
+            yield from _asked(context, part, judge)
             part, size = [], 0
-    yield from _asked(context, part)
+    yield from _asked(context, part, judge)
 
 
-def _asked(context: Context, part: Sequence[Said]) -> Iterator[Captured | NotKept]:
+def _judge(context: Context) -> Judge:
+    """Return the judge with the vectors of the local model; without vectors if there is another embedder, or if it fails."""
+    embedder = context.embedder
+    if embedder is None or embedder.model != model_of_vectors():
+        return judge_without_vectors()
+    try:
+        embedder.embed([""])
+    except MemoryMeshError:
+        return judge_without_vectors()
+    return judge_with_vectors(lambda text: array("f", embedder.embed([text])[0].data))
+
+
+def _asked(context: Context, part: Sequence[Said], judge: Judge) -> Iterator[Captured | NotKept]:
     """Yield what the model finds in some messages. If it fails, the deterministic extractor reads them."""
     new = {each.number: each for each in part if each.is_new and each.role in ("user", "assistant")}
     if context.chat is None or not new:
-        yield from extract(part)
+        yield from extract(part, judge=judge)
         return
     try:
         shown = [(each.number, each.role, each.content) for each in new.values()]
@@ -264,7 +279,7 @@ def _asked(context: Context, part: Sequence[Said]) -> Iterator[Captured | NotKep
         items = prompt.read_reply(context.chat.reply(asked))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("capture: without the language model, because %s", error)
-        yield from extract(part)
+        yield from extract(part, judge=judge)
         return
     for item in items:
         said = new.get(item.message)

@@ -1,15 +1,16 @@
-"""Tell which of the ten types a text is, or that it is none: a linear model over cues, words and what the text answers.
+"""Tell which of the ten types a text is, or that it is none: a linear model over cues, what the text answers, and its vector.
 
 The weights are packaged data, learnt by `python -m bench.capture.train` from labelled pieces of transcripts. They are the same in
-every run, so the same transcript gives the same memories.
+every run, so the same transcript gives the same memories. There are two tables: with the vectors of the local model, and without
+vectors.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
-from math import exp, sqrt
+from math import exp
 
 from memory_mesh.core.capture.cues import CUES
 from memory_mesh.core.capture.phrases import normalized, phrases
@@ -17,34 +18,67 @@ from memory_mesh.core.text import LazyRegex
 
 NONE = "none"
 CLASSES = (NONE, *CUES)
+VECTOR_SCALE = 20**0.5  # makes the numbers of a vector as large as the other features
 _MAX_STRONG_AND_WEAK = 3
 _CONTEXT_LENGTH = 3  # characters at the end of a message that show whether it asks
 
+Vector = Callable[[str], Sequence[float]]
 
-def type_chances(
-    text: str, *, role: str, answered: str = "", weights: Mapping[str, Sequence[float]] | None = None
-) -> dict[str, float]:
-    """Return how likely a text is of each type, and of none. `answered` is the message of the assistant that it answers."""
-    table = _weights() if weights is None else weights
-    sums = [0.0] * len(CLASSES)
-    for name, value in features(text, role=role, answered=answered).items():
-        for at, weight in enumerate(table.get(name, ())):
-            sums[at] += value * weight
-    top = max(sums)
-    powers = [exp(each - top) for each in sums]
-    return dict(zip(CLASSES, (each / sum(powers) for each in powers), strict=True))
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """The weights of each feature and of each number of the vector, by class, and the lowest chance to keep a text."""
+
+    features: Mapping[str, Sequence[float]]
+    vector: Sequence[Sequence[float]] = ()
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Tells how likely a text is of each type, and of none."""
+
+    weights: Weights
+    vector: Vector | None = None
+
+    def __call__(self, text: str, *, role: str, answered: str = "") -> dict[str, float]:
+        """Return the chances by class. `answered` is the message of the assistant that a user answers."""
+        sums = [0.0] * len(CLASSES)
+        for name, value in features(text, role=role, answered=answered).items():
+            for at, weight in enumerate(self.weights.features.get(name, ())):
+                sums[at] += value * weight
+        for value, row in zip(self.vector(text) if self.vector else (), self.weights.vector, strict=False):
+            for at, weight in enumerate(row):
+                sums[at] += VECTOR_SCALE * value * weight
+        top = max(sums)
+        powers = [exp(each - top) for each in sums]
+        return dict(zip(CLASSES, (each / sum(powers) for each in powers), strict=True))
+
+
+def judge_without_vectors() -> Judge:
+    """Return the judge that needs no embedder."""
+    return Judge(_read_weights()[1]["plain"])
+
+
+def judge_with_vectors(vector: Vector) -> Judge:
+    """Return the judge that uses vectors of the model that `model_of_vectors` names."""
+    return Judge(_read_weights()[1]["vectors"], vector)
+
+
+def model_of_vectors() -> str:
+    """Return the model whose vectors the weights were learnt with."""
+    return _read_weights()[0]
 
 
 def features(text: str, *, role: str, answered: str = "") -> dict[str, float]:
-    """Return the features of a text by name: the points of the cues, its words and pairs of words, and what it answers."""
+    """Return the features of a text by name: the points of the cues, its length and form, and what it answers."""
     plain = without_quotes(text)
     found = {"always": 1.0, f"role {role}": 1.0, "length": len(plain.split()) / 30}
     found |= {f"cue {name}": points / _MAX_STRONG_AND_WEAK for name in CUES if (points := _points(name, plain))}
     found |= {f"text {name}": 1.0 for name, sign in _SIGNS.items() if sign.search(plain)}
     if answered and role == "user":
         found |= dict.fromkeys(_answer_features(plain, normalized(answered)), 1.0)
-    words = set(_words_and_pairs(plain))
-    return found | {f"word {word}": 3 / sqrt(len(words)) for word in words}
+    return found
 
 
 def _answer_features(plain: str, answered: str) -> Iterator[str]:
@@ -76,57 +110,19 @@ def _points(name: str, plain: str) -> int:
     return strong + min(weak, 2) if strong else 0
 
 
-def _words_and_pairs(plain: str) -> Iterator[str]:
-    text = re.sub(r"\d+(?:[.,:]\d+)*", " 0 ", plain.lower())
-    words = ["^", *re.findall(r"[\w']+|[?!,:;.–—]", text), "$"]
-    yield from words
-    yield from (f"{one} {other}" for one, other in pairwise(words))
-
-
 @cache
-def _weights() -> Mapping[str, Sequence[float]]:
+def _read_weights() -> tuple[str, dict[str, Weights]]:
+    """Return the model whose vectors the weights are for, and the two tables."""
     from importlib.resources import files  # it takes milliseconds to load
 
-    table: dict[str, list[float]] = json.loads((files("memory_mesh.core.capture") / "data" / "weights.json").read_text("utf-8"))
-    return table
+    data = json.loads((files("memory_mesh.core.capture") / "data" / "weights.json").read_text("utf-8"))
+    return data["model"], {name: Weights(**data[name]) for name in ("vectors", "plain")}
 
 
-_COMMON = frozenset(
-    {
-        "with",
-        "that",
-        "this",
-        "have",
-        "will",
-        "from",
-        "your",
-        "they",
-        "what",
-        "when",
-        "then",
-        "than",
-        "it'",
-        "just",
-        "like",
-        "more",
-    }
-    | {
-        "some",
-        "into",
-        "should"[:6],
-        "would",
-        "could",
-        "which",
-        "also",
-        "only",
-        "same",
-        "very",
-        "here",
-        "there",
-        "please",
-        "about",
-    }
-)
+_COMMON = frozenset({
+    "with", "that", "this", "have", "will", "from", "your", "they", "what", "when", "then", "than", "it'", "just", "like", "more",
+    "some", "into", "should", "would", "could", "which", "also", "only", "same", "very", "here", "there", "please", "about",
+})  # fmt: skip
 _QUOTED = LazyRegex(
     r"\"[^\"\n]{8,}?\"|“[^”\n]{8,}?”|„[^“\n]{8,}?“|«[^»\n]{8,}?»|(?<!\w)['‘](?=\w)(?:[^'’\n]|['’](?=\w)){8,200}?['’](?!\w)"
 )

@@ -5,19 +5,17 @@ there is none. In doubt nothing is kept: a junk memory costs more than a missed 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
 
-from memory_mesh.core.capture.classify import NONE, OFFER, topics, type_chances
+from memory_mesh.core.capture.classify import NONE, OFFER, Judge, judge_without_vectors, topics
 from memory_mesh.core.capture.junk import MIN_WORDS, RECALLED, SMALL_TALK, is_output, why_not
 from memory_mesh.core.capture.phrases import normalized, phrases
 from memory_mesh.core.capture.report import NotKept
 from memory_mesh.core.lane.entities import find_entities
 from memory_mesh.core.text import LazyRegex, shortened, split_sentences
 
-MIN_CHANCE = 0.7  # of a type, chosen by cross-validation
 # Of an assistant only what it found out, not what it would like to do or what the user wants.
 _OF_USER_ONLY = ("correction", "decision", "commitment")
 _WINDOW = 3  # sentences that are judged together; a longer message is judged in pairs of sentences
@@ -25,12 +23,6 @@ _MAX_CONTENT, _MAX_CHUNK, _MAX_PREVIOUS = 400, 1_500, 400
 _ROLE_PLAY_MESSAGES = 6
 _MAX_MESSAGE = 20_000  # characters
 _UNCERTAIN = "nothing shows that it is worth keeping"
-
-
-class Judge(Protocol):
-    """Tell how likely a text is of each type."""
-
-    def __call__(self, text: str, *, role: str, answered: str = "") -> Mapping[str, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +55,7 @@ class _Session:
     before: list[Said] = field(default_factory=list)  # the last messages of user and assistant
     recalled: list[str] = field(default_factory=list)
     waiting: list[Captured] = field(default_factory=list)  # of the last messages, until the user does not withdraw them
-    judge: Judge = type_chances
-    min_chance: float = MIN_CHANCE
+    judge: Judge = field(default_factory=judge_without_vectors)
     about_text: bool = False  # the user asked for work on a text: neither text nor answer says anything about the user
     role_play: int = 0
 
@@ -75,10 +66,10 @@ class _Session:
 
 
 def extract(
-    messages: Iterable[Said], *, recalled: Sequence[str] = (), judge: Judge = type_chances, min_chance: float = MIN_CHANCE
+    messages: Iterable[Said], *, recalled: Sequence[str] = (), judge: Judge | None = None
 ) -> Iterator[Captured | NotKept]:
     """Yield what is worth keeping of the new messages, and what is not kept with the reason. Reads one message at a time."""
-    session = _Session(recalled=list(recalled), judge=judge, min_chance=min_chance)
+    session = _Session(recalled=list(recalled), judge=judge or judge_without_vectors())
     for said in messages:
         if said.role == "system":
             session.recalled += (line.strip(" -*•\t") for line in said.content.splitlines() if line.strip())
@@ -142,8 +133,10 @@ def _judge(session: _Session, said: Said, usable: Sequence[str]) -> Iterator[Cap
     best: dict[str, tuple[float, str]] = {}
     for text in windows(usable):
         chances = session.judge(text, role=said.role, answered=session.answered)
-        chance, name = max((chance, name) for name, chance in chances.items() if name != NONE)
-        if chance >= session.min_chance and not (said.role == "assistant" and name in _OF_USER_ONLY):
+        chance = 1 - chances.pop(NONE)
+        possible = [name for name in chances if said.role == "user" or name not in _OF_USER_ONLY]
+        if chance >= session.judge.weights.limit:
+            name = max(possible, key=chances.__getitem__)
             best[name] = max(best.get(name, (0.0, "")), (chance, text))
     for name, (chance, text) in best.items():
         yield _found(session, said, text, name, chance)
