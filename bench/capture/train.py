@@ -28,7 +28,7 @@ SOURCES = ("own.jsonl", "second.jsonl", "third.jsonl", "lines.txt", "messages.tx
 TARGET = Path(extract.__file__).parent / "data" / "weights.json"
 L2 = {"vectors": 3.0, "plain": 0.3}
 STEPS, RATE = 400, 0.05
-PRECISION, LIMITS = 0.95, (0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97)
+PRECISION, LIMITS = 0.95, (0.75, 0.8, 0.85, 0.9, 0.95)
 Sample = tuple[str, dict[str, float], int]  # text, features, class
 Vectors = Callable[[str], Sequence[float]]
 

@@ -13,7 +13,7 @@ from .children import Child, url
 from .programs import opened
 from .sound import assert_sound
 
-LINTER = "From now on always run the linter before you tell me you're done."
+LINTER = "From now on I want you to always run the linter before you tell me you're done."
 MESSAGES = [{"role": "user", "content": "Hi there!"}, {"role": "user", "content": LINTER}]
 EVENT = {"event": "session.idle", "transcript": MESSAGES, "session_id": "s"}
 STEPS = [

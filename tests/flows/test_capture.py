@@ -8,6 +8,7 @@ import pytest
 
 from memory_mesh import InvalidInput
 from memory_mesh.core.capture import CaptureReport
+from memory_mesh.core.capture.classify import Judge, judge_without_vectors
 from memory_mesh.core.errors import CallTimedOut
 from memory_mesh.core.lane import NewLaneMemory
 from memory_mesh.core.model import Kind, Memory, equals
@@ -17,10 +18,17 @@ from memory_mesh.flows.context import Context
 from memory_mesh.flows.lane_context import session_context
 from memory_mesh.testing.fakes import ScriptedChat
 
-LINTER = "From now on always run the linter before you tell me you're done."
+LINTER = "From now on I want you to always run the linter before you tell me you're done."
 LEDGER = "We decided to go with Postgres for the ledger, MySQL is out."
 NPM = {"role": "assistant", "content": "I'll install the dependencies with `npm install`."}
 PNPM = "No, use pnpm here, not npm. The lockfile gets wrecked otherwise."
+
+
+@pytest.fixture(autouse=True)
+def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rules of storing are tested here, not those of the judge."""
+    judge = judge_without_vectors()
+    monkeypatch.setattr(capture, "_judge", lambda context: Judge(replace(judge.weights, limit=0.4)))
 
 
 def user(text: str) -> dict[str, str]:

@@ -217,7 +217,7 @@ def test_the_other_shells_get_a_script_that_they_can_parse(environ, shell):
 
 def test_an_answer_that_cannot_be_written_is_an_error(environ, tmp_path):
     # A disk that is full for files above one block; the store itself stays in memory.
-    tight = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)); {MAIN}"
+    tight = f"import resource, sys; sys.dont_write_bytecode = True; resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)); {MAIN}"
     with (tmp_path / "answer.txt").open("wb") as answer:
         told = subprocess.run(
             [sys.executable, "-c", tight, "stats", "--store", "memory://"],

@@ -140,7 +140,7 @@ def test_what_one_session_learnt_is_offered_to_the_next(cli: Cli, hook: Hook, tm
     transcript = tmp_path / "s1.jsonl"
     output = [{"type": "tool_result", "tool_use_id": "t1", "content": "We decided to use yarn for all packages."}]
     transcript.write_text(
-        line("user", "From now on, always run the linter before committing.")
+        line("user", "From now on I want you to always run the linter before committing.")
         + line("assistant", [{"type": "text", "text": "Understood."}])
         + line("user", output)
         + line("user", "Thanks!")[:-9]  # the host is still writing it
@@ -153,7 +153,9 @@ def test_what_one_session_learnt_is_offered_to_the_next(cli: Cli, hook: Hook, tm
     assert "yarn" not in offered
     with transcript.open("a") as file:
         file.write(
-            "\n" + line("user", offered) + line("user", "We decided to deploy on Fridays only after the smoke tests pass.")
+            "\n"
+            + line("user", offered)
+            + line("user", "We decided to go with Friday deploys only after the smoke tests pass, instead of Mondays.")
         )
     hook(event, None, "--wait", transcript_path=str(transcript))
     assert len(json.loads(cli("list", "--json").out)["memories"]) == 2
@@ -162,7 +164,7 @@ def test_what_one_session_learnt_is_offered_to_the_next(cli: Cli, hook: Hook, tm
 
 @pytest.mark.req("LANE-34", "LANE-35")
 def test_the_messages_of_opencode_follow_the_request(cli: Cli, hook: Hook) -> None:
-    part = {"type": "text", "text": "From now on, always run the linter before committing."}
+    part = {"type": "text", "text": "From now on I want you to always run the linter before committing."}
     message = {"info": {"id": "m1", "role": "user", "time": {"created": 1}}, "parts": [part]}
     request = {"session_id": "s1", "cwd": "."}
     text = f"{json.dumps(request)}\n{json.dumps(message)}\n{json.dumps(message)[:30]}"

@@ -62,7 +62,7 @@ def test_a_store_that_another_process_writes_to_is_read(environ: dict[str, str],
 @pytest.mark.req("LANE-34")
 def test_capture_goes_on_in_the_background_after_the_answer(environ: dict[str, str], tmp_path: Path) -> None:
     transcript = tmp_path / "s1.jsonl"
-    said = {"role": "user", "content": "From now on, always run the linter before committing."}
+    said = {"role": "user", "content": "From now on I want you to always run the linter before committing."}
     given = json.dumps({"session_id": "s1", "transcript_path": str(transcript), "cwd": str(tmp_path)})
     stopped = ran(environ, "host", "claude-code", "stop", text=given)
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "{}\n", "")  # the other process finds no transcript

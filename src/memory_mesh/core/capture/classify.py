@@ -75,6 +75,7 @@ def features(text: str, *, role: str, answered: str = "") -> dict[str, float]:
     plain = without_quotes(text)
     found = {"always": 1.0, f"role {role}": 1.0, "length": len(plain.split()) / 30}
     found |= {f"cue {name}": points / _MAX_STRONG_AND_WEAK for name in CUES if (points := _points(name, plain))}
+    found |= {f"cue {name} {points}": 1.0 for name in CUES for points, cue in CUES[name] if points > 1 and cue.search(plain)}
     found |= {f"text {name}": 1.0 for name, sign in _SIGNS.items() if sign.search(plain)}
     if answered and role == "user":
         found |= dict.fromkeys(_answer_features(plain, normalized(answered)), 1.0)
