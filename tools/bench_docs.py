@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "bench" / "results"
 README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
 CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md"
+CAPTURE = ROOT / "docs" / "capture.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
@@ -204,6 +205,24 @@ def context() -> str:
 def lifecycle() -> str:
     """Return the page of the life of memories with its figures."""
     return _with_figures(LIFECYCLE, _upkeep(_read("upkeep")))
+
+
+def capture() -> str:
+    """Return the page of capture with its figures."""
+    return _with_figures(CAPTURE, _captured(_read("capture")))
+
+
+def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield "| pieces | judge | precision | recall | same type |\n|---|---|---|---|---|\n"
+    names = {"own": "seen by the author of the rules", "second": "learnt from", "third": "learnt from", "blind": "unseen"}
+    for name, judges in result["files"].items():
+        for judge, score in judges.items():
+            shares = " | ".join(f"{100 * score[key]:.1f} %" for key in ("precision", "recall", "same_type"))
+            by = "with vectors" if judge == "vectors" else "without"
+            yield f"| {score['pieces']} {names[name]} | {by} | {shares} |\n"
+    yield f"\n`{result['command']}` at {result['commit']}.\n"
 
 
 def _with_figures(page: Path, figures: Iterator[str]) -> str:
@@ -623,7 +642,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write docs/benchmarks.md, and the figures of the README and other pages")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page is not current")
     check = parser.parse_args().check
-    pages = ((PAGE, page), (README, readme), (STORAGE, storage), (CONTEXT, context), (LIFECYCLE, lifecycle))
+    pages = ((PAGE, page), (README, readme), (STORAGE, storage), (CONTEXT, context), (LIFECYCLE, lifecycle), (CAPTURE, capture))
     for path, text in ((path, write()) for path, write in pages):
         if not check:
             path.write_text(text, encoding="utf-8")

@@ -61,7 +61,7 @@ def test_what_is_worth_keeping_passes_the_firewall(text: str) -> None:
 
 def test_a_correction_names_what_was_corrected_in_its_source() -> None:
     done = ("assistant", "I'll install the dependencies with `npm install`.")
-    said = Said(1, "user", "No, use pnpm here, not npm. The lockfile gets wrecked otherwise.")
+    said = Said(1, "user", "No, use pnpm instead of npm here. The lockfile gets wrecked otherwise.")
     (found,) = (each for each in extract([Said(0, *done), said], judge=LENIENT) if isinstance(each, Captured))
     assert (found.memory_type, found.content, found.message) == ("correction", said.content, 1)
     assert "npm install" in found.source_chunk

@@ -21,7 +21,7 @@ from memory_mesh.testing.fakes import ScriptedChat
 LINTER = "From now on I want you to always run the linter before you tell me you're done."
 LEDGER = "We decided to go with Postgres for the ledger, MySQL is out."
 NPM = {"role": "assistant", "content": "I'll install the dependencies with `npm install`."}
-PNPM = "No, use pnpm here, not npm. The lockfile gets wrecked otherwise."
+PNPM = "No, use pnpm instead of npm here. The lockfile gets wrecked otherwise."
 
 
 @pytest.fixture(autouse=True)
