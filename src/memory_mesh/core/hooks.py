@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Self
 
 from memory_mesh.core.model import CONTENTS, Json, Key, Kind, MemoryRecord, MemoryType, QueuedEvent, Row, Status, Value
+from memory_mesh.core.reprs import short_repr
 
 STORE, LESSON, DELETE, DECAY, DISPUTE, REINFORCE = "store", "lesson", "delete", "decay", "dispute", "reinforce"
 SUPERSEDE, QUARANTINE, ARCHIVE = "supersede", "quarantine", "archive"
@@ -20,12 +21,14 @@ _SHOWN = frozenset({field.name for field in fields(MemoryRecord)} | {"name", "in
 DELAYS = (1, 5, 30, 120, 600, 3600)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class HookEvent:
     """A change of a memory, as hooks are told. It may be delivered more than once, with the same `id`.
 
     `memory` has the fields of the memory after the change; of an erased memory, its id only.
     """
+
+    __repr__ = short_repr
 
     id: str
     event: str
@@ -121,9 +124,11 @@ class HookState:
         return self.failures > len(DELAYS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HookStatus:
     """A hook, the events that wait for it, and those that it was not told about after all attempts."""
+
+    __repr__ = short_repr
 
     name: str
     configured: bool  # False: another program uses it

@@ -16,6 +16,7 @@ from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.frontmatter import split_frontmatter
 from memory_mesh.core.intake import IMPORTANCE
 from memory_mesh.core.model import Value, parse_time
+from memory_mesh.core.reprs import short_repr
 
 SEPARATOR = "\n\n---\n\n"
 MAX_WORDS = 2000
@@ -35,9 +36,11 @@ _KNOWN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Note:
     """One section of a file: what it says, when it is used, and who found it out. Times are ISO 8601 texts in UTC."""
+
+    __repr__ = short_repr
 
     title: str
     when_to_use: tuple[str, ...]
