@@ -393,7 +393,7 @@ class LanceStore:
         """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission to write."""
         if self._read_only:
             raise StoreReadOnly(f"{self._root} is opened read-only", remedy="open it without ?mode=ro to write")
-        if not os.access(self._root, os.W_OK) and os.path.exists(self._root):
+        if os.path.exists(self._root) and not os.access(self._root, os.W_OK):  # in this order: others may create it meanwhile
             raise StoreReadOnly(f"{self._root} is not writable", remedy="check its permissions")
 
     def was_replaced(self) -> bool:

@@ -347,7 +347,7 @@ class SqliteStore:
         """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission to write."""
         if self._read_only:
             raise StoreReadOnly(f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write")
-        if not os.access(self._path, os.W_OK) and os.path.exists(self._path):
+        if os.path.exists(self._path) and not os.access(self._path, os.W_OK):  # in this order: others may create it meanwhile
             raise StoreReadOnly(f"{self._path} is not writable", remedy="check its permissions")
 
     def _select(self, expression: str, kind: Kind, where: Where) -> list[Any]:
