@@ -32,6 +32,7 @@ from memory_mesh.interfaces.render import outcome
 from memory_mesh.settings import PREFIX
 
 ROOT = Path(__file__).parents[1]
+LONG_PAGES = ("docs/cli.md", "docs/hosts.md", "docs/lane.md", "docs/notes.md")  # many commands, each a process
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 TOKEN = re.compile(
@@ -127,7 +128,12 @@ def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reading:
 
 
 @pytest.mark.parametrize(
-    "page", [name for name in names(PAGES) if {"python", "console"} & {kind for kind, _ in blocks(ROOT / name)}]
+    "page",
+    [
+        pytest.param(name, marks=pytest.mark.deep) if name in LONG_PAGES else name
+        for name in names(PAGES)
+        if {"python", "console"} & {kind for kind, _ in blocks(ROOT / name)}
+    ],
 )
 def test_the_examples_of_a_page_run_and_print_what_it_shows(reading: Reading, page: str, deep: bool) -> None:
     held = [*blocks(ROOT / page), ("", "")]
@@ -300,7 +306,10 @@ def test_what_is_not_here_yet_is_listed() -> None:
 _PICTURE = pytest.param("terminal_picture", marks=pytest.mark.deep)  # it starts four processes with the model
 
 
-@pytest.mark.parametrize("tool", ["bench_docs", "battery_docs", "claim_docs", "settings_docs", "cli_docs", _PICTURE])
+@pytest.mark.parametrize(
+    "tool",
+    ["bench_docs", pytest.param("battery_docs", marks=pytest.mark.deep), "claim_docs", "settings_docs", "cli_docs", _PICTURE],
+)
 def test_generated_pages_are_current(tool: str) -> None:
     check = [sys.executable, f"tools/{tool}.py", "--check"]
     done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -12,6 +12,7 @@ import pytest
 
 COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
 MAIN = "from memory_mesh.interfaces.main import main; main()"
+pytestmark = pytest.mark.deep  # each test starts processes
 
 
 @pytest.fixture
