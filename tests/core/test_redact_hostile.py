@@ -144,6 +144,8 @@ BOMBS = [
     ),
 ]
 
+pytestmark = pytest.mark.deep  # long texts
+
 
 @pytest.mark.sample(25)
 @pytest.mark.timeout(120)

@@ -12,7 +12,6 @@ import pytest
 
 COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
 MAIN = "from memory_mesh.interfaces.main import main; main()"
-pytestmark = pytest.mark.deep  # each test starts processes
 
 
 @pytest.fixture
@@ -42,6 +41,7 @@ def test_the_installed_command_and_the_module_are_the_same(environ):
 @pytest.mark.parametrize(
     "locale", [{"LC_ALL": "C"}, {"LC_ALL": "xx_YY.UTF-8"}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}]
 )
+@pytest.mark.deep
 def test_every_character_is_written_in_the_poorest_locale(environ, locale):
     text = "elephant Ωmega 🐘 日本語"
     stored = ran({**environ, **locale}, COMMAND, "store", "--content", "-", text=text)
@@ -73,6 +73,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(environ):
     assert listing.returncode == 141
 
 
+@pytest.mark.deep
 def test_ctrl_c_ends_in_one_line(environ):
     keyboard, terminal = pty.openpty()
     # A shell that starts jobs in the background makes them deaf to Ctrl-C; this one shall hear it.
@@ -91,6 +92,7 @@ def test_ctrl_c_ends_in_one_line(environ):
     assert asking.returncode == 130
 
 
+@pytest.mark.deep
 def test_a_mistake_of_ours_is_one_line_and_its_trace_is_shown_on_request(environ):
     broken = "from memory_mesh.interfaces import main; main.run = lambda words: {}['private']; main.main()"
     brief = ran(environ, sys.executable, "-c", broken, "stats")
@@ -103,6 +105,7 @@ def test_a_mistake_of_ours_is_one_line_and_its_trace_is_shown_on_request(environ
     assert b"Traceback" in full.stderr
 
 
+@pytest.mark.deep
 def test_small_commands_load_nothing_heavy(environ):
     heavy = "{'numpy', 'sqlglot', 'rich', 'asyncio', 'pydantic', 'email', 'ssl', 'unittest'}"
     code = (
@@ -117,6 +120,7 @@ def test_small_commands_load_nothing_heavy(environ):
     assert "sqlglot" in lines[1]
 
 
+@pytest.mark.deep
 def test_a_command_loads_only_the_flows_that_it_runs(environ):
     code = (
         "import sys; from memory_mesh.interfaces.main import run; flows = {'memory_mesh.flows.' + n for n in ('write', 'search', "
@@ -139,6 +143,7 @@ def test_a_command_loads_only_the_flows_that_it_runs(environ):
         ("delete-all --agent x <&-", 2, b"[MemoryMesh Error] this needs a confirmation"),
     ],
 )
+@pytest.mark.deep
 def test_a_closed_stream_is_an_empty_one(environ, command, code, error):
     done = ran(environ, "bash", "-c", f"{COMMAND} {command}")
     assert (done.returncode, done.stdout) == (code, b"")
@@ -146,12 +151,14 @@ def test_a_closed_stream_is_an_empty_one(environ, command, code, error):
     assert done.stderr.count(b"\n") == bool(error)
 
 
+@pytest.mark.deep
 def test_an_error_that_nobody_can_read_keeps_its_exit_code(environ):
     assert ran(environ, "bash", "-c", f"{COMMAND} bogus 2>/dev/full").returncode == 2
     gone = ran(environ, "bash", "-c", f"({COMMAND} bogus; echo $? >&3) 3>&1 >/dev/null 2> >(true)")
     assert gone.stdout == b"2\n"
 
 
+@pytest.mark.deep
 def test_a_working_folder_that_is_gone_is_one_line(environ, tmp_path):
     (tmp_path / "gone").mkdir()
     done = ran(environ, "bash", "-c", f"cd {tmp_path}/gone; rmdir ../gone; {COMMAND} stats")
@@ -163,6 +170,7 @@ def test_a_working_folder_that_is_gone_is_one_line(environ, tmp_path):
     "words",
     [["--version"], ["--help"], [], ["audit"], ["search", "--help"], ["frobnicate"], ["store"], ["search", "--limt", "3"]],
 )
+@pytest.mark.deep
 def test_help_and_usage_errors_load_neither_store_nor_settings(environ, words):
     heavy = ("numpy", "sqlite3", "rich", "asyncio", "memory_mesh.settings", "memory_mesh.wiring", "memory_mesh.stores")
     code = f"import sys; from memory_mesh.interfaces.main import run; run({words!r}); print('loaded:', *sys.modules)"
@@ -202,12 +210,14 @@ def test_bash_completes_what_can_stand_there(environ):
     assert dict(zip(COMPLETED, offered, strict=True)) == {line: words or [""] for line, words in COMPLETED.items()}
 
 
+@pytest.mark.deep
 def test_zsh_and_fish_complete_a_flag_with_its_value_as_one_word(environ):
     for shell in ("zsh", "fish"):
         assert ran(environ, COMMAND, "completion", shell, "--", "list", "--status=ar").stdout == b"--status=archived\n"
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.deep
 def test_the_other_shells_get_a_script_that_they_can_parse(environ, shell):
     done = ran(environ, COMMAND, "completion", shell)
     assert done.returncode == 0
@@ -216,6 +226,7 @@ def test_the_other_shells_get_a_script_that_they_can_parse(environ, shell):
         assert ran(environ, shell, "-n", "/dev/stdin", text=done.stdout.decode()).stderr == b""
 
 
+@pytest.mark.deep
 def test_an_answer_that_cannot_be_written_is_an_error(environ, tmp_path):
     # A disk that is full for files above one block; the store itself stays in memory.
     tight = f"import resource, sys; sys.dont_write_bytecode = True; resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)); {MAIN}"
