@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory_mesh.core.capture.classify import NONE, Judge
-from memory_mesh.core.capture.extract import Captured, Said, extract
+from memory_mesh.core.capture.extract import Captured, Message, extract
 
 FOLDER = Path(__file__).parent
 
@@ -70,7 +70,7 @@ def _parse_line(id_: str, line: str) -> Piece:
 
 def judged(piece: Piece, judge: Judge) -> Verdict:
     """Run capture on a piece and compare what it keeps with the labels."""
-    messages = (Said(number, *message) for number, message in enumerate(piece.messages))
+    messages = (Message(number, *message) for number, message in enumerate(piece.messages))
     verdict, found = Verdict(piece), set[Keep]()
     for memory in extract(messages, judge=judge):
         if isinstance(memory, Captured):

@@ -7,7 +7,7 @@ from bench.capture.pieces import FOLDER, judged, read
 
 from memory_mesh.core.capture import NotKept
 from memory_mesh.core.capture.classify import CLASSES, Judge, judge_without_vectors
-from memory_mesh.core.capture.extract import Captured, Said, extract
+from memory_mesh.core.capture.extract import Captured, Message, extract
 from memory_mesh.core.capture.junk import why_not
 from memory_mesh.core.intake import TAXONOMY
 
@@ -18,7 +18,7 @@ LENIENT = Judge(replace(judge_without_vectors().weights, limit=0.4))
 
 
 def run(*messages: tuple[str, str], recalled: tuple[str, ...] = ()) -> tuple[list[tuple[str, str]], list[NotKept]]:
-    said = (Said(number, *message) for number, message in enumerate(messages))
+    said = (Message(number, *message) for number, message in enumerate(messages))
     found = list(extract(said, recalled=recalled, judge=LENIENT))
     kept = [(each.memory_type, each.content) for each in found if isinstance(each, Captured)]
     return kept, [each for each in found if isinstance(each, NotKept)]
@@ -61,8 +61,8 @@ def test_what_is_worth_keeping_passes_the_firewall(text: str) -> None:
 
 def test_a_correction_names_what_was_corrected_in_its_source() -> None:
     done = ("assistant", "I'll install the dependencies with `npm install`.")
-    said = Said(1, "user", "No, use pnpm instead of npm here. The lockfile gets wrecked otherwise.")
-    (found,) = (each for each in extract([Said(0, *done), said], judge=LENIENT) if isinstance(each, Captured))
+    said = Message(1, "user", "No, use pnpm instead of npm here. The lockfile gets wrecked otherwise.")
+    (found,) = (each for each in extract([Message(0, *done), said], judge=LENIENT) if isinstance(each, Captured))
     assert (found.memory_type, found.content, found.message) == ("correction", said.content, 1)
     assert "npm install" in found.source_chunk
 
@@ -95,10 +95,10 @@ def test_texts_to_work_on_and_role_plays_say_nothing_about_the_user() -> None:
 
 
 def test_only_new_messages_are_judged_but_older_ones_are_read_for_context() -> None:
-    old = Said(0, "user", LINTER, is_new=False)
+    old = Message(0, "user", LINTER, is_new=False)
     assert [*extract([old])] == []
-    proposal = Said(0, "assistant", "I'd suggest Postgres for the ledger.", is_new=False)
-    found = [each for each in extract([proposal, Said(1, "user", "go with that")]) if isinstance(each, Captured)]
+    proposal = Message(0, "assistant", "I'd suggest Postgres for the ledger.", is_new=False)
+    found = [each for each in extract([proposal, Message(1, "user", "go with that")]) if isinstance(each, Captured)]
     assert [each.content for each in found] == [proposal.content]
 
 

@@ -15,7 +15,13 @@ from memory_mesh.core.redaction.pattern import listed
 from redaction_docs import load_entries
 
 MASKING = Redactor()
-RNG = random.Random(20240517)  # noqa: S311 - the same numbers in every run
+SEED = 20240517
+RNG = random.Random(SEED)  # noqa: S311 - the same numbers in every run
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order_of_tests() -> None:
+    RNG.seed(SEED)
 
 
 def shown(text: str) -> list[tuple[str, str]]:
@@ -229,6 +235,8 @@ def test_an_id_is_found_if_its_check_sum_holds_and_only_then(id_: str) -> None:
         if example.masked[-1].isalpha():
             tail[-1] = RNG.choice("ABCDEFGHJKLMNPRSTVWXYZ")
         number = example.masked[:-5] + "".join(tail)
+        if id_ == "be_nn":  # stdnum asks for the date of today: it leaves out those who would be born in 2085
+            number = "05" + number[2:]
         sound = valid(number)
         if (right if sound else wrong) < 5:
             assert (id_ in dict(shown(example.text.replace(example.masked, number)))) == sound, number

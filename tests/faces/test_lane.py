@@ -288,13 +288,15 @@ def test_what_is_found_is_what_scoring_every_memory_finds(lane: MemoryLane, hous
 
 
 @pytest.mark.req("LANE-26")
-def test_the_minimum_is_one_of_the_similarity_and_lower_with_an_entity(lane: MemoryLane) -> None:
+def test_the_minimum_is_one_of_the_similarity_and_lower_with_an_entity(lane: MemoryLane, house: House) -> None:
     light = lane.store("h @0.25", memory_type="gap")
     far = lane.store("i @0.17", memory_type="decision", entity_slugs=["project:atlas"])
     lane.store("j @0.14", memory_type="decision", entity_slugs=["project:atlas"])
     assert ids(lane.find("k")) == [light.id]
     assert ids(lane.find("k", entities=["project:atlas"])) == [far.id]
     assert len(lane.find("k", min_score=0.0)) == 3
+    lenient = house.mesh(embedder=Cosines(), min_score_threshold=0.1).lane
+    assert len(lenient.find("k", entities=["project:atlas"])) == 2
 
 
 @pytest.mark.req("LANE-28")

@@ -15,7 +15,7 @@ from memory_mesh.interfaces.main import run
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Output:
     """What a command left behind."""
 
     code: int
@@ -44,7 +44,7 @@ class Stream(TextIOWrapper):
         return self.buffer.getvalue().decode()  # type: ignore[attr-defined]
 
 
-Cli = Callable[..., Said]
+Cli = Callable[..., Output]
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def cli(home: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Run a command in this process, into pipes or on a terminal."""
 
-    def said(*words: str, terminal: bool = False) -> Said:
+    def said(*words: str, terminal: bool = False) -> Output:
         out, err = Stream(terminal=terminal), Stream(terminal=terminal)
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", out)
             patched.setattr(sys, "stderr", err)
             code = run(list(words))
-        return Said(code, out.text, err.text)
+        return Output(code, out.text, err.text)
 
     return said
 

@@ -10,7 +10,7 @@ import pytest
 from memory_mesh import InvalidInput, MemoryMesh
 from memory_mesh.faces.graph import MemoryGraph
 
-from .conftest import Cli, Said, Stream
+from .conftest import Cli, Output, Stream
 
 OLD, NEW = "The budget of Apollo is 500.", "The budget of Apollo is 700."
 CLAIM = {"subject": "Apollo", "predicate": "budget"}
@@ -28,10 +28,10 @@ def ids(home: Path) -> tuple[str, str, str]:
 
 
 @pytest.fixture
-def terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+def terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Output]:
     """Run `review` for a person that types these lines."""
 
-    def said(*lines: str) -> Said:
+    def said(*lines: str) -> Output:
         keyboard = Stream(terminal=True)
         keyboard.write("".join(f"{line}\n" for line in lines))
         keyboard.seek(0)

@@ -14,9 +14,9 @@ from memory_mesh.interfaces.hosts import EVENTS, deadline
 from memory_mesh.interfaces.hosts.install import HOSTS
 from memory_mesh.interfaces.operations import parameters
 
-from .conftest import Cli, Said
+from .conftest import Cli, Output
 
-Hook = Callable[..., Said]
+Hook = Callable[..., Output]
 KEY = "The deploy key rotates on Mondays."
 
 
@@ -24,7 +24,7 @@ KEY = "The deploy key rotates on Mondays."
 def hook(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Hook:
     """Run a hook in this process, where no deadline was begun."""
 
-    def run(event: str, given: object = None, *words: str, host: str = "claude-code", **fields: object) -> Said:
+    def run(event: str, given: object = None, *words: str, host: str = "claude-code", **fields: object) -> Output:
         text = given if isinstance(given, str) else json.dumps({"session_id": "s1", **fields})
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
         said = cli("host", host, event, *words)
@@ -35,7 +35,7 @@ def hook(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Hook:
     return run
 
 
-def added(said: Said) -> str:
+def added(said: Output) -> str:
     """What the hook adds to the context of the model."""
     return str(json.loads(said.out).get("hookSpecificOutput", {}).get("additionalContext", ""))
 

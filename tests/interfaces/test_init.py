@@ -1,6 +1,7 @@
 """`memory-mesh init`: the hooks of coding agents in a project."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,7 @@ def test_a_folder_that_is_missing_or_cannot_be_written_is_an_error(
         raise OSError(28, "No space left on device")
 
     file = write(tmp_path / SETTINGS, "{}")
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     assert "No space left on device" in cli("init").err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
     assert file.read_text() == "{}"

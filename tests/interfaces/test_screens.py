@@ -22,7 +22,7 @@ from memory_mesh.interfaces import screens
 from memory_mesh.interfaces.render import counted
 from memory_mesh.interfaces.screens import age, masked_values, next_page
 
-from .conftest import Said
+from .conftest import Output
 
 COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
 COLOUR = re.compile(r"\x1b\[[0-9;]+m")
@@ -35,7 +35,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "90")
 
 
-def plain(said: Said) -> list[str]:
+def plain(said: Output) -> list[str]:
     return COLOUR.sub("", said.out).splitlines()
 
 

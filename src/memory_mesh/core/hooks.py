@@ -23,7 +23,7 @@ DELAYS = (1, 5, 30, 120, 600, 3600)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HookEvent:
-    """A change of a memory, as hooks are told. It may be delivered more than once, with the same `id`.
+    """A change of a memory, as hooks get it. It may be delivered more than once, with the same `id`.
 
     `memory` has the fields of the memory after the change; of an erased memory, its id only.
     """
@@ -83,8 +83,8 @@ def _events(row: Row, changes: Sequence[Row]) -> list[str]:
     ]
     if earlier and earlier[0] != status:
         became = DECAY if DECAY in actions and status == Status.ARCHIVED else _OF_STATUS.get(str(status), stored)
-        is_told = became in found or (found and status == Status.ACTIVE)
-        return found if is_told else [*found, became]
+        follows = became in found or (found and status == Status.ACTIVE)  # from a dispute or a reinforcement
+        return found if follows else [*found, became]
     return found or ([stored] if actions & _NEW_TEXT else [])
 
 
@@ -126,7 +126,7 @@ class HookState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HookStatus:
-    """A hook, the events that wait for it, and those that it was not told about after all attempts."""
+    """A hook, the events that wait for it, and those that were not delivered in all attempts."""
 
     __repr__ = short_repr
 

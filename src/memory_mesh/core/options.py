@@ -276,7 +276,7 @@ class LearningOptions:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class HookOptions:
-    """What is told about every change."""
+    """What is called after every change."""
 
     writethrough: str | list[str] | None = option(
         None, "hooks: folders for Markdown files, and URLs that events are posted to; in Python also functions", secret=True

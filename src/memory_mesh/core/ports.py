@@ -373,7 +373,7 @@ def no_anchor(target: str) -> AnchorLog:
 
 @runtime_checkable
 class Hook(Protocol):
-    """Is told about every change of the memories, in order.
+    """Gets every change of the memories, in order.
 
     **name** identifies its queue, and is the same in every process. **folder** is where it writes Markdown files; None: nowhere.
     **deliver** returns when the event is handled. After any exception it is called again later, with the same event.

@@ -17,7 +17,7 @@ from typing import Any
 from memory_mesh.core import model
 from memory_mesh.core.capture import CaptureReport, NotKept, Transcript
 from memory_mesh.core.capture.classify import Judge, judge_with_vectors, judge_without_vectors, model_of_vectors
-from memory_mesh.core.capture.extract import Captured, Said, captured, extract, is_grounded
+from memory_mesh.core.capture.extract import Captured, Message, captured, extract, is_grounded
 from memory_mesh.core.capture.junk import RECALLED, why_not
 from memory_mesh.core.capture.phrases import normalized
 from memory_mesh.core.capture.report import CURSOR
@@ -112,7 +112,7 @@ def _capture(context: Context, transcript: Transcript, session: str | None, prog
     stored, count = _digests(cursor), int(str(cursor.get("count", 0)))
     run = _Run(seen=set(stored), skip_before=max(0, count - len(stored)))
     found, not_kept = list[Captured](), list[NotKept]()
-    for each in _extracted(context, _said(transcript, run, context.gate().redact)):
+    for each in _extracted(context, _numbered(transcript, run, context.gate().redact)):
         if isinstance(each, Captured) and len(found) < MAX_KEPT:
             found.append(each)
         elif isinstance(each, NotKept) and len(not_kept) < MAX_NOT_KEPT:
@@ -164,7 +164,7 @@ def _note(run: _Run, transcript: Transcript) -> str | None:
     return "; ".join(notes) or None
 
 
-def _said(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -> Iterator[Said]:
+def _numbered(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -> Iterator[Message]:
     """Yield the messages, marked as new if no earlier run read them. The digest of a message depends on the one before it.
 
     New ones are redacted here: masking would not find a value of which only a part is quoted, or that became an entity.
@@ -185,7 +185,7 @@ def _said(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -> It
         if is_new:
             run.read.append(digest)
             run.by_number[number] = digest
-        yield Said(number, role, content, is_new)
+        yield Message(number, role, content, is_new)
 
 
 # --- what is kept ---
@@ -239,16 +239,16 @@ def _corrected(context: Context, found: Captured) -> Memory | None:
 # --- with a language model ---
 
 
-def _extracted(context: Context, messages: Iterator[Said]) -> Iterator[Captured | NotKept]:
+def _extracted(context: Context, messages: Iterator[Message]) -> Iterator[Captured | NotKept]:
     """Yield what is found by the language model if there is one, else by the deterministic extractor."""
     judge = _judge(context)
     if context.chat is None:
         yield from extract(messages, judge=judge)
         return
-    part, size = list[Said](), 0
-    for said in messages:
-        part.append(said)
-        size += estimate(said.content) if said.is_new else 0
+    part, size = list[Message](), 0
+    for message in messages:
+        part.append(message)
+        size += estimate(message.content) if message.is_new else 0
         if size > context.options.llm_input_tokens // 2:
             yield from _asked(context, part, judge)
             part, size = [], 0
@@ -267,7 +267,7 @@ def _judge(context: Context) -> Judge:
     return judge_with_vectors(lambda text: array("f", embedder.embed([text])[0].data))
 
 
-def _asked(context: Context, part: Sequence[Said], judge: Judge) -> Iterator[Captured | NotKept]:
+def _asked(context: Context, part: Sequence[Message], judge: Judge) -> Iterator[Captured | NotKept]:
     """Yield what the model finds in some messages. If it fails, the deterministic extractor reads them."""
     new = {each.number: each for each in part if each.is_new and each.role in ("user", "assistant")}
     if context.chat is None or not new:
@@ -282,10 +282,10 @@ def _asked(context: Context, part: Sequence[Said], judge: Judge) -> Iterator[Cap
         yield from extract(part, judge=judge)
         return
     for item in items:
-        said = new.get(item.message)
-        if said is None:
+        message = new.get(item.message)
+        if message is None:
             continue
-        why = why_not(item.text, role=said.role)
-        if why is None and not is_grounded(item.text, said.content):
+        why = why_not(item.text, role=message.role)
+        if why is None and not is_grounded(item.text, message.content):
             why = "not said in the message that the model names"
-        yield NotKept(item.text, why, said.number) if why else captured(item.text, item.memory_type, said)
+        yield NotKept(item.text, why, message.number) if why else captured(item.text, item.memory_type, message)

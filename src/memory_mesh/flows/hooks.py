@@ -1,4 +1,4 @@
-"""Tell hooks about every change: events are written together with the change that they are about, and delivered afterwards.
+"""Call hooks after every change: events are written together with the change that they are about, and delivered afterwards.
 
 So a crash loses no event, and no write waits for a hook. The events of a hook are delivered one after the other, by one thread
 of all processes. An event that was delivered is deleted; after a crash in between it is delivered again.
@@ -52,12 +52,12 @@ def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
     own = {hook.name: hook for hook in context.hooks}
     if not (known or own):
         return plan
-    # A hook of another program is told about erasures too: what it knows of the memory is to be erased.
-    told = {DELETE: sorted({*known, *own})}
+    # A hook of another program gets erasures too: what it knows of the memory is to be erased.
+    receivers = {DELETE: sorted({*known, *own})}
     puts, ms = list[Row](), context.clock()
     for one in happened:
         event_id = context.ids.new("event", context.state.couriers.number(ms))
-        for hook in told.get(one.event, own):
+        for hook in receivers.get(one.event, own):
             event = QueuedEvent(
                 id=f"{hook} {event_id}",
                 created_at=iso(ms),
@@ -85,7 +85,7 @@ def no_entries(context: Context) -> Iterator[None]:
 
 
 def forget(context: Context, memory_ids: Collection[str]) -> None:
-    """Remove erased memories from the files of hooks. What fails is repeated when the hook is told about the erasure."""
+    """Remove erased memories from the files of hooks. What fails is repeated when the hook gets the erasure."""
     for folder in _folders(context).values():
         try:
             context.open_hook_files().forget(folder, memory_ids)

@@ -83,7 +83,8 @@ class _Options:
             if not isinstance(value := getattr(given, name), bool):
                 raise InvalidInput(f"{name} is {shown(value)}", expected="True or False")
         ms, entities = context.clock(), resolve(context, given.entities)
-        least = scoring.MIN_SIMILARITY_OF_ENTITY if entities else context.options.min_score_threshold
+        usual = context.options.min_score_threshold
+        least = min(usual, scoring.MIN_SIMILARITY_OF_ENTITY) if entities else usual
         statuses = (Status.ACTIVE.value, *([Status.SUPERSEDED.value] if given.include_superseded else []))
         at = past.read_time("as_of", given.as_of)
         valid = ANYTHING if given.include_expired or at else valid_at(iso(ms))

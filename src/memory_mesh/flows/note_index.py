@@ -50,7 +50,7 @@ class _State:
     until: str | None = None
     sections: dict[str, _Entry] = field(default_factory=dict)
     archived: dict[str, str] = field(default_factory=dict)  # the memories of removed sections, which may come back
-    written: tuple[str, ...] = ()  # the digests of the sections that the program wrote, and nobody edited
+    written: tuple[str, ...] = ()  # the digests of the sections that the program wrote, and that were not edited since
     root: str = ""
 
     @classmethod

@@ -15,11 +15,12 @@ from memory_mesh.core import notes as core
 from memory_mesh.core.checks import one_of, whole_number
 from memory_mesh.core.errors import EmbeddingError, InvalidInput, StoreReadOnly, shown
 from memory_mesh.core.intake import Limits, read_content, read_metadata
-from memory_mesh.core.model import Vector, iso
+from memory_mesh.core.model import iso
 from memory_mesh.core.notes import IMPORTANCES, MAX_BYTES, Appended, Fault, MatchContext, Note, NoteAgent, Notes, Relevance
 from memory_mesh.core.notes.folder import is_current, read_agent_file, read_file, repeats
 from memory_mesh.core.notes.patterns import Close, is_plain, never_close
 from memory_mesh.flows import note_index
+from memory_mesh.flows.connect import cosine
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.embed import embed_texts, token_counter
 
@@ -116,15 +117,7 @@ def _cosines(context: Context, task: str, patterns: Sequence[str]) -> dict[str, 
         return {}
     known = {**context.state.patterns, **dict(zip(missing, vectors, strict=True))}
     context.state.patterns = {one: known[one] for one in patterns}  # those of removed notes are dropped
-    return {one: _cosine(asked, known[one]) for one in patterns}
-
-
-def _cosine(one: Vector, other: Vector) -> float:
-    import numpy as np  # loaded with the model
-
-    a, b = (np.frombuffer(vector.data, "<f4") for vector in (one, other))
-    length = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / length if one.model == other.model and length else 0.0
+    return {one: cosine(asked, known[one]) for one in patterns}
 
 
 # --- writing ---

@@ -85,6 +85,29 @@ def whole_file(path: Path) -> Iterator[Path]:
     sync(path.parent)
 
 
+def replace_file(path: Path, data: bytes, *, private: bool = False, unless: Callable[[], bool] = lambda: False) -> bool:
+    """Replace a file as a whole, or create it, durable when this returns. It keeps its permissions. Raises `OSError`.
+
+    `unless` is asked last: if it returns True, the file stays as it is, and this returns False. A new file is open to its owner
+    only if it is `private`.
+    """
+    remove_parts(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(_PART_DIGITS // 2)}")
+    try:
+        with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666), "wb") as file:
+            file.write(data)
+        with suppress(FileNotFoundError):
+            part.chmod(path.stat().st_mode & 0o777)
+        sync(part)
+        if unless():
+            return False
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    sync(path.parent)
+    return True
+
+
 def sync(path: Path) -> None:
     """Write what the system still has in memory of a file or folder to the disk. Raises `OSError`."""
     is_folder = path.is_dir()

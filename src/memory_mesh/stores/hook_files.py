@@ -6,7 +6,6 @@ An entry is a line, and further lines that begin with two spaces. So every entry
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from errno import EAGAIN, ENOSPC
@@ -17,7 +16,7 @@ from urllib.parse import quote
 from memory_mesh.core.errors import SettingsError, StoreUnavailable, shown
 from memory_mesh.core.hooks import DELETE, HookEvent
 from memory_mesh.core.model import Json
-from memory_mesh.stores.files import create_folder, lock_file, remove_parts, sync
+from memory_mesh.stores.files import create_folder, lock_file, replace_file
 
 _LOCK = ".lock"
 _LETTERS = "dead-letters.jsonl"
@@ -104,19 +103,7 @@ def _remove_entries(folder: Path, memory_ids: Collection[str]) -> None:
             is_kept = found[1] == DELETE or found[2] not in marks if found else is_kept or not line.startswith("  ")
             kept += [line] if is_kept else []
         if len(left := "".join(kept)) != len(text):
-            _rewrite(path, left.encode(errors="surrogateescape"))
-
-
-def _rewrite(path: Path, data: bytes) -> None:
-    """Replace a file as a whole, durable when it returns."""
-    remove_parts(path)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        _append(part, data)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    sync(path.parent)
+            replace_file(path, left.encode(errors="surrogateescape"), private=True)
 
 
 # --- dead letters and locks ---
@@ -166,7 +153,8 @@ class DiskHookFiles:
             letters = self.dead_letters()
             kept = [letter for letter in letters if keep(letter)]
             if len(kept) < len(letters):
-                _rewrite(self._letters, b"".join(json.dumps(letter).encode("ascii") + b"\n" for letter in kept))
+                lines = (json.dumps(letter).encode("ascii") + b"\n" for letter in kept)
+                replace_file(self._letters, b"".join(lines), private=True)
 
     def forget(self, folder: str, memory_ids: Collection[str]) -> None:
         if os.path.isdir(folder):

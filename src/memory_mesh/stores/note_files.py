@@ -1,7 +1,6 @@
 """The Markdown files of notes on disk, which people edit too: they are read as they are, and replaced as a whole."""
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,7 +11,7 @@ from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.notes import MAX_BYTES
 from memory_mesh.core.ports import NoteFile
-from memory_mesh.stores.files import DiskFolder, lock_file, remove_parts, sync
+from memory_mesh.stores.files import DiskFolder, lock_file, replace_file, sync
 
 _LOCK = ".lock"
 _BUSY_SECONDS = 10.0
@@ -92,20 +91,7 @@ class DiskNotes:
             path.unlink(missing_ok=True)
             sync(path.parent)
             return True
-        remove_parts(path)
-        part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        try:
-            part.write_bytes(new)
-            with suppress(FileNotFoundError):
-                part.chmod(path.stat().st_mode & 0o777)
-            sync(part)
-            if self._mark(root, path.name) != mark:
-                return False
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-        sync(path.parent)
-        return True
+        return replace_file(path, new, unless=lambda: self._mark(root, path.name) != mark)
 
 
 @contextmanager

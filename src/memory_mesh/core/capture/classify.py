@@ -52,7 +52,8 @@ class Judge:
                 sums[at] += VECTOR_SCALE * value * weight
         top = max(sums)
         powers = [exp(each - top) for each in sums]
-        return dict(zip(CLASSES, (each / sum(powers) for each in powers), strict=True))
+        total = sum(powers)
+        return dict(zip(CLASSES, (each / total for each in powers), strict=True))
 
 
 def judge_without_vectors() -> Judge:
@@ -74,8 +75,11 @@ def features(text: str, *, role: str, answered: str = "") -> dict[str, float]:
     """Return the features of a text by name: the points of the cues, its length and form, and what it answers."""
     plain = without_quotes(text)
     found = {"always": 1.0, f"role {role}": 1.0, "length": len(plain.split()) / 30}
-    found |= {f"cue {name}": points / _MAX_STRONG_AND_WEAK for name in CUES if (points := _points(name, plain))}
-    found |= {f"cue {name} {points}": 1.0 for name in CUES for points, cue in CUES[name] if points > 1 and cue.search(plain)}
+    for name, cues in CUES.items():
+        points = [own for own, cue in cues if cue.search(plain)]
+        if (strong := max(points, default=0)) > 1:  # weak cues count beside a strong one
+            found[f"cue {name}"] = (strong + min(points.count(1), 2)) / _MAX_STRONG_AND_WEAK
+            found |= {f"cue {name} {own}": 1.0 for own in points if own > 1}
     found |= {f"text {name}": 1.0 for name, sign in _SIGNS.items() if sign.search(plain)}
     if answered and role == "user":
         found |= dict.fromkeys(_answer_features(plain, normalized(answered)), 1.0)
@@ -105,12 +109,6 @@ def without_quotes(text: str) -> str:
     return _INLINE_CODE.sub("CODE", _QUOTED.sub("QUOTE", normalized(text)))
 
 
-def _points(name: str, plain: str) -> int:
-    strong = max((points for points, cue in CUES[name] if points > 1 and cue.search(plain)), default=0)
-    weak = sum(points for points, cue in CUES[name] if points == 1 and cue.search(plain))
-    return strong + min(weak, 2) if strong else 0
-
-
 @cache
 def _read_weights() -> tuple[str, dict[str, Weights]]:
     """Return the model whose vectors the weights are for, and the two tables."""
@@ -129,6 +127,12 @@ _QUOTED = LazyRegex(
 )
 _INLINE_CODE = LazyRegex(r"`[^`\n]+`")
 _SIGNS = {"number": LazyRegex(r"\d"), "question": LazyRegex(r"\?")}
+OBJECTS = phrases(
+    r"(no|nope|nah|nein|non|wrong|not|actually|hm,? that's not|please undo|stop|don't|do not|never|that's not|thats not|"
+    r"this is not)"
+    r"(?! (worries|problem|need|rush|idea|thanks|hurry|bad|sure))[ ,.!:;]+\w+ / (still )?too \w+",
+    start=True,
+)
 _ANSWERS = {
     "agrees": phrases(
         r"(right|yes|yep|yeah|good|great|thanks|thank you|thx|ok(ay)?|beautiful|perfect|wow|exactly|nice|cool|awesome|lovely|"
@@ -136,12 +140,7 @@ _ANSWERS = {
         r"(true|correct|ja|oui|sí|super|sure|works|brilliant)",
         start=True,
     ),
-    "objects": phrases(
-        r"(no|nope|nah|nein|non|wrong|not|actually|hm,? that's not|please undo|stop|don't|do not|never|that's not|thats not|"
-        r"this is not)"
-        r"(?! (worries|problem|need|rush|idea|thanks|hurry|bad|sure))[ ,.!:;]+\w+ / (still )?too \w+",
-        start=True,
-    ),
+    "objects": OBJECTS,
 }
 OFFER = phrases(
     r"(\w+ )?or [^?\n]{2,80}\? / (options|candidates|alternatives|choices|approaches|variants|proposal|"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from memory_mesh.core.capture.classify import NONE, OFFER, Judge, judge_without_vectors, topics
+from memory_mesh.core.capture.classify import NONE, OBJECTS, OFFER, Judge, judge_without_vectors, topics
 from memory_mesh.core.capture.junk import MIN_WORDS, RECALLED, SMALL_TALK, is_output, why_not
 from memory_mesh.core.capture.phrases import normalized, phrases
 from memory_mesh.core.capture.report import NotKept
@@ -26,8 +26,8 @@ _UNCERTAIN = "nothing shows that it is worth keeping"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One message of a transcript: its number, who said it, and whether an earlier run has read it already."""
+class Message:
+    """One message of a transcript: its number, its role, and whether an earlier run has read it already."""
 
     number: int
     role: str
@@ -52,7 +52,7 @@ class Captured:
 class _Session:
     """What the reading of a message depends on."""
 
-    before: list[Said] = field(default_factory=list)  # the last messages of user and assistant
+    before: list[Message] = field(default_factory=list)  # the last messages of user and assistant
     recalled: list[str] = field(default_factory=list)
     waiting: list[Captured] = field(default_factory=list)  # of the last messages, until the user does not withdraw them
     judge: Judge = field(default_factory=judge_without_vectors)
@@ -66,32 +66,32 @@ class _Session:
 
 
 def extract(
-    messages: Iterable[Said], *, recalled: Sequence[str] = (), judge: Judge | None = None
+    messages: Iterable[Message], *, recalled: Sequence[str] = (), judge: Judge | None = None
 ) -> Iterator[Captured | NotKept]:
     """Yield what is worth keeping of the new messages, and what is not kept with the reason. Reads one message at a time."""
     session = _Session(recalled=list(recalled), judge=judge or judge_without_vectors())
-    for said in messages:
-        if said.role == "system":
-            session.recalled += (line.strip(" -*•\t") for line in said.content.splitlines() if line.strip())
-        if said.role not in ("user", "assistant"):
+    for message in messages:
+        if message.role == "system":
+            session.recalled += (line.strip(" -*•\t") for line in message.content.splitlines() if line.strip())
+        if message.role not in ("user", "assistant"):
             continue
-        if said.role == "user":
-            yield from _settle(session, said)
-        for found in _read(session, said) if said.is_new else ():
+        if message.role == "user":
+            yield from _settle(session, message)
+        for found in _read(session, message) if message.is_new else ():
             if isinstance(found, Captured):
                 session.waiting.append(found)
             else:
                 yield found
-        session.before = [*session.before[-2:], said]
+        session.before = [*session.before[-2:], message]
         session.role_play = max(0, session.role_play - 1)
     yield from session.waiting
 
 
-def _settle(session: _Session, said: Said) -> Iterator[Captured | NotKept]:
+def _settle(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
     """Yield what was found before this message of the user, unless it withdraws it, and note what this message asks for."""
-    text = normalized(said.content)
+    text = normalized(message.content)
     withdrawn = "withdrawn" if _WITHDRAWN.search(text) else ""
-    objected = "the user objected" if _OBJECTS.search(text) else ""
+    objected = "the user objected" if OBJECTS.search(text) else ""
     for found in session.waiting:
         why = withdrawn or (objected if found.role == "assistant" else "")
         yield NotKept(found.content, why, found.message) if why else found
@@ -104,46 +104,46 @@ def _settle(session: _Session, said: Said) -> Iterator[Captured | NotKept]:
 # --- one message ---
 
 
-def _read(session: _Session, said: Said) -> Iterator[Captured | NotKept]:
-    whole = shortened(said.content, _MAX_CONTENT)
+def _read(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
+    whole = shortened(message.content, _MAX_CONTENT)
     if session.about_text or session.role_play:
-        yield NotKept(whole, "part of a text or of a role play", said.number)
+        yield NotKept(whole, "part of a text or of a role play", message.number)
         return
-    if said.role == "user" and _WITHDRAWN.search(normalized(said.content)):
-        yield NotKept(whole, "withdrawn", said.number)
+    if message.role == "user" and _WITHDRAWN.search(normalized(message.content)):
+        yield NotKept(whole, "withdrawn", message.number)
         return
-    if len(said.content) > _MAX_MESSAGE:
-        yield NotKept(whole, "a pasted document", said.number)
+    if len(message.content) > _MAX_MESSAGE:
+        yield NotKept(whole, "a pasted document", message.number)
         return
     usable: list[str] = []
-    for sentence in sentences(said.content):
-        why = why_not(sentence, role=said.role) or (RECALLED if _is_recalled(sentence, session.recalled) else None)
+    for sentence in sentences(message.content):
+        why = why_not(sentence, role=message.role) or (RECALLED if _is_recalled(sentence, session.recalled) else None)
         if why:
-            yield NotKept(shortened(sentence, _MAX_CONTENT), why, said.number)
+            yield NotKept(shortened(sentence, _MAX_CONTENT), why, message.number)
         else:
             usable.append(sentence)
-    if said.role == "user" and (proposal := _accepted(session, said.content)):
-        yield captured(proposal, "decision", said, before=session.before[-2:])
+    if message.role == "user" and (proposal := _accepted(session, message.content)):
+        yield captured(proposal, "decision", message, before=session.before[-2:])
     else:
-        yield from _judge(session, said, usable)
+        yield from _judge(session, message, usable)
 
 
-def _judge(session: _Session, said: Said, usable: Sequence[str]) -> Iterator[Captured | NotKept]:
+def _judge(session: _Session, message: Message, usable: Sequence[str]) -> Iterator[Captured | NotKept]:
     """Yield a memory of each type that the sentences of a message show, and the other sentences as not kept."""
     best: dict[str, tuple[float, str]] = {}
     for text in windows(usable):
-        chances = session.judge(text, role=said.role, answered=session.answered)
+        chances = session.judge(text, role=message.role, answered=session.answered)
         chance = 1 - chances.pop(NONE)
-        possible = [name for name in chances if said.role == "user" or name not in _OF_USER_ONLY]
+        possible = [name for name in chances if message.role == "user" or name not in _OF_USER_ONLY]
         if chance >= session.judge.weights.limit:
             name = max(possible, key=chances.__getitem__)
             best[name] = max(best.get(name, (0.0, "")), (chance, text))
     for name, (chance, text) in best.items():
-        yield _found(session, said, text, name, chance)
+        yield _found(session, message, text, name, chance)
     kept = " ".join(text for _, text in best.values())
     for sentence in usable:
         if sentence not in kept:
-            yield NotKept(shortened(sentence, _MAX_CONTENT), _UNCERTAIN, said.number)
+            yield NotKept(shortened(sentence, _MAX_CONTENT), _UNCERTAIN, message.number)
 
 
 def windows(usable: Sequence[str]) -> list[str]:
@@ -155,24 +155,24 @@ def windows(usable: Sequence[str]) -> list[str]:
     return [f"{one} {other}" for one, other in pairwise(usable)]
 
 
-def _found(session: _Session, said: Said, content: str, name: str, chance: float) -> Captured:
+def _found(session: _Session, message: Message, content: str, name: str, chance: float) -> Captured:
     if name == "decision" and len(content.split()) < _SHORT_ANSWER and (offer := _offered(session.answered)):
         content = f"{offer} {content}"
-    return captured(content, name, said, before=session.before[-2:], chance=chance)
+    return captured(content, name, message, before=session.before[-2:], chance=chance)
 
 
-def captured(content: str, name: str, said: Said, *, before: Sequence[Said] = (), chance: float = 0.8) -> Captured:
+def captured(content: str, name: str, message: Message, *, before: Sequence[Message] = (), chance: float = 0.8) -> Captured:
     """Return a memory of a message, cleaned, with the messages before it as part of its source."""
     quoted = [f"{each.role}: {shortened(each.content, _MAX_PREVIOUS)}" for each in before if not is_output(each.content)]
     cleaned = shortened(_FILLER.sub("", " ".join(content.split())), _MAX_CONTENT)
     return Captured(
         content=cleaned[:1].upper() + cleaned[1:] if cleaned[1:2].islower() else cleaned,
         memory_type=name,
-        confidence_score=round(100 * chance * (1 if said.role == "user" else 0.8)),
-        source_chunk=shortened("\n".join([*quoted, f"{said.role}: {said.content}"]), _MAX_CHUNK),
-        message=said.number,
-        role=said.role,
-        entities=tuple(find_entities(said.content)),
+        confidence_score=round(100 * chance * (1 if message.role == "user" else 0.8)),
+        source_chunk=shortened("\n".join([*quoted, f"{message.role}: {message.content}"]), _MAX_CHUNK),
+        message=message.number,
+        role=message.role,
+        entities=tuple(find_entities(message.content)),
     )
 
 
@@ -246,11 +246,6 @@ _ABOUT_TEXT = phrases(
 _ROLE_PLAY = phrases(
     r"act as / (pretend|imagine) (you|that you|to be|the) / role-?play / you are now a / let's (play|pretend) / "
     r"interview practice / in the style of / write a (dialogue|story|scene|poem|song)"
-)
-_OBJECTS = phrases(
-    r"(no|nope|nah|nein|non|wrong|not|actually|hm,? that's not|please undo|stop|don't|do not|never|that's not|thats not|"
-    r"this is not|too \w+|still too)(?! (worries|problem|need|rush|idea|thanks|hurry|bad|sure))[ ,.!:;]+\w+",
-    start=True,
 )
 _PROPOSES = phrases(
     r"i('d| would)? (suggest|recommend|propose|lean towards?|go with|pick|choose) / my (proposal|suggestion|recommendation|"

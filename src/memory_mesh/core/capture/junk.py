@@ -169,7 +169,7 @@ def why_not(text: str, *, role: str = "user", recalled: Iterable[str] = ()) -> s
         return RECALLED
     if _is_small_talk(plain):
         return SMALL_TALK
-    return _why_not_said(plain, role) or _why_not_safe(plain)
+    return _why_not_by_form(plain, role) or _why_not_safe(plain)
 
 
 def why_stored_is_junk(text: str) -> str | None:
@@ -191,7 +191,7 @@ def is_output(text: str) -> bool:
     return bool(lines) and found >= len(lines) * _PASTED_LINES
 
 
-def _why_not_said(plain: str, role: str) -> str | None:
+def _why_not_by_form(plain: str, role: str) -> str | None:
     """Return why a sentence is not worth keeping for the way it is said."""
     if len(plain.split()) < MIN_WORDS:
         return "too short to mean something on its own"

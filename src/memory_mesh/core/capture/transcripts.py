@@ -20,7 +20,7 @@ _MAX_RECORD_CHARS = 2**24  # of a message that takes several lines
 _MAX_MS = 253_402_300_799_000  # the end of the year 9999
 _ROLES = ("user", "assistant", "system", "tool")
 _TEXT_PARTS = ("text", "input_text", "output_text")
-# Lines of Claude Code that nobody said: notes of the program, subagents, summaries of earlier messages, and failed calls.
+# Lines of Claude Code that are no messages: notes of the program, subagents, summaries of earlier messages, and failed calls.
 _UNSAID = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _RECALLED = "recalled-by-memory-mesh"
 _RECALLED_BLOCK = re.compile(rf"<{_RECALLED}>.*?(?:</{_RECALLED}>|\Z)", re.DOTALL)

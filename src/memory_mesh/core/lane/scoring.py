@@ -15,7 +15,7 @@ OLDEST = 0.4  # the factor beyond the last band
 BOOST = 1.15
 FEEDBACK = {"helpful": 1.1, "harmful": 0.5}
 MIN_FEEDBACK, MAX_FEEDBACK = 0.1, 3.0
-MIN_SIMILARITY, MIN_SIMILARITY_OF_ENTITY = 0.2, 0.15
+MIN_SIMILARITY_OF_ENTITY = 0.15
 # The types that a query with one of these words, in any form, asks for.
 INTENTS: Mapping[str, Sequence[str]] = {
     "mistake mistaken wrong error": ("correction", "gap"),

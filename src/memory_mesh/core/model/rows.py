@@ -38,7 +38,7 @@ class Kind(StrEnum):
     USAGE = "usage"  # how often a memory was found; `ref` is the memory
     SIGHTING = "sighting"  # an agent and session that stored the text of a memory; `ref` is the memory
     CONFLICT = "conflict"  # the claims of the memories `ref`, the newer one, and `target` exclude each other
-    EVENT = "event"  # a change of the memory `ref` that a hook was not told about yet
+    EVENT = "event"  # a change of the memory `ref` that a hook did not get yet
 
 
 # Kinds that affect search results. Writing one raises the version of its partition; bookkeeping does not.

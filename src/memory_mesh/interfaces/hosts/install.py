@@ -12,14 +12,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.interfaces.hosts import EVENTS
 from memory_mesh.interfaces.hosts.json_text import Key, insert, remove
 from memory_mesh.interfaces.render import NAME, Answer, counted
 from memory_mesh.interfaces.values import Call
-from memory_mesh.stores.files import sync
+from memory_mesh.stores.files import replace_file
 
 SETTINGS, PLUGIN = ".claude/settings.json", ".opencode/plugin/memory-mesh.js"
 _TIMEOUT_SECONDS = 10
@@ -174,7 +173,7 @@ def _write(folder: Path, path: Path, text: str | None) -> None:
     try:
         if text is not None and not (path.exists() and path.read_bytes() == text.encode()):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, text.encode())
+            replace_file(path, text.encode())
         elif text is None and path.exists():
             path.unlink()
             top = Path(os.path.realpath(folder))
@@ -184,17 +183,3 @@ def _write(folder: Path, path: Path, text: str | None) -> None:
     except OSError as error:
         remedy = "check the permissions of its folder"
         raise MemoryMeshError(f"{path} cannot be written: {error.strerror}", remedy=remedy) from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    part = path.with_name(f".{path.name}.{token_hex(8)}")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-        if path.exists():
-            part.chmod(path.stat().st_mode & 0o777)
-        sync(part)
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
