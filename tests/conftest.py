@@ -100,7 +100,7 @@ def deep(pytestconfig: pytest.Config) -> bool:
 
 def deep_only(items: list[pytest.Item]) -> set[pytest.Item]:
     """Return the tests that only a deep run contains."""
-    found = {item for item in items if item.get_closest_marker("deep")}
+    found = {item for item in items if item.get_closest_marker("deep") or _is_left_out(item)}
     sampled: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sample") and item not in found:
@@ -110,6 +110,12 @@ def deep_only(items: list[pytest.Item]) -> set[pytest.Item]:
         # Ordered by hash, not taken at equal steps: a step could always meet the same store.
         found.update(sorted(sets, key=_shuffled)[int(mark.args[0]) if mark else 0 :])
     return found
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    """Return whether a test with a mark `one_in(n)` is one of the n - 1 of n tests that are left out."""
+    mark = item.get_closest_marker("one_in")
+    return mark is not None and _shuffled(item)[0] % int(mark.args[0]) > 0
 
 
 def _shuffled(item: pytest.Item) -> bytes:

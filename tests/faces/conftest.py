@@ -22,7 +22,7 @@ def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", pytest.param("sqlite", marks=pytest.mark.one_in(4))])
 def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}"
     store = open_store(url)

@@ -13,7 +13,7 @@ from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", pytest.param("sqlite", marks=pytest.mark.one_in(4))])
 def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]:
     store = open_store("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}")
     yield Context(
