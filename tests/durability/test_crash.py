@@ -109,7 +109,7 @@ def test_the_steps_of_lance_are_those_at_which_it_is_killed() -> None:
         assert {*FLUSH} <= {*steps("update", "memory.lance")[1]}
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.req("MESH-015", "MESH-044")
 @pytest.mark.parametrize(
     ("place", "name", "step"), [*KILLED, *(pytest.param(*one, marks=pytest.mark.deep) for one in KILLED_IN_LANCE)]

@@ -81,7 +81,7 @@ def again(file: Path, folder: Path) -> tuple[int, int, int]:
     return done.added, done.updated, done.unchanged
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.req("MESH-152", "MESH-015")
 @pytest.mark.parametrize(("step", "nth"), points(steps_of_runs()[0]))
 def test_a_first_run_killed_at_any_step_is_finished_by_the_next_and_stores_nothing_twice(
@@ -96,7 +96,7 @@ def test_a_first_run_killed_at_any_step_is_finished_by_the_next_and_stores_nothi
     assert stored(file) == {f"{n:02}.md": (f"The drawer{n} holds buttons", 1, 1) for n in range(FILES)}
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.req("MESH-152", "MESH-015")
 @pytest.mark.parametrize(("step", "nth"), points(steps_of_runs()[1]))
 def test_a_later_run_killed_at_any_step_is_finished_by_the_next_and_changes_nothing_twice(

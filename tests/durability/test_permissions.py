@@ -50,7 +50,7 @@ def called(address: str, calls: list[tuple[str, dict]], warm: Path) -> list[dict
     return answers
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["ours", "lane", "lane-wal", "older", pytest.param("lance", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("mode", ["", "?mode=ro"])
 def test_a_file_in_a_folder_that_is_not_writable_is_read_and_not_written(
