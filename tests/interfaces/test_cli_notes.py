@@ -1,9 +1,20 @@
 """The commands of notes."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from memory_mesh import MemoryMesh
+from memory_mesh.interfaces import handlers
+from memory_mesh.interfaces.operations import COMMANDS
+from memory_mesh.interfaces.render import Form
+from memory_mesh.interfaces.values import Call
 
 ADD = ("notes", "add", "Login rules", "--content", "Sessions end after **fifteen** minutes.", "--when", "login", "--when", "auth")
 
@@ -72,3 +83,61 @@ def test_deleting_says_what_is_still_in_a_file(cli):
     assert said[1] == f"The note {path.resolve()}#0 is still in its file: `memory-mesh delete --files` removes it."
     assert "Removed the note" in cli("delete", ids["Login rules"], "--files").out
     assert list(path.parent.glob("*.md")) == []
+
+
+# --- watch ---
+
+
+class Enough(Exception):
+    """Ends a watch, as Ctrl-C does."""
+
+
+def watched(capsys: pytest.CaptureFixture[str], steps: list[Callable[[], object]], form: Form = Form.TEXT) -> list[str]:
+    """The lines of a watch during whose pauses these steps happen."""
+    waiting = iter(steps)
+
+    def pause(seconds: float) -> None:
+        assert seconds == 7
+        if (step := next(waiting, None)) is None:
+            raise Enough
+        step()
+
+    (operation,) = COMMANDS["notes watch"]
+    call = Call(operation=operation, arguments={"every": 7}, form=form)
+    with MemoryMesh("memory://", embedder="none") as mesh, pytest.raises(Enough):
+        handlers.follow_notes(mesh, call, pause=pause)
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.req("NOTE-12")
+def test_a_watch_takes_over_what_people_change_and_shows_each_change_once(cli, capsys: pytest.CaptureFixture[str]) -> None:
+    cli(*ADD)
+    path = Path(".rawko/memories/login-rules.md")
+    text, other = path.read_text(), path.with_name("session.md")
+    steps: list[Callable[[], object]] = [
+        lambda: path.write_text(text.replace("fifteen", "twenty")), lambda: None, lambda: path.rename(other),
+        other.unlink, lambda: path.write_text("# Hello"), lambda: path.write_text("# Hello, again"),
+    ]  # fmt: skip
+    counts = "[MemoryMesh] Notes: {} added, {} updated, {} moved, {} archived, {} unchanged{}"
+    assert watched(capsys, steps) == [
+        counts.format(1, 0, 0, 0, 0, " (login-rules.md)"), counts.format(0, 1, 0, 0, 0, " (login-rules.md)"),
+        counts.format(0, 0, 1, 0, 0, " (session.md)"), counts.format(0, 0, 0, 1, 0, " (session.md)"),
+        counts.format(0, 0, 0, 0, 0, "; 1 fault, see memory-mesh notes lint"),
+    ]  # fmt: skip
+    path.write_text(text)
+    first, second = map(json.loads, watched(capsys, [lambda: path.write_text(text + "More.\n")], Form.JSON))
+    assert (first["added"], second["updated"], second["files"]) == (1, 1, ["login-rules.md"])
+
+
+@pytest.mark.deep
+def test_a_watch_ends_with_130_when_it_is_interrupted(home: Path) -> None:
+    main = "from memory_mesh.interfaces.main import main; main()"
+    hearing = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {main}"
+    words = [sys.executable, "-c", hearing, "notes", "watch", "--json"]
+    with subprocess.Popen(words, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stderr
+        assert json.loads(process.stdout.readline())["unchanged"] == 0
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == "[MemoryMesh Error] interrupted\n"
+    assert process.returncode == 130

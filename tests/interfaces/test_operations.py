@@ -91,6 +91,7 @@ NO_OPERATION = {
     "notes.find_relevant": "notes inject prints what it returns",
     "notes.format_for_prompt": "likewise",
     "notes.save": "takes what an extraction returned",
+    "notes.refresh": "notes watch calls it again and again",
     "notes.feedback": "agents rate the notes that they used",
     "lane.on_session_event": "hosts call it with a transcript, by `host`",
 }

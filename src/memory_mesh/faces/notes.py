@@ -101,6 +101,13 @@ class MemoryNotes(Handle):
         """
         return note_index.sync(self._context())
 
+    def refresh(self) -> Synced | None:
+        """Do what `sync` does if a file changed since the last time, and return what changed; None if nothing did.
+
+        Files that did not change are not read. A store that cannot be written now is logged, and the next call tries again.
+        """
+        return note_index.refresh(self._context())
+
     def feedback(self, file: str, section: int, signal: str) -> MemoryRecord:
         """Rate a note by its file and section: `helpful` or `harmful`. It counts for its rank, and survives edits.
 

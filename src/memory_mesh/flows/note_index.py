@@ -112,10 +112,10 @@ def _read(files: NoteFiles, file: NoteFile) -> Iterator[Note | Fault]:
         yield Fault(file.name or files.root, 0, fault)
 
 
-def refresh(context: Context, notes: Notes | None = None, listed: Sequence[NoteFile] | None = None) -> None:
-    """Index the folder if a file changed. A store that is not there yet, or is only read, is left alone."""
+def refresh(context: Context, notes: Notes | None = None, listed: Sequence[NoteFile] | None = None) -> Synced | None:
+    """Index the folder if a file changed, and return what did. A store that is not there yet, or is only read, is left alone."""
     if not context.options.enable_memory or not context.file.is_prepared():
-        return
+        return None
     listed = context.open_notes().files() if listed is None else listed
     scope, marks, at = _scope(context), _marks(listed), iso(context.clock())
     known = context.state.notes_read.get(scope)
@@ -125,11 +125,12 @@ def refresh(context: Context, notes: Notes | None = None, listed: Sequence[NoteF
             context.state.notes_read[scope] = known
         elif marks or known.marks:
             try:
-                sync(context, notes, listed)
+                return sync(context, notes, listed)
             except StoreReadOnly:
-                return
+                return None
             except StoreError as error:  # what is read needs no index of notes
                 _log.warning("the notes are not indexed: %s", error)
+    return None
 
 
 def sync(
@@ -150,7 +151,7 @@ def sync(
     if state != run.old:
         _write(context, state)
     context.state.notes_read[_scope(context)] = state
-    return Synced(**run.counts, faults=(*notes.faults, *run.faults))
+    return Synced(**run.counts, files=tuple(sorted(run.files)), faults=(*notes.faults, *run.faults))
 
 
 class _Run:
@@ -165,6 +166,7 @@ class _Run:
         self._digests = {key: digest(note) for key, note in self._current.items()}
         self._outdated = every.keys() - self._current.keys()
         self.counts = dict.fromkeys(("added", "updated", "moved", "archived", "unchanged"), 0)
+        self.files: set[str] = set()  # those with changes
         self.faults: list[Fault] = []
         # A file that cannot be read is still there, and so are all files of such a folder.
         unreadable = {fault.file for fault in notes.faults if not fault.line}
@@ -203,6 +205,7 @@ class _Run:
             )
             done = archive(self._context, Kind.MEMORY, [entry.id], partial(_because, why))
             self.counts["archived"] += len(done)
+            self.files |= {_file(key)} if done else set()
             self.new.archived[key] = entry.id
 
     def move(self) -> None:
@@ -213,6 +216,7 @@ class _Run:
                 self._describe(key, note, entry.id)
             if entry.digest == self._digests[key]:
                 self.counts["unchanged" if key == old else "moved"] += 1
+                self.files |= {note.file} if key != old else set()
 
     def store(self) -> None:
         """Store the new and the edited sections."""
@@ -228,6 +232,7 @@ class _Run:
             for (key, _), memory in zip(ready, memories, strict=True):
                 self.counts["updated" if key in known else "added"] += 1
                 known[key] = _Entry(self._digests[key], self._current[key].section, memory.id)
+                self.files.add(self._current[key].file)
 
     def _revive(self, key: str) -> None:
         if id_ := self.new.archived.pop(key, None):
@@ -250,7 +255,7 @@ class _Run:
 
 
 def _file(key: str) -> str:
-    return key.partition("#")[0]
+    return key.rpartition("#")[0]
 
 
 def _plan_place(context: Context, id_: str, item: Prepared, why: str) -> Plan[Memory]:

@@ -11,10 +11,11 @@ from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
-from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, progress, safe, show, size, table
+from memory_mesh.interfaces.render import NAME, Answer, Form, aligned, counted, progress, safe, show, size, table
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
+    from memory_mesh.core.notes import Fault, Synced
     from memory_mesh.faces.mesh import Mesh
 
 
@@ -234,6 +235,31 @@ def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -
         if code != answer.code:  # nothing can be shown any more, such as when the reader of a pipe is gone
             return Answer(text="", data={}, code=code)
         pause(float(str(call.arguments["every"])))
+
+
+# --- notes watch ---
+
+
+def watch_notes(call: Call) -> Answer:
+    """Take over what people change in the folder of notes, until interrupted or until the output is closed."""
+    with call.target.mesh() as mesh:
+        return follow_notes(mesh, call)
+
+
+def follow_notes(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -> Answer:
+    """Show the state of the index, and then a line for each change."""
+    from memory_mesh.interfaces.note_views import notes_synced
+
+    form = Form.JSONL if call.form is Form.JSON else call.form  # each change is a line
+    done: Synced | None = mesh.notes.sync()
+    faults: tuple[Fault, ...] | None = None
+    while True:
+        if done and (done.files or done.faults != faults):
+            if code := show(notes_synced(done, call), form):
+                return Answer(text="", data={}, code=code)
+            faults = done.faults
+        pause(float(str(call.arguments["every"])))
+        done = mesh.notes.refresh()
 
 
 # --- the local model ---

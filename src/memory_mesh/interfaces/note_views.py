@@ -57,10 +57,15 @@ def notes_linted(faults: "Sequence[Fault]", call: Call) -> Answer:
 
 
 def notes_synced(done: "Synced", call: Call) -> Answer:
-    counts = {name: value for name, value in asdict(done).items() if name != "faults"}
+    files = f" ({one_line(', '.join(done.files))})" if done.files else ""
     errors = sum(not fault.warning for fault in done.faults)
     more = f"; {counted(errors, 'fault')}, see memory-mesh notes lint" if errors else ""
-    return Answer(text=f"{NAME} Notes: {', '.join(f'{value} {name}' for name, value in counts.items())}{more}", data=asdict(done))
+    return Answer(text=f"{NAME} Notes: {_counts(done)}{files}{more}", data=asdict(done))
+
+
+def _counts(done: "Synced") -> str:
+    names = ("added", "updated", "moved", "archived", "unchanged")
+    return ", ".join(f"{getattr(done, name)} {name}" for name in names)
 
 
 def _place(note: "Note") -> str:

@@ -90,7 +90,7 @@ class Parameter:
         if self.kind is Kind.SWITCH or default in (None, ""):
             return self.default_help
         if self.kind is Kind.DURATION and isinstance(default, int):
-            return f"{default // 60}m" if default % 3600 else f"{default // 3600}h"
+            return f"{default}s" if default % 60 else f"{default // 60}m" if default % 3600 else f"{default // 3600}h"
         named = next((word for word, value in self.choices.items() if value == default), None)
         return named or (", ".join(default) if isinstance(default, tuple) else str(default))
 

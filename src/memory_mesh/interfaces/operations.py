@@ -736,6 +736,12 @@ OPERATIONS = (
         examples=("notes sync",),
     ),
     Operation(
+        name="notes watch", handler="watch_notes", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Take over what people change in the files of notes, until interrupted. Each change is one line.",
+        parameters=(Parameter("every", "the pause between two looks at the folder", kind=Kind.DURATION, default=2),),
+        examples=("notes watch", "notes watch --every 10s --json"),
+    ),
+    Operation(
         name="hooks status", method="hooks_status", view="hooks", heading=MAINTAIN,
         summary="Show the hooks on the store: how many events wait for each, and how many could not be delivered.",
         examples=("hooks status", "hooks status --json"),

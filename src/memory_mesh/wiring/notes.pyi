@@ -110,6 +110,11 @@ class AsyncMemoryNotes:
 
         This also happens by itself: at every use of the notes and, if `notes_dir` is set, at every read of the mesh.
         """
+    async def refresh(self) -> Synced | None:
+        """Do what `sync` does if a file changed since the last time, and return what changed; None if nothing did.
+
+        Files that did not change are not read. A store that cannot be written now is logged, and the next call tries again.
+        """
     async def feedback(self, file: str, section: int, signal: str) -> MemoryRecord:
         """Rate a note by its file and section: `helpful` or `harmful`. It counts for its rank, and survives edits.
 

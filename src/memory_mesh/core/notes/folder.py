@@ -42,6 +42,7 @@ class Synced:
     moved: int = 0  # to another file or title, with their feedback
     archived: int = 0  # removed, deprecated or no longer valid
     unchanged: int = 0
+    files: tuple[str, ...] = ()  # those with changes
     faults: tuple[Fault, ...] = ()
 
 
