@@ -1,5 +1,6 @@
 """YAML frontmatter: the lines between two `---` at the beginning of a Markdown text."""
 
+import json
 import re
 from contextlib import suppress
 
@@ -7,21 +8,26 @@ from memory_mesh.core.errors import InvalidInput
 
 MAX_CHARS = 20_000
 _FRONTMATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", flags=re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z][\w /.-]*(?<! )")  # needs no quotes in YAML
+_YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 _NULL = ("", "~", "null", "Null", "NULL")
 
 
-def split_frontmatter(text: str, *, expected: str, line: int = 1) -> tuple[dict[str, object], int]:
+def split_frontmatter(
+    text: str, *, expected: str, line: int = 1, max_chars: int = MAX_CHARS, keep_empty: bool = False
+) -> tuple[dict[str, object], int]:
     """Return the values of the frontmatter, each a text, a list or a mapping, and where it ends; empty and 0 if there is none.
 
-    Keys without a value are left out. `expected` says in errors which keys are, and `line` is the line of the text in its file.
+    Keys without a value are left out, or kept with `keep_empty`. `expected` says in errors which keys are, and `line` is the line
+    of the text in its file.
     """
     if not text.startswith("---") or text[3:].lstrip(" \t")[:1] != "\n":
         return {}, 0
     found = _FRONTMATTER.match(text)
     if found is None:
         raise InvalidInput("the frontmatter has no end", expected="a line with --- after it")
-    if len(found[0]) > MAX_CHARS:
-        raise InvalidInput(f"the frontmatter has {len(found[0]):,} characters", expected=f"at most {MAX_CHARS:,}")
+    if len(found[0]) > max_chars:
+        raise InvalidInput(f"the frontmatter has {len(found[0]):,} characters", expected=f"at most {max_chars:,}")
     import yaml  # slow to load, and most texts have no frontmatter
 
     try:
@@ -33,7 +39,7 @@ def split_frontmatter(text: str, *, expected: str, line: int = 1) -> tuple[dict[
         raise InvalidInput(f"the frontmatter is not valid YAML{where}", expected=expected) from None
     if not isinstance(values, dict):
         raise InvalidInput("the frontmatter has no keys", expected=expected)
-    return {str(key): value for key, value in values.items() if value not in _NULL}, found.end()
+    return {str(key): value for key, value in values.items() if keep_empty or value not in _NULL}, found.end()
 
 
 def _loaded(text: str) -> object:
@@ -44,3 +50,14 @@ def _loaded(text: str) -> object:
         with suppress(yaml.YAMLError, ValueError):  # it is ten times as fast, and refuses a little more
             return yaml.load(text, Loader=loader)  # noqa: S506  (makes texts, lists and mappings only)
     return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
+
+
+def quoted(text: str) -> str:
+    """Return a text in double quotes: the strings of JSON are strings of YAML, but for what is not displayed."""
+    written = json.dumps(text, ensure_ascii=False)
+    return written if written.isprintable() else "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
+
+
+def scalar(text: str) -> str:
+    """Return a text as a value of YAML, without quotes if it needs none."""
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS else quoted(text)

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from memory_mesh.core.checks import one_of
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.frontmatter import split_frontmatter
+from memory_mesh.core.frontmatter import quoted, scalar, split_frontmatter
 from memory_mesh.core.intake import IMPORTANCE
 from memory_mesh.core.model import Value, parse_time
 from memory_mesh.core.reprs import short_repr
@@ -28,8 +28,6 @@ _NEXT = re.compile(r"\n[ \t]*\n---[ \t]*\n[ \t]*\n(?=---[ \t]*\n[ \t]*(?:#[^\n]*
 _NEXT_AS_WRITTEN = re.compile(_NEXT.pattern.replace(r"\n", r"\r?\n"))
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))})
 _MAX_NAME_BYTES = 120
-_PLAIN = re.compile(r"[A-Za-z][\w /.-]*(?<! )")  # needs no quotes in YAML
-_YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 _KNOWN = (
     "title", "whenToUse", "tags", "importance", "discoveredAt", "discoveredBy", "discoveredIn", "source", "relatedMemories",
     "validFrom", "validUntil", "deprecated", "claim",
@@ -188,28 +186,18 @@ def file_name(title: str) -> str:
 
 
 def _frontmatter(note: Note) -> str:
-    lines = [f"title: {_quoted(note.title)}", "whenToUse:", *(f"  - {_quoted(pattern)}" for pattern in note.when_to_use)]
-    lines += [f"tags: [{', '.join(map(_scalar, note.tags))}]", f"importance: {note.importance}"]
-    lines += [f"discoveredAt: {note.discovered_at}", f"discoveredBy: {_scalar(note.discovered_by)}"]
+    lines = [f"title: {quoted(note.title)}", "whenToUse:", *(f"  - {quoted(pattern)}" for pattern in note.when_to_use)]
+    lines += [f"tags: [{', '.join(map(scalar, note.tags))}]", f"importance: {note.importance}"]
+    lines += [f"discoveredAt: {note.discovered_at}", f"discoveredBy: {scalar(note.discovered_by)}"]
     more = {"discoveredIn": note.discovered_in, "source": note.source}
-    lines += [f"{name}: {_quoted(value)}" for name, value in more.items() if value is not None]
+    lines += [f"{name}: {quoted(value)}" for name, value in more.items() if value is not None]
     if note.related_memories:
-        lines.append(f"relatedMemories: [{', '.join(map(_scalar, note.related_memories))}]")
+        lines.append(f"relatedMemories: [{', '.join(map(scalar, note.related_memories))}]")
     times = {"validFrom": note.valid_from, "validUntil": note.valid_until}
     lines += [f"{name}: {value}" for name, value in times.items() if value is not None]
     if note.deprecated:
         lines.append("deprecated: true")
     if note.claim:
-        lines += ["claim:", *(f"  {_scalar(name)}: {_quoted(str(value))}" for name, value in note.claim.items())]
-    lines += [f"{_scalar(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in note.other.items()]
+        lines += ["claim:", *(f"  {scalar(name)}: {quoted(str(value))}" for name, value in note.claim.items())]
+    lines += [f"{scalar(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in note.other.items()]
     return "\n".join(["---", *lines, "---", ""])
-
-
-def _quoted(text: str) -> str:
-    """Return a text in double quotes: the strings of JSON are strings of YAML, but for what is not displayed."""
-    written = json.dumps(text, ensure_ascii=False)
-    return written if written.isprintable() else "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
-
-
-def _scalar(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS else _quoted(text)
