@@ -82,7 +82,7 @@ class Trace:
         lines += [f"status: {self.status}", f"duration_ms: {self.duration_ms}"]
         lines += [*_list("tools_used", self.tools_used), *_list("files_created", self.files_created), "---", ""]
         steps = [_item(f"{n}. ", f"{step.text} - {step.status}") for n, step in enumerate(self.steps, 1)]
-        parts = (_escaped(self.plan), "\n".join(steps), _escaped(self.results))
+        parts = (escaped(self.plan), "\n".join(steps), escaped(self.results))
         lines += [f"# Execution Trace: {self.goal}", ""]
         lines += [line for name, part in zip(_HEADINGS, parts, strict=False) for line in (f"## {name}", part, "")]
         return "\n".join([*lines, "## Learnings", *(_item("- ", each) for each in self.learnings), "", ""])
@@ -256,12 +256,12 @@ def _block(text: str) -> list[str]:
     return ["learnings_or_issues: |", *(f"  {line}" for line in text.split("\n") if text)]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text in which no line looks like a heading or like the beginning of a document."""
     return "\n".join(f"\\{line}" if _ESCAPED.match(line) else line for line in text.split("\n"))
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
     return "\n".join(line[1:] if line[:1] == "\\" and _ESCAPED.match(line, 1) else line for line in text.split("\n"))
 
 
@@ -353,9 +353,9 @@ def _trace(text: str, line: int) -> Trace:
     plan, steps, results, learnings = (parts.get(name, []) for name in _HEADINGS)
     return checked_trace(
         **values,
-        plan=_unescaped("\n".join(plan)),
+        plan=unescaped("\n".join(plan)),
         steps=[_read_step(each) for each in _items(steps, _STEP)],
-        results=_unescaped("\n".join(results)),
+        results=unescaped("\n".join(results)),
         learnings=_items(learnings, _BULLET),
     )
 

@@ -1,0 +1,311 @@
+"""Learnings: group runs by the similarity of their goals, and draw from each group what to repeat and what to avoid.
+
+Everything is counted or quoted from the traces, so equal traces give equal learnings. A learning is a section of a Markdown file
+that people may edit.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+
+from memory_mesh.core.frontmatter import quoted
+from memory_mesh.core.model import Value, Vector
+from memory_mesh.core.text import shortened
+from memory_mesh.core.traces.schema import DECISION, Step, Trace, escaped, normalised, unescaped
+
+LEARNING, PATTERN, DECIDED = "# Learning: ", "# Pattern: ", "- "  # how a section of each file of long-term memory begins
+MIN_RUNS = 2
+FAILED_STEPS = frozenset({"failed", "failure", "error"})
+NO_SUCCESS = "No execution succeeded yet."
+NONE = "none"
+SUCCESS = "success"
+_MIN_SKILL_RUNS, _MIN_SKILL_PERCENT = 3, 70
+_MAX_POINTS = 5
+_MAX_SKILL_NAME = 100
+_FIELDS = re.compile(
+    r"# Learning: (?P<name>.+)\s+## Context\n- Observed in (?P<count>\d+) executions\n- Success rate: (?P<rate>\d+)%\n"
+    r"- Common tools: (?P<tools>.+)\s+## Key Insights\n(?P<insights>[\s\S]*?)\n## Recommended Approach\n(?P<approach>[\s\S]*?)"
+    r"\n## Anti-Patterns\n(?P<anti_patterns>[\s\S]*)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """What a group of runs has in common; `text` is its section of learnings.md."""
+
+    name: str
+    count: int
+    rate: int  # successful runs, in percent
+    tools: tuple[str, ...] = ()
+    insights: tuple[str, ...] = ()
+    approach: str = NO_SUCCESS
+    anti_patterns: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        insights = [f"{n}. {line}" for n, line in enumerate(self.insights, start=1)]
+        parts = (
+            f"{LEARNING}{self.name}", "", "## Context", *self._context, "", "## Key Insights", *(insights or [NONE]), "",
+            "## Recommended Approach", escaped(self.approach), "",
+            "## Anti-Patterns", *([f"- {line}" for line in self.anti_patterns] or [NONE]), "",
+        )  # fmt: skip
+        return "\n".join(parts)
+
+    @property
+    def _context(self) -> tuple[str, str, str]:
+        tools = ", ".join(self.tools) or NONE
+        return f"- Observed in {self.count} executions", f"- Success rate: {self.rate}%", f"- Common tools: {tools}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """A group of runs with similar goals, and what was learnt from it."""
+
+    learning_id: str
+    learning: Learning
+    trace_ids: tuple[str, ...]  # by time
+    last_run: str
+    makes_skill: bool
+
+    @property
+    def text(self) -> str:
+        """Return its section of patterns.md."""
+        learning = self.learning
+        lines = (f"Learning: {self.learning_id}", f"Executions: {learning.count}", f"Success rate: {learning.rate}%",
+                 f"Common tools: {', '.join(learning.tools) or NONE}", f"Traces: {', '.join(self.trace_ids)}")  # fmt: skip
+        return "\n".join([f"{PATTERN}{learning.name}", "", *(f"- {line}" for line in lines), ""])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidation:
+    """The result of a consolidation. With `dry_run` nothing was changed."""
+
+    project: str
+    traces: int  # that were read
+    patterns: tuple[Pattern, ...]  # all that are known now
+    written: tuple[str, ...] = ()  # the ids of new and changed learnings
+    merged: tuple[str, ...] = ()  # the ids of learnings whose runs belong to others now
+    decisions: int = 0  # new ones
+    skills: tuple[str, ...] = ()  # the names of new and changed skills
+    dry_run: bool = False
+
+
+# --- grouping ---
+
+
+def grouped(traces: Iterable[Trace], vectors: Mapping[str, Vector], min_similarity: float) -> list[list[Trace]]:
+    """Return the groups of runs with similar goals, in the order of time; `vectors` are those of the goals, by trace id.
+
+    A run joins the group with the same goal, or else the one whose first run has the most similar goal.
+    """
+    groups: list[list[Trace]] = []
+    by_goal: dict[str, int] = {}
+    leaders: dict[tuple[str, int], _Leaders] = {}
+    for trace in sorted(traces, key=_by_time):
+        goal, vector, at = normalised(trace.goal), vectors.get(trace.trace_id), None
+        known = leaders.setdefault((vector.model, vector.dimension), _Leaders()) if vector else None
+        if goal in by_goal:
+            at = by_goal[goal]
+        elif known and vector:
+            at = known.nearest(vector, min_similarity)
+        if at is None:
+            at = len(groups)
+            groups.append([])
+            if known is not None and vector:
+                known.add(vector, at)
+        by_goal.setdefault(goal, at)
+        groups[at].append(trace)
+    return [group for group in groups if len(group) >= MIN_RUNS]
+
+
+class _Leaders:
+    """The vectors of the first runs of groups."""
+
+    def __init__(self) -> None:
+        self._matrix = np.zeros((0, 0), dtype=np.float32)
+        self._groups: list[int] = []
+
+    def add(self, vector: Vector, group: int) -> None:
+        if len(self._groups) == len(self._matrix):  # it doubles, so that adding does not copy it each time
+            grown = np.zeros((max(16, 2 * len(self._matrix)), vector.dimension), dtype=np.float32)
+            if self._groups:
+                grown[: len(self._groups)] = self._matrix
+            self._matrix = grown
+        self._matrix[len(self._groups)] = _unit(vector)
+        self._groups.append(group)
+
+    def nearest(self, vector: Vector, min_similarity: float) -> int | None:
+        if not self._groups:
+            return None
+        cosines = self._matrix[: len(self._groups)] @ _unit(vector)
+        best = int(np.argmax(cosines))
+        # Rounding must not separate equal goals.
+        return self._groups[best] if round(float(cosines[best]), 6) >= min_similarity else None
+
+
+def _unit(vector: Vector) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
+    values = np.frombuffer(vector.data, dtype=np.float32)
+    return values / max(float(np.linalg.norm(values)), 1e-12)
+
+
+def _by_time(trace: Trace) -> tuple[str, str]:
+    return trace.timestamp, trace.trace_id
+
+
+# --- drawing ---
+
+
+def draw(group: Sequence[Trace]) -> Pattern:
+    """Return what a group of runs, in the order of time, has in common."""
+    worked = [trace for trace in group if trace.status == SUCCESS]
+    failed = [trace for trace in group if trace.status != SUCCESS]
+    named = (worked or group)[-1]
+    learning = Learning(
+        name=_line(named.goal),
+        count=len(group),
+        rate=(200 * len(worked) + len(group)) // (2 * len(group)),
+        tools=_common(trace.tools_used for trace in group),
+        insights=_frequent(map(points, worked)),
+        approach=_approach(worked),
+        anti_patterns=_frequent(map(avoid, failed)),
+    )
+    return Pattern(
+        learning_id=f"learning-{sha256(group[0].trace_id.encode()).hexdigest()[:12]}", learning=learning,
+        trace_ids=tuple(trace.trace_id for trace in group), last_run=group[-1].timestamp,
+        makes_skill=len(group) >= _MIN_SKILL_RUNS and 100 * len(worked) >= _MIN_SKILL_PERCENT * len(group),
+    )  # fmt: skip
+
+
+def points(trace: Trace) -> list[str]:
+    """Return the learnings of a run that are not decisions."""
+    return [_line(text) for text in trace.learnings if not text.startswith(DECISION)]
+
+
+def decision_line(trace: Trace, decision: str) -> str:
+    """Return the line of a decision in decisions.md."""
+    return f"{DECIDED}{trace.timestamp[:10]} {_line(decision)} [{trace.trace_id}]\n"
+
+
+def avoid(trace: Trace) -> list[str]:
+    """Return what to avoid after a failed run: the steps that failed, and its learnings."""
+    return [*_failed_steps(trace), *points(trace)]
+
+
+def _failed_steps(trace: Trace) -> list[str]:
+    return [f"{_line(step.text)} - {step.status}" for step in trace.steps if _has_failed(step)]
+
+
+def _has_failed(step: Step) -> bool:
+    return step.status.casefold() in FAILED_STEPS
+
+
+def _approach(worked: Sequence[Trace]) -> str:
+    """Return the steps of the fastest successful run that at least half of them took; without any, a plan."""
+    by_speed = sorted(worked, key=lambda trace: (trace.duration_ms, *_by_time(trace)))
+    if not by_speed:
+        return NO_SUCCESS
+    taken = [dict.fromkeys(_line(step.text) for step in trace.steps if not _has_failed(step)) for trace in by_speed]
+    counts = Counter(step for steps in taken for step in {*map(normalised, steps)})
+    common = [step for step in taken[0] if 2 * counts[normalised(step)] >= len(worked)]
+    if common:
+        return "\n".join(f"{n}. {step}" for n, step in enumerate(common, start=1))
+    return next((trace.plan.strip() for trace in by_speed if trace.plan.strip()), NONE)
+
+
+def _common(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return what is in at least half of the lists, the most frequent first."""
+    every = [dict.fromkeys(map(_line, texts)) for texts in lists]
+    counts = Counter(text for texts in every for text in texts)
+    return tuple(text for text in sorted(counts, key=lambda text: (-counts[text], text)) if 2 * counts[text] >= len(every))
+
+
+def _frequent(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the most frequent texts, of equal ones the spelling that came first."""
+    counts, spelling = Counter[str](), dict[str, str]()
+    for texts in lists:
+        counts.update({normalised(text) for text in texts})
+        for text in texts:
+            spelling.setdefault(normalised(text), text)
+    # The sort is stable: what is equally frequent stays in the order of time.
+    return tuple(spelling[key] for key in sorted(spelling, key=lambda key: -counts[key])[:_MAX_POINTS])
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- the files ---
+
+
+def read_learning(section: str) -> Learning | None:
+    """Return the learning of a section; None if a person changed its form."""
+    found = _FIELDS.fullmatch(section.strip() + "\n")
+    if found is None:
+        return None
+    tools = () if found["tools"] == NONE else tuple(found["tools"].split(", "))
+    return Learning(
+        name=found["name"].strip(), count=int(found["count"]), rate=int(found["rate"]), tools=tools,
+        insights=tuple(_points(found["insights"], r"\d+\. ")), approach=unescaped(found["approach"].strip()),
+        anti_patterns=tuple(_points(found["anti_patterns"], "- ")),
+    )  # fmt: skip
+
+
+def _points(text: str, mark: str) -> Iterator[str]:
+    return (found[1].strip() for found in re.finditer(rf"^{mark}(.+)$", text, flags=re.MULTILINE))
+
+
+def split_sections(text: str, start: str) -> tuple[str, list[str]]:
+    """Return what precedes the first section, and the sections; each begins with a line that starts so."""
+    head, *sections = re.split(rf"^(?={re.escape(start)})", text, flags=re.MULTILINE)
+    return head, sections
+
+
+def section_digest(section: str) -> str:
+    """Return the digest by which a section is known as written by the program."""
+    return sha256(section.strip().encode()).hexdigest()[:16]
+
+
+def with_section(text: str, start: str, new: str, *, replaces: str | None = None) -> str:
+    """Return a file with a section, once: at the place of the one with the digest `replaces`, or at the end."""
+    head, sections = split_sections(text, start)
+    known = [section_digest(section) for section in sections]
+    if section_digest(new) in known:
+        return without_sections(text, start, {replaces} - {section_digest(new)})
+    if replaces in known:
+        at = known.index(replaces)
+        last = at == len(sections) - 1
+        sections[at] = new if last or start == DECIDED else f"{new.rstrip()}\n\n"
+        return head + "".join(sections)
+    gap = "" if not text or start == DECIDED else "\n"
+    return f"{text.rstrip()}\n{gap}{new}" if text.strip() else new
+
+
+def without_sections(text: str, start: str, digests: "set[str | None] | set[str]") -> str:
+    """Return a file without the sections that have these digests."""
+    head, sections = split_sections(text, start)
+    kept = [section for section in sections if section_digest(section) not in digests]
+    return text if len(kept) == len(sections) else (head + "".join(kept)).rstrip() + "\n" if head.strip() or kept else ""
+
+
+# --- skills and lessons ---
+
+
+def skill_text(pattern: Pattern) -> str:
+    """Return a pattern as the text of a skill."""
+    name = quoted(shortened(pattern.learning.name, _MAX_SKILL_NAME))
+    return f"---\nname: {name}\ndescription: {quoted(pattern.learning.name)}\ntags: [trace]\n---\n\n{pattern.learning.text}"
+
+
+def lesson_metadata(trace: Trace) -> dict[str, Value]:
+    """Return the metadata by which distillation takes a failed run for a candidate, and draws its lesson without a model."""
+    if trace.status == SUCCESS:
+        return {}
+    failed, found = _failed_steps(trace), points(trace)
+    what = (failed or found or [trace.goal])[0]
+    rule = found[-1] if found else f"Before you try again, check why this failed: {what}"
+    more: dict[str, Value] = {"oversight": failed[0]} if failed else {}
+    return {"status": "error", "error_pattern": normalised(f"{trace.goal} {what}"), "preventative_rule": rule, **more}

@@ -1,0 +1,73 @@
+"""Retention: what leaves the live files of traces, when, and why. Nothing is deleted: it moves to compressed archives."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from memory_mesh.core.model import DAY_MS, iso
+
+IDLE_MS = DAY_MS  # short-term memory without activity for so long is pruned
+CONSOLIDATE_DAYS, COMPRESS_DAYS = 180, 365  # of long-term memory, since the last run that it is drawn from
+
+
+class Action(StrEnum):
+    """What happens to something that is old."""
+
+    ARCHIVE = "archive"  # traces: to the archive of their project
+    CONSOLIDATE = "consolidate"  # learnings: drawn again from all traces of their project
+    COMPRESS = "compress"  # learnings: to the archive of long-term memory
+    MOVE = "move"  # entries of the system log: to cold storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What a run of retention does, or would do, to a project or, without one, to the system log."""
+
+    action: Action
+    project: str | None = None
+    count: int
+    ids: tuple[str, ...] = field(default=(), repr=False)
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """The result of a run of retention. With `dry_run` nothing was changed."""
+
+    moves: tuple[Move, ...]
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectState:
+    """What decides about the files of a project. Times are ISO 8601 texts."""
+
+    project: str
+    trace_ids: Sequence[str]  # of short-term memory
+    last_activity: str | None
+    learnings: Mapping[str, str]  # by id: when the last of its runs was
+    decisions: Mapping[str, str] = field(default_factory=dict)  # the lines of decisions.md by digest, with their days
+    regrouped_at: str = ""  # when long-term memory was consolidated again
+
+
+def is_idle(last_activity: str | None, ms: int) -> bool:
+    """Return whether a session ended: nothing happened in it for 24 hours."""
+    return last_activity is not None and last_activity <= iso(ms - IDLE_MS)
+
+
+def planned_moves(state: ProjectState, ms: int) -> Iterator[Move]:
+    """Yield what is due for a project, in the order in which it is done."""
+    if state.trace_ids and is_idle(state.last_activity, ms):
+        reason = f"no activity since {state.last_activity}"
+        yield _move(Action.ARCHIVE, state, state.trace_ids, reason)
+    half_year, year = (iso(ms - days * DAY_MS) for days in (CONSOLIDATE_DAYS, COMPRESS_DAYS))
+    old = [id_ for id_, at in state.learnings.items() if year < at <= half_year]
+    if old and state.regrouped_at <= half_year:
+        yield _move(Action.CONSOLIDATE, state, old, f"older than {CONSOLIDATE_DAYS} days")
+    past = [id_ for id_, at in (*state.learnings.items(), *state.decisions.items()) if at <= year]
+    if past:
+        yield _move(Action.COMPRESS, state, past, f"older than {COMPRESS_DAYS} days")
+
+
+def _move(action: Action, state: ProjectState, ids: Sequence[str], reason: str) -> Move:
+    return Move(action=action, project=state.project, count=len(ids), ids=tuple(ids), reason=reason)
