@@ -85,6 +85,29 @@ def test_deleting_says_what_is_still_in_a_file(cli):
     assert list(path.parent.glob("*.md")) == []
 
 
+def test_what_people_keep_for_coding_agents_is_imported(cli) -> None:
+    assert cli("notes", "import").out.splitlines()[1].startswith("There is no CLAUDE.md, AGENTS.md,")
+    Path("CLAUDE.md").write_text("# Packages\nUse pnpm.\n")
+    Path("AGENTS.md").write_text("# Packages\nUse pnpm.\n")
+    Path("skills/deploy").mkdir(parents=True)
+    Path("skills/deploy/SKILL.md").write_text("---\nname: deploy\ndescription: Deploy.\n---\nRun it.\n")
+    said = cli("notes", "import")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines() == [
+        "[MemoryMesh] Imported 1 file: 1 added, 0 updated, 0 moved, 0 archived, 0 unchanged", "AGENTS.md",
+        f"{Path('skills').resolve()}: 1 skill added, 0 updated, 0 unchanged",
+        "CLAUDE.md:1: warning: it has the same text as AGENTS.md, and is left out",
+    ]  # fmt: skip
+    Path("broken.mdc").write_text("---\nalwaysApply: perhaps\n---\nText.\n")
+    said = cli("notes", "import", "broken.mdc", "--json")
+    assert (said.code, json.loads(said.out)["sections"]["unchanged"]) == (1, 1)
+    assert json.loads(said.err)["what"] == "broken.mdc:1: alwaysApply is 'perhaps'; expected true or false"
+    said = cli("notes", "import", "..")
+    assert (said.code, "is outside the project" in said.err) == (2, True)
+    (found,) = json.loads(cli("list", "--json").out)["memories"]
+    assert "is still in its file: edit the file by hand." in cli("delete", found["id"], "--files").out
+
+
 # --- watch ---
 
 

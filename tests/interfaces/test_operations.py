@@ -329,7 +329,7 @@ def test_the_exit_codes_of_the_help_are_those_of_the_table() -> None:
 
 # --- servers ---
 
-LOCAL_NAMES = {"path", "file", "out", "folder", "dir", "url", "store"}
+LOCAL_NAMES = {"paths", "path", "file", "out", "folder", "dir", "url", "store"}
 
 
 def test_what_names_a_place_of_this_machine_is_of_a_local_kind() -> None:

@@ -494,6 +494,6 @@ class NoteFiles(Protocol):
     def agent(self, path: str) -> str: ...
 
 
-def no_notes() -> NoteFiles:
+def no_notes() -> Never:
     """Refuse every use."""
     raise InvalidInput("there is no folder of notes", expected="a mesh that can read files")

@@ -4,11 +4,13 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 """
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 
 from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.core.notes import Appended, Fault, MatchContext, Note, Notes, Relevance, Synced
+from memory_mesh.core.notes.instructions import Imported
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import note_index
+from memory_mesh.flows import note_import, note_index
 from memory_mesh.flows import notes as flow
 from memory_mesh.flows.notes import NewNote
 
@@ -100,6 +102,16 @@ class MemoryNotes(Handle):
         This also happens by itself: at every use of the notes and, if `notes_dir` is set, at every read of the mesh.
         """
         return note_index.sync(self._context())
+
+    def import_files(self, paths: Sequence[str | PathLike[str]] = ()) -> Imported:
+        """Store the sections of the files that people keep for coding agents as memories, so that searches find them.
+
+        Without paths these are `CLAUDE.md`, `AGENTS.md`, `.cursor/rules/*.mdc`, and the skills in `.claude/skills` and `skills`
+        of the working folder. A path is a file or a folder in it. What was imported before is brought up to date: edited
+        sections are replaced, removed ones archived. The files are only read, and nothing outside the working folder is.
+        Raises `InvalidInput` if there is nothing at a path, or it is outside the working folder.
+        """
+        return note_import.import_files(self._context(), paths)
 
     def refresh(self) -> Synced | None:
         """Do what `sync` does if a file changed since the last time, and return what changed; None if nothing did.

@@ -65,6 +65,7 @@ from memory_mesh.core.text import shown_url
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.notes import Fault, Note
+    from memory_mesh.core.notes.instructions import InstructionFiles
     from memory_mesh.flows import hooks
 else:
     hooks = LazyModule("memory_mesh.flows.hooks")  # most meshes have none
@@ -130,6 +131,7 @@ class Context:
     hooks: Sequence[Hook] = ()
     open_hook_files: Callable[[], HookFiles] = no_hook_files
     open_notes: Callable[[], NoteFiles] = no_notes
+    open_instructions: "Callable[[], InstructionFiles]" = no_notes
     reader: Reader
     options: Options = field(default_factory=Options)
     state: State = field(default_factory=State)

@@ -19,6 +19,7 @@ from memory_mesh.core.model import Key, Kind, Memory, Meta, Row, Status, Value, 
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
 from memory_mesh.core.notes.files import without_section
 from memory_mesh.core.notes.folder import digest, double_titles, is_current, keys_of, read_file
+from memory_mesh.core.notes.instructions import Instruction
 from memory_mesh.core.ports import NoteFile, NoteFiles
 from memory_mesh.flows import lane
 from memory_mesh.flows.archive import archive
@@ -110,6 +111,11 @@ def _read(files: NoteFiles, file: NoteFile) -> Iterator[Note | Fault]:
             fault = str(error)
     if fault is not None:
         yield Fault(file.name or files.root, 0, fault)
+
+
+def indexed_files(context: Context) -> Collection[str]:
+    """Return the names of the files that the index holds."""
+    return _State.of(Meta.read(context.store, _scope(context)).detail).marks if context.file.is_prepared() else ()
 
 
 def refresh(context: Context, notes: Notes | None = None, listed: Sequence[NoteFile] | None = None) -> Synced | None:
@@ -275,7 +281,8 @@ def _new_text(note: Note, key: str) -> NewText:
         "importance": note.importance, "event_time": note.discovered_at, "discovered_by": note.discovered_by,
         "discovered_in": note.discovered_in, "valid_from": note.valid_from, "valid_until": note.valid_until,
     }  # fmt: skip
-    metadata = {name: value for name, value in given.items() if value is not None}
+    more = note.other if isinstance(note, Instruction) else {}
+    metadata = {name: value for name, value in {**given, **more}.items() if value not in (None, "")}
     return NewText(content.strip(), metadata, key=key, terms=Terms(claim=note.claim, claims="off"))
 
 

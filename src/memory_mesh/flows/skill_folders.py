@@ -40,7 +40,7 @@ def read_all(context: Context) -> list[Ingested]:
     given = context.options.skill_directories or []
     context.check_enabled()
     context.state.skills_read.add(context.reader.user_id)
-    done = [_read_folder(context, path) for path in ([given] if isinstance(given, str) else given)]
+    done = [read_folder(context, path) for path in ([given] if isinstance(given, str) else given)]
     for folder in done:
         for failed in folder.failed:
             _log.warning("no skill from %s in %s: %s", failed.source, folder.root, failed.reason)
@@ -49,7 +49,8 @@ def read_all(context: Context) -> list[Ingested]:
     return done
 
 
-def _read_folder(context: Context, path: str) -> Ingested:
+def read_folder(context: Context, path: str) -> Ingested:
+    """Bring the skills of a folder up to date."""
     try:
         folder = context.open_folder(path)
     except InvalidInput as error:

@@ -9,6 +9,7 @@ from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:  # every command loads the views, and few need notes
     from memory_mesh.core.notes import Appended, Fault, Note, Notes, Relevance, Synced
+    from memory_mesh.core.notes.instructions import Imported
 
 
 def note_added(done: "Appended", call: Call) -> Answer:
@@ -49,9 +50,7 @@ def notes_linted(faults: "Sequence[Fault]", call: Call) -> Answer:
     """Render what is wrong, one line each. The exit code is 1 if a note cannot be used."""
     errors = sum(not fault.warning for fault in faults)
     lines = [f"{NAME} {counted(errors, 'fault')}, {counted(len(faults) - errors, 'warning')}"]
-    for one in faults:
-        line = f":{one.line}" if one.line else ""
-        lines.append(one_line(f"{one.file}{line}: {'warning: ' if one.warning else ''}{one.what}"))
+    lines += [one_line(_fault(one)) for one in faults]
     data = {"count": len(faults), "faults": [asdict(one) for one in faults]}
     return Answer(text="\n".join(lines), data=data, rows="faults", code=1 if errors else 0)
 
@@ -61,6 +60,25 @@ def notes_synced(done: "Synced", call: Call) -> Answer:
     errors = sum(not fault.warning for fault in done.faults)
     more = f"; {counted(errors, 'fault')}, see memory-mesh notes lint" if errors else ""
     return Answer(text=f"{NAME} Notes: {_counts(done)}{files}{more}", data=asdict(done))
+
+
+def notes_imported(done: "Imported", call: Call) -> Answer:
+    """Render how many sections and skills were taken over. The exit code is 1 if a file cannot be used."""
+    lines = [f"{NAME} Imported {counted(len(done.files), 'file')}: {_counts(done.sections)}", *map(one_line, done.files)]
+    for one in done.skills:
+        lines.append(
+            one_line(f"{one.root}: {counted(one.added, 'skill')} added, {one.updated} updated, {one.unchanged} unchanged")
+        )
+    if not (done.files or done.skills or done.sections.faults):
+        lines.append("There is no CLAUDE.md, AGENTS.md, .cursor/rules or folder of skills here.")
+    faults = [_fault(one) for one in done.sections.faults if not one.warning]
+    faults += [f"{one.root}/{failed.source}: {failed.reason}" for one in done.skills for failed in one.failed]
+    lines += [one_line(_fault(one)) for one in done.sections.faults if one.warning]
+    return Answer(text="\n".join(lines), data=asdict(done), code=1 if faults else 0, problems=faults)
+
+
+def _fault(one: "Fault") -> str:
+    return f"{one.file}{f':{one.line}' if one.line else ''}: {'warning: ' if one.warning else ''}{one.what}"
 
 
 def _counts(done: "Synced") -> str:

@@ -736,6 +736,16 @@ OPERATIONS = (
         examples=("notes sync",),
     ),
     Operation(
+        name="notes import", method="notes.import_files", view="notes_imported", heading=STORE, effect=Effect.WRITE,
+        summary="Store the sections of CLAUDE.md, AGENTS.md and .cursor/rules, and skills. The files are only read; a second run "
+                "takes over what changed.",
+        parameters=(
+            Parameter("paths", "a file or a folder of the project; may be repeated", kind=Kind.PATH, positional=True,
+                      repeated=True, default=(), default_help="the usual files of the working folder"),
+        ),
+        examples=("notes import", "notes import packages/api/AGENTS.md .cursor/rules"),
+    ),
+    Operation(
         name="notes watch", handler="watch_notes", heading=MAINTAIN, effect=Effect.WRITE,
         summary="Take over what people change in the files of notes, until interrupted. Each change is one line.",
         parameters=(Parameter("every", "the pause between two looks at the folder", kind=Kind.DURATION, default=2),),

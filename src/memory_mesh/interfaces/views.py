@@ -39,6 +39,7 @@ from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
 from memory_mesh.interfaces.lane_views import junk_found, lane_found, lane_rated, lane_stored  # noqa: F401  (found by name)
 from memory_mesh.interfaces.note_views import (  # noqa: F401  (found by name)
     note_added,
+    notes_imported,
     notes_injected,
     notes_linted,
     notes_listed,
@@ -362,9 +363,10 @@ def _unknown(call: Call) -> NotFound:
 def _erased(proof: Erasure, lines: list[str]) -> Answer:
     left = [] if proof.bytes_freed else ["Its bytes are still in the store's files: `memory-mesh compact` frees them."]
     lines += [f"{NAME} Removed the note {one_line(place)} from its file" for place in proof.notes]
-    lines += [
-        f"The note {one_line(place)} is still in its file: `memory-mesh delete --files` removes it." for place in proof.notes_left
-    ]
+    for place in proof.notes_left:
+        # The root of what was imported ends with a dot.
+        remedy = "edit the file by hand" if "/./" in place else "`memory-mesh delete --files` removes it"
+        lines.append(f"The note {one_line(place)} is still in its file: {remedy}.")
     return Answer(text="\n".join([*lines, *left]), data=asdict(proof))
 
 

@@ -24,7 +24,7 @@ from memory_mesh.core.ports import Listed
 # Opening a pipe must not wait for its writer. Links are resolved and checked first, so a link here means a race: refuse it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _SURROGATE = re.compile("[\ud800-\udfff]")  # in place of a byte of a name that is not valid UTF-8
-_OUT = "it leads out of the folder"
+OUT = "it leads out of the folder"
 
 KEY_FILE = "pseudonym.key"
 _KEY_BYTES = 32
@@ -241,8 +241,8 @@ class DiskFolder:
     def read(self, source: str, *, max_bytes: int) -> bytes:
         try:
             path = os.path.realpath(os.path.join(self._root, source), strict=True)
-            if not _within(path, self._root):
-                raise InvalidInput(_OUT)
+            if not is_within(path, self._root):
+                raise InvalidInput(OUT)
             with open(os.open(path, _FLAGS), "rb") as file:
                 if not S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise InvalidInput("it is not a regular file")
@@ -271,14 +271,15 @@ class DiskFolder:
             return
         if not os.path.isdir(real):
             if selection.covers(source):
-                yield Listed(source, _name_fault(source) or (None if _within(real, self._root) else _OUT))
-        elif selection.recursive and _within(path, real):
+                yield Listed(source, _name_fault(source) or (None if is_within(real, self._root) else OUT))
+        elif selection.recursive and is_within(path, real):
             yield Listed(f"{source}/", "it leads back to a folder that contains it")
-        elif selection.recursive and not _within(real, self._root):
-            yield Listed(f"{source}/", _OUT)
+        elif selection.recursive and not is_within(real, self._root):
+            yield Listed(f"{source}/", OUT)
 
 
-def _within(path: str, folder: str) -> bool:
+def is_within(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or inside it. Links are not followed."""
     return path == folder or path.startswith(os.path.join(folder, ""))
 
 

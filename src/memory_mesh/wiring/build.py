@@ -44,6 +44,7 @@ from memory_mesh.stores.files import DiskFolder, make_key, read_key
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
+    from memory_mesh.core.notes.instructions import InstructionFiles
     from memory_mesh.core.scrubbing import ScrubSettings
     from memory_mesh.models import CachedEmbedder, ModelPaths
     from memory_mesh.models.providers import Provider
@@ -109,6 +110,7 @@ def build_context(
         hooks=hooks or _hooks(settings.options.writethrough, settings),
         open_hook_files=cache(partial(_hook_files, settings, store)),
         open_notes=cache(partial(_note_files, settings)),
+        open_instructions=partial(_instruction_files, settings),
         reader=Reader(),  # each mesh sets its own
         options=options,
         state=State(ledger=embedding_ledger),
@@ -171,6 +173,12 @@ def _note_files(settings: Settings) -> NoteFiles:
 
     given = folder(settings.options.notes_dir or _NOTES, "notes_dir")
     return DiskNotes(settings.cwd / given, cwd=settings.cwd)
+
+
+def _instruction_files(settings: Settings) -> "InstructionFiles":
+    from memory_mesh.stores.instruction_files import DiskInstructions  # only an import of such files needs it
+
+    return DiskInstructions(settings.cwd)
 
 
 def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:

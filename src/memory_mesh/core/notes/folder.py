@@ -59,12 +59,19 @@ def read_file(name: str, data: bytes) -> Iterator[Note | Fault]:
     """Yield the notes of a file and what is wrong in it."""
     if not _KEBAB.fullmatch(name):
         yield Fault(name, 1, "the name of the file is not in kebab case; expected one such as login-rules.md", warning=True)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        yield Fault(name, 0, f"the file is not UTF-8 text (byte {error.start + 1:,})")
+    text = decoded(name, data)
+    if isinstance(text, Fault):
+        yield text
         return
     yield from read_sections(name, text)
+
+
+def decoded(name: str, data: bytes) -> str | Fault:
+    """Return the text of a file with the line ends of Unix, or that it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        return Fault(name, 0, f"the file is not UTF-8 text (byte {error.start + 1:,})")
 
 
 def double_titles(notes: Sequence[Note]) -> Iterator[Fault]:

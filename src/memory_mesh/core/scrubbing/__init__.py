@@ -7,6 +7,7 @@ from memory_mesh.core.scrubbing.pipeline import (
     annotate,
     cleaned,
     has_valid_chunk,
+    heading_sections,
     is_heading,
     scrub,
     section_at,
@@ -16,6 +17,6 @@ from memory_mesh.core.scrubbing.pipeline import (
 from memory_mesh.core.scrubbing.settings import MESH_OVERRIDES, Chunking, ScrubSettings
 
 __all__ = [
-    "MESH_OVERRIDES", "Chunk", "Chunking", "ScrubSettings", "Scrubbed", "annotate", "cleaned", "has_valid_chunk", "is_heading",
-    "joined_words", "scrub", "section_at", "split_chunks", "validate", "without_tags",
+    "MESH_OVERRIDES", "Chunk", "Chunking", "ScrubSettings", "Scrubbed", "annotate", "cleaned", "has_valid_chunk",
+    "heading_sections", "is_heading", "joined_words", "scrub", "section_at", "split_chunks", "validate", "without_tags",
 ]  # fmt: skip

@@ -107,11 +107,11 @@ def _needs_work(text: str) -> bool:
 
 def split_chunks(text: str, rules: Chunking, count: TokenCounter) -> tuple[Chunk, ...]:
     """Stage 4: split a text into chunks of a bounded number of tokens, at natural places. Each section starts a new chunk."""
-    sections = list(_sections(text)) if rules.heading_aware else [(0, len(text), ())]
+    sections = list(heading_sections(text)) if rules.heading_aware else [(0, len(text), ())]
     return tuple(chunk for start, end, path in sections for chunk in _packed(text, start, end, path, rules, count))
 
 
-def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+def heading_sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield the start and end of each section, and the headings above it."""
     path: list[tuple[int, str]] = []
     begin = 0
@@ -125,7 +125,7 @@ def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
 
 def section_at(text: str, at: int) -> tuple[str, ...]:
     """Return the headings above a position, outermost first; a heading at the position is one of them."""
-    return next((path for start, end, path in _sections(text) if start <= at < end), ())
+    return next((path for start, end, path in heading_sections(text) if start <= at < end), ())
 
 
 def is_heading(text: str) -> bool:
