@@ -1,8 +1,11 @@
 """Notes without files: patterns, frontmatter and sections, points, and the text of a prompt."""
 
+import json
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -393,3 +396,63 @@ def test_a_budget_leaves_out_the_last_notes_first() -> None:
     assert format_for_prompt(notes, max_tokens=len(whole)) == whole
     assert format_for_prompt(notes, max_tokens=len(whole) - 1) == format_for_prompt(notes[:2])
     assert format_for_prompt(notes, max_tokens=10) == ""
+
+
+# --- two hundred notes as people write them ---
+
+
+def written(random: Random) -> str:
+    """A note in one of the forms that people use: quotes or none, lists of both kinds, dates, comments, and keys of their own."""
+    words = [
+        "auth",
+        "login: twice",
+        "C# & more",
+        "日本",
+        "it's",
+        'a "b"',
+        "x|y",
+        "find.*file",
+        "- dash",
+        "100 %",
+        "no",
+        "2026-01-01",
+    ]
+    some = [json.dumps(random.choice(words), ensure_ascii=False) for _ in range(3)]
+    keys = [
+        f"title: {some[0]}",
+        random.choice(["whenToUse: [{}, {}]", "whenToUse:\n  - {}\n  - {}  # when it matters", "whenToUse: {}"]).format(
+            *some[1:]
+        ),
+        random.choice(["tags: []", "tags: [a, b c]", f"tags:\n  - {some[1]}"]),
+        f"importance: {random.choice(IMPORTANCES)}",
+        f"discoveredAt: 2026-01-23{random.choice(['', 'T10:30:00Z', ' 10:30:00', 'T10:30:00+02:00'])}",
+        f"discoveredBy: {some[2]}",
+    ]
+    more = [
+        "discoveredIn: a task", "source: https://x.example/a?b=c#d", "relatedMemories: [other.md]", "deprecated: true",
+        "validUntil: 2027-01-01", "claim: {subject: a, predicate: b, value: 3}", "owner: 'me: too'", "levels: [1, {a: b}]",
+    ]  # fmt: skip
+    keys += random.sample(more, random.randrange(4))
+    random.shuffle(keys)
+    body = random.choice(
+        ["Plain text.", "# Heading\n\n- a\n\n---\n\nbelow a line", "```py\ndef f():\n    return '---'\n```", "日本 \u2028 é"]
+    )
+    return "\n".join(["---", *keys, "---", "", body, ""])
+
+
+@pytest.mark.req("NOTE-20", "NOTE-23")
+def test_two_hundred_notes_are_parsed_written_and_parsed_again_without_a_loss() -> None:
+    random = Random(18)  # noqa: S311  (the same notes in every run)
+    texts = [written(random) for _ in range(200)]
+    assert len({*texts}) == 200
+    for at in range(0, 200, 4):  # four sections in each file, some with the line ends of Windows and a mark at the beginning
+        file = SEPARATOR.join(texts[at : at + 4])
+        file = "\ufeff" + file.replace("\n", "\r\n") if at % 8 else file
+        first = [one for one in read_sections("n.md", file) if isinstance(one, Note)]
+        for text, note in zip(texts[at : at + 4], first, strict=True):
+            assert f"title: {json.dumps(note.title, ensure_ascii=False)}\n" in text
+            assert note.other.keys() == {key for key in ("owner", "levels") if f"\n{key}:" in text}
+        new = SEPARATOR.join(note.text for note in first)
+        second = [one for one in read_sections("n.md", new) if isinstance(one, Note)]
+        assert [replace(note, line=0) for note in second] == [replace(note, line=0) for note in first]
+        assert SEPARATOR.join(note.text for note in second) == new

@@ -15,6 +15,7 @@ from memory_mesh.interfaces import handlers
 from memory_mesh.interfaces.operations import COMMANDS
 from memory_mesh.interfaces.render import Form
 from memory_mesh.interfaces.values import Call
+from stores.files import snapshot
 
 ADD = ("notes", "add", "Login rules", "--content", "Sessions end after **fifteen** minutes.", "--when", "login", "--when", "auth")
 
@@ -61,6 +62,50 @@ def test_lint_exits_with_1_if_a_note_cannot_be_used(cli):
     assert any(line.startswith("no.md:1: there is no frontmatter; expected ---") for line in said.out.splitlines())
     assert "1 fault, see memory-mesh notes lint" in cli("notes", "list").out
     assert "1 fault, see memory-mesh notes lint" in cli("notes", "sync").out
+
+
+@pytest.mark.req("NOTE-10")
+def test_lint_names_file_and_line_of_all_that_is_broken_and_rewrites_nothing(cli, tmp_path: Path, monkeypatch) -> None:
+    cli(*ADD)
+    folder = Path(".rawko/memories")
+    good = (folder / "login-rules.md").read_text()
+    (tmp_path / "outside.md").write_text(good)
+    texts = {
+        "a-missing.md": "Just text.", "b-wrong.md": good.replace("importance: medium", "importance: urgent"),
+        "c-yaml.md": good.replace("tags: []", "tags: [a"), "d-twice.md": good, "e-large.md": good + "x" * 5_000_000,
+        "f-second.md": good + "\n\n---\n\n" + good.replace("discoveredBy", "by").replace("Login", "Other"),
+    }  # fmt: skip
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    (folder / "g-out.md").symlink_to(tmp_path / "outside.md")
+    (folder / "h-broken.md").symlink_to("none.md")
+    (folder / "closed").mkdir()
+    before = snapshot(folder)
+    said = cli("notes", "lint")
+    assert (said.code, said.err) == (1, "")
+    assert [line.partition(";")[0] for line in said.out.splitlines()] == [
+        "[MemoryMesh] 7 faults, 2 warnings",
+        "a-missing.md:1: there is no frontmatter",
+        "b-wrong.md:1: importance is 'urgent'",
+        "c-yaml.md:1: the frontmatter is not valid YAML, line 7",
+        f"e-large.md: it has {len(good) + 5_000_000:,} bytes",
+        "f-second.md:1: warning: the title is also that of d-twice.md, line 1",
+        "f-second.md:17: discoveredBy missing in the frontmatter",
+        "g-out.md: it leads out of the folder",
+        "h-broken.md: it is a broken link: No such file or directory",
+        "login-rules.md:1: warning: the title is also that of d-twice.md, line 1",
+    ]
+    assert snapshot(folder) == before
+    assert "3 notes" in cli("notes", "list").out
+
+    def closed(path: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", closed)
+        said = cli("notes", "lint")
+    assert (said.code, "cannot be read: Permission denied" in said.out) == (1, True)
+    assert "3 notes" in cli("notes", "list").out
 
 
 def test_a_wrong_note_is_refused_without_a_trace(cli):
