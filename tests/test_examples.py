@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import StringIO
 from pathlib import Path
 from runpy import run_path
 from threading import Thread
@@ -11,7 +12,8 @@ import pytest
 
 from memory_mesh import MemoryMesh
 
-LOOP = run_path(str(Path(__file__).parents[1] / "examples" / "agent_loop.py"))
+EXAMPLES = Path(__file__).parents[1] / "examples"
+LOOP, NOTES = (run_path(str(EXAMPLES / name)) for name in ("agent_loop.py", "notes_agent.py"))
 RULE = "Refresh the token before you deploy a service."
 
 
@@ -73,3 +75,39 @@ def test_the_agent_loop_asks_a_language_model(server: str, capsys: pytest.Captur
     assert RULE not in first
     assert f"Rule: {RULE}" in second
     assert "failed with 401" in second  # what happened in the first run
+
+
+@pytest.mark.req("NOTE-38")
+def test_the_agent_with_notes_has_what_it_found_out_in_its_next_prompt(capsys: pytest.CaptureFixture[str]) -> None:
+    NOTES["main"]([])
+    first, cause, second, note = capsys.readouterr().out.splitlines()
+    assert (first.endswith("failed."), second.endswith("done with Node 20.")) == (True, True)
+    assert "Node 18" in cause
+    (file,) = Path("notes").glob("*.md")
+    assert file.name in note
+    before = file.read_bytes()
+    NOTES["main"]([])  # the note is there from the beginning
+    assert capsys.readouterr().out.count("done with Node 20.") == 2
+    assert file.read_bytes() == before
+
+
+def test_the_same_agent_answers_the_events_of_a_host(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(**event: str) -> str:
+        monkeypatch.setattr("sys.stdin", StringIO(json.dumps(event)))
+        NOTES["main"](["--hook"])
+        return capsys.readouterr().out
+
+    report = "Cause (build): The image has Node 18, and the lock file requires Node 20."
+    messages = [
+        {"role": "user", "content": "Fix the build"},
+        {"role": "assistant", "content": [{"type": "text", "text": report}, {"type": "tool_use", "id": "1"}]},
+        {"role": "user", "content": [{"type": "tool_result", "content": "ok"}]},
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"type": "x", "message": message}) for message in messages))
+    assert answer(hook_event_name="UserPromptSubmit", prompt="Fix the build") == "{}\n"
+    assert answer(hook_event_name="Stop", transcript_path=str(tmp_path / "t.jsonl")) == "{}\n"
+    given = json.loads(answer(hook_event_name="UserPromptSubmit", prompt="Fix the build"))["hookSpecificOutput"]
+    assert (given["hookEventName"], "requires Node 20" in given["additionalContext"]) == ("UserPromptSubmit", True)
+    assert answer(hook_event_name="UserPromptSubmit", prompt="Paint the door") == "{}\n"
