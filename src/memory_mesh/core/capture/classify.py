@@ -5,33 +5,19 @@ every run, so the same transcript gives the same memories. There are two tables:
 vectors.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from math import exp
 
 from memory_mesh.core.capture.cues import CUES
 from memory_mesh.core.capture.phrases import normalized, phrases
+from memory_mesh.core.linear import NONE, Vector, Weights, read_weights
 from memory_mesh.core.text import LazyRegex
 
-NONE = "none"
 CLASSES = (NONE, *CUES)
-VECTOR_SCALE = 20**0.5  # makes the numbers of a vector as large as the other features
 _MAX_STRONG_AND_WEAK = 3
 _CONTEXT_LENGTH = 3  # characters at the end of a message that show whether it asks
-
-Vector = Callable[[str], Sequence[float]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
-    """The weights of each feature and of each number of the vector, by class, and the lowest chance to keep a text."""
-
-    features: Mapping[str, Sequence[float]]
-    vector: Sequence[Sequence[float]] = ()
-    limit: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +29,8 @@ class Judge:
 
     def __call__(self, text: str, *, role: str, answered: str = "") -> dict[str, float]:
         """Return the chances by class. `answered` is the message of the assistant that a user answers."""
-        sums = [0.0] * len(CLASSES)
-        for name, value in features(text, role=role, answered=answered).items():
-            for at, weight in enumerate(self.weights.features.get(name, ())):
-                sums[at] += value * weight
-        for value, row in zip(self.vector(text) if self.vector else (), self.weights.vector, strict=False):
-            for at, weight in enumerate(row):
-                sums[at] += VECTOR_SCALE * value * weight
-        top = max(sums)
-        powers = [exp(each - top) for each in sums]
-        total = sum(powers)
-        return dict(zip(CLASSES, (each / total for each in powers), strict=True))
+        values = features(text, role=role, answered=answered)
+        return self.weights.chances(CLASSES, values, self.vector(text) if self.vector else ())
 
 
 def judge_without_vectors() -> Judge:
@@ -111,11 +88,7 @@ def without_quotes(text: str) -> str:
 
 @cache
 def _read_weights() -> tuple[str, dict[str, Weights]]:
-    """Return the model whose vectors the weights are for, and the two tables."""
-    from importlib.resources import files  # it takes milliseconds to load
-
-    data = json.loads((files("memory_mesh.core.capture") / "data" / "weights.json").read_text("utf-8"))
-    return data["model"], {name: Weights(**data[name]) for name in ("vectors", "plain")}
+    return read_weights("memory_mesh.core.capture")
 
 
 _COMMON = frozenset({

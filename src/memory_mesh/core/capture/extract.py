@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from memory_mesh.core.capture.classify import NONE, OBJECTS, OFFER, Judge, judge_without_vectors, topics
+from memory_mesh.core.capture.classify import OBJECTS, OFFER, Judge, judge_without_vectors, topics
 from memory_mesh.core.capture.junk import MIN_WORDS, RECALLED, SMALL_TALK, is_output, why_not
 from memory_mesh.core.capture.phrases import normalized, phrases
 from memory_mesh.core.capture.report import NotKept
 from memory_mesh.core.lane.entities import find_entities
+from memory_mesh.core.linear import NONE
 from memory_mesh.core.text import LazyRegex, shortened, split_sentences
 
 # Of an assistant only what it found out, not what it would like to do or what the user wants.
