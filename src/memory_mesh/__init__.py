@@ -91,6 +91,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import Sighting as Sighting
     from memory_mesh.core.notes import Note as Note
     from memory_mesh.core.notes import Notes as Notes
+    from memory_mesh.core.notes.extraction import ExtractionInput as ExtractionInput
+    from memory_mesh.core.notes.extraction import ExtractionOutput as ExtractionOutput
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
     from memory_mesh.core.upkeep import Compressed as Compressed
@@ -137,6 +139,7 @@ _NAMES = {
         "MemoryRecord Migration Passage Reembedded SearchResult Sighting"
     ),
     "core.notes": "Note Notes",
+    "core.notes.extraction": "ExtractionInput ExtractionOutput",
     "core.search": "CacheStats Explanation",
     "core.upkeep": "Compressed Consolidated Decayed",
     "faces.graph": "MemoryGraph",

@@ -300,6 +300,7 @@ class FolderOptions:
         0.5, "the lowest cosine of a plain-language pattern of a note and a task that it matches", check=_fraction,
         project=Project.YES,
     )  # fmt: skip
+    note_extraction_every: int = option(1, "extract a note of one in so many runs of an agent", project=Project.YES)
     traces_dir: str | None = option(None, "the folder of traces")
 
 

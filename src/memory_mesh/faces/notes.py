@@ -8,9 +8,10 @@ from os import PathLike
 
 from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.core.notes import Appended, Fault, MatchContext, Note, Notes, Relevance, Synced
+from memory_mesh.core.notes.extraction import ExtractionInput, ExtractionOutput
 from memory_mesh.core.notes.instructions import Imported
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import note_import, note_index
+from memory_mesh.flows import note_extract, note_import, note_index
 from memory_mesh.flows import notes as flow
 from memory_mesh.flows.notes import NewNote
 
@@ -95,6 +96,26 @@ class MemoryNotes(Handle):
         Returns None if `should_create_memory` is false, the note is not valid, or a note says the same already.
         """
         return flow.save(self._context(), output)
+
+    def extract(self, run: ExtractionInput) -> ExtractionOutput:
+        """Return the note that a finished run of an agent is worth, or why it is worth none. Nothing is written.
+
+        Worth a note are the structure of the code base, patterns, constraints, causes of errors, decisions, and versions. Without
+        a language model a deterministic judge reads the report; the answer of a model is checked, and an unusable one gives none.
+        """
+        return note_extract.extract(self._existing(), run)
+
+    def extract_and_save(
+        self, *, agent: str, task: str, agent_output: str, result: str = "success", error: str | None = None,
+        dry_run: bool = False,
+    ) -> ExtractionOutput:  # fmt: skip
+        """Call this after each run of an agent: extract the note that the run is worth, and save it unless it is known.
+
+        `result` is `success`, `failure` or `partial`. `saved` of the answer is where the note is; `dry_run` writes nothing. The
+        option `note_extraction_every` leaves out runs.
+        """
+        run = ExtractionInput(agent=agent, task=task, agent_output=agent_output, result=result, error=error)
+        return note_extract.extract_and_save(self._existing() if dry_run else self._context(), run, dry_run=dry_run)
 
     def sync(self) -> Synced:
         """Bring the memories of the notes up to date, and return what changed.

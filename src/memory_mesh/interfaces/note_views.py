@@ -9,12 +9,21 @@ from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:  # every command loads the views, and few need notes
     from memory_mesh.core.notes import Appended, Fault, Note, Notes, Relevance, Synced
+    from memory_mesh.core.notes.extraction import ExtractionOutput
     from memory_mesh.core.notes.instructions import Imported
 
 
 def note_added(done: "Appended", call: Call) -> Answer:
     where = f"{done.file}, section {done.section}" if done.section else done.file
     return Answer(text=f"{NAME} Added to {where}{' (a new file)' if done.created else ''}", data=asdict(done))
+
+
+def note_extracted(found: "ExtractionOutput", call: Call) -> Answer:
+    """Render the note and why it is worth one, or why there is none."""
+    if not found.should_create_memory:
+        return Answer(text=f"{NAME} No note: {one_line(found.reasoning)}", data=asdict(found))
+    where = f"Added to {found.saved.file}" if found.saved else "Would add"
+    return Answer(text=f"{NAME} {where}: {one_line(found.reasoning)}\n\n{found.content}", data=asdict(found))
 
 
 def notes_listed(found: "Notes", call: Call) -> Answer:

@@ -707,6 +707,21 @@ OPERATIONS = (
         examples=('notes add "Login rules" --content "Sessions end after 15 minutes." --when "login|session" --importance high',),
     ),
     Operation(
+        name="notes extract", method="notes.extract_and_save", view="note_extracted", heading=STORE, effect=Effect.WRITE,
+        summary="Add a note of an agent's finished run, if its report is worth one.",
+        parameters=(
+            Parameter("agent_output", "the report of the agent; - reads standard input", kind=Kind.INPUT, flag="--report",
+                      required=True, bare=True),
+            Parameter("task", "what the agent did", required=True),
+            Parameter("agent", "the agent", flag="--agent-name", metavar="NAME", required=True),
+            Parameter("result", "how the run ended", metavar="WORD", choices=_words("success", "failure", "partial"),
+                      default="success"),
+            Parameter("error", "the error that it ended with"),
+            Parameter("dry_run", "only show the note", kind=Kind.SWITCH, default=False),
+        ),
+        examples=('notes extract - --task "fix the import" --agent-name developer < report.md',),
+    ),
+    Operation(
         name="notes list", method="notes.load", view="notes_listed", heading=READ,
         summary="List the notes of the folder.", examples=("notes list", "notes list --json"),
     ),

@@ -7,6 +7,7 @@ from typing import Self
 
 from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.core.notes import Appended, Fault, Note, Notes, Relevance, Synced
+from memory_mesh.core.notes.extraction import ExtractionInput, ExtractionOutput
 from memory_mesh.core.notes.instructions import Imported
 from memory_mesh.faces.notes import MemoryNotes
 from memory_mesh.flows.notes import NewNote
@@ -106,6 +107,27 @@ class AsyncMemoryNotes:
         """Append what an extraction found, and return where it is.
 
         Returns None if `should_create_memory` is false, the note is not valid, or a note says the same already.
+        """
+    async def extract(self, run: ExtractionInput) -> ExtractionOutput:
+        """Return the note that a finished run of an agent is worth, or why it is worth none. Nothing is written.
+
+        Worth a note are the structure of the code base, patterns, constraints, causes of errors, decisions, and versions. Without
+        a language model a deterministic judge reads the report; the answer of a model is checked, and an unusable one gives none.
+        """
+    async def extract_and_save(
+        self,
+        *,
+        agent: str,
+        task: str,
+        agent_output: str,
+        result: str = "success",
+        error: str | None = None,
+        dry_run: bool = False,
+    ) -> ExtractionOutput:
+        """Call this after each run of an agent: extract the note that the run is worth, and save it unless it is known.
+
+        `result` is `success`, `failure` or `partial`. `saved` of the answer is where the note is; `dry_run` writes nothing. The
+        option `note_extraction_every` leaves out runs.
         """
     async def sync(self) -> Synced:
         """Bring the memories of the notes up to date, and return what changed.

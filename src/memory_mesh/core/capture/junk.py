@@ -169,7 +169,7 @@ def why_not(text: str, *, role: str = "user", recalled: Iterable[str] = ()) -> s
         return RECALLED
     if _is_small_talk(plain):
         return SMALL_TALK
-    return _why_not_by_form(plain, role) or _why_not_safe(plain)
+    return _why_not_by_form(plain, role) or why_not_safe(plain)
 
 
 def why_stored_is_junk(text: str) -> str | None:
@@ -181,7 +181,7 @@ def why_stored_is_junk(text: str) -> str | None:
         return RECALLED
     if _is_small_talk(plain):
         return SMALL_TALK
-    return "a question" if _QUESTION.match(plain) and ". " not in plain else _why_not_safe(plain)
+    return "a question" if _QUESTION.match(plain) and ". " not in plain else why_not_safe(plain)
 
 
 def is_output(text: str) -> bool:
@@ -223,7 +223,7 @@ def _asks(plain: str) -> bool:
     return plain[-1:] not in ".!" and ". " not in plain and _ASKS.search(plain) is not None
 
 
-def _why_not_safe(plain: str) -> str | None:
+def why_not_safe(plain: str) -> str | None:
     """Return why a text must not be kept: it holds a secret, or instructions for a model."""
     from memory_mesh.core.redaction import masked  # many patterns, which most texts do not need
     from memory_mesh.core.safety.injection import detect
