@@ -36,6 +36,7 @@ ALLOWED = {
     "llm_daily_cost": ("0.5", 0.5),
     "notes_dir": ("'notes'", "PROJECT/notes"),
     "note_closeness": ("0.7", 0.7),
+    "note_extraction_every": ("3", 3),
 }
 ATTACKS = {
     "store": "'sqlite:///theirs.db'", "db_dir": "'theirs'", "redaction": "'off'", "enable_yamo": "false",

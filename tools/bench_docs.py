@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "bench" / "results"
 README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
 CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md"
-CAPTURE = ROOT / "docs" / "capture.md"
+CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
@@ -222,6 +222,21 @@ def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
             shares = " | ".join(f"{100 * score[key]:.1f} %" for key in ("precision", "recall", "same_type"))
             by = "with vectors" if judge == "vectors" else "without"
             yield f"| {score['pieces']} {names[name]} | {by} | {shares} |\n"
+    yield f"\n`{result['command']}` at {result['commit']}.\n"
+
+
+def notes() -> str:
+    """Return the page of notes with the figures of the judge of reports."""
+    return _with_figures(NOTES, _extracted(_read("notes")))
+
+
+def _extracted(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield "| reports of a writer who had not seen the rules | precision | recall |\n|---|---|---|\n"
+    for judge, score in result["files"]["blind"].items():
+        by = "with the vectors of the local model" if judge == "vectors" else "without vectors"
+        yield f"| {score['reports']}, {by} | {100 * score['precision']:.1f} % | {100 * score['recall']:.1f} % |\n"
     yield f"\n`{result['command']}` at {result['commit']}.\n"
 
 
@@ -642,7 +657,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write docs/benchmarks.md, and the figures of the README and other pages")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page is not current")
     check = parser.parse_args().check
-    pages = ((PAGE, page), (README, readme), (STORAGE, storage), (CONTEXT, context), (LIFECYCLE, lifecycle), (CAPTURE, capture))
+    pages = (
+        (PAGE, page),
+        (README, readme),
+        (STORAGE, storage),
+        (CONTEXT, context),
+        (LIFECYCLE, lifecycle),
+        (CAPTURE, capture),
+        (NOTES, notes),
+    )
     for path, text in ((path, write()) for path, write in pages):
         if not check:
             path.write_text(text, encoding="utf-8")

@@ -160,7 +160,8 @@ ASKED_FOR = {
     "graph.list_quarantined": "is about them", "graph.conflicts": "is about them, and returns ids",
     "graph.explain_memory": "by its id", "graph.explain_supersession": "by its id",
     "lane.junk": "see below",
-    "notes.load": "reads files", "notes.lint": "reads files", "notes.format_for_prompt": "what the caller gives",
+    "notes.load": "reads files", "notes.extract": "reads what is given",
+    "notes.lint": "reads files", "notes.format_for_prompt": "what the caller gives",
     "notes.match": "see test_notes.py", "notes.find_relevant": "likewise", "notes.build_agent_prompt": "likewise",
 }  # fmt: skip
 # What writes or counts, and returns only what the caller gave or named.
@@ -174,7 +175,7 @@ WRITES = {
     "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
     "undo_review decay unarchive auto_compress consolidate",
     "lane": "init close scoped store feedback on_session_event",
-    "notes": "init close scoped append save sync feedback",
+    "notes": "init close scoped append save sync feedback extract_and_save",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
 

@@ -150,7 +150,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [], "unarchive": [archived()],
         "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
         "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [], "notes match": ["login"],
-        "notes lint": [], "notes sync": [], "notes import": [],
+        "notes lint": [], "notes sync": [], "notes import": [], "notes extract": ["Done.", "--task", "x", "--agent-name", "a"],
         "lane store": ["Use pnpm.", "--type", "correction"], "lane find": ["pnpm"], "lane feedback": [kept, "helpful"],
     }  # fmt: skip
     # The model commands and the migration have tests of their own; a completion script is read by a shell, a context and notes

@@ -90,6 +90,7 @@ NO_OPERATION = {
     "notes.scoped": "the flags of the target choose the scope",
     "notes.find_relevant": "notes inject prints what it returns",
     "notes.format_for_prompt": "likewise",
+    "notes.extract": "notes extract --dry-run shows it",
     "notes.save": "takes what an extraction returned",
     "notes.refresh": "notes watch calls it again and again",
     "notes.feedback": "agents rate the notes that they used",
