@@ -175,7 +175,7 @@ WRITES = {
     "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
     "undo_review decay unarchive auto_compress consolidate",
     "lane": "init close scoped store feedback on_session_event",
-    "notes": "init close scoped append save sync feedback extract_and_save",
+    "notes": "init close scoped append save sync feedback extract_and_save import_files refresh",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
 
