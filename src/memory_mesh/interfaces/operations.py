@@ -758,7 +758,7 @@ OPERATIONS = (
             Parameter("paths", "a file or a folder of the project; may be repeated", kind=Kind.PATH, positional=True,
                       repeated=True, default=(), default_help="the usual files of the working folder"),
         ),
-        examples=("notes import", "notes import packages/api/AGENTS.md .cursor/rules"),
+        examples=("notes import", "notes import packages/api docs/conventions.md"),
     ),
     Operation(
         name="notes watch", handler="watch_notes", heading=MAINTAIN, effect=Effect.WRITE,
