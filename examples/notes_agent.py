@@ -1,6 +1,7 @@
-"""An agent that keeps notes: before a run it gets those that its task needs, and after the run what it found out is kept.
+"""An agent that keeps notes: before a run it gets those that its task needs, and after the run a new one is extracted.
 
-The first run finds out why the build fails, and its report becomes a note. The second run has it in its prompt, and succeeds.
+The first run finds out why the build fails, and its report is worth a note. The second run has it in its prompt, and succeeds.
+Without a language model a deterministic judge decides what is worth a note.
 
     python examples/notes_agent.py                          # the loop, in a folder of notes of its own
     echo '{"hook_event_name": "UserPromptSubmit", "prompt": "Fix the build"}' | python examples/notes_agent.py --hook
@@ -11,7 +12,6 @@ is written to standard output.
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,52 +20,50 @@ from pathlib import Path
 from memory_mesh import MemoryMesh
 
 AGENT = "developer"
-SYSTEM_PROMPT = "You fix builds. If you find a cause, report it in a line such as: Cause (words of the tasks it matters for): …"
+SYSTEM_PROMPT = "You fix builds. Report what you did and what you found out."
 TASKS = ("Fix the build of the billing service", "Fix the build of the search service")
 
 
 @dataclass(frozen=True)
-class Cause:
-    """A cause that a report names; `mesh.notes.save` takes it as the note to write."""
+class Run:
+    """What an agent reports about a task."""
 
-    memory_title: str
-    frontmatter: Mapping[str, object]
-    content: str
-    should_create_memory: bool = True
-
-
-def run(mesh: MemoryMesh, task: str) -> str:
-    """Do one task with the notes that it needs, keep what was found out, and return the report."""
-    report = agent(mesh.notes.build_agent_prompt(AGENT, task=task, system_prompt=SYSTEM_PROMPT), task)
-    keep(mesh, task, report)
-    return report
+    output: str
+    result: str = "success"  # or failure, or partial
+    error: str | None = None
 
 
-def keep(mesh: MemoryMesh, task: str, report: str) -> None:
-    """Write a note for each cause in a report, unless a note says the same already."""
-    for words, cause in re.findall(r"^Cause \(([^)]+)\): (.+)$", report, flags=re.MULTILINE):
-        frontmatter = {"whenToUse": words, "tags": ["cause"], "importance": "high", "discoveredIn": task}
-        mesh.notes.save(Cause(cause.partition(",")[0], frontmatter, cause))
+def run(mesh: MemoryMesh, task: str) -> Run:
+    """Do one task with the notes that it needs, and keep what was learnt."""
+    prompt = mesh.notes.build_agent_prompt(AGENT, task=task, system_prompt=SYSTEM_PROMPT)
+    done = agent(prompt, task)
+    mesh.notes.extract_and_save(agent=AGENT, task=task, agent_output=done.output, result=done.result, error=done.error)
+    return done
 
 
-def agent(prompt: str, task: str) -> str:
-    """Stand in for a language model with tools: it only knows about the version of Node if its prompt says so."""
-    if "Node 18" in prompt:
-        return f"{task}: done with Node 20."
-    return f"{task}: failed.\nCause (build|node): The image has Node 18, and the lock file requires Node 20."
+def agent(prompt: str, task: str) -> Run:
+    """Stand in for a language model with tools: it only takes the right version of Node if its prompt names it."""
+    if "Node 20" in prompt:
+        return Run(f"{task}: done.")
+    found = (
+        "- The services are built with Node 20 only, because the lock file requires it.",
+        "- `npm ci` fails with EBADENGINE because the build image has Node 18.",
+    )
+    return Run("\n".join([f"{task}: failed.", "", "Causes:", *found]), "failure", "exit code 1")
 
 
 # --- the same for the events of a host ---
 
 
 def on_event(mesh: MemoryMesh, event: Mapping[str, str]) -> dict[str, object]:
-    """Return the answer to an event: notes for a prompt, or nothing, after what a finished run found out is kept."""
+    """Return the answer to an event: notes for a prompt, or nothing, after the note of a finished run is kept."""
     name = event.get("hook_event_name", "")
     if name == "UserPromptSubmit":
         notes = mesh.notes.build_agent_prompt(AGENT, task=event.get("prompt", ""))
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": notes}} if notes else {}
     if name == "Stop" and event.get("transcript_path"):
-        keep(mesh, *last_turn(Path(event["transcript_path"])))
+        task, report = last_turn(Path(event["transcript_path"]))
+        mesh.notes.extract_and_save(agent=AGENT, task=task, agent_output=report, result="success")
     return {}
 
 
@@ -95,7 +93,7 @@ def main(words: Sequence[str] | None = None) -> None:
             print(json.dumps(on_event(mesh, json.load(sys.stdin))))
             return
         for number, task in enumerate(TASKS, start=1):
-            print(f"Run {number}: {run(mesh, task)}")
+            print(f"Run {number}: {run(mesh, task).output.splitlines()[0]}")
         for note in mesh.notes.load():
             print(f"Note: {note.title} ({note.file}), for {', '.join(note.when_to_use)}")
 
