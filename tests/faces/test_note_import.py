@@ -35,6 +35,7 @@ alwaysApply: true
 ---
 Define every schema with Zod.
 """
+LONG = f"description: a{' ' * 500_000}b: c"  # a pattern that tries every end would take hours
 SKILL = "---\nname: deploy\ndescription: Deploy the site.\n---\nRun the deploy script.\n"
 
 
@@ -189,7 +190,13 @@ def test_the_frontmatter_of_a_rule_is_read_as_cursor_writes_it(text: str, rule: 
     assert all(one.other == rule for one in found)
 
 
-@pytest.mark.parametrize("text", ["globs: {a: b}", "alwaysApply: perhaps", "globs: [a", "description: {a: b}", "- x"])
+def test_each_section_knows_its_line() -> None:
+    text = "---\nglobs: a\n---\n\n\n# One\ntext\n# Two\n\n## Three\ntext\n"
+    found = [one for one in read_instructions("x.mdc", text.encode()) if isinstance(one, Instruction)]
+    assert [(one.title, one.section, one.line) for one in found] == [("One", 0, 6), ("Two › Three", 1, 10)]
+
+
+@pytest.mark.parametrize("text", ["globs: {a: b}", "alwaysApply: perhaps", "globs: [a", "description: {a: b}", "- x", LONG])
 def test_a_rule_with_a_wrong_frontmatter_is_a_fault(text: str) -> None:
     (fault,) = read_instructions("x.mdc", f"---\n{text}\n---\nText.\n".encode())
     assert isinstance(fault, Fault)

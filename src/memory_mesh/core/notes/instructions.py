@@ -14,16 +14,18 @@ from memory_mesh.core.model import Ingested
 from memory_mesh.core.notes.files import Fault, Note
 from memory_mesh.core.notes.folder import Synced, decoded
 from memory_mesh.core.ports import NoteFile, NoteFiles
+from memory_mesh.core.text import shortened
 
 NAMES = ("CLAUDE.md", "AGENTS.md")
 RULES, RULE = ".cursor/rules", ".mdc"
 MARKDOWN = (".md", RULE)
 SKILLS = (".claude/skills", "skills")
+_MAX_TITLE = 120
 EXPECTED = "description, globs and alwaysApply"
 _JOINT = " › "  # between the headings of a section
 # Cursor accepts `globs: *.ts` and `description: API: errors` without quotes, which is not YAML.
-_BARE = re.compile(r"^(description:[ \t]*|globs:[ \t]*|[ \t]*-[ \t]+)([^\s\"'\[|>][^\n]*?)[ \t]*$", re.MULTILINE)
-_COMMA = re.compile(r",(?![^{}]*\})")
+_BARE = re.compile(r"^(description:[ \t]*|globs:[ \t]*|[ \t]*-[ \t]+)([^\s\"'\[|>][^\n]*)$", re.MULTILINE)
+_COMMA = re.compile(r",(?![^{}]{0,200}\})")  # not within braces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -67,13 +69,13 @@ def read_instructions(file: str, data: bytes) -> Iterator[Instruction | Fault]:
     except InvalidInput as error:
         yield Fault(file, 1, str(error))
         return
-    number, top = 0, str(rule.get("description", ""))
+    number, line, at, top = 0, 1, 0, shortened(str(rule.get("description", "")), _MAX_TITLE)
     for begin, end, path in heading_sections(text[start:]):
         whole = text[start + begin : start + end]
+        line, at = line + text.count("\n", at, start + begin), start + begin
         if whole.strip() and not is_heading(whole):
             title = _JOINT.join(filter(None, (top, *path))) or file.rpartition("/")[2]
             content = (whole.partition("\n")[2] if path else whole).strip()
-            line = text.count("\n", 0, start + begin) + 1
             yield Instruction(title=title, content=content, other=rule, file=file, section=number, line=line)
             number += 1
 
@@ -100,7 +102,7 @@ def _values(text: str) -> tuple[Mapping[str, object], int]:
         return split_frontmatter(text, expected=EXPECTED)
     except InvalidInput:
         head = text[: text.find("\n---", 3) + 1]
-        quoted = _BARE.sub(lambda found: found[1] + "'" + found[2].replace("'", "''") + "'", head)
+        quoted = _BARE.sub(lambda found: found[1] + "'" + found[2].rstrip().replace("'", "''") + "'", head)
         if quoted == head:
             raise
         values, end = split_frontmatter(quoted + text[len(head) :], expected=EXPECTED)
