@@ -17,6 +17,7 @@ MANAGER := src/memory_mesh/wiring/context_manager.py
 GRAPH := src/memory_mesh/wiring/graph.py
 LANE := src/memory_mesh/wiring/lane.py
 NOTES := src/memory_mesh/wiring/notes.py
+TRACES := src/memory_mesh/wiring/traces.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # What the tests read. The pages that `conformance` and `mutants` write are left out: they would make their own input stale.
 TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src tests tools bench conformance docs examples *.md *.toml -type f \
@@ -53,6 +54,7 @@ lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/mypy --shadow-file $(GRAPH)i $(GRAPH) $(GRAPH)i
 	$(BIN)/mypy --shadow-file $(LANE)i $(LANE) $(LANE)i
 	$(BIN)/mypy --shadow-file $(NOTES)i $(NOTES) $(NOTES)i
+	$(BIN)/mypy --shadow-file $(TRACES)i $(TRACES) $(TRACES)i
 	# The examples that a newcomer copies first.
 	$(BIN)/python tools/page_examples.py build/pages
 	$(BIN)/mypy build/pages

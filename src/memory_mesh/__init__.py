@@ -95,6 +95,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.notes.extraction import ExtractionOutput as ExtractionOutput
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
+    from memory_mesh.core.traces import Experience as Experience
+    from memory_mesh.core.traces import PatternMatch as PatternMatch
+    from memory_mesh.core.traces import Trace as Trace
     from memory_mesh.core.upkeep import Compressed as Compressed
     from memory_mesh.core.upkeep import Consolidated as Consolidated
     from memory_mesh.core.upkeep import Decayed as Decayed
@@ -102,6 +105,7 @@ if TYPE_CHECKING:
     from memory_mesh.faces.lane import MemoryLane as MemoryLane
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
     from memory_mesh.faces.notes import MemoryNotes as MemoryNotes
+    from memory_mesh.faces.traces import MemoryTraces as MemoryTraces
     from memory_mesh.flows.graph import Stored as Stored
     from memory_mesh.net.webhook import webhook_writethrough as webhook_writethrough
     from memory_mesh.stores.hook_files import markdown_writethrough as markdown_writethrough
@@ -113,6 +117,7 @@ if TYPE_CHECKING:
     from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
     from memory_mesh.wiring.migration import migrate as migrate
     from memory_mesh.wiring.notes import AsyncMemoryNotes as AsyncMemoryNotes
+    from memory_mesh.wiring.traces import AsyncMemoryTraces as AsyncMemoryTraces
 
 __version__ = "0.1.0"
 
@@ -141,11 +146,13 @@ _NAMES = {
     "core.notes": "Note Notes",
     "core.notes.extraction": "ExtractionInput ExtractionOutput",
     "core.search": "CacheStats Explanation",
+    "core.traces": "Experience PatternMatch Trace",
     "core.upkeep": "Compressed Consolidated Decayed",
     "faces.graph": "MemoryGraph",
     "faces.lane": "MemoryLane",
     "faces.mesh": "MemoryStats",
     "faces.notes": "MemoryNotes",
+    "faces.traces": "MemoryTraces",
     "flows.graph": "Stored",
     "net.webhook": "webhook_writethrough",
     "stores.hook_files": "markdown_writethrough",
@@ -155,6 +162,7 @@ _NAMES = {
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
     "wiring.migration": "migrate",
     "wiring.notes": "AsyncMemoryNotes",
+    "wiring.traces": "AsyncMemoryTraces",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

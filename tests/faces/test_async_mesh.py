@@ -13,7 +13,15 @@ from runpy import run_path
 
 import pytest
 
-from memory_mesh import AsyncMemoryGraph, AsyncMemoryLane, AsyncMemoryMesh, AsyncMemoryNotes, MemoryMesh, MemoryRecord
+from memory_mesh import (
+    AsyncMemoryGraph,
+    AsyncMemoryLane,
+    AsyncMemoryMesh,
+    AsyncMemoryNotes,
+    AsyncMemoryTraces,
+    MemoryMesh,
+    MemoryRecord,
+)
 from memory_mesh.core.errors import NOT_YET, InvalidInput, NotFound, NotYet
 from memory_mesh.core.ports import no_progress
 from memory_mesh.faces.mesh import Mesh
@@ -43,7 +51,7 @@ def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
     listed["ingest"] = listed["add"]
     plain = {name: member for name, member in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
     assert {"add", "search", "delete_all"} <= plain.keys()
-    assert plain.keys() | {"__init__", "__aenter__", "__aexit__", "graph", "lane", "notes"} == listed.keys()
+    assert plain.keys() | {"__init__", "__aenter__", "__aexit__", "graph", "lane", "notes", "traces"} == listed.keys()
     for name, member in plain.items():
         names = {one.arg for node in listed[name] for one in (*node.args.args, *node.args.kwonlyargs)}
         assert names == set(inspect.signature(member).parameters)
@@ -91,7 +99,7 @@ def test_a_type_checker_finds_wrong_options_arguments_and_names(tmp_path: Path) 
     assert errors == {str(number): line.partition("  # ")[2] for number, line in lines if "  # " in line}, said
 
 
-FACES = {"graph": AsyncMemoryGraph, "lane": AsyncMemoryLane, "notes": AsyncMemoryNotes}
+FACES = {"graph": AsyncMemoryGraph, "lane": AsyncMemoryLane, "notes": AsyncMemoryNotes, "traces": AsyncMemoryTraces}
 
 
 @pytest.mark.req("MESH-022")

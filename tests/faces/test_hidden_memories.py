@@ -19,6 +19,7 @@ from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.notes import MemoryNotes
+from memory_mesh.faces.traces import MemoryTraces
 from memory_mesh.interfaces.main import run
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
@@ -162,6 +163,8 @@ ASKED_FOR = {
     "lane.junk": "see below",
     "notes.load": "reads files", "notes.extract": "reads what is given",
     "notes.lint": "reads files", "notes.format_for_prompt": "what the caller gives",
+    "traces.get_all": "reads files", "traces.get": "by its id", "traces.experiences": "reads files",
+    "traces.similar": "finds archived traces by default, see test_traces.py",
     "notes.match": "see test_notes.py", "notes.find_relevant": "likewise", "notes.build_agent_prompt": "likewise",
 }  # fmt: skip
 # What writes or counts, and returns only what the caller gave or named.
@@ -176,6 +179,7 @@ WRITES = {
     "undo_review decay unarchive auto_compress consolidate",
     "lane": "init close scoped store feedback on_session_event",
     "notes": "init close scoped append save sync feedback extract_and_save import_files refresh",
+    "traces": "init close scoped record run log_experience",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
 
@@ -183,7 +187,14 @@ WRITES = {
 def test_every_method_of_every_face_is_a_read_of_this_test_or_excused() -> None:
     known = {name.split()[0] for name in READS} | ASKED_FOR.keys()
     known |= {f"{face}.{name}" for face, names in WRITES.items() for name in names.split()}
-    faces = {"mesh": Mesh, "graph": MemoryGraph, "lane": MemoryLane, "notes": MemoryNotes, "manager": Conversations}
+    faces = {
+        "mesh": Mesh,
+        "graph": MemoryGraph,
+        "lane": MemoryLane,
+        "notes": MemoryNotes,
+        "traces": MemoryTraces,
+        "manager": Conversations,
+    }
     every = {f"{face}.{name}" for face, cls in faces.items() for name, _ in getmembers(cls, isfunction) if name[0] != "_"}
     assert every == known
 

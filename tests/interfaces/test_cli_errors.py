@@ -13,7 +13,7 @@ from memory_mesh.core.errors import NOT_YET, MemoryMeshError
 from memory_mesh.interfaces.operations import COMMANDS
 from memory_mesh.interfaces.render import OUTCOMES, outcome
 
-LATER = ["traces"]  # faces; every command of RFC-0011 is here
+LATER = ["postgresql"]  # what `NOT_YET` names; every command and every face is here
 
 STORE = ["store", "--content"]
 NOTES = ["store", "--content", "new", "--metadata"]

@@ -151,11 +151,22 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
         "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [], "notes match": ["login"],
         "notes lint": [], "notes sync": [], "notes import": [], "notes extract": ["Done.", "--task", "x", "--agent-name", "a"],
+        "trace record": ["--goal", "Ship it"], "trace list": [], "trace similar": ["ship"],
         "lane store": ["Use pnpm.", "--type", "correction"], "lane find": ["pnpm"], "lane feedback": [kept, "helpful"],
     }  # fmt: skip
     # The model commands and the migration have tests of their own; a completion script is read by a shell, a context and notes
     # by a model, the answer to a hook by its host. A watch does not end.
-    others = {"model status", "model fetch", "migrate", "completion", "context", "notes inject", "notes watch", "host"}
+    others = {
+        "model status",
+        "model fetch",
+        "migrate",
+        "completion",
+        "context",
+        "notes inject",
+        "notes watch",
+        "host",
+        "trace show",
+    }
     assert words.keys() == COMMANDS.keys() - others
     cli("store", "a turn", "--session", "s0")
     Path("notes").mkdir()

@@ -130,6 +130,8 @@ def reviewed(cli, line, id_):
         cli("review", "--activate", id_)
     if line.startswith("unarchive"):
         id_ = archived()
+    if line.startswith("trace show"):
+        line = f"trace show {json.loads(cli('trace', 'record', '--goal', 'Ship', '--json').out)['trace_id']}"
     if "--summarize" in line:
         line = line.replace("episode_1760000000000_3fa9c2", json.loads(cli("episodes", "--json").out)["episodes"][0]["id"])
     return line.replace("--known-at 2026-01-31", f"--known-at {datetime.now(UTC).isoformat()}"), id_
@@ -146,6 +148,7 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
     for file in (Path("packages/api/AGENTS.md"), Path("docs/conventions.md")):
         file.parent.mkdir(parents=True)
         file.write_text("Use pnpm.")
+    Path("Makefile").write_text("test:\n\t@echo ok\n")
     for line in examples:
         id_ = cli("store", "--content", "The deploy key rotates.", *scope).id
         cli("store", "--content", "The deploy key rotates.", "--store", "sqlite:///memory.db")

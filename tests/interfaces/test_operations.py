@@ -24,6 +24,7 @@ from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.notes import MemoryNotes
+from memory_mesh.faces.traces import MemoryTraces
 from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS
 from memory_mesh.flows.search import RANKERS
@@ -37,6 +38,7 @@ from memory_mesh.interfaces import (
     reflection_views,
     render,
     skill_views,
+    trace_views,
     transfer_views,
     upkeep_views,
     views,
@@ -48,7 +50,7 @@ from memory_mesh.interfaces.operations import GROUPS, JSON, OPERATIONS, TARGET, 
 from .conftest import learnt
 
 # The faces, by what the names of their methods begin with in the table.
-FACES: dict[str, type] = {"": Mesh, "graph.": MemoryGraph, "lane.": MemoryLane, "notes.": MemoryNotes}
+FACES: dict[str, type] = {"": Mesh, "graph.": MemoryGraph, "lane.": MemoryLane, "notes.": MemoryNotes, "traces.": MemoryTraces}
 # Methods that are no operation, each with the reason.
 NO_OPERATION = {
     "init": "every interface opens the mesh as a context manager",
@@ -94,6 +96,14 @@ NO_OPERATION = {
     "notes.save": "takes what an extraction returned",
     "notes.refresh": "notes watch calls it again and again",
     "notes.feedback": "agents rate the notes that they used",
+    "traces.init": "every interface opens the mesh as a context manager",
+    "traces.close": "and closes it so",
+    "traces.scoped": "the flags of the target choose the scope",
+    "traces.record": "a handler may run a command",
+    "traces.run": "likewise",
+    "traces.similar": "a handler makes the range of times",
+    "traces.log_experience": "trace record writes the log too",
+    "traces.experiences": "the log is a file to read",
     "lane.on_session_event": "hosts call it with a transcript, by `host`",
 }
 # Parameters of methods that no entry offers, each with the reason.
@@ -103,6 +113,7 @@ NO_PARAMETER = {
     "lane.store decay_factor": "it is computed when the memory is found",
     "lane.store provenance": "a person who types is the source",
     "session_id": "a flag of the target",
+    "traces.get_all project": "likewise",
     "progress": "given by the interface",
     "use_cache": "a command has no earlier searches",
     "heartbeat_log limit": "the command shows the latest",
@@ -202,7 +213,8 @@ def test_every_method_view_and_handler_that_is_named_exists() -> None:
 
 
 def test_every_view_is_used() -> None:
-    every = (views, audit_views, graph_views, lane_views, note_views, reflection_views, skill_views, transfer_views, upkeep_views)
+    every = (views, audit_views, graph_views, lane_views, note_views, reflection_views, skill_views, trace_views)
+    every = (*every, transfer_views, upkeep_views)
     modules = {module.__name__ for module in every}
     here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
     assert here == {operation.view for operation in OPERATIONS if operation.view}

@@ -190,7 +190,6 @@ class IdTaken(Conflict):
 # The features that the documents promise and this version lacks, with their methods, faces, commands, options and stores.
 # Using one raises `NotYet`; nothing is silently ignored.
 _FEATURES = {
-    "the traces face": "traces traces_dir",
     "LanceDB on object storage": "s3",
     "the PostgreSQL store": "postgresql",
     "the Supabase store": "supabase",

@@ -301,7 +301,9 @@ class FolderOptions:
         project=Project.YES,
     )  # fmt: skip
     note_extraction_every: int = option(1, "extract a note of one in so many runs of an agent", project=Project.YES)
-    traces_dir: str | None = option(None, "the folder of traces")
+    traces_dir: str | None = option(
+        None, "the folder of execution traces and of the experience log; traces in the home folder if not set"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)

@@ -463,37 +463,3 @@ OpenFolder = Callable[[str], Folder]
 def no_folder(path: str) -> Folder:
     """Refuse every folder."""
     raise InvalidInput(f"the folder {shown(path, max_length=200)} cannot be read", expected="a mesh that can read folders")
-
-
-# --- notes ---
-
-
-@dataclass(frozen=True, slots=True)
-class NoteFile:
-    """A file of notes: its name, a mark that changes when the file does, and why it cannot be read, if so."""
-
-    name: str
-    mark: str = ""
-    fault: str | None = None
-
-
-class NoteFiles(Protocol):
-    """The Markdown files directly inside a folder, **root**. Nothing outside it is read or written.
-
-    **files** lists them by name; none without a folder. **read** returns the bytes of a file, or raises `InvalidInput`.
-    **change** replaces a file by what `make` returns for its bytes (None: there is none), all or nothing, one process at a time.
-    If it returns None the file stays, and if it returns no bytes the file is removed. **agent** returns the text of the file that
-    configures an agent.
-    """
-
-    @property
-    def root(self) -> str: ...
-    def files(self) -> Sequence[NoteFile]: ...
-    def read(self, name: str) -> bytes: ...
-    def change(self, name: str, make: Callable[[bytes | None], bytes | None]) -> None: ...
-    def agent(self, path: str) -> str: ...
-
-
-def no_notes() -> Never:
-    """Refuse every use."""
-    raise InvalidInput("there is no folder of notes", expected="a mesh that can read files")

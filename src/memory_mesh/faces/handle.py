@@ -109,8 +109,12 @@ class Handle:
         return context
 
     def _reading(self) -> Context:
-        """Return what `_existing` returns, after the notes of `notes_dir` are indexed."""
+        """Return what `_existing` returns, after the notes of `notes_dir` and the traces of `traces_dir` are indexed."""
         context = self._existing()
+        if context.options.traces_dir:
+            from memory_mesh.flows import trace_index  # most meshes have no traces
+
+            trace_index.refresh(context)
         if context.options.notes_dir:
             from memory_mesh.flows.note_index import refresh  # most meshes have no notes
 

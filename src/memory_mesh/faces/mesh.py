@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from memory_mesh.faces.graph import MemoryGraph
     from memory_mesh.faces.lane import MemoryLane
     from memory_mesh.faces.notes import MemoryNotes
+    from memory_mesh.faces.traces import MemoryTraces
     from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
 else:
     embed, erase, filters, folders, models, search, sightings, write = (
@@ -249,6 +250,13 @@ class Mesh(Learning, Auditing):
         from memory_mesh.faces.notes import MemoryNotes  # most meshes do not use it
 
         return MemoryNotes(self._source, self._scope, self._root)
+
+    @property
+    def traces(self) -> "MemoryTraces":
+        """The traces of executions and the experience log: what was done, how it went, and what was done for similar goals."""
+        from memory_mesh.faces.traces import MemoryTraces  # most meshes do not use it
+
+        return MemoryTraces(self._source, self._scope, self._root)
 
     @property
     def graph(self) -> "MemoryGraph":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from memory_mesh.core import audit
 from memory_mesh.core.cancel import check_cancelled, record_written
 from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
+from memory_mesh.core.file_ports import NoteFiles, TraceFiles, no_notes, no_traces
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.learning import Accounts
@@ -46,7 +47,6 @@ from memory_mesh.core.ports import (
     HookFiles,
     IdSource,
     Index,
-    NoteFiles,
     OpenAnchor,
     OpenFolder,
     SigningKeys,
@@ -56,7 +56,6 @@ from memory_mesh.core.ports import (
     no_anchor,
     no_folder,
     no_hook_files,
-    no_notes,
     no_step,
 )
 from memory_mesh.core.search import SearchCache
@@ -93,6 +92,7 @@ class State:
     skills_read: set[str | None] = field(default_factory=set)  # the users whose `skill_directories` were read
     note_files: "dict[str, tuple[str, list[Note | Fault]]]" = field(default_factory=dict)  # by name: the mark and the sections
     notes_read: dict[str, object] = field(default_factory=dict)  # by scope: the state of the index of notes
+    traces_read: dict[str, str] = field(default_factory=dict)  # by scope: the mark of the file that is indexed
     patterns: dict[str, Vector] = field(default_factory=dict)  # the vectors of the patterns of notes
     couriers: Couriers = field(default_factory=Couriers)
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
@@ -132,6 +132,7 @@ class Context:
     open_hook_files: Callable[[], HookFiles] = no_hook_files
     open_notes: Callable[[], NoteFiles] = no_notes
     open_instructions: "Callable[[], InstructionFiles]" = no_notes
+    traces_of: Callable[[str | None], TraceFiles] = no_traces  # by user
     reader: Reader
     options: Options = field(default_factory=Options)
     state: State = field(default_factory=State)
@@ -140,6 +141,10 @@ class Context:
     def limits(self) -> Limits:
         """The maximum size of a memory."""
         return Limits(content_chars=self.options.max_content_chars)
+
+    def open_traces(self) -> TraceFiles:
+        """Return the files of the traces of the reader's user."""
+        return self.traces_of(self.reader.user_id)
 
     def check_enabled(self) -> None:
         """Raise `MemoryDisabled` if the options switch memory off."""

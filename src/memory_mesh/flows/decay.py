@@ -11,7 +11,7 @@ from functools import partial
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake import is_note
+from memory_mesh.core.intake import is_note, is_of_traces
 from memory_mesh.core.model import (
     CONTENTS,
     Change,
@@ -93,8 +93,8 @@ def unarchive(context: Context, memory_id: str) -> Memory:
 def find_weak(context: Context, *, erases: bool = False, progress: Progress = no_progress) -> tuple[dict[str, Weak], int]:
     """Return the user's memories that are too weak to keep, and how many were examined.
 
-    Pinned memories, notes, and lessons, which have a retention of their own, are not examined. To erase, those that decay
-    archived earlier are examined too.
+    Pinned memories, and notes, traces and lessons, which have a retention of their own, are not examined. To erase, those that
+    decay archived earlier are examined too.
     """
     statuses = (Status.ACTIVE, Status.ARCHIVED) if erases else (Status.ACTIVE,)
     ids = context.store.ids(Kind.MEMORY, all_of(equals("user_id", context.reader.user_id), In("status", statuses)))
@@ -111,7 +111,8 @@ def find_weak(context: Context, *, erases: bool = False, progress: Progress = no
 
 def _examined(context: Context, ids: Sequence[str]) -> list[Memory]:
     rows = intact(context, context.store.get(Kind.MEMORY, ids).values())
-    every = [one for one in map(Memory.of, rows) if not one.pinned and one.memory_type != MemoryType.LESSON and not is_note(one)]
+    every = [one for one in map(Memory.of, rows) if not one.pinned and one.memory_type != MemoryType.LESSON]
+    every = [one for one in every if not is_note(one) and not is_of_traces(one)]
     last = [change_id(memory.id, memory.revision) for memory in every if memory.status == Status.ARCHIVED]
     faded = {row.value("ref") for row in context.store.get(Kind.CHANGE, last).values() if row.value("action") == ACTION}
     return usage.with_counts(context, [one for one in every if one.status == Status.ACTIVE or one.id in faded])

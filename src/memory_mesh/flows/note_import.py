@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from memory_mesh.core.checks import listed, path
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.file_ports import NoteFile
 from memory_mesh.core.notes import Fault, Note, Notes
 from memory_mesh.core.notes.instructions import Imported, InstructionFiles, read_instructions
-from memory_mesh.core.ports import NoteFile
 from memory_mesh.flows import note_index
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.skill_folders import read_folder

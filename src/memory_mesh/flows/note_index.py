@@ -14,13 +14,13 @@ from hashlib import sha256
 from typing import Any
 
 from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreError, StoreReadOnly, shown
+from memory_mesh.core.file_ports import NoteFile, NoteFiles
 from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
 from memory_mesh.core.model import Key, Kind, Memory, Meta, Row, Status, Value, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
 from memory_mesh.core.notes.files import without_section
 from memory_mesh.core.notes.folder import digest, double_titles, is_current, keys_of, read_file
 from memory_mesh.core.notes.instructions import Instruction
-from memory_mesh.core.ports import NoteFile, NoteFiles
 from memory_mesh.flows import lane
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context, Plan, commit

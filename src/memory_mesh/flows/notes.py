@@ -186,12 +186,8 @@ def _masked(gate: "Layer0", note: Note) -> Note:
     texts: dict[str, Any] = {name: gate.redact(text) for name in _TEXTS if (text := getattr(note, name)) is not None}
     texts |= {name: tuple(map(gate.redact, getattr(note, name))) for name in _LISTS}
     claim = None if note.claim is None else gate.clean_metadata(dict(note.claim))
-    content, cleaned = gate.redact(note.content), gate.clean_content(note.content)
-    # Markup may hide what must be masked. Otherwise the Markdown stays as it was written.
-    if gate.count((note.content, content)) != gate.count((note.content, cleaned)):
-        content = cleaned
     other = gate.clean_metadata(read_metadata(note.other, Limits()))
-    return replace(note, **texts, claim=claim, content=content.strip(), other=other)
+    return replace(note, **texts, claim=claim, content=gate.redact_markup(note.content).strip(), other=other)
 
 
 # --- prompts ---

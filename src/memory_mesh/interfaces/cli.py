@@ -88,11 +88,12 @@ def _arrange(command: str, words: Sequence[str]) -> tuple[dict[str, list[str]], 
     takes_value = {one.word: one.kind is not Kind.SWITCH for one in known if not one.positional} | dict.fromkeys(_HELP, False)
     given: dict[str, list[str]] = {}
     positional: list[str] = []
+    behind: list[str] = []  # of a `--`, taken as they are
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
         if word == "--":
-            positional += rest
+            behind = list(rest)
         elif not word.startswith("-") or word == "-":
             positional.append(word)
         elif flag not in takes_value:
@@ -105,7 +106,7 @@ def _arrange(command: str, words: Sequence[str]) -> tuple[dict[str, list[str]], 
             given.setdefault(flag, []).append(value if equals else _next(flag, rest, command))
     for word in positional:
         _refuse_json(command, word, takes_value)
-    return given, positional
+    return given, [*positional, *behind]
 
 
 def _place(word: str, flag: str, command: str) -> str:

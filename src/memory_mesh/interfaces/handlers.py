@@ -237,6 +237,21 @@ def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -
         pause(float(str(call.arguments["every"])))
 
 
+# --- traces ---
+
+
+def record_trace(call: Call) -> Answer:
+    from memory_mesh.interfaces import trace_commands
+
+    return trace_commands.record(call)
+
+
+def similar_traces(call: Call) -> Answer:
+    from memory_mesh.interfaces import trace_commands
+
+    return trace_commands.similar(call)
+
+
 # --- notes watch ---
 
 

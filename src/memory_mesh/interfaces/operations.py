@@ -21,6 +21,7 @@ GROUPS = {
     "hooks": "Show what waits for the hooks of writethrough, and deliver it.",
     "lane": "Store, find and rate what was learnt, by type.",
     "notes": "Read and write the notes of a folder, and find those that a task needs.",
+    "trace": "Record executions, and find what was done for similar goals.",
     "config": "Show the settings in force, and trust the file of a project.",
     "model": "Fetch the local model, and check every model in use.",
 }
@@ -765,6 +766,53 @@ OPERATIONS = (
         summary="Take over what people change in the files of notes, until interrupted. Each change is one line.",
         parameters=(Parameter("every", "the pause between two looks at the folder", kind=Kind.DURATION, default=2),),
         examples=("notes watch", "notes watch --every 10s --json"),
+    ),
+    Operation(
+        name="trace record", handler="record_trace", heading=STORE, effect=Effect.WRITE,
+        summary="Record an execution. With a command behind --, run it, pass its output and exit code through, and record it.",
+        parameters=(
+            Parameter("goal", "what was to be done; the first sentence is kept", required=True),
+            Parameter("command", "the command to run, behind --", metavar="COMMAND", positional=True, repeated=True),
+            Parameter("status", "how it ended, without a command", choices={"success": "success", "failure": "failure"}),
+            Parameter("duration_ms", "how long it took, without a command", kind=Kind.INTEGER),
+            Parameter("plan", "what was planned"),
+            Parameter("results", "what came of it, without a command"),
+            Parameter("steps", "a step; may be repeated", flag="--step", metavar="TEXT", repeated=True),
+            Parameter("learnings", "what was learnt; may be repeated", flag="--learning", metavar="TEXT", repeated=True),
+            Parameter("decisions", "a decision and why; may be repeated", flag="--decision", metavar="TEXT", repeated=True),
+            Parameter("tools_used", "a tool; may be repeated", flag="--tool", metavar="NAME", repeated=True),
+            Parameter("files_created", "a file that was created; may be repeated", flag="--file", metavar="PATH", repeated=True),
+        ),
+        examples=(
+            'trace record --goal "Run the tests" --project shop -- make test',
+            'trace record --goal "Deploy the shop" --status failure --learning "The token had expired"',
+        ),
+    ),
+    Operation(
+        name="trace list", method="traces.get_all", view="traces_listed", heading=READ,
+        summary="List traces, the newest first; with --project those of one project.",
+        parameters=(
+            Parameter("limit", "the maximum number of traces", kind=Kind.INTEGER, default=20),
+            Parameter("archived", "show archived ones too", kind=Kind.SWITCH, default=False),
+        ),
+        examples=("trace list", "trace list --project shop --json"),
+    ),
+    Operation(
+        name="trace show", method="traces.get", view="trace_shown", heading=READ, summary="Show a trace.",
+        parameters=(Parameter("trace_id", "the id of the trace", flag="--id", metavar="ID", required=True, bare=True),),
+        examples=("trace show trace-1760000000000-3fa9c2",),
+    ),
+    Operation(
+        name="trace similar", handler="similar_traces", heading=READ,
+        summary="Find earlier executions with a similar goal, of all projects: how they went, and what is recommended.",
+        parameters=(
+            Parameter("goal", "what is to be done", kind=Kind.WORDS, required=True, positional=True),
+            Parameter("limit", "the maximum number of traces", kind=Kind.INTEGER, default=3),
+            Parameter("min_similarity", "leave out less similar ones", kind=Kind.FRACTION, default=0.3),
+            Parameter("since", "not before this time", metavar="TIME"),
+            Parameter("until", "not after this time; a day is included", metavar="TIME"),
+        ),
+        examples=('trace similar "deploy the shop"', "trace similar run the tests --since 2026-01-01 --json"),
     ),
     Operation(
         name="hooks status", method="hooks_status", view="hooks", heading=MAINTAIN,

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.file_ports import NoteFile
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.learning import FILE
 from memory_mesh.core.notes.instructions import MARKDOWN, NAMES, RULE, RULES, SKILLS
-from memory_mesh.core.ports import NoteFile
 from memory_mesh.stores.files import OUT, DiskFolder, is_within
 from memory_mesh.stores.note_files import DiskNotes
 

@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
+from memory_mesh.core.file_ports import NoteFile
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.notes import MAX_BYTES
-from memory_mesh.core.ports import NoteFile
 from memory_mesh.stores.files import DiskFolder, lock_file, replace_file, sync
 
 _LOCK = ".lock"

@@ -1,7 +1,7 @@
 """Run a synchronous face from `async` code: every call in a thread, so that a slow disk does not block the event loop."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from contextvars import copy_context
 from copy import copy
 from functools import wraps
@@ -59,7 +59,8 @@ async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options:
 class AsyncProxy:
     """A face whose methods are awaited and whose iterators are asynchronous. A subclass names the class of its `face`.
 
-    A method that returns another face, such as `scoped`, is not awaited: it opens nothing.
+    A context manager is entered with `async with`. A method that returns another face, such as `scoped`, is not awaited: it
+    opens nothing.
 
     `tools/stubs.py` writes the signatures of the public subclass into a `.pyi` file.
     """
@@ -69,7 +70,7 @@ class AsyncProxy:
         for name, method in getmembers(face, isfunction) if face else ():
             if not name.startswith("_"):
                 returns: object = method.__annotations__["return"]
-                wrapped = _handing if returns is Self else _iterating if get_origin(returns) is Iterator else _awaiting
+                wrapped = _handing if returns is Self else _BY_RESULT.get(get_origin(returns), _awaiting)
                 setattr(cls, name, wrapped(method))
 
     def __init__(self, face: "Handle") -> None:
@@ -117,3 +118,23 @@ def _iterating(method: Callable[..., Iterator[object]]) -> Callable[..., object]
             yield item
 
     return iterate
+
+
+def _entering(method: Callable[..., AbstractContextManager[object]]) -> Callable[..., object]:
+    @wraps(method)
+    @asynccontextmanager
+    async def enter(self: AsyncProxy, *args: object, **options: object) -> AsyncIterator[object]:
+        manager = await to_thread(method, self._face, *args, **options)
+        entered = await to_thread(manager.__enter__)
+        try:
+            yield entered
+        except BaseException as error:
+            if not await to_thread(manager.__exit__, type(error), error, error.__traceback__):
+                raise
+        else:
+            await to_thread(manager.__exit__, None, None, None)
+
+    return enter
+
+
+_BY_RESULT: "dict[object, Callable[..., Callable[..., object]]]" = {Iterator: _iterating, AbstractContextManager: _entering}

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from memory_mesh.core import checks
 from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, not_yet, shown
+from memory_mesh.core.file_ports import NoteFiles, TraceFiles
 from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader, as_clock
 from memory_mesh.core.options import NAMES, Options
@@ -26,7 +27,6 @@ from memory_mesh.core.ports import (
     IdSource,
     Index,
     Meter,
-    NoteFiles,
     Secret,
     SigningKeys,
     Step,
@@ -54,6 +54,7 @@ _DEFAULTS = Options()
 _LOCAL_EMBEDDERS = ("local", "hash", "none")
 _KEYLESS_EMBEDDERS = ("local", "ollama", "lmstudio")  # fallbacks by name; another provider would need a second key
 _NOTES = ".rawko/memories"
+_TRACES = "traces"  # in the home folder
 _DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
 _DEFAULT_MODEL = "default"  # a server with a single model, such as llama.cpp's, accepts any name
 # The names of the options for URL, key and local addresses.
@@ -111,6 +112,7 @@ def build_context(
         open_hook_files=cache(partial(_hook_files, settings, store)),
         open_notes=cache(partial(_note_files, settings)),
         open_instructions=partial(_instruction_files, settings),
+        traces_of=cache(partial(_trace_files, settings)),
         reader=Reader(),  # each mesh sets its own
         options=options,
         state=State(ledger=embedding_ledger),
@@ -179,6 +181,17 @@ def _instruction_files(settings: Settings) -> "InstructionFiles":
     from memory_mesh.stores.instruction_files import DiskInstructions  # only an import of such files needs it
 
     return DiskInstructions(settings.cwd)
+
+
+def _trace_files(settings: Settings, user_id: str | None) -> TraceFiles:
+    from hashlib import sha256
+
+    from memory_mesh.stores.trace_files import DiskTraces  # only traces need it
+
+    given = settings.options.traces_dir
+    root = settings.cwd / folder(given, "traces_dir") if given else settings.home / _TRACES
+    # The name of a user may be personal, and is not always a valid name of a folder.
+    return DiskTraces(root if user_id is None else root / "users" / sha256(user_id.encode()).hexdigest()[:16])
 
 
 def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:

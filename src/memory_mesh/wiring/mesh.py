@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memory_mesh.wiring.graph import AsyncMemoryGraph
     from memory_mesh.wiring.lane import AsyncMemoryLane
     from memory_mesh.wiring.notes import AsyncMemoryNotes
+    from memory_mesh.wiring.traces import AsyncMemoryTraces
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -115,6 +116,13 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
         from memory_mesh.wiring.notes import AsyncMemoryNotes
 
         return AsyncMemoryNotes(self._face.notes)  # type: ignore[attr-defined]
+
+    @property
+    def traces(self) -> "AsyncMemoryTraces":
+        """The traces of executions and the experience log: what was done, how it went, and what was done for similar goals."""
+        from memory_mesh.wiring.traces import AsyncMemoryTraces
+
+        return AsyncMemoryTraces(self._face.traces)  # type: ignore[attr-defined]
 
 
 AsyncMemoryMesh.__signature__ = MemoryMesh.__signature__  # type: ignore[attr-defined]

@@ -50,6 +50,7 @@ from memory_mesh.faces.mesh import MemoryStats, Mesh
 from memory_mesh.wiring.graph import AsyncMemoryGraph
 from memory_mesh.wiring.lane import AsyncMemoryLane
 from memory_mesh.wiring.notes import AsyncMemoryNotes
+from memory_mesh.wiring.traces import AsyncMemoryTraces
 
 class MemoryMesh(Mesh):
     """Memory for AI agents, in a file or in the process.
@@ -234,6 +235,9 @@ class AsyncMemoryMesh:
     @property
     def notes(self) -> AsyncMemoryNotes:
         """The notes of a folder: Markdown files that are injected into the prompts of agents when they fit the task."""
+    @property
+    def traces(self) -> AsyncMemoryTraces:
+        """The traces of executions and the experience log: what was done, how it went, and what was done for similar goals."""
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -60,6 +60,15 @@ class Layer0:
         """Return any other text redacted: a reason, a query, a line of a log."""
         return self.redactor.redact(text) if self.redactor else text
 
+    def redact_markup(self, text: str) -> str:
+        """Return a Markdown text redacted. It keeps its markup, unless that hides what must be masked."""
+        redacted = self.redact(text)
+        try:
+            bare = self.clean_content(text)
+        except InvalidInput:  # too short or too long for a memory
+            return redacted
+        return redacted if self.count((text, redacted)) == self.count((text, bare)) else bare
+
     def count(self, *cleaned: tuple[Value, Value]) -> dict[str, int]:
         """Return how many values of each kind were masked, from pairs of a value before and after it was cleaned."""
         changed = [pair for pair in cleaned if pair[0] != pair[1]]

@@ -14,6 +14,8 @@ from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Reader, V
 
 MAX_KEY_LENGTH = 500
 NOTE_KEY = "note:"  # begins the keys of the memories of notes, whose files decide how long they are kept
+TRACE_KEY, EXPERIENCE_KEY, LEARNING_KEY = "trace:", "exp:", "learning:"  # of the memories of traces, likewise
+_OF_TRACES = {TRACE_KEY: "trace", EXPERIENCE_KEY: "experience", LEARNING_KEY: "insight"}  # with their categories
 _TEXT, _KEY = "text:", "key:"
 _COLUMNS = ("session_id", "project", "memory_type", "event_time", "speaker")
 _CLAIM = ("claim", "valid_from", "valid_until")
@@ -64,6 +66,11 @@ def has_own_print(memory: Memory) -> bool:
 def is_note(memory: Memory) -> bool:
     """Return whether a memory is that of a section of a file of notes."""
     return (memory.key or "").startswith(NOTE_KEY)
+
+
+def is_of_traces(memory: Memory) -> bool:
+    """Return whether a memory is that of a trace, of an entry of the experience log, or of a learning in their files."""
+    return any((memory.key or "").startswith(key) and memory.category == category for key, category in _OF_TRACES.items())
 
 
 def read_key(key: object) -> str:

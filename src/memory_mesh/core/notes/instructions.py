@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.file_ports import NoteFile, NoteFiles
 from memory_mesh.core.frontmatter import split_frontmatter
 from memory_mesh.core.model import Ingested
 from memory_mesh.core.notes.files import Fault, Note
 from memory_mesh.core.notes.folder import Synced, decoded
-from memory_mesh.core.ports import NoteFile, NoteFiles
 from memory_mesh.core.text import shortened
 
 NAMES = ("CLAUDE.md", "AGENTS.md")

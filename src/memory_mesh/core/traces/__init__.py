@@ -1,5 +1,6 @@
 """Traces: what was executed, how it went, and what to learn from it."""
 
+from memory_mesh.core.notes import Fault
 from memory_mesh.core.traces.schema import (
     DECISION,
     DONE,
@@ -23,7 +24,24 @@ from memory_mesh.core.traces.schema import (
 )  # fmt: skip
 
 __all__ = [
-    "DECISION", "DONE", "OUTCOMES", "STATUSES", "Experience", "PatternMatch", "Step", "Trace", "checked_experience",
-    "checked_trace", "cut_at", "digest", "documents", "normalised", "read_experiences", "read_traces", "summarised_goal",
-    "with_texts", "word_similarity",
+    "DECISION",
+    "DONE",
+    "OUTCOMES",
+    "STATUSES",
+    "Experience",
+    "Fault",
+    "PatternMatch",
+    "Step",
+    "Trace",
+    "checked_experience",
+    "checked_trace",
+    "cut_at",
+    "digest",
+    "documents",
+    "normalised",
+    "read_experiences",
+    "read_traces",
+    "summarised_goal",
+    "with_texts",
+    "word_similarity",
 ]  # fmt: skip

@@ -1,0 +1,101 @@
+"""`trace record`, which may run a command and record it, and `trace similar`."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from threading import Thread
+from typing import IO, TextIO
+
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError
+from memory_mesh.flows.trace_files import MAX_RESULT_CHARS
+from memory_mesh.interfaces.render import NAME, Answer, Form, one_line
+from memory_mesh.interfaces.trace_views import trace_recorded, traces_similar
+from memory_mesh.interfaces.values import Call
+
+_NOT_STARTED, _INTERRUPTED, _SIGNALLED = 127, 130, 128
+_PIECE = 65_536
+
+
+def record(call: Call) -> Answer:
+    """Record what the flags say or, with a command, run it and record how it went."""
+    given = dict(call.arguments)
+    words = [str(word) for word in given.pop("command", ()) or ()]  # type: ignore[attr-defined]
+    if not words:
+        with call.target.mesh() as mesh:
+            return trace_recorded(mesh.traces.record(**given), call)  # type: ignore[arg-type]
+    if unused := [name for name in ("status", "duration_ms", "results") if name in given]:
+        raise InvalidInput(f"--{unused[0].replace('_', '-')} is given with a command", expected="one of them")
+    return _run(call, words, given)
+
+
+def similar(call: Call) -> Answer:
+    """Find executions with a similar goal, within a range of times."""
+    given = dict(call.arguments)
+    window = given.pop("since", None), given.pop("until", None)
+    with call.target.mesh() as mesh:
+        found = mesh.traces.similar(**given, time_window=window)  # type: ignore[arg-type]
+    return traces_similar(found, call)
+
+
+def _run(call: Call, words: Sequence[str], given: dict[str, object]) -> Answer:
+    """Run a command; its output goes through, and its exit code is that of this program."""
+    code = 0
+    run = {name: given.pop(name) for name in ("goal", "plan") if name in given}
+    try:
+        with call.target.mesh() as mesh, mesh.traces.run(**run) as current:  # type: ignore[arg-type]
+            code, output = _passed_through(words, to_stderr=call.form is not Form.TEXT)
+            current.status = "failure" if code else "success"
+            current.step(" ".join(words), f"exit code {code}")
+            current.tool(words[0].rpartition("/")[2] or words[0], output)
+            for name, value in given.items():
+                getattr(current, name).extend(value)
+    except MemoryMeshError as error:
+        if not code:
+            raise
+        sys.stderr.write(f"{NAME} the trace is not recorded: {one_line(str(error))}\n")
+        return Answer(text="", data={}, code=code)
+    assert current.trace is not None  # noqa: S101  (it has ended)
+    answer = trace_recorded(current.trace, call)
+    if call.form is Form.TEXT:  # standard output is that of the command
+        sys.stderr.write(f"{answer.text}\n")
+        return Answer(text="", data={}, code=code)
+    return Answer(text=answer.text, data=answer.data, code=code)
+
+
+def _passed_through(words: Sequence[str], *, to_stderr: bool) -> tuple[int, str]:
+    """Run a command and copy what it writes; return its exit code, and the beginning and the end of its output."""
+    kept: list[bytes] = []
+    try:
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603  (the caller's)
+            streams = ((process.stdout, sys.stderr if to_stderr else sys.stdout), (process.stderr, sys.stderr))
+            threads = [Thread(target=_copy, args=(source, to, kept), daemon=True) for source, to in streams]
+            for thread in threads:
+                thread.start()
+            try:
+                code = process.wait()
+            except KeyboardInterrupt:  # the command got the signal too, and decides when it ends
+                process.wait()
+                code = _INTERRUPTED
+            for thread in threads:
+                thread.join()
+    except OSError as error:
+        what = f"{words[0]}: {error.strerror or error}\n"
+        sys.stderr.write(what)
+        return _NOT_STARTED, what
+    return _SIGNALLED - code if code < 0 else code, b"".join(kept).decode("utf-8", "replace")
+
+
+def _copy(source: IO[bytes], to: TextIO, kept: list[bytes]) -> None:
+    binary = getattr(to, "buffer", None)
+    while piece := source.read1(_PIECE):  # type: ignore[attr-defined]
+        kept.append(piece)
+        while len(kept) > 2 and sum(map(len, kept)) > 8 * MAX_RESULT_CHARS:
+            del kept[len(kept) // 2]  # the beginning and the end stay
+        try:
+            if binary is not None:
+                binary.write(piece)
+            else:
+                to.write(piece.decode("utf-8", "replace"))
+            to.flush()
+        except (BrokenPipeError, ValueError):  # who reads the output is gone; the command goes on
+            continue

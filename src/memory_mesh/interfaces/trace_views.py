@@ -1,0 +1,51 @@
+"""Views of traces: what was executed, and what was done for similar goals."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.errors import NotFound, shown
+from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line
+from memory_mesh.interfaces.values import Call
+
+if TYPE_CHECKING:  # every command loads the views, and few need traces
+    from memory_mesh.core.traces import PatternMatch, Trace
+    from memory_mesh.flows.traces import Traces
+
+
+def traces_listed(found: "Traces", call: Call) -> Answer:
+    """Render traces, one line each, and what is wrong in the files."""
+    rows = [(each.trace_id, each.timestamp[:19], each.status, f"{each.duration_ms:,} ms", one_line(each.goal)) for each in found]
+    summary = f"{NAME} {counted(len(found), 'trace')}"
+    return Answer(
+        text=f"{summary}\n{aligned(rows)}" if rows else summary,
+        data={
+            "count": len(found), "traces": [asdict(each) for each in found], "faults": [asdict(each) for each in found.faults],
+        },
+        rows="traces",
+        problems=[one_line(f"{each.file}:{each.line}: {each.what}") for each in found.faults],
+    )  # fmt: skip
+
+
+def trace_shown(trace: "Trace | None", call: Call) -> Answer:
+    """Render a trace as it is written to its file."""
+    if trace is None:
+        what = f"no trace {shown(call.arguments['trace_id'], max_length=80)}"
+        raise NotFound(what, remedy="see memory-mesh trace list, and check the user")
+    return Answer(text=f"{NAME} {trace.trace_id}\n{trace.text.rstrip()}", data=asdict(trace))
+
+
+def trace_recorded(trace: "Trace", call: Call) -> Answer:
+    text = f"{NAME} Recorded {trace.trace_id}: {trace.status}, {one_line(trace.goal)}"
+    return Answer(text=text, data=asdict(trace))
+
+
+def traces_similar(found: "Sequence[PatternMatch]", call: Call) -> Answer:
+    """Render what was done for similar goals, the most similar first."""
+    lines = [f"{NAME} {counted(len(found), 'similar trace')}"]
+    for each in found:
+        lines.append(f"{each.similarity:.2f}  {each.trace_id}  {'success' if each.success else 'failure'}  {one_line(each.goal)}")
+        lines += [f"      tools: {one_line(', '.join(each.tools_used))}"] if each.tools_used else []
+        lines += [f"      approach: {one_line(each.suggested_approach)}"] if each.suggested_approach else []
+    data = {"count": len(found), "matches": [asdict(each) for each in found]}
+    return Answer(text="\n".join(lines), data=data, rows="matches")
