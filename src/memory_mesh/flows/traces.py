@@ -249,7 +249,7 @@ def traces(context: Context, *, project: object, limit: object, archived: object
     named = project is not None or context.reader.project is not None
     places = [project_of(context, project)] if named else trace_files.projects(files)
     found = [each for place in places for each in trace_files.traces_of(files, place, archived=bool(archived))]
-    every = sorted((each for each in found if isinstance(each, Trace)), key=lambda each: (each.timestamp, each.trace_id))
+    every = sorted((each for each in found if isinstance(each, Trace)), key=lambda each: each.timestamp)
     return Traces(every[::-1][:most], [each for each in found if isinstance(each, Fault)])
 
 
