@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, Experience, InvalidInput, MemoryDisabled, MemoryMesh, StoreFull, Trace
-from memory_mesh.core.model import Memory
+from memory_mesh.core.model import Kind, Memory
 from memory_mesh.core.traces import read_experiences, read_traces
 from memory_mesh.flows import trace_files
 from memory_mesh.models import HashingEmbedder
@@ -119,7 +119,7 @@ def test_of_a_request_only_its_first_sentence_is_kept(place: Place) -> None:
     assert goals[1] == "Call [EMAIL] about the plot."
     assert len(goals[0]) <= 200
     assert goals[0].endswith("…")
-    stored = " ".join(str(row) for kind in ("memory", "change", "block") for row in place.house.store.find(kind))  # type: ignore[arg-type]
+    stored = " ".join(str(row.fields) for kind in (Kind.MEMORY, Kind.CHANGE, Kind.BLOCK) for row in place.house.store.find(kind))
     for beyond in ("zebra-quartz", "ann@example.org", long[210:]):
         assert beyond.encode() not in place.bytes()
         assert beyond not in stored
@@ -432,7 +432,7 @@ def test_a_trace_that_people_remove_is_archived_and_one_that_comes_back_is_activ
         assert mesh.traces.similar("plot sales", archived=False) == []
         (memory,) = place.memories("trace", "archived")
         assert "removed" in (mesh.history(memory.id)[-1].why or "")
-        assert [each.goal for each in place.entries()] == ["plot sales", "paint the door"], "the log is not shortened"
+        assert [each.primary_goal for each in place.entries()] == ["plot sales", "paint the door"], "the log is not shortened"
         place.log().write_text(whole)
         assert len(mesh.traces.similar("plot sales", archived=False)) == 1
         assert (len(place.memories("trace")), len(place.memories("trace", "archived"))) == (2, 0)

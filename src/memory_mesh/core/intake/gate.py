@@ -66,7 +66,7 @@ class Layer0:
         try:
             bare = self.clean_content(text)
         except InvalidInput:  # too short or too long for a memory
-            return redacted
+            bare = self._without_hiding_tags(redacted)
         return redacted if self.count((text, redacted)) == self.count((text, bare)) else bare
 
     def count(self, *cleaned: tuple[Value, Value]) -> dict[str, int]:
