@@ -4,12 +4,20 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, EmbeddingError, InvalidInput
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, EmbeddingError, InvalidInput, shown
 from memory_mesh.core.model import Meta, iso
 from memory_mesh.core.notes import Note
-from memory_mesh.core.notes.extraction import ExtractionInput, ExtractionOutput, is_known, note_of, nothing
+from memory_mesh.core.notes.extraction import (
+    ExtractionInput,
+    ExtractionOutput,
+    distinct,
+    is_known,
+    note_of,
+    nothing,
+    origin,
+)
 from memory_mesh.core.text import CHARACTERS_PER_TOKEN
-from memory_mesh.flows import notes
+from memory_mesh.flows import note_index, notes
 from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.embed import embed_texts
 
@@ -19,6 +27,10 @@ _SHOWN_NOTES = 100
 
 def extract(context: Context, run: ExtractionInput) -> ExtractionOutput:
     """Return the note of a run, or why there is none. Nothing is written, and no answer of a model is an error."""
+    if not isinstance(run, ExtractionInput):
+        raise InvalidInput(f"run is {shown(run)}", expected="an ExtractionInput")
+    if not (run.agent_output.strip() or run.error):
+        return nothing("the report is empty")
     existing = notes.load(context) if run.existing_memories is None else list(run.existing_memories)
     redact = context.gate().redact
     run = replace(
@@ -26,7 +38,7 @@ def extract(context: Context, run: ExtractionInput) -> ExtractionOutput:
         error=run.error and redact(run.error),
     )  # fmt: skip
     found = _judged(context, run, existing) if context.chat is None else _asked(context, run, existing)
-    return _checked(found, existing) if found.should_create_memory else found
+    return _checked(context, found, existing) if found.should_create_memory else found
 
 
 def extract_and_save(context: Context, run: ExtractionInput, *, dry_run: bool) -> ExtractionOutput:
@@ -46,19 +58,20 @@ def _is_due(context: Context, agent: str, every: int) -> bool:
     """Count a run of an agent, and return whether a note is to be extracted of it."""
 
     def decide() -> Plan[int]:
-        meta = Meta.read(context.store, f"note runs {context.reader.user_id or ''} {agent}")
+        meta = Meta.read(context.store, note_index.runs_name(context, agent))
         count = int(str(meta.detail.get("count", 0))) + 1
         return Plan(count, [meta.row({"count": count}, at=iso(context.clock()))])
 
     return commit(context, decide) % every == 0
 
 
-def _checked(found: ExtractionOutput, existing: Sequence[Note]) -> ExtractionOutput:
+def _checked(context: Context, found: ExtractionOutput, existing: Sequence[Note]) -> ExtractionOutput:
     """Return the output if its note is valid, new and harmless; else why there is none."""
     from memory_mesh.core.safety.injection import detect  # many patterns
 
     try:
         note = found.note
+        notes.new_note(context, found)  # it can be written
     except InvalidInput as error:
         return nothing(f"the proposed note is not valid: {error}")
     if detect(f"{note.title}\n{note.content}"):
@@ -82,7 +95,7 @@ def _judged(context: Context, run: ExtractionInput, existing: Sequence[Note]) ->
             judge = reports.judge_with_vectors()
         except EmbeddingError:  # judged without vectors
             vectors = []
-    found = judge(given, vectors)
+    found = distinct(judge(given, vectors))
     new = [each for each in found if not is_known(each.text, existing)]
     if not new:
         return nothing("an existing note says it already" if found else "nothing in the report is surely worth a note")
@@ -96,11 +109,13 @@ def _asked(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> 
     from memory_mesh.core.prompts import note as prompt
 
     assert context.chat is not None  # noqa: S101  (checked by the caller)
-    parts = {"Agent": run.agent, "Task": run.task, "Result": run.result, "Error": run.error, "Report": run.agent_output}
+    room = CHARACTERS_PER_TOKEN * context.options.llm_input_tokens
+    parts = {"Agent": run.agent, "Task": _ends(run.task, room // 8), "Result": run.result, "Error": _ends(run.error or "", room // 8)}
+    parts["Report"] = _ends(run.agent_output, max(room // 2, room - sum(map(len, parts.values()))))
     text = "\n".join(f"{name}: {value}" for name, value in parts.items() if value)
-    known = [f"{each.title}: {context.gate().redact(each.content)[:_SHOWN_CHARS]}" for each in existing[:_SHOWN_NOTES]]
-    shown = text[: CHARACTERS_PER_TOKEN * context.options.llm_input_tokens]
-    asked = prompt.build_prompt(shown, known, context.ids.salt(), max_tokens=context.options.answer_tokens)
+    redact = context.gate().redact
+    known = [redact(f"{each.title}: {each.content}"[: 10 * _SHOWN_CHARS])[:_SHOWN_CHARS] for each in existing[:_SHOWN_NOTES]]
+    asked = prompt.build_prompt(text, known, context.ids.salt(), max_tokens=context.options.answer_tokens)
     try:
         proposed = prompt.read_reply(context.chat.reply(asked))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
@@ -109,9 +124,15 @@ def _asked(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> 
         return nothing(proposed.reasoning or "the language model found nothing worth a note")
     frontmatter = {
         "whenToUse": [*proposed.when_to_use], "tags": [*proposed.tags], "importance": proposed.importance,
-        "discoveredAt": iso(context.clock()), "discoveredBy": run.agent, "discoveredIn": f"Task: {run.task}",
+        "discoveredAt": iso(context.clock()), "discoveredBy": run.agent, "discoveredIn": origin(run.task),
     }  # fmt: skip
     return ExtractionOutput(
         should_create_memory=True, memory_title=proposed.title, frontmatter=frontmatter, content=proposed.content,
         reasoning=proposed.reasoning or "the language model found it worth a note",
     )  # fmt: skip
+
+
+def _ends(text: str, max_chars: int) -> str:
+    """Return a text, or if it is longer its beginning and its end, where reports have their conclusions."""
+    half = max_chars // 2
+    return text if len(text) <= max_chars else f"{text[:half]}\n[…]\n{text[-half:]}"

@@ -350,8 +350,18 @@ def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> For
 
 
 def state_keys(context: Context) -> list[Key]:
-    """Return the keys of all that the index of notes holds for the user of a context."""
-    return [Key(Kind.META, meta.id) for meta in Meta.with_prefix(context.store, _user(context))]
+    """Return the keys of all that is kept about the notes of the user of a context."""
+    names = (_user(context), _runs(context))
+    return [Key(Kind.META, meta.id) for name in names for meta in Meta.with_prefix(context.store, name)]
+
+
+def runs_name(context: Context, agent: str) -> str:
+    """Return the name of the entry that counts the runs of an agent."""
+    return f"{_runs(context)}{_hash(agent)}"
+
+
+def _runs(context: Context) -> str:
+    return f"note runs {_hash(context.reader.user_id)} "
 
 
 def _take_out(context: Context, file: str, entry: _Entry) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memory_mesh.core import notes as core
 from memory_mesh.core.checks import one_of, whole_number
@@ -32,6 +32,7 @@ _LISTS = ("when_to_use", "tags", "related_memories")
 _log = logging.getLogger("memory_mesh")
 
 
+@runtime_checkable
 class NewNote(Protocol):
     """What an extraction decided: whether to keep a note, and which one. `frontmatter` has the keys of a file."""
 
@@ -125,26 +126,34 @@ def _cosines(context: Context, task: str, patterns: Sequence[str]) -> dict[str, 
 
 def append(context: Context, values: Mapping[str, object], content: object) -> Appended:
     """Add a note to the file of its title. What is there stays as it is."""
-    done = _append(context, values, content, once=False)
+    context.check_enabled()
+    done = _append(context, _checked(context, values, content), once=False)
     assert done is not None  # noqa: S101  (only a repeated note is left out)
     return done
 
 
 def save(context: Context, output: NewNote) -> Appended | None:
     """Append what an extraction found; None if it is not to be kept, is not valid, or repeats a note."""
+    if not isinstance(output, NewNote):
+        raise InvalidInput(f"output is {shown(output)}", expected="what extract returns")
     if not output.should_create_memory:
         return None
-    values = {name: value for name, value in (output.frontmatter or {}).items() if value is not None}
+    context.check_enabled()
     try:
-        return _append(context, {**values, "title": output.memory_title or values.get("title", "")}, output.content, once=True)
+        note = new_note(context, output)
     except InvalidInput as error:
         _log.warning("the extracted note is not kept: %s", error)
         return None
+    return _append(context, note, once=True)
 
 
-def _append(context: Context, values: Mapping[str, object], content: object, *, once: bool) -> Appended | None:
-    context.check_enabled()
-    note = _checked(context, values, content)
+def new_note(context: Context, output: NewNote) -> Note:
+    """Return the note of an extraction as it is written, or raise `InvalidInput`."""
+    values = {name: value for name, value in (output.frontmatter or {}).items() if value is not None}
+    return _checked(context, {**values, "title": output.memory_title or values.get("title", "")}, output.content)
+
+
+def _append(context: Context, note: Note, *, once: bool) -> Appended | None:
     if once and repeats(note, load(context)):
         return None
     name, done = core.file_name(note.title), list[Appended]()
@@ -177,6 +186,8 @@ def _checked(context: Context, values: Mapping[str, object], content: object) ->
     if not note.when_to_use:
         raise InvalidInput("whenToUse has no pattern", expected='one or more, such as "auth|login"')
     written = [each for each in core.read_sections("", note.text) if not (isinstance(each, Fault) and each.warning)]
+    if written and isinstance(written[0], Fault):
+        raise InvalidInput(f"the note cannot be read again: {written[0].what}")
     if written != [note]:
         raise InvalidInput("the note cannot be read again as it is", expected="one note, without the frontmatter of another")
     return note

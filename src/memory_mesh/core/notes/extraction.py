@@ -1,22 +1,25 @@
 """What a finished run of an agent gives to a note: the run, and the note or the reason why there is none."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory_mesh.core.capture.classify import topics
 from memory_mesh.core.capture.phrases import phrases
 from memory_mesh.core.checks import one_of
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake.similar import says_the_same
-from memory_mesh.core.notes.files import Note, read_note
+from memory_mesh.core.notes.files import MAX_WORDS, Note, read_note
 from memory_mesh.core.notes.folder import Appended
+from memory_mesh.core.notes.patterns import matching_pattern
 from memory_mesh.core.notes.reports import Worth
-from memory_mesh.core.text import shortened, split_sentences
+from memory_mesh.core.text import LazyRegex, shortened, split_sentences
 
 RESULTS = ("success", "failure", "partial")
 _MAX_CHARS = {"agent": 1_000, "task": 100_000, "agent_output": 1_000_000, "error": 1_000_000}
 _MAX_TITLE, _MAX_TASK, _MAX_ERROR = 80, 200, 300
 _MAX_PATTERN_WORDS, _MAX_TAGS = 5, 3
+# What stands around a statement in Markdown: marks of quotes, tables, tasks and bold words.
+_MARKS = LazyRegex(r"^(?:[>|]\s*|\[[ xX]\]\s+)+|\*\*|__(?=\W|$)|(?<!\w)__|\s*\|$")
 _IMPORTANT = ("constraint", "decision", "error_cause")
 # Words of tasks that say what is done, not what it is done to.
 _WORK = phrases(
@@ -44,11 +47,14 @@ class ExtractionInput:
             value = getattr(self, name)
             if value is None and name == "error":
                 continue
-            if not isinstance(value, str) or not value.strip():
+            if not isinstance(value, str) or (name in ("agent", "task") and not value.strip()):
                 raise InvalidInput(f"{name} is {shown(value)}", expected="a text")
             if len(value) > most:
                 raise InvalidInput(f"{name} has {len(value):,} characters", expected=f"at most {most:,}")
         one_of("result", self.result, RESULTS)
+        known = self.existing_memories
+        if known is not None and not (isinstance(known, list | tuple) and all(isinstance(one, Note) for one in known)):
+            raise InvalidInput(f"existing_memories is {shown(known)}", expected="a list of notes, such as mesh.notes.load()")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +76,10 @@ class ExtractionOutput:
         note = read_note({**self.frontmatter, "title": self.memory_title or ""}, self.content)
         if not note.when_to_use:
             raise InvalidInput("the note has no pattern in whenToUse")
+        if every := next((one for one in note.when_to_use if matching_pattern([one], "")), None):
+            raise InvalidInput(f"the pattern {shown(every)} matches every task")
+        if (words := len(note.content.split())) > MAX_WORDS:
+            raise InvalidInput(f"the note has {words:,} words", expected=f"at most {MAX_WORDS:,}")
         return note
 
 
@@ -87,6 +97,20 @@ def _sentences(content: str) -> list[str]:
     return [sentence.strip().lstrip("-*# ") for sentence in split_sentences(content)]
 
 
+def distinct(found: Iterable[Worth]) -> list[Worth]:
+    """Return statements without the Markdown around them, each once."""
+    texts: dict[str, Worth] = {}
+    for one in found:
+        text = _MARKS.sub("", one.text).strip()
+        texts.setdefault(text.casefold(), replace(one, text=text))
+    return list(texts.values())
+
+
+def origin(task: str) -> str:
+    """Return how a note names the task that it was discovered in."""
+    return f"Task: {shortened(' '.join(task.split()), _MAX_TASK)}"
+
+
 def note_of(run: ExtractionInput, found: Sequence[Worth], at: str) -> ExtractionOutput:
     """Return the note that holds the statements of a report that are worth one."""
     best = max(found, key=lambda each: each.chance)
@@ -94,13 +118,14 @@ def note_of(run: ExtractionInput, found: Sequence[Worth], at: str) -> Extraction
     error = f"\n\nError: {shortened(' '.join(run.error.split()), _MAX_ERROR)}" if run.error else ""
     listed = [each.text for each in found]
     body = listed[0] if len(listed) == 1 else "\n".join(f"- {text}" for text in listed)
-    task = shortened(" ".join(run.task.split()), _MAX_TASK)
+    # In a task these two are text, and in a pattern they would match other tasks.
+    task = shortened(" ".join(run.task.replace("|", " ").replace("*", " ").split()), _MAX_TASK)
     words = _subject(run.task, listed)
     frontmatter = {
-        "whenToUse": [*(["|".join(words)] if words else []), task],
+        "whenToUse": [*filter(None, ("|".join(words), task))],
         "tags": [*dict.fromkeys([best.kind.replace("_", "-"), *words[:_MAX_TAGS]])],
         "importance": "high" if best.kind in _IMPORTANT else "medium",
-        "discoveredAt": at, "discoveredBy": run.agent, "discoveredIn": f"Task: {task}",
+        "discoveredAt": at, "discoveredBy": run.agent, "discoveredIn": origin(run.task),
     }  # fmt: skip
     kinds = ", ".join(dict.fromkeys(each.kind.replace("_", " ") for each in found))
     count = "statement is" if len(found) == 1 else "statements are"

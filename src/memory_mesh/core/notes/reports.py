@@ -17,7 +17,7 @@ from memory_mesh.core.text import LazyRegex, split_sentences
 KINDS = ("structure", "pattern", "constraint", "error_cause", "decision", "version")
 CLASSES = (NONE, *KINDS)
 _MIN_WORDS, _MAX_CHARS = 4, 1_000
-_BLOCK = LazyRegex(r"```.*?(?:```|\Z)", re.DOTALL)
+_BLOCK = LazyRegex(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _HEADING = LazyRegex(r"\s*(?:#{1,6}\s+(.+?)|\*\*(.+?)\*\*:?|__(.+?)__:?|([A-Z][\w' /-]{2,40}):)\s*")
 _TEACHES = phrases(
     "explained / answered / in short / hope (that|this) helps / as is well known / as (everyone|we all) knows? / a classic / "

@@ -176,7 +176,8 @@ def format_block(shown: Iterable[tuple[SearchResult, str]]) -> str:
 
 def _in_block(n: int, result: SearchResult, text: str) -> str:
     defaults = (("type", "global"), ("source", "unknown"))
-    kind, source = (" ".join(str(result.metadata.get(name) or default).split()) for name, default in defaults)
+    note = {"source": result.metadata.get("file")} if result.metadata.get("category") == "note" else {}
+    kind, source = (" ".join(str({**note, **result.metadata}.get(name) or default).split()) for name, default in defaults)
     head = f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}"
     return f"{head}\n{quote_frame_lines(text)}"
 
