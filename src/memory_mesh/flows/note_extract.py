@@ -110,7 +110,12 @@ def _asked(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> 
 
     assert context.chat is not None  # noqa: S101  (checked by the caller)
     room = CHARACTERS_PER_TOKEN * context.options.llm_input_tokens
-    parts = {"Agent": run.agent, "Task": _ends(run.task, room // 8), "Result": run.result, "Error": _ends(run.error or "", room // 8)}
+    parts = {
+        "Agent": run.agent,
+        "Task": _ends(run.task, room // 8),
+        "Result": run.result,
+        "Error": _ends(run.error or "", room // 8),
+    }
     parts["Report"] = _ends(run.agent_output, max(room // 2, room - sum(map(len, parts.values()))))
     text = "\n".join(f"{name}: {value}" for name, value in parts.items() if value)
     redact = context.gate().redact
