@@ -98,6 +98,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.traces import Experience as Experience
     from memory_mesh.core.traces import PatternMatch as PatternMatch
     from memory_mesh.core.traces import Trace as Trace
+    from memory_mesh.core.traces.learnings import Consolidation as Consolidation
+    from memory_mesh.core.traces.planning import PlanContext as PlanContext
+    from memory_mesh.core.traces.retention import Retention as Retention
     from memory_mesh.core.upkeep import Compressed as Compressed
     from memory_mesh.core.upkeep import Consolidated as Consolidated
     from memory_mesh.core.upkeep import Decayed as Decayed
@@ -147,6 +150,9 @@ _NAMES = {
     "core.notes.extraction": "ExtractionInput ExtractionOutput",
     "core.search": "CacheStats Explanation",
     "core.traces": "Experience PatternMatch Trace",
+    "core.traces.learnings": "Consolidation",
+    "core.traces.planning": "PlanContext",
+    "core.traces.retention": "Retention",
     "core.upkeep": "Compressed Consolidated Decayed",
     "faces.graph": "MemoryGraph",
     "faces.lane": "MemoryLane",

@@ -13,9 +13,9 @@ from memory_mesh.core.traces.learnings import (
     LEARNING,
     NO_SUCCESS,
     Learning,
-    decision_line,
     draw,
     grouped,
+    new_decisions,
     read_learning,
     section_digest,
     split_sections,
@@ -166,7 +166,8 @@ def test_a_section_is_replaced_only_if_the_program_wrote_it() -> None:
     assert without_sections(text, LEARNING, {section_digest(one)}) == f"Mine.\n\n{two}"
     assert without_sections(edited, LEARNING, {section_digest(one)}) == edited
     assert without_sections(one, LEARNING, {section_digest(one)}) == ""
-    assert decision_line(GROUP[1], "use  ssh") == "- 2026-01-02 use ssh [trace-2-00000a]\n"
+    assert new_decisions("Mine.\n", [GROUP[1], GROUP[1]]) == ["- 2026-01-02 use ssh [trace-2-00000a]\n"]
+    assert new_decisions("- 2025-01-01 Use SSH! [trace-9]\n", GROUP) == new_decisions("- use ssh\n", GROUP) == []
     assert read_learning(one.replace("## Context", "## About")) is None
 
 

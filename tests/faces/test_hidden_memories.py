@@ -164,7 +164,7 @@ ASKED_FOR = {
     "notes.load": "reads files", "notes.extract": "reads what is given",
     "notes.lint": "reads files", "notes.format_for_prompt": "what the caller gives",
     "traces.get_all": "reads files", "traces.get": "by its id", "traces.experiences": "reads files",
-    "traces.similar": "finds archived traces by default, see test_traces.py",
+    "traces.similar": "finds archived traces by default, see test_traces.py", "traces.plan_context": "likewise",
     "notes.match": "see test_notes.py", "notes.find_relevant": "likewise", "notes.build_agent_prompt": "likewise",
 }  # fmt: skip
 # What writes or counts, and returns only what the caller gave or named.
@@ -179,7 +179,7 @@ WRITES = {
     "undo_review decay unarchive auto_compress consolidate",
     "lane": "init close scoped store feedback on_session_event",
     "notes": "init close scoped append save sync feedback extract_and_save import_files refresh",
-    "traces": "init close scoped record run log_experience",
+    "traces": "init close scoped record run log_experience consolidate retention archive keep_decisions",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
 

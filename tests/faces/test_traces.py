@@ -375,7 +375,9 @@ def test_a_successful_run_suggests_its_plan_and_a_learning_comes_before_it(place
             (True, "Read, draw."), (False, None), (True, None),
         }  # fmt: skip
         sources = [memory.id for memory in place.memories("trace")]
-        learning = mesh.add("# Learning: plot", {"category": "insight", "recommended_approach": "Use the template."})
+        learning = mesh.add(
+            "# Learning: plot", {"category": "insight", "learning_id": "one", "recommended_approach": "Use the template."}
+        )
         place.house.change(learning.id, sources=sources)
         assert {match.suggested_approach for match in mesh.traces.similar("plot")} == {"Use the template."}
 

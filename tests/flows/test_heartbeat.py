@@ -64,7 +64,9 @@ def test_jobs_run_in_the_order_of_their_priority_the_guard_first(context: Contex
     for job in heartbeat.JOBS:
         with_job(monkeypatch, job.name, lambda _, name=job.name: ran.append(name) or "")  # type: ignore[misc]
     done = beat(context)
-    assert ran == ["guard", "anchor", "hooks", *NAMES[1:3], "consolidation", *NAMES[3:]] == [run.job for run in done.runs]
+    assert (
+        ran == ["guard", "anchor", "hooks", *NAMES[1:3], "consolidation", "traces", *NAMES[3:]] == [run.job for run in done.runs]
+    )
     assert [run.priority for run in done.runs] == sorted(run.priority for run in done.runs)
     assert (done.runs[0].priority, done.runs[1].priority) == (0, 1)
     assert done.ok

@@ -152,6 +152,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [], "notes match": ["login"],
         "notes lint": [], "notes sync": [], "notes import": [], "notes extract": ["Done.", "--task", "x", "--agent-name", "a"],
         "trace record": ["--goal", "Ship it"], "trace list": [], "trace similar": ["ship"],
+        "trace consolidate": [], "trace retention": ["--dry-run"], "trace archive": [],
         "lane store": ["Use pnpm.", "--type", "correction"], "lane find": ["pnpm"], "lane feedback": [kept, "helpful"],
     }  # fmt: skip
     # The model commands and the migration have tests of their own; a completion script is read by a shell, a context and notes
@@ -166,6 +167,8 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "notes watch",
         "host",
         "trace show",
+        "trace plan",
+        "trace decisions",
     }
     assert words.keys() == COMMANDS.keys() - others
     cli("store", "a turn", "--session", "s0")
@@ -175,6 +178,22 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         said = cli(*name.split(), *flags)
         assert (said.code, said.err) == (0, ""), name
         assert said.out.startswith("[MemoryMesh] "), name
+
+
+def test_traces_are_consolidated_planned_with_retained_and_archived(cli):
+    for _ in range(3):
+        words = ("--step", "build", "--decision", "Use make.", "--project", "shop")
+        id_ = cli("trace", "record", "--goal", "Deploy the shop", *words).out.split()[2].rstrip(":")
+    done = cli("trace", "consolidate", "--project", "shop").out
+    assert done.startswith("[MemoryMesh] Wrote 1 learning, 1 decision, 1 skill from 3 traces of shop\n* learning-")
+    assert done.endswith(" 100% of 3  Deploy the shop\n")
+    plan = cli("trace", "plan", "deploy the shop", "--project", "shop").out
+    assert "# Learnings\n- Deploy the shop: 3 runs, 100% successful [trace-" in plan
+    assert cli("trace", "decisions", id_).out.startswith("[MemoryMesh] 1 decision\nmem_")
+    assert cli("trace", "retention").out == "[MemoryMesh] 0 moves done\n"
+    cli("trace", "archive", "--project", "shop")
+    assert cli("trace", "list", "--project", "shop").out == "[MemoryMesh] 0 traces\n"
+    assert cli("trace", "list", "--project", "shop", "--archived").out.startswith("[MemoryMesh] 3 traces\n")
 
 
 @pytest.mark.req("MESH-165")

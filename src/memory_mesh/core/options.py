@@ -304,6 +304,9 @@ class FolderOptions:
     traces_dir: str | None = option(
         None, "the folder of execution traces and of the experience log; traces in the home folder if not set"
     )
+    trace_similarity: float = option(
+        0.75, "the lowest cosine of two goals of traces that are consolidated together", check=_fraction, project=Project.YES
+    )
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)

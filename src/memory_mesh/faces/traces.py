@@ -6,10 +6,15 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from memory_mesh.core.model import GivenTime
+from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.core.traces import Experience, PatternMatch, Trace
+from memory_mesh.core.traces.learnings import Consolidation
+from memory_mesh.core.traces.planning import PlanContext
+from memory_mesh.core.traces.retention import Retention
 from memory_mesh.faces.handle import Handle
 from memory_mesh.flows import trace_index
+from memory_mesh.flows import trace_planning as planning
+from memory_mesh.flows import trace_upkeep as upkeep
 from memory_mesh.flows import traces as flow
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.traces import Run, TimeWindow, Traces
@@ -100,6 +105,45 @@ class MemoryTraces(Handle):
             self._fresh(), goal, limit=limit, min_similarity=min_similarity, time_window=time_window, project=project,
             archived=archived,
         )  # fmt: skip
+
+    def plan_context(
+        self, goal: str, *, project: str | None = None, limit: int = 3, max_tokens: int | None = None
+    ) -> PlanContext:  # fmt: skip
+        """Return what memory knows about a goal, to be read before planning: what worked, what failed, and what was learnt.
+
+        Each part names the traces to cite, at most `limit` of each kind. `text`, which is also `str()` of the result, is the same
+        for a prompt, at most `max_tokens` long; it marks what is recalled as data.
+        """
+        return planning.plan_context(self._fresh(), goal, project=project, limit=limit, max_tokens=max_tokens)
+
+    # --- learning and retention ---
+
+    def consolidate(self, project: str | None = None, *, dry_run: bool = False, skills: bool = True) -> Consolidation:
+        """Draw learnings from the runs of a project with similar goals, and write them to its long-term memory.
+
+        A group of at least 3 runs, of which 70 % succeeded, also becomes a skill, unless `skills` is False. With `dry_run`
+        nothing is written. This also happens by itself: after 10 new traces, weekly by `heartbeat`, and before archiving.
+        """
+        return upkeep.consolidate(self._context(), project, dry_run=dry_run, skills=skills)
+
+    def retention(self, *, dry_run: bool = False) -> Retention:
+        """Move what is old to compressed archives, and return what moved and why; with `dry_run`, what would move.
+
+        Short-term memory moves after 24 hours without activity. Long-term memory is consolidated again after 180 days and
+        moves after 365. Nothing is deleted, and `similar` still finds it. `heartbeat` does this daily.
+        """
+        return upkeep.retention(self._context(), dry_run=dry_run)
+
+    def archive(self, project: str | None = None) -> Consolidation:
+        """Consolidate a project, and move all its short-term memory to its archive."""
+        return upkeep.archive(self._context(), project)
+
+    def keep_decisions(self, trace_id: str) -> list[MemoryRecord]:
+        """Store the decisions of a trace as memories of the category `decision`, and return them.
+
+        A second call stores nothing new. Raises `NotFound` for an unknown trace.
+        """
+        return [memory.record() for memory in planning.keep_decisions(self._context(), trace_id)]
 
     # --- internals ---
 

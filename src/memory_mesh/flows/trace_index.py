@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 
-from memory_mesh.core.errors import NotFound, StoreError, StoreReadOnly
+from memory_mesh.core.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, shown
 from memory_mesh.core.file_ports import TraceFiles
 from memory_mesh.core.intake import EXPERIENCE_KEY, TRACE_KEY, NewText, Terms
 from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Status, Where, all_of, equals, iso
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import Experience, Trace, cut_at, digest
-from memory_mesh.core.traces.layout import SYSTEM, SYSTEM_LOG, Project
+from memory_mesh.core.traces.layout import DEFAULT_PROJECT, SYSTEM, SYSTEM_LOG, Project
+from memory_mesh.core.traces.learnings import lesson_metadata
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context, Plan, commit, paged
 from memory_mesh.flows.embed import Vectors
@@ -126,6 +127,14 @@ def mark_rows(context: Context, marks: Mapping[str, str]) -> list[Row]:
     return [Meta.read(context.store, scope).row({"mark": mark}, at=iso(context.clock())) for scope, mark in marks.items()]
 
 
+def project_of(context: Context, given: object) -> Project:
+    """Return the project that is given, or else that of the reader, or `default`. Its name is masked too."""
+    name = context.reader.project or DEFAULT_PROJECT if given is None else given
+    if not isinstance(name, str) or not name.strip() or len(name) > 500 or not name.isprintable():
+        raise InvalidInput(f"project is {shown(name)}", expected="a name")
+    return Project(context.query_gate().redact(" ".join(name.split())))
+
+
 # --- memories ---
 
 
@@ -150,6 +159,7 @@ def experience_text(context: Context, entry: Experience, trace_id: str | None = 
         "components_used": _items(entry.components_used),
     }  # fmt: skip
     metadata |= {"trace_id": trace_id} if trace_id else {}
+    metadata |= lesson_metadata(entry)
     return _text(context, f"{content}\n{entry.learnings_or_issues}".rstrip(), metadata, f"{EXPERIENCE_KEY}{entry.experience_id}")
 
 
@@ -211,10 +221,11 @@ def _mark(files: TraceFiles, name: str) -> str:
 
 def _scope(context: Context, files: TraceFiles, name: str) -> str:
     """Return the name of the state of a file: each user has its own."""
-    return f"{_user(context)}{_hash(files.root, name)}"
+    return f"{state_prefix(context)}{_hash(files.root, name)}"
 
 
-def _user(context: Context) -> str:
+def state_prefix(context: Context) -> str:
+    """Return how the names of the states of a user begin."""
     return f"traces {_hash(context.reader.user_id)} "
 
 
@@ -224,4 +235,4 @@ def _hash(*parts: str | None) -> str:
 
 def state_keys(context: Context) -> list[Key]:
     """Return the keys of all that the index of traces holds for the user of a context."""
-    return [Key(Kind.META, meta.id) for meta in Meta.with_prefix(context.store, _user(context))]
+    return [Key(Kind.META, meta.id) for meta in Meta.with_prefix(context.store, state_prefix(context))]

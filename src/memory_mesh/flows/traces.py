@@ -13,7 +13,7 @@ from typing import Any
 from memory_mesh.core.checks import fraction, iterable, whole_number
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.core.file_ports import TraceFiles
-from memory_mesh.core.model import Compare, GivenTime, In, Kind, Memory, Status, Vector, Where, all_of, equals, iso, parse_time
+from memory_mesh.core.model import Compare, GivenTime, Kind, Memory, Status, Vector, Where, all_of, equals, iso, parse_time
 from memory_mesh.core.search import Query
 from memory_mesh.core.traces import (
     DECISION,
@@ -29,13 +29,13 @@ from memory_mesh.core.traces import (
     with_texts,
     word_similarity,
 )
-from memory_mesh.core.traces.layout import DEFAULT_PROJECT, SYSTEM, SYSTEM_LOG, Project
-from memory_mesh.flows import trace_files, trace_index
+from memory_mesh.core.traces.layout import SYSTEM, SYSTEM_LOG, Project
+from memory_mesh.flows import trace_files, trace_index, trace_upkeep
 from memory_mesh.flows.connect import cosine
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.embed import embed_query
 from memory_mesh.flows.search import MAX_LIMIT, is_readable, readable
-from memory_mesh.flows.trace_index import TRACE
+from memory_mesh.flows.trace_index import TRACE, project_of
 
 MAX_TOOL_RESULTS = 1000
 _CANDIDATES = 50  # of the index, whose cosines are approximate
@@ -71,7 +71,9 @@ def record(
     results, place = _masked_results(context, tool_results), project_of(context, project)
     entry = trace_files.entry_values(place, trace, agents=[*map(_mask(context), _list("agents", agents))], recovered=recovered)
     checked_experience(**entry)
+    trace_upkeep.reopen(context, place)
     _write(context, place, trace, entry, results)
+    trace_upkeep.consolidate_due(context, place)
     return trace
 
 
@@ -203,14 +205,6 @@ def _show(context: Context, project: Project, current: Run, start: int) -> None:
         files.write(project.cache, f"# {goal}\n\nStarted: {iso(start)}\n\n## Plan\n{plan}\n".encode("utf-8", "replace"))
 
 
-def project_of(context: Context, given: object) -> Project:
-    """Return the project that is given, or else that of the reader, or `default`. Its name is masked too."""
-    name = context.reader.project or DEFAULT_PROJECT if given is None else given
-    if not isinstance(name, str) or not name.strip() or len(name) > 500 or not name.isprintable():
-        raise InvalidInput(f"project is {shown(name)}", expected="a name")
-    return Project(context.query_gate().redact(" ".join(name.split())))
-
-
 def _new_id(context: Context, ms: int) -> str:
     return context.ids.new("trace", ms).replace("_", "-")
 
@@ -278,6 +272,18 @@ def similar(
     project: object = None, archived: object = True,
 ) -> list[PatternMatch]:  # fmt: skip
     """Return executions of the user with a similar goal, the most similar first."""
+    best = find_similar(
+        context, goal, limit=limit, min_similarity=min_similarity, time_window=time_window, project=project, archived=archived
+    )
+    approaches = _approaches(context, [memory.id for memory, _ in best])
+    return [match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
+
+
+def find_similar(
+    context: Context, goal: object, *, limit: object, min_similarity: object = 0.3, time_window: object = None,
+    project: object = None, archived: object = True,
+) -> list[tuple[Memory, float]]:  # fmt: skip
+    """Return the memories of executions with a similar goal, and how similar it is, the most similar first."""
     most, least = whole_number("limit", limit, max_=MAX_LIMIT), fraction("min_similarity", min_similarity)
     if not isinstance(goal, str):
         raise InvalidInput(f"goal is {shown(goal)}", expected="a text")
@@ -295,9 +301,7 @@ def similar(
     else:
         scored = _nearest(context, vector, where, statuses, size=most + _CANDIDATES)
     best = [(memory, min(1.0, max(0.0, score))) for memory, score in scored]
-    best = sorted((pair for pair in best if pair[1] >= least), key=lambda pair: (-pair[1], pair[0].id))[:most]
-    approaches = _approaches(context, [memory.id for memory, _ in best])
-    return [_match(memory, score, approaches.get(memory.id)) for memory, score in best]
+    return sorted((pair for pair in best if pair[1] >= least), key=lambda pair: (-pair[1], pair[0].id))[:most]
 
 
 def _nearest(context: Context, vector: Vector, where: Where, statuses: Sequence[str], *, size: int) -> list[tuple[Memory, float]]:
@@ -328,15 +332,15 @@ def _within(window: object) -> list[Where]:
 def _approaches(context: Context, ids: Sequence[str]) -> dict[str, str]:
     """Return what learnings recommend, by the memory of a trace that they are drawn from; the newest counts."""
     found: dict[str, str] = {}
-    where = all_of(readable(context), equals("category", "insight"), In("sources", tuple(ids)))
-    for memory in map(Memory.of, intact(context, context.store.find(Kind.MEMORY, where)) if ids else ()):
+    for memory in trace_upkeep.learnings_from(context, ids):
         if approach := memory.metadata.get("recommended_approach"):
             for source in memory.sources:
                 found.setdefault(source, str(approach))
     return found
 
 
-def _match(memory: Memory, similarity: float, approach: str | None) -> PatternMatch:
+def match_of(memory: Memory, similarity: float, approach: str | None) -> PatternMatch:
+    """Return a match as callers see it."""
     metadata = memory.metadata
     success, tools = metadata.get("status") == "success", metadata.get("tools_used")
     plan = str(metadata.get("plan") or "") if success else ""

@@ -155,11 +155,13 @@ _TOPIC = (
 _APPLY = Parameter(
     "dry_run", "do it; without this it is only shown", kind=Kind.SWITCH, flag="--apply", default=False, cli_default=True
 )
+_DRY_RUN = Parameter("dry_run", "show what would be done, and change nothing", kind=Kind.SWITCH, default=False)
 _JOBS = (
     Parameter(
         "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
         choices=_words(
-            "guard", "anchor", "hooks", "distillation", "decay", "consolidation", "retention", "reembedding", "compaction"
+            "guard", "anchor", "hooks", "distillation", "decay", "consolidation", "traces", "retention", "reembedding",
+            "compaction",
         ),
     ),
     Parameter("force", "run also what is not due", kind=Kind.SWITCH, default=False),
@@ -815,6 +817,38 @@ OPERATIONS = (
         examples=('trace similar "deploy the shop"', "trace similar run the tests --since 2026-01-01 --json"),
     ),
     Operation(
+        name="trace plan", method="traces.plan_context", view="trace_planned", heading=READ,
+        summary="Print what memory knows about a goal, for the prompt of a planner: what worked, what failed, and learnings.",
+        parameters=(
+            Parameter("goal", "what is to be done", kind=Kind.WORDS, required=True, positional=True),
+            Parameter("limit", "the maximum number of each kind", kind=Kind.INTEGER, default=3),
+            Parameter("max_tokens", "the maximum number of tokens of the text", kind=Kind.INTEGER, default_help="no limit"),
+        ),
+        examples=('trace plan "deploy the shop"', "trace plan deploy the shop --project shop --max-tokens 400"),
+    ),
+    Operation(
+        name="trace consolidate", method="traces.consolidate", view="traces_consolidated", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Draw learnings from runs of a project with similar goals, and skills from those that mostly succeed.",
+        parameters=(_DRY_RUN, Parameter("skills", "make no skills", kind=Kind.SWITCH, flag="--no-skills", default=True)),
+        examples=("trace consolidate --project shop", "trace consolidate --dry-run --json"),
+    ),
+    Operation(
+        name="trace retention", method="traces.retention", view="traces_retained", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Move what is old to compressed archives, of all projects, and show what moved and why. Nothing is deleted.",
+        parameters=(_DRY_RUN,), examples=("trace retention --dry-run", "trace retention"),
+    ),
+    Operation(
+        name="trace archive", method="traces.archive", view="traces_consolidated", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Consolidate a project, and move its short-term memory to its archive.",
+        examples=("trace archive --project shop",),
+    ),
+    Operation(
+        name="trace decisions", method="traces.keep_decisions", view="decisions_kept", heading=STORE, effect=Effect.WRITE,
+        summary="Store the decisions of a trace as memories.",
+        parameters=(Parameter("trace_id", "the id of the trace", flag="--id", metavar="ID", required=True, bare=True),),
+        examples=("trace decisions trace-1760000000000-3fa9c2",),
+    ),
+    Operation(
         name="hooks status", method="hooks_status", view="hooks", heading=MAINTAIN,
         summary="Show the hooks on the store: how many events wait for each, and how many could not be delivered.",
         examples=("hooks status", "hooks status --json"),
@@ -856,7 +890,7 @@ OPERATIONS = (
         summary="Bring the memories in a LanceDB folder from schema V1 of RFC-0011 to V2. The V1 table is kept for 30 days.",
         parameters=(
             Parameter("rollback", "restore the V1 table instead", kind=Kind.SWITCH, default=False),
-            Parameter("dry_run", "show what would be done, and change nothing", kind=Kind.SWITCH, default=False),
+            _DRY_RUN,
         ),
         examples=("migrate --store lancedb:///yamo --dry-run", "migrate --store lancedb:///yamo --rollback"),
     ),
@@ -959,7 +993,7 @@ OPERATIONS = (
                 choices={**_HOSTS, "all": "all"},
             ),
             Parameter("remove", "remove what init wrote", kind=Kind.SWITCH, default=False),
-            Parameter("dry_run", "show what would be done, and change nothing", kind=Kind.SWITCH, default=False),
+            _DRY_RUN,
         ),
         examples=("init", "init --host claude-code --dry-run", "init --remove"),
     ),

@@ -5,11 +5,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import NotFound, shown
+from memory_mesh.core.model import MemoryRecord
 from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:  # every command loads the views, and few need traces
     from memory_mesh.core.traces import PatternMatch, Trace
+    from memory_mesh.core.traces.learnings import Consolidation
+    from memory_mesh.core.traces.planning import PlanContext
+    from memory_mesh.core.traces.retention import Retention
     from memory_mesh.flows.traces import Traces
 
 
@@ -49,3 +53,33 @@ def traces_similar(found: "Sequence[PatternMatch]", call: Call) -> Answer:
         lines += [f"      approach: {one_line(each.suggested_approach)}"] if each.suggested_approach else []
     data = {"count": len(found), "matches": [asdict(each) for each in found]}
     return Answer(text="\n".join(lines), data=data, rows="matches")
+
+
+def trace_planned(found: "PlanContext", call: Call) -> Answer:
+    return Answer(text=found.text, data=asdict(found))
+
+
+def traces_consolidated(done: "Consolidation", call: Call) -> Answer:
+    """Render the learnings of a project, with the new and changed ones marked."""
+    would = "Would write" if done.dry_run else "Wrote"
+    skills = f", {counted(len(done.skills), 'skill')}" if done.skills else ""
+    more = f"{counted(len(done.written), 'learning')}, {counted(done.decisions, 'decision')}{skills}"
+    lines = [f"{NAME} {would} {more} from {counted(done.traces, 'trace')} of {one_line(done.project)}"]
+    for each in done.patterns:
+        new = "*" if each.learning_id in done.written else " "
+        rate = f"{each.learning.rate}% of {each.learning.count}"
+        lines.append(f"{new} {each.learning_id}  {rate:>12}  {one_line(each.learning.name)}")
+    return Answer(text="\n".join(lines), data=asdict(done))
+
+
+def traces_retained(done: "Retention", call: Call) -> Answer:
+    """Render what moved, or would move, and why."""
+    lines = [f"{NAME} {counted(len(done.moves), 'move')} {'planned; nothing was changed' if done.dry_run else 'done'}"]
+    lines += [f"{each.action} {each.count} of {one_line(str(each.project))}: {each.reason}" for each in done.moves]
+    return Answer(text="\n".join(lines), data=asdict(done), rows="moves")
+
+
+def decisions_kept(kept: Sequence[MemoryRecord], call: Call) -> Answer:
+    lines = [f"{NAME} {counted(len(kept), 'decision')}", *(f"{each.id}: {one_line(each.content)}" for each in kept)]
+    data = {"count": len(kept), "memories": [asdict(each) for each in kept]}
+    return Answer(text="\n".join(lines), data=data, rows="memories")

@@ -59,7 +59,14 @@ from memory_mesh.interfaces.skill_views import (  # noqa: F401  (found by name)
     skills_pruned,
     skills_synced,
 )
-from memory_mesh.interfaces.trace_views import trace_shown, traces_listed  # noqa: F401  (found by name)
+from memory_mesh.interfaces.trace_views import (  # noqa: F401  (found by name)
+    decisions_kept,
+    trace_planned,
+    trace_shown,
+    traces_consolidated,
+    traces_listed,
+    traces_retained,
+)
 from memory_mesh.interfaces.transfer_views import backed_up, forgotten, memories_exported  # noqa: F401  (found by name)
 from memory_mesh.interfaces.upkeep_views import compressed, consolidated, decayed, hooks, unarchived  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call

@@ -5,8 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Self
 
-from memory_mesh.core.model import GivenTime
+from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.core.traces import Experience, PatternMatch, Trace
+from memory_mesh.core.traces.learnings import Consolidation
+from memory_mesh.core.traces.planning import PlanContext
+from memory_mesh.core.traces.retention import Retention
 from memory_mesh.faces.traces import MemoryTraces
 from memory_mesh.flows.traces import Run, TimeWindow, Traces
 
@@ -113,4 +116,31 @@ class AsyncMemoryTraces:
 
         The similarity is the cosine of the goals, from 0 to 1; without an embedder the fraction of the words of `goal` that the
         other goal contains. `time_window` is a pair of times, both included; None leaves an end open.
+        """
+    async def plan_context(
+        self, goal: str, *, project: str | None = None, limit: int = 3, max_tokens: int | None = None
+    ) -> PlanContext:
+        """Return what memory knows about a goal, to be read before planning: what worked, what failed, and what was learnt.
+
+        Each part names the traces to cite, at most `limit` of each kind. `text`, which is also `str()` of the result, is the same
+        for a prompt, at most `max_tokens` long; it marks what is recalled as data.
+        """
+    async def consolidate(self, project: str | None = None, *, dry_run: bool = False, skills: bool = True) -> Consolidation:
+        """Draw learnings from the runs of a project with similar goals, and write them to its long-term memory.
+
+        A group of at least 3 runs, of which 70 % succeeded, also becomes a skill, unless `skills` is False. With `dry_run`
+        nothing is written. This also happens by itself: after 10 new traces, weekly by `heartbeat`, and before archiving.
+        """
+    async def retention(self, *, dry_run: bool = False) -> Retention:
+        """Move what is old to compressed archives, and return what moved and why; with `dry_run`, what would move.
+
+        Short-term memory moves after 24 hours without activity. Long-term memory is consolidated again after 180 days and
+        moves after 365. Nothing is deleted, and `similar` still finds it. `heartbeat` does this daily.
+        """
+    async def archive(self, project: str | None = None) -> Consolidation:
+        """Consolidate a project, and move all its short-term memory to its archive."""
+    async def keep_decisions(self, trace_id: str) -> list[MemoryRecord]:
+        """Store the decisions of a trace as memories of the category `decision`, and return them.
+
+        A second call stores nothing new. Raises `NotFound` for an unknown trace.
         """

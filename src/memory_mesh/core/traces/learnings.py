@@ -15,7 +15,7 @@ import numpy as np
 from memory_mesh.core.frontmatter import quoted
 from memory_mesh.core.model import Value, Vector
 from memory_mesh.core.text import shortened
-from memory_mesh.core.traces.schema import DECISION, Step, Trace, escaped, normalised, unescaped
+from memory_mesh.core.traces.schema import DECISION, Experience, Step, Trace, escaped, normalised, unescaped
 
 LEARNING, PATTERN, DECIDED = "# Learning: ", "# Pattern: ", "- "  # how a section of each file of long-term memory begins
 MIN_RUNS = 2
@@ -26,6 +26,7 @@ SUCCESS = "success"
 _MIN_SKILL_RUNS, _MIN_SKILL_PERCENT = 3, 70
 _MAX_POINTS = 5
 _MAX_SKILL_NAME = 100
+_DECISION = re.compile(r"- (?:[0-9]{4}-[0-9]{2}-[0-9]{2} )?(.*?)(?: \[trace-[^\]]*\])?", flags=re.DOTALL)
 _FIELDS = re.compile(
     r"# Learning: (?P<name>.+)\s+## Context\n- Observed in (?P<count>\d+) executions\n- Success rate: (?P<rate>\d+)%\n"
     r"- Common tools: (?P<tools>.+)\s+## Key Insights\n(?P<insights>[\s\S]*?)\n## Recommended Approach\n(?P<approach>[\s\S]*?)"
@@ -185,9 +186,17 @@ def points(trace: Trace) -> list[str]:
     return [_line(text) for text in trace.learnings if not text.startswith(DECISION)]
 
 
-def decision_line(trace: Trace, decision: str) -> str:
-    """Return the line of a decision in decisions.md."""
-    return f"{DECIDED}{trace.timestamp[:10]} {_line(decision)} [{trace.trace_id}]\n"
+def new_decisions(text: str, traces: Iterable[Trace]) -> list[str]:
+    """Return the lines to add to decisions.md: each decision once, with the day and the id of the first trace that has it."""
+    matches = (_DECISION.fullmatch(line.rstrip()) for line in split_sections(text, DECIDED)[1])
+    known = {normalised(match[1]) for match in matches if match}
+    lines: list[str] = []
+    for trace in sorted(traces, key=_by_time):
+        for decision in map(_line, trace.decisions):
+            if normalised(decision) not in known:
+                known.add(normalised(decision))
+                lines.append(f"{DECIDED}{trace.timestamp[:10]} {decision} [{trace.trace_id}]\n")
+    return lines
 
 
 def avoid(trace: Trace) -> list[str]:
@@ -269,6 +278,14 @@ def section_digest(section: str) -> str:
     return sha256(section.strip().encode()).hexdigest()[:16]
 
 
+def find_section(text: str, start: str, digest: str, name: str) -> str | None:
+    """Return the section that the program wrote or, if a person edited it, the one with the same heading."""
+    _, sections = split_sections(text, start)
+    same = [section for section in sections if section_digest(section) == digest]
+    same += [section for section in sections if section.partition("\n")[0].strip() == f"{start}{name}"]
+    return same[0] if same else None
+
+
 def with_section(text: str, start: str, new: str, *, replaces: str | None = None) -> str:
     """Return a file with a section, once: at the place of the one with the digest `replaces`, or at the end."""
     head, sections = split_sections(text, start)
@@ -300,12 +317,10 @@ def skill_text(pattern: Pattern) -> str:
     return f"---\nname: {name}\ndescription: {quoted(pattern.learning.name)}\ntags: [trace]\n---\n\n{pattern.learning.text}"
 
 
-def lesson_metadata(trace: Trace) -> dict[str, Value]:
-    """Return the metadata by which distillation takes a failed run for a candidate, and draws its lesson without a model."""
-    if trace.status == SUCCESS:
+def lesson_metadata(entry: Experience) -> dict[str, Value]:
+    """Return the metadata by which distillation takes a failed run for a candidate. Its rule is the last thing it learnt."""
+    if entry.final_outcome != "failure":
         return {}
-    failed, found = _failed_steps(trace), points(trace)
-    what = (failed or found or [trace.goal])[0]
-    rule = found[-1] if found else f"Before you try again, check why this failed: {what}"
-    more: dict[str, Value] = {"oversight": failed[0]} if failed else {}
-    return {"status": "error", "error_pattern": normalised(f"{trace.goal} {what}"), "preventative_rule": rule, **more}
+    found = [_line(line) for line in entry.learnings_or_issues.splitlines() if line.strip() and not line.startswith(DECISION)]
+    more: dict[str, Value] = {"preventative_rule": found[-1]} if found else {}
+    return {"status": "error", "error_pattern": normalised(" ".join([entry.primary_goal, *found[:1]])), **more}

@@ -82,14 +82,15 @@ def _entries(found: PlanContext) -> Iterable[tuple[str, str, Sequence[str]]]:
     for run in found.failed:
         yield FAILED, "\n".join([run.goal, *(f"avoid: {one}" for one in run.avoid)]), [run.trace_id]
     for known in found.learnings:
-        yield LEARNT, _learnt(known.learning), known.trace_ids[:_MAX_CITED]
+        is_shown = any(match.suggested_approach == known.learning.approach for match in found.worked)
+        yield LEARNT, _learnt(known.learning, approach=not is_shown), known.trace_ids[:_MAX_CITED]
     if found.project_context.strip():
         yield PROJECT, found.project_context.strip(), []
 
 
-def _learnt(learning: Learning) -> str:
+def _learnt(learning: Learning, *, approach: bool) -> str:
     lines = [f"{learning.name}: {learning.count} runs, {learning.rate}% successful", *learning.insights]
-    lines += [] if learning.approach == NONE else [f"approach: {learning.approach}"]
+    lines += [f"approach: {learning.approach}"] if approach and learning.approach != NONE else []
     return "\n".join([*lines, *(f"avoid: {one}" for one in learning.anti_patterns)])
 
 

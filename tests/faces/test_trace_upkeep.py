@@ -1,0 +1,283 @@
+"""Consolidation, retention and planning with traces: what becomes a learning, what moves when, and what a planner is shown."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import MemoryMesh, NotFound, Trace
+from memory_mesh.testing.fakes import FakeClock, seeded_ids
+
+GOAL, OTHER = "Deploy the shop to production", "Import the orders of May"
+DAYS = 24 * 3600
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def mesh(tmp_path: Path, clock: FakeClock) -> Iterator[MemoryMesh]:
+    with MemoryMesh("memory://", traces_dir=str(tmp_path), clock=clock.seconds, ids=seeded_ids(), embedder="hash") as mesh:
+        yield mesh
+
+
+def runs(mesh: MemoryMesh, count: int, goal: str = GOAL, **values: object) -> list[Trace]:
+    given = {"steps": ["build", "copy"], "tools_used": ["make"], "learnings": ["Build first."], **values}
+    return [mesh.traces.record(goal, **given) for _ in range(count)]  # type: ignore[arg-type]
+
+
+def memory(tmp_path: Path, project: str = "default") -> Path:
+    return tmp_path / "projects" / project / "memory"
+
+
+def text(tmp_path: Path, name: str, project: str = "default") -> str:
+    return (memory(tmp_path, project) / name).read_text()
+
+
+def everything(tmp_path: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+def learnings(mesh: MemoryMesh) -> list[str]:
+    return [str(each.metadata["pattern"]) for each in mesh.get_all() if each.category == "insight"]
+
+
+# --- consolidation ---
+
+
+@pytest.mark.req("TRACE-22", "TRACE-24")
+def test_ten_traces_are_consolidated_nine_are_not_and_those_consolidated_do_not_count_again(mesh: MemoryMesh) -> None:
+    runs(mesh, 9)
+    assert learnings(mesh) == []
+    runs(mesh, 1)
+    assert learnings(mesh) == [GOAL]
+    runs(mesh, 9, OTHER)
+    assert learnings(mesh) == [GOAL]
+    runs(mesh, 1, OTHER)
+    assert sorted(learnings(mesh)) == [GOAL, OTHER]
+
+
+@pytest.mark.req("TRACE-22")
+def test_traces_are_consolidated_weekly_and_before_a_project_is_archived(mesh: MemoryMesh, clock: FakeClock) -> None:
+    runs(mesh, 2)
+    mesh.heartbeat()
+    assert learnings(mesh) == [GOAL]
+    runs(mesh, 2, OTHER)
+    clock.advance(seconds=6 * 3600)
+    mesh.heartbeat()
+    assert learnings(mesh) == [GOAL]
+    assert mesh.traces.archive().written
+    assert sorted(learnings(mesh)) == [GOAL, OTHER]
+    assert list(mesh.traces.get_all()) == []
+    assert len(mesh.traces.get_all(archived=True)) == 4
+
+
+@pytest.mark.req("TRACE-24", "TRACE-29")
+def test_a_second_consolidation_changes_no_byte_and_a_new_run_replaces_the_learning(mesh: MemoryMesh, tmp_path: Path) -> None:
+    runs(mesh, 3, decisions=["Use make, it is there."])
+    done = mesh.traces.consolidate()
+    assert (done.traces, len(done.written), done.decisions, len(done.skills)) == (3, 1, 1, 1)
+    before, rows = everything(tmp_path), mesh.stats()
+    again = mesh.traces.consolidate()
+    assert (again.patterns, again.written, again.decisions, again.skills) == (done.patterns, (), 0, ())
+    assert (everything(tmp_path), mesh.stats()) == (before, rows)
+    earlier = "2020-01-01"  # the learning keeps its id, although it begins with another run now
+    runs(mesh, 1, status="failure", steps=[("copy", "failed")], learnings=["No disk left."], timestamp=earlier)
+    assert mesh.traces.consolidate().written == done.written
+    written = text(tmp_path, "long_term/learnings.md")
+    assert (written.count("# Learning:"), written.count("Observed in 4 executions"), written.count("75%")) == (1, 1, 1)
+    assert text(tmp_path, "long_term/patterns.md").count("# Pattern:") == 1
+    assert learnings(mesh) == [GOAL]
+
+
+@pytest.mark.req("TRACE-27")
+def test_learnings_patterns_and_decisions_go_to_their_files_and_are_searched(mesh: MemoryMesh, tmp_path: Path) -> None:
+    (first,) = runs(mesh, 1, project="shop", decisions=["Use make."])
+    (second,) = runs(mesh, 1, project="shop", decisions=["Use make.", "Use ssh."], timestamp="2030-01-01")
+    mesh.traces.consolidate("shop")
+    learnt = text(tmp_path, "long_term/learnings.md", "shop")
+    assert learnt.startswith(f"# Learning: {GOAL}\n\n## Context\n- Observed in 2 executions")
+    assert f"- Traces: {first.trace_id}, {second.trace_id}\n" in text(tmp_path, "long_term/patterns.md", "shop")
+    assert text(tmp_path, "long_term/decisions.md", "shop") == (
+        f"- {first.timestamp[:10]} Use make. [{first.trace_id}]\n- 2030-01-01 Use ssh. [{second.trace_id}]\n"
+    )
+    (found,) = [each for each in mesh.search("what to do first: build") if each.category == "insight"]
+    assert "Build first." in found.content
+    assert mesh.traces.similar(GOAL)[0].suggested_approach == "1. build\n2. copy"
+
+
+@pytest.mark.req("TRACE-28")
+def test_a_skill_is_made_on_request_from_three_of_four_runs_and_not_from_two_of_three(mesh: MemoryMesh) -> None:
+    runs(mesh, 2)
+    runs(mesh, 1, status="failure")
+    assert mesh.traces.consolidate().skills == ()
+    runs(mesh, 1)
+    assert mesh.traces.consolidate(skills=False).skills == ()
+    assert mesh.list_skills() == []
+    assert mesh.traces.consolidate().skills == (GOAL,)
+    (skill,) = mesh.list_skills()
+    assert (skill.name, len(skill.sources)) == (GOAL, 4)
+    assert "1. build\n2. copy" in skill.yamo_text
+    assert mesh.search_skills("deploy the shop")[0].id == skill.id
+
+
+def test_what_people_edit_stays_is_found_and_is_replaced_by_nothing(mesh: MemoryMesh, tmp_path: Path) -> None:
+    runs(mesh, 2)
+    mesh.traces.consolidate()
+    file = memory(tmp_path) / "long_term" / "learnings.md"
+    edited = file.read_text().replace("1. Build first.", "1. Build first, with a zebra.")
+    file.write_text(edited)
+    assert mesh.traces.plan_context(GOAL).learnings[0].learning.insights == ("Build first, with a zebra.",)
+    assert "zebra" in mesh.search("zebra")[0].content
+    assert mesh.traces.consolidate().written == ()
+    assert file.read_text() == edited
+    runs(mesh, 1)
+    mesh.traces.consolidate()
+    assert file.read_text().startswith(edited)
+    assert "Observed in 3 executions" in file.read_text()
+    file.write_text("")
+    mesh.traces.consolidate()
+    assert (file.read_text(), learnings(mesh)) == ("", [])
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(mesh: MemoryMesh, tmp_path: Path, clock: FakeClock) -> None:
+    runs(mesh, 3)
+    clock.advance(days=2)
+    before, rows = everything(tmp_path), mesh.stats()
+    planned, moves = mesh.traces.consolidate(dry_run=True), mesh.traces.retention(dry_run=True)
+    assert (everything(tmp_path), mesh.stats()) == (before, rows)
+    assert planned.dry_run
+    assert planned.written == mesh.traces.consolidate().written != ()
+    assert moves.dry_run
+    assert moves.moves == mesh.traces.retention().moves != ()
+
+
+# --- retention ---
+
+
+@pytest.mark.req("TRACE-30")
+def test_a_day_without_activity_archives_short_term_memory_and_queries_still_find_it(
+    mesh: MemoryMesh, tmp_path: Path, clock: FakeClock
+) -> None:
+    runs(mesh, 2, tool_results={"make": "built"})
+    log = text(tmp_path, "short_term/execution_log.md")
+    clock.advance(seconds=DAYS - 1)
+    mesh.heartbeat(force=True)
+    assert text(tmp_path, "short_term/execution_log.md") == log
+    (last,) = runs(mesh, 1)
+    log = text(tmp_path, "short_term/execution_log.md")
+    clock.advance(seconds=DAYS - 1)
+    assert mesh.traces.retention().moves == ()
+    clock.advance(seconds=1)
+    (move,) = mesh.traces.retention().moves
+    assert (move.action, move.project, move.count) == ("archive", "default", 3)
+    assert text(tmp_path, "short_term/execution_log.md") == ""
+    assert list((memory(tmp_path) / "short_term" / "tool_results").iterdir()) == []
+    (archive,) = (memory(tmp_path) / "archive").glob("*.gz")
+    assert gzip.decompress(archive.read_bytes()).decode() == log
+    results = list((memory(tmp_path) / "archive" / "tool_results").rglob("*.gz"))
+    assert [gzip.decompress(each.read_bytes()) for each in results] == [b"built", b"built"]
+    assert len(mesh.traces.similar(GOAL)) == 3
+    assert mesh.traces.similar(GOAL, archived=False) == []
+    assert mesh.traces.get(last.trace_id) == last
+    assert [each for each in mesh.search(GOAL) if each.category == "trace"] == []
+    assert "Observed in 3 executions" in text(tmp_path, "long_term/learnings.md")
+    assert mesh.traces.retention().moves == ()
+
+
+@pytest.mark.req("TRACE-31")
+def test_reopening_a_project_archives_its_earlier_session_first(mesh: MemoryMesh, tmp_path: Path, clock: FakeClock) -> None:
+    runs(mesh, 2)
+    clock.advance(days=1)
+    (new,) = runs(mesh, 1, OTHER)
+    assert [each.trace_id for each in mesh.traces.get_all()] == [new.trace_id]
+    assert len(list((memory(tmp_path) / "archive").glob("*.gz"))) == 1
+    assert len(mesh.traces.get_all(archived=True)) == 3
+    runs(mesh, 1)
+    done = mesh.traces.consolidate()
+    assert [(each.learning.name, each.learning.count) for each in done.patterns] == [(GOAL, 3)]
+
+
+@pytest.mark.req("TRACE-32")
+def test_long_term_memory_is_consolidated_again_after_half_a_year_and_compressed_after_a_year(
+    mesh: MemoryMesh, tmp_path: Path, clock: FakeClock
+) -> None:
+    runs(mesh, 2, decisions=["Use make."])
+    runs(mesh, 1, OTHER)
+    mesh.traces.archive()
+    runs(mesh, 1, OTHER)
+    mesh.traces.archive()
+    assert learnings(mesh) == [GOAL]
+    live = {name: text(tmp_path, f"long_term/{name}.md") for name in ("learnings", "patterns", "decisions")}
+    clock.advance(days=180)
+    assert [move.action for move in mesh.traces.retention().moves] == ["consolidate"]
+    assert sorted(learnings(mesh)) == [GOAL, OTHER]
+    assert mesh.traces.retention().moves == ()
+    clock.advance(days=185)
+    (move,) = mesh.traces.retention().moves
+    assert (move.action, move.count) == ("compress", 3)
+    assert [text(tmp_path, f"long_term/{name}.md").strip() for name in live] == ["", "", ""]
+    archives = (memory(tmp_path) / "long_term" / "archive").glob("*.gz")
+    archived = "".join(gzip.decompress(each.read_bytes()).decode() for each in archives)
+    assert all(each.strip() in archived for each in live.values())
+    assert learnings(mesh) == []
+    mesh.traces.consolidate()
+    assert (mesh.traces.retention().moves, learnings(mesh)) == ((), [])
+
+
+# --- planning, lessons, decisions ---
+
+
+@pytest.mark.req("TRACE-38")
+def test_a_planner_is_shown_what_worked_failed_and_was_learnt_and_the_next_run_becomes_part_of_it(mesh: MemoryMesh) -> None:
+    assert str(mesh.traces.plan_context(GOAL)) == ""
+    good, also_good = runs(mesh, 2)
+    (bad,) = runs(mesh, 1, status="failure", steps=[("copy", "failed")], learnings=["No disk left."])
+    mesh.traces.consolidate()
+    found = mesh.traces.plan_context(GOAL)
+    assert {match.trace_id for match in found.worked} == {good.trace_id, also_good.trace_id}
+    assert [(run.trace_id, run.avoid) for run in found.failed] == [(bad.trace_id, ("copy - failed", "No disk left."))]
+    assert [set(known.trace_ids) for known in found.learnings] == [{good.trace_id, also_good.trace_id, bad.trace_id}]
+    assert all(id_ in found.text for id_ in (good.trace_id, bad.trace_id))
+    (new,) = runs(mesh, 1)
+    assert new.trace_id in mesh.traces.plan_context(GOAL).text
+    other = mesh.scoped(user_id="bob")
+    assert str(other.traces.plan_context(GOAL)) == ""
+
+
+@pytest.mark.req("TRACE-38")
+def test_runs_of_one_outcome_do_not_hide_the_others_and_the_context_of_the_project_is_shown(
+    mesh: MemoryMesh, tmp_path: Path
+) -> None:
+    runs(mesh, 5)
+    (bad,) = runs(mesh, 1, f"{GOAL} again", status="failure")
+    (tmp_path / "projects" / "default" / "context.md").write_text("# default\n\nThe server has 20 GB.\n")
+    found = mesh.traces.plan_context(GOAL, limit=1)
+    assert (len(found.worked), [run.trace_id for run in found.failed]) == (1, [bad.trace_id])
+    assert "The server has 20 GB." in found.text
+    small = mesh.traces.plan_context(GOAL, max_tokens=60)
+    assert 0 < len(small.text) < len(found.text)
+    assert small.left_out > 0
+
+
+def test_a_failed_run_becomes_a_lesson_and_a_successful_one_does_not(mesh: MemoryMesh) -> None:
+    runs(mesh, 1)
+    runs(mesh, 1, OTHER, status="failure", learnings=["Check the header before the import."])
+    done = mesh.distill()
+    assert done.candidates == 1
+    assert [lesson.preventative_rule for lesson in done.learnt] == ["Check the header before the import."]
+
+
+def test_decisions_become_memories_on_request_once(mesh: MemoryMesh) -> None:
+    (trace,) = runs(mesh, 1, decisions=["Use make, because it is there.", "Deploy on Mondays."])
+    kept = mesh.traces.keep_decisions(trace.trace_id)
+    assert [(each.content, each.category) for each in kept] == [
+        ("Use make, because it is there.", "decision"),
+        ("Deploy on Mondays.", "decision"),
+    ]
+    assert [each.id for each in mesh.traces.keep_decisions(trace.trace_id)] == [each.id for each in kept]
+    with pytest.raises(NotFound, match="no trace"):
+        mesh.traces.keep_decisions("trace-1-000000")
