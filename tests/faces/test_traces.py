@@ -3,15 +3,18 @@
 import asyncio
 import gzip
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, Experience, InvalidInput, MemoryDisabled, MemoryMesh, StoreFull, Trace
-from memory_mesh.core.model import Kind, Memory
+from memory_mesh.core.model import Kind, Memory, Meta
 from memory_mesh.core.traces import read_experiences, read_traces
+from memory_mesh.core.traces.learnings import section_digest
 from memory_mesh.flows import trace_files
+from memory_mesh.flows.trace_index import state_keys
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import FakeClock
@@ -92,7 +95,9 @@ def test_a_project_of_any_name_has_a_folder_of_its_own(place: Place, name: str, 
 @pytest.mark.req("TRACE-09")
 def test_traces_are_appended_and_each_is_read_back_equal(place: Place) -> None:
     with place.mesh() as mesh:
-        first = record(mesh, plan="# Plan\n---\n\\x", steps=["a - b", ("c\nd", "failed")], learnings=["x\n\ny"], results="---")
+        first = record(
+            mesh, plan="## Learnings\n---\n\\x", steps=["a - b", ("c\nd", "failed")], learnings=["x\n\ny"], results="---"
+        )
         before = place.log().read_bytes()
         second = record(mesh, decisions=["use SVG"], status="failure")
         assert place.log().read_bytes().startswith(before)
@@ -139,6 +144,7 @@ def test_an_execution_is_one_trace_one_log_entry_and_two_memories_that_every_sea
             components_used=("planner", "python", "make"), files_created=2, output_summary="Three lines. All good.",
             execution_time_ms=7, learnings_or_issues="CSV is fast", timestamp=trace.timestamp,
         )  # fmt: skip
+        assert [len(place.memories(category)) for category in ("trace", "experience")] == [1, 1]
         (memory,), (logged,) = place.memories("trace"), place.memories("experience")
         assert (memory.content, memory.event_time, memory.project) == (trace.goal, trace.timestamp, "default")
         assert logged.content == "Create a plot: success_with_recovery. Three lines. All good.\nCSV is fast"
@@ -275,8 +281,8 @@ def test_the_live_log_keeps_a_thousand_entries_and_older_ones_are_still_read(
     with place.mesh() as mesh:
         made = [mesh.traces.log_experience(f"goal {n}") for n in range(5)]
         assert place.entries() == made[2:]
-        (archive,) = (place.folder / "system" / "archive").iterdir()
-        assert archive.name == "memory_log-1-1000.md.gz"
+        archive = place.folder / "system" / "archive" / "memory_log-1-1000.md.gz"
+        assert [path.name for path in place.folder.rglob("*.gz")] == [archive.name]
         assert gzip.decompress(archive.read_bytes()).decode() == "".join(entry.text for entry in made[:2])
         assert mesh.traces.experiences() == made[::-1]
         assert mesh.traces.experiences(archived=False) == made[:1:-1]
@@ -541,3 +547,137 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_trace(place: Place, monkeypa
         assert place.log().read_bytes() == before
         record(mesh, "third")
     assert [entry.primary_goal for entry in place.entries()] == ["first", "third"]
+
+
+# --- erasure ---
+
+
+@pytest.mark.req("TRACE-34")
+@pytest.mark.parametrize("which", ["trace", "experience"])
+def test_erasing_a_trace_or_its_entry_takes_both_out_of_every_file_and_row(place: Place, which: str) -> None:
+    with place.mesh() as mesh:
+        kept = record(mesh, "paint the door", tool_results={"make": "kept"})
+        gone = record(mesh, "plot zebra", plan="quartz", tool_results={"make": "zebra"}, decisions=["zebra crossing"])
+        last = record(mesh, "sweep the floor")
+        project, system = place.log().parents[1], place.system.parent
+        for name, text in (
+            ("archive/1.md.gz", kept.text + gone.text),
+            ("long_term/archive/d.md.gz", f"- zebra [{gone.trace_id}]\n"),
+        ):
+            (project / name).parent.mkdir(exist_ok=True)
+            (project / name).write_bytes(gzip.compress(text.encode()))
+        (project / "long_term" / "decisions.md").write_text(f"- 2026-01-01 zebra [{gone.trace_id}]\n- other [{kept.trace_id}]\n")
+        (system / "archive").mkdir()
+        (system / "archive" / "memory_log-1-1000.md.gz").write_bytes(gzip.compress(place.entries()[1].text.encode()))
+        place.log().with_name("execution_log.md.damaged-1").write_text(f"---\ntrace_id: {gone.trace_id}\nzebra")
+        assert place.bytes().count(b"zebra") > 6, "the control"
+        (memory,) = [one for one in place.memories(which) if "zebra" in one.content]
+        proof = mesh.erase(memory.id)
+        assert set(proof.traces) == {gone.trace_id, "exp_2"}
+        for word in (b"zebra", b"quartz", gone.trace_id.encode(), b"exp_2"):
+            assert word not in place.bytes()
+        assert not any("zebra" in one.content for one in place.house.memories())
+        assert mesh.traces.get_all(archived=True) == [last, kept]
+        assert [entry.experience_id for entry in place.entries()] == ["exp_1", "exp_3"]
+        assert (project / "long_term" / "decisions.md").read_text() == f"- other [{kept.trace_id}]\n"
+        assert mesh.traces.log_experience("next").experience_id == "exp_4"
+        assert len(place.memories("trace")) == 2, "the next use archives nothing"
+
+
+def test_a_learning_that_is_drawn_from_an_erased_trace_alone_leaves_its_files_too(place: Place) -> None:
+    section = "# Learning: zebra\n\n## Context\n"
+    with place.mesh() as mesh:
+        record(mesh, "plot")
+        (source,) = place.memories("trace")
+        given = {"category": "insight", "project": "default", "digest": section_digest(section)}
+        learning = mesh.add("Learning: zebra", given, key="learning:default:1")
+        place.house.change(learning.id, sources=[source.id])
+        file = place.log().parents[1] / "long_term" / "learnings.md"
+        file.write_text(f"{section}\n# Learning: other\n")
+        assert mesh.erase(source.id).traces[-1] == "default:1"
+        assert file.read_text() == "# Learning: other\n"
+        assert mesh.get(learning.id) is None
+
+
+def test_forgetting_a_user_removes_the_folder_of_the_user_and_nothing_of_others(place: Place) -> None:
+    with place.mesh() as mesh:
+        record(mesh, "paint the door")
+        record(mesh.scoped(user_id="ana"), "plot zebra")
+        assert b"zebra" in place.bytes()
+        mesh.forget(user_id="ana")
+        assert b"zebra" not in place.bytes()
+        assert list((place.folder / "users").iterdir()) == []
+        assert [trace.goal for trace in mesh.traces.get_all()] == ["paint the door"]
+        assert [meta for meta in Meta.with_prefix(place.house.store, "traces ") if meta.id not in state_ids(mesh)] == []
+
+
+def state_ids(mesh: MemoryMesh) -> set[str]:
+    return {key.id for key in state_keys(mesh._context())}
+
+
+def test_decay_leaves_traces_alone(place: Place) -> None:
+    with place.mesh() as mesh:
+        record(mesh, "plot")
+        mesh.add("A weak memory.", {"importance": 0.0})
+        place.house.clock.advance(days=4000)
+        assert len(mesh.graph.decay(dry_run=False).archived) == 1
+    assert len(place.memories("trace")) == len(place.memories("experience")) == 1
+
+
+# --- privacy ---
+
+SECRETS = {
+    "email": "bob.miller@example.org", "key": "sk-proj-AbCdEf0123456789AbCdEf0123456789AbCdEf01", "card": "4111 1111 1111 1111",
+    "password": "password: hunter2-zebra", "token": "ghp_0123456789abcdefghijABCDEFGHIJ456789",
+}  # fmt: skip
+NEEDLES = ("bob.miller", "AbCdEf0123456789AbCdEf", "1111 1111", "hunter2-zebra", "0123456789abcdefghij")
+
+
+def everything(tmp_path: Path) -> bytes:
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    every = [gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes() for path in files]
+    return b"\n".join([*every, *(str(path).encode() for path in files)])
+
+
+@pytest.mark.req("TRACE-35")
+@pytest.mark.parametrize("redaction", ["mask", "pseudonym", "off"])
+def test_a_secret_in_any_field_is_in_no_byte_on_disk(place: Place, tmp_path: Path, redaction: str) -> None:
+    text = "Do it with " + ", ".join(SECRETS.values())
+    values = {
+        "plan": f"{text}\nbob.miller<b>@</b>example.org", "steps": [text, (text, "done")], "results": text, "learnings": [text],
+        "decisions": [text], "tools_used": [text], "files_created": [text], "agents": [text], "tool_results": {text: text * 500},
+        "project": text[:400],
+    }  # fmt: skip
+    with MemoryMesh(
+        store=f"sqlite:///{tmp_path}/m.db", traces_dir=str(place.folder), embedder="hash", redaction=redaction
+    ) as mesh:
+        mesh.traces.record(text, **values)  # type: ignore[arg-type]
+        mesh.traces.log_experience(text, project=text, components_used=[text], output_summary=text, learnings_or_issues=text)
+        with suppress(ValueError), mesh.traces.run(text, plan=text, project=text) as run:
+            run.step(text, "done")
+            run.tool(text, text)
+            run.created(text)
+            raise ValueError(text)
+        mesh.traces.similar(text, min_similarity=0.0)
+        mesh.search(text)
+    found = {needle for needle in NEEDLES if needle.encode() in everything(tmp_path)}
+    assert found == (set(NEEDLES) if redaction == "off" else set()), "without redaction all are there: the control"
+
+
+@pytest.mark.req("TRACE-36")
+def test_in_pseudonym_mode_a_person_has_the_same_id_in_all_traces(place: Place, tmp_path: Path) -> None:
+    with MemoryMesh(
+        store="memory://", traces_dir=str(place.folder), embedder="none", redaction="pseudonym",
+        redact_names={"Bob Miller": "user-7"},
+    ) as mesh:  # fmt: skip
+        one = mesh.traces.record("Mail bob@example.org for Bob Miller")
+        two = mesh.traces.record(
+            "Call Bob Miller", learnings=["bob@example.org answers", "ann@example.org does not"], project="b"
+        )
+    (address,) = re.findall(r"\[EMAIL[^\]]+\]", one.goal)
+    assert one.goal == f"Mail {address} for user-7"
+    assert two.goal == "Call user-7"
+    assert two.learnings[0] == f"{address} answers"
+    assert two.learnings[1] != f"{address} does not"
+    assert "ann@example.org" not in two.learnings[1]
+    assert b"Miller" not in everything(tmp_path)

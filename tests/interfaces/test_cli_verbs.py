@@ -274,7 +274,7 @@ def test_json_has_stable_keys(cli):
     assert_fields({name: value for name, value in extracted.items() if name != "count"}, Extraction)
     assert_fields(extracted["memories"][0], MemoryRecord)
     assert answer("model", "check").keys() == {"ok", "checks"}
-    erasure = {"memories", "rows", "tombstones", "blocks", "kept", "notes", "notes_left", "bytes_freed"}
+    erasure = {"memories", "rows", "tombstones", "blocks", "kept", "notes", "notes_left", "traces", "bytes_freed"}
     assert answer("delete", *id_).keys() == erasure
     assert answer("delete-all", "--agent", "x", "--yes").keys() == erasure
     assert answer("config", "show")["settings"][0].keys() == {"name", "value", "origin"}

@@ -17,7 +17,7 @@ from memory_mesh.core import audit, learning
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.hooks import DELETE, events_of
-from memory_mesh.core.intake import Kept, is_note, keep_without
+from memory_mesh.core.intake import Kept, companion_key, is_note, is_of_traces, keep_without
 from memory_mesh.core.learning import Statement
 from memory_mesh.core.model import (
     CONTENTS,
@@ -134,6 +134,8 @@ def _erase(
         context.index.forget(plan.seen)
         if plan.answer.notes or files:
             plan = _without_notes(context, plan, memory_ids if files else (), taken)
+        if plan.answer.traces:
+            plan = _without_traces(context, plan)
         return hooks.with_events(context, plan)
 
     with hooks.no_entries(context):
@@ -158,12 +160,21 @@ def _without_notes(context: Context, plan: Plan[Erasure], named: Sequence[str], 
     return replace(plan, answer=replace(plan.answer, notes=tuple(sorted(taken)), notes_left=left), puts=[*plan.puts, *done.rows])
 
 
+def _without_traces(context: Context, plan: Plan[Erasure]) -> Plan[Erasure]:
+    """Take erased traces, entries and learnings out of their files, before their memories are erased."""
+    from memory_mesh.flows.trace_erasure import take_out  # most memories are not of traces
+
+    rows = context.store.get(Kind.MEMORY, plan.answer.traces)
+    return replace(plan, answer=replace(plan.answer, traces=tuple(take_out(context, map(Memory.of, rows.values())))))
+
+
 def _plan_erasure(
     context: Context, memory_ids: Sequence[str], scope: Mapping[str, str] | None, only: Callable[[Memory], bool]
 ) -> Plan[Erasure]:
     seen: dict[str, int] = {}
     rows = _read(context, In("id", tuple(memory_ids)), seen) if memory_ids else []
     rows = [row for row in rows if (scope is not None or may_erase(context.reader, row)) and only(Memory.of(row))]
+    rows += _companions(context, rows, seen)
     sightings = sightings_of(context, [row.id for row in rows])
     every = [keep_without(Memory.of(row), sightings.get(row.id, []), scope or {}) for row in rows]
     shared = {kept.memory.id: kept for kept in every if kept}
@@ -193,8 +204,16 @@ def _plan_erasure(
         blocks=tuple(row.id for row in erasure_rows if row.value("metadata") == _ERASE),
         kept=tuple(one.memory.id for one in kept),
         notes=tuple(memory.id for memory in erased if is_note(memory)),
+        traces=tuple(memory.id for memory in erased if is_of_traces(memory)),
     )
     return Plan(proof, [*puts, *(row for one in revised for row in one.puts), *erasure_rows], deletes, seen)
+
+
+def _companions(context: Context, rows: list[Row], seen: dict[str, int]) -> list[Row]:
+    """Return the entries of the experience log of these traces, and the traces of these entries."""
+    keys = {key for row in rows if (key := companion_key(Memory.of(row)))}
+    known = {row.id for row in rows}
+    return [row for row in _read(context, In("key", tuple(sorted(keys))), seen) if row.id not in known] if keys else []
 
 
 def _rows_about(context: Context, about: In) -> list[Key]:

@@ -21,6 +21,7 @@ from memory_mesh.core.model import (
     iso,
     partition,
 )
+from memory_mesh.flows import trace_index
 from memory_mesh.flows.audit import heads, prune_before
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, paged
 from memory_mesh.flows.erase import delete_all
@@ -49,7 +50,9 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
     # Idempotency keys have no column for the user, but their partition names it.
     receipts = [row.key for row in paged(owner, Kind.RECEIPT, ANYTHING) if json.loads(row.partition)[0] == user_id]
     cursors = Meta.with_prefix(context.store, f"{CURSOR}{json.dumps([user_id])[:-1]},")
-    states = [*state_keys(owner), *(Key(Kind.META, meta.id) for meta in cursors)]
+    if owner.open_traces().mark(""):
+        owner.open_traces().remove("")
+    states = [*state_keys(owner), *trace_index.state_keys(owner), *(Key(Kind.META, meta.id) for meta in cursors)]
     commit(owner, lambda: Plan(None, deletes=[*receipts, *states]))
     agents = {audit.owner_of(head.id)[1] for head in heads(owner)}
     context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
@@ -61,6 +64,7 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
         blocks=(*proof.blocks, *pruned.checkpoints),
         notes=proof.notes,
         notes_left=proof.notes_left,
+        traces=proof.traces,
         damaged=tuple(broken.chain for broken in pruned.broken),
         bytes_freed=freed,
         check=_check(owner, samples, len(before), too_short=sum(not sample for _, sample in sampled)) if verify else None,

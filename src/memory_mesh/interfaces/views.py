@@ -372,6 +372,7 @@ def _unknown(call: Call) -> NotFound:
 def _erased(proof: Erasure, lines: list[str]) -> Answer:
     left = [] if proof.bytes_freed else ["Its bytes are still in the store's files: `memory-mesh compact` frees them."]
     lines += [f"{NAME} Removed the note {one_line(place)} from its file" for place in proof.notes]
+    lines += [f"{NAME} Removed {one_line(', '.join(proof.traces))} from the files of traces"] if proof.traces else []
     for place in proof.notes_left:
         # The root of what was imported ends with a dot.
         remedy = "edit the file by hand" if "/./" in place else "`memory-mesh delete --files` removes it"

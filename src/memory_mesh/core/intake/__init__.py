@@ -13,8 +13,8 @@ from memory_mesh.core.intake.messages import (
 )
 from memory_mesh.core.intake.turns import Turn, count_known
 from memory_mesh.core.intake.prints import (
-    EXPERIENCE_KEY, LEARNING_KEY, NOTE_KEY, TRACE_KEY, fingerprint, fingerprints, has_own_print, is_note, is_of_traces,
-    key_prefix, read_key, updated_print,
+    EXPERIENCE_KEY, LEARNING_KEY, NOTE_KEY, TRACE_KEY, companion_key, fingerprint, fingerprints, has_own_print, is_note,
+    is_of_traces, key_prefix, read_key, updated_print,
 )
 from memory_mesh.core.intake.sightings import (
     Author, Kept, best_trust, every_sighting, keep_without, own_sighting, retired,
@@ -25,4 +25,5 @@ __all__ += ["Limits", "Message", "MessageObject", "Metadata", "NewText", "Select
 __all__ += ["count_known", "draft", "every_sighting", "file_print", "fingerprint", "fingerprints", "folder_print"]
 __all__ += ["has_own_print", "is_file_print", "is_list", "keep_without", "key_prefix", "normal_text", "numbered"]
 __all__ += ["own_sighting", "read_content", "read_interaction", "read_items", "read_key", "read_metadata", "read_texts"]
-__all__ += ["EXPERIENCE_KEY", "LEARNING_KEY", "NOTE_KEY", "TRACE_KEY", "is_note", "is_of_traces", "retired", "updated_print"]
+__all__ += ["EXPERIENCE_KEY", "LEARNING_KEY", "NOTE_KEY", "TRACE_KEY", "companion_key"]
+__all__ += ["is_note", "is_of_traces", "retired", "updated_print"]

@@ -73,6 +73,14 @@ def is_of_traces(memory: Memory) -> bool:
     return any((memory.key or "").startswith(key) and memory.category == category for key, category in _OF_TRACES.items())
 
 
+def companion_key(memory: Memory) -> str | None:
+    """Return the key of the entry of the log that a trace has, or of the trace of an entry; they are erased together."""
+    entry, trace = memory.metadata.get("experience_id"), memory.metadata.get("trace_id")
+    if not is_of_traces(memory) or not entry or not trace:
+        return None
+    return f"{EXPERIENCE_KEY}{entry}" if memory.category == _OF_TRACES[TRACE_KEY] else f"{TRACE_KEY}{trace}"
+
+
 def read_key(key: object) -> str:
     """Return the caller's own key of a memory if it is valid."""
     if not isinstance(key, str) or not key.strip() or len(key) > MAX_KEY_LENGTH or fault(BY_NAME["key"], key):

@@ -137,10 +137,11 @@ class Erasure:
     kept: tuple[str, ...] = ()  # memories that agents or sessions outside the scope stored too
     notes: tuple[str, ...] = ()  # sections that were taken out of the files of notes, such as /notes/login.md#0
     notes_left: tuple[str, ...] = ()  # sections that people wrote, and that are still in their files
+    traces: tuple[str, ...] = ()  # traces, entries and learnings that were taken out of the files of traces
     bytes_freed: bool = True  # False: the bytes stay in the files until the store is closed, or until `compact`
 
     def __add__(self, other: "Erasure") -> "Erasure":
-        names = ("memories", "rows", "tombstones", "blocks", "kept", "notes", "notes_left")
+        names = ("memories", "rows", "tombstones", "blocks", "kept", "notes", "notes_left", "traces")
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
 

@@ -20,6 +20,7 @@ from memory_mesh.core.traces.schema import (
     read_traces,
     summarised_goal,
     with_texts,
+    without_documents,
     word_similarity,
 )  # fmt: skip
 
@@ -42,6 +43,6 @@ __all__ = [
     "read_experiences",
     "read_traces",
     "summarised_goal",
-    "with_texts",
+    "with_texts", "without_documents",
     "word_similarity",
 ]  # fmt: skip

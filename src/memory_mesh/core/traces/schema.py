@@ -6,7 +6,7 @@ are read. Every record that was checked is read back equal from its text.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from itertools import pairwise
@@ -40,6 +40,7 @@ _EXPERIENCE_ID = re.compile(r"exp_[1-9][0-9]{0,17}")
 _STATUS = re.compile(r"\w[^\n]{0,39}")
 _STEP, _BULLET = re.compile(r"[0-9]+\. (.*)"), re.compile(r"- (.*)")
 Record = TypeVar("Record", "Trace", "Experience")
+_OWN_ID = re.compile(r"(?m)^(?:trace_id|experience_id)[ \t]*:[ \t]*['\"]?([\w.-]+)")
 _BEGUN = re.compile(r"(?m)^(?:--?|---(?:\r?\n[a-z_]*)?)\Z")  # of a document, not even its first key
 _ESCAPED = re.compile(r"#|---|\\")
 
@@ -300,6 +301,17 @@ def documents(text: str, keys: tuple[str, ...] = (*_TRACE_KEYS, *_LOG_KEYS)) -> 
     for start, end in pairwise((*starts, len(plain))):
         line, at = line + plain.count("\n", at, start), start
         yield line, plain[start:end]
+
+
+def without_documents(data: bytes, ids: Collection[str]) -> bytes:
+    """Return the bytes of a file without the traces or entries with these ids; every other byte stays."""
+    text = data.decode("latin-1")  # one character for each byte
+    starts = _starts(text, (*_TRACE_KEYS, *_LOG_KEYS))
+    kept = [text[: starts[0] if starts else None]]
+    for start, end in pairwise((*starts, len(text))):
+        found = _OWN_ID.search(text, start, end)
+        kept += [] if found and found[1] in ids else [text[start:end]]
+    return "".join(kept).encode("latin-1")
 
 
 def cut_at(text: str) -> int | None:
