@@ -5,6 +5,7 @@ import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -99,6 +100,11 @@ def note_of(text: str) -> Note:
     (note,) = read_sections("n.md", text)
     assert isinstance(note, Note)
     return note
+
+
+def with_lines(*lines: str) -> str:
+    """The text of a note with more lines in its frontmatter."""
+    return STRUCTURE.replace("importance: high", "\n".join(["importance: high", *lines]))
 
 
 def made(title: str = "A title", **values: object) -> Note:
@@ -225,6 +231,19 @@ def test_one_pattern_may_be_a_text() -> None:
         (STRUCTURE.replace("importance: high\n", ""), 1, "importance missing in the frontmatter"),
         (STRUCTURE.replace("discoveredBy: planner\n", ""), 1, "discoveredBy missing in the frontmatter"),
         (STRUCTURE.replace("[auth, codebase-structure, important]", "[auth"), 1, "not valid YAML, line 7"),
+        (
+            with_lines(
+                "a: &a [b, c]", *(f"{name}: &{name} [{', '.join(['*' + before] * 30)}]" for before, name in pairwise("abcdef"))
+            ),
+            1,
+            "repeats its parts too often",
+        ),
+        (with_lines("a: &a [b, *a]"), 1, "the frontmatter"),
+        (with_lines("claim: {subject: api, value: 1}"), 1, "claim.predicate"),
+        (with_lines("claim: [a]"), 1, "claim is ['a']"),
+        (with_lines("claim: {subject: [a], predicate: b, value: 1}"), 1, "claim.subject"),
+        (with_lines("claim: {subject: a, predicate: b, value: 1, exclusive: perhaps}"), 1, "exclusive is 'perhaps'"),
+        (with_lines("validFrom: 2026-03-01", "validUntil: 2026-02-01"), 1, "is before validFrom"),
         (STRUCTURE.replace("2026-01-23T10:30:00Z", "yesterday"), 1, "discoveredAt 'yesterday' is not a time"),
         (STRUCTURE.replace("[auth, codebase-structure, important]", "auth"), 1, "tags is not a list of texts"),
         (STRUCTURE.replace('"Authentication Module Structure"', "[a]"), 1, "title is a list; expected text"),
@@ -236,6 +255,12 @@ def test_what_is_wrong_is_named_with_its_line(text: str, line: int, what: str) -
     assert isinstance(fault, Fault)
     assert (fault.file, fault.line, fault.warning) == ("n.md", line, False)
     assert what in fault.what
+
+
+def test_a_claim_that_does_not_exclude_others_is_read_and_written() -> None:
+    note = note_of(with_lines("claim: {subject: api, predicate: port, value: 8080, exclusive: no}"))
+    assert note.claim == {"subject": "api", "predicate": "port", "value": "8080", "exclusive": False}
+    assert note_of(note.text).claim == note.claim
 
 
 @pytest.mark.req("NOTE-11")

@@ -543,10 +543,11 @@ def test_the_claim_of_a_note_is_judged_as_any_other(place: Place) -> None:
     stated = "claim:\n  subject: session\n  predicate: length\n  value: 15\n---\n\nSessions"
     place.write("login.md", LOGIN.replace("---\n\nSessions", stated))
     place.write("wrong.md", made("Wrong").replace("---\n\nSessions", "claim:\n  colour: red\n---\n\nSessions"))
+    place.write("other.md", made("Other"))
     done = mesh.notes.sync()
-    assert [(fault.file, "it is not found by searches" in fault.what) for fault in done.faults] == [("wrong.md", True)]
+    assert [(fault.file, "unknown key 'colour'" in fault.what) for fault in done.faults] == [("wrong.md", True)]
     assert place.rows("quarantined").keys() == {"login.md#0"}
-    assert titles(mesh.notes.find_relevant("login")) == ["Wrong"]
+    assert titles(mesh.notes.find_relevant("login")) == ["Other"]
 
 
 @pytest.mark.req("NOTE-54")

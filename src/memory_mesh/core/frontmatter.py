@@ -1,6 +1,7 @@
 """YAML frontmatter: the lines between two `---` at the beginning of a Markdown text."""
 
 import json
+import math
 import re
 from contextlib import suppress
 
@@ -32,11 +33,14 @@ def split_frontmatter(
 
     try:
         values = _loaded(found[1] or "")
+        size = _size(values, {})
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         # Without the message of the parser, which quotes the text.
         where = f", line {mark.line + 1 + line}" if mark else ""
         raise InvalidInput(f"the frontmatter is not valid YAML{where}", expected=expected) from None
+    if size > 2 * max_chars:  # aliases may repeat a part, or contain themselves
+        raise InvalidInput("the frontmatter repeats its parts too often", expected="values without aliases")
     if not isinstance(values, dict):
         raise InvalidInput("the frontmatter has no keys", expected=expected)
     return {str(key): value for key, value in values.items() if keep_empty or value not in _NULL}, found.end()
@@ -50,6 +54,16 @@ def _loaded(text: str) -> object:
         with suppress(yaml.YAMLError, ValueError):  # it is ten times as fast, and refuses a little more
             return yaml.load(text, Loader=loader)  # noqa: S506  (makes texts, lists and mappings only)
     return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
+
+
+def _size(value: object, sizes: dict[int, float]) -> float:
+    """Return how many characters a value has with all that its aliases repeat."""
+    if not isinstance(value, list | dict):
+        return len(str(value)) + 1
+    if id(value) not in sizes:
+        sizes[id(value)] = math.inf  # while it is counted: then it contains itself
+        sizes[id(value)] = 1 + sum(_size(part, sizes) for part in (value.values() if isinstance(value, dict) else value))
+    return sizes[id(value)]
 
 
 def quoted(text: str) -> str:

@@ -108,9 +108,9 @@ def read_note(values: Mapping[str, object] | None, content: str, **place: object
         raise InvalidInput("there is no frontmatter", expected=f"--- on the first line, then {EXPECTED}")
     if missing := [name for name in _KNOWN[:6] if name not in values]:
         raise InvalidInput(f"{' and '.join(missing)} missing in the frontmatter", expected=EXPECTED)
-    claim = values.get("claim")
-    if claim is not None and not isinstance(claim, Mapping):
-        raise InvalidInput("claim is not a mapping", expected="subject, predicate and value")
+    begin, end = _time(values, "validFrom"), _time(values, "validUntil")
+    if begin and end and end < begin:
+        raise InvalidInput(f"validUntil {end} is before validFrom {begin}", expected="a later time")
     return Note(
         title=_text(values, "title") or "",
         when_to_use=_texts(values, "whenToUse"),
@@ -121,10 +121,10 @@ def read_note(values: Mapping[str, object] | None, content: str, **place: object
         discovered_in=_text(values, "discoveredIn"),
         source=_text(values, "source"),
         related_memories=_texts(values, "relatedMemories"),
-        valid_from=_time(values, "validFrom"),
-        valid_until=_time(values, "validUntil"),
+        valid_from=begin,
+        valid_until=end,
         deprecated=_flag(values, "deprecated"),
-        claim=claim and {str(name): str(value) for name, value in claim.items()},
+        claim=_claim(values.get("claim")),
         content=content,
         other={name: value for name, value in values.items() if name not in _KNOWN},
         **place,  # type: ignore[arg-type]
@@ -150,6 +150,20 @@ def _texts(values: Mapping[str, object], name: str) -> tuple[str, ...]:
 
 def _time(values: Mapping[str, object], name: str) -> str | None:
     return None if name not in values else parse_time(values[name], name)
+
+
+def _claim(given: object) -> dict[str, Value] | None:
+    """Return a claim of texts, but for `exclusive`, or raise `InvalidInput`."""
+    from memory_mesh.core.claims import read_claim  # few notes have one
+
+    if given is None:
+        return None
+    if isinstance(given, Mapping) and "exclusive" in given:
+        given = {**given, "exclusive": _flag(given, "exclusive")}
+    claim = read_claim(given, None)
+    assert isinstance(given, Mapping)  # noqa: S101  (read_claim accepts nothing else)
+    texts = {"subject": claim.subject, "predicate": claim.predicate, "value": claim.value}
+    return {str(name): texts.get(name, value if isinstance(value, bool) else str(value)) for name, value in given.items()}
 
 
 def _flag(values: Mapping[str, object], name: str) -> bool:
@@ -198,6 +212,12 @@ def _frontmatter(note: Note) -> str:
     if note.deprecated:
         lines.append("deprecated: true")
     if note.claim:
-        lines += ["claim:", *(f"  {scalar(name)}: {quoted(str(value))}" for name, value in note.claim.items())]
+        lines += [
+            "claim:",
+            *(
+                f"  {scalar(name)}: {json.dumps(value) if isinstance(value, bool) else quoted(str(value))}"
+                for name, value in note.claim.items()
+            ),
+        ]
     lines += [f"{scalar(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in note.other.items()]
     return "\n".join(["---", *lines, "---", ""])
