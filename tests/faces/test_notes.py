@@ -231,8 +231,11 @@ def test_a_prompt_is_the_same_for_the_same_files_task_and_agent(place: Place) ->
     short = mesh.notes.build_agent_prompt("dev", task="add a login", max_tokens=40)
     assert "First" in short
     assert "Second" not in short
-    with pytest.raises(InvalidInput, match="a note is"):
-        mesh.notes.format_for_prompt(["x"])  # type: ignore[list-item]
+    for wrong in (["x"], None, mesh.notes.load()[0]):
+        with pytest.raises(InvalidInput, match=r"notes? is"):
+            mesh.notes.format_for_prompt(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="system_prompt"):
+        mesh.notes.build_agent_prompt("dev", task="add a login", system_prompt=5)  # type: ignore[arg-type]
 
 
 # --- writing ---
@@ -281,6 +284,8 @@ def test_a_link_is_not_written_through(place: Place, tmp_path: Path) -> None:
         ({"title": " "}, "title"), ({"content": " "}, "content is blank"), ({"when_to_use": []}, "no pattern"),
         ({"importance": "urgent"}, "importance"), ({"discovered_at": "soon"}, "discoveredAt"), ({"tags": [1]}, "tags"),
         ({"content": f"Text.{SEPARATOR}{LOGIN}"}, "without the frontmatter of another"), ({"content": "a\0b"}, "NUL"),
+        ({"tags": "auth"}, "tags is not a list"), ({"related_memories": "a.md"}, "relatedMemories is not a list"),
+        ({"when_to_use": None}, "whenToUse missing"), ({"title": "long " * 5_000}, "the frontmatter has 25"),
     ],
 )  # fmt: skip
 def test_an_invalid_note_is_not_written(place: Place, changes: dict[str, object], what: str) -> None:

@@ -35,6 +35,8 @@ def test_a_shell_script_adds_lists_matches_and_injects(cli):
     block = cli("notes", "inject", "add a login", "--limit", "1").out
     assert block.startswith("## Background Knowledge from Previous Runs\n\n### Login rules\n*Importance: HIGH*\n")
     assert cli("notes", "inject", "paint the door").out == ""
+    cli("notes", "add", "Old", "--content", "Text.", "--when", "x", "--valid-until", "2020-01-01")
+    assert cli("notes", "list").out.endswith("Old (until 2020-01-01)\n")
     found = cli("search", "session minutes").out
     assert ("fifteen" in found, "Type: global | Source: login-rules.md\n" in found) == (True, True)
     assert cli("notes", "sync").out == "[MemoryMesh] Notes: 0 added, 0 updated, 0 moved, 0 archived, 2 unchanged\n"

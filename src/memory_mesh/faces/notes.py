@@ -83,9 +83,9 @@ class MemoryNotes(Handle):
         value, or if the folder cannot be written.
         """
         given = {
-            "title": title, "whenToUse": when_to_use if isinstance(when_to_use, str) else [*when_to_use], "tags": [*tags],
+            "title": title, "whenToUse": when_to_use, "tags": tags,
             "importance": importance, "discoveredBy": discovered_by, "discoveredAt": discovered_at, "source": source,
-            "discoveredIn": discovered_in, "relatedMemories": [*related_memories], "validFrom": valid_from,
+            "discoveredIn": discovered_in, "relatedMemories": related_memories, "validFrom": valid_from,
             "validUntil": valid_until, "claim": claim,
         }  # fmt: skip
         return flow.append(self._context(), {name: value for name, value in given.items() if value is not None}, content)

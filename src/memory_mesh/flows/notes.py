@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memory_mesh.core import notes as core
-from memory_mesh.core.checks import one_of, whole_number
+from memory_mesh.core.checks import listed, one_of, whole_number
 from memory_mesh.core.errors import EmbeddingError, InvalidInput, StoreReadOnly, shown
 from memory_mesh.core.intake import Limits, read_content, read_metadata
 from memory_mesh.core.model import iso
@@ -82,7 +82,7 @@ def find_relevant(context: Context, task: MatchContext, max_memories: object, mi
 def format_for_prompt(context: Context, notes: Sequence[Note], max_tokens: object) -> str:
     """Return notes as a part of a prompt, at most so many tokens."""
     budget = None if max_tokens is None else whole_number("max_tokens", max_tokens)
-    for note in notes:
+    for note in listed("notes", notes, expected="the notes of find_relevant or load"):
         if not isinstance(note, Note):
             raise InvalidInput(f"a note is {shown(note)}", expected="the notes of find_relevant or load")
     return core.format_for_prompt(notes, max_tokens=budget, count=token_counter(context))
@@ -181,6 +181,7 @@ def _append(context: Context, note: Note, *, once: bool) -> Appended | None:
 def _checked(context: Context, values: Mapping[str, object], content: object) -> Note:
     """Return a valid note, masked, that is read again as it is written."""
     own = {"discoveredAt": iso(context.clock()), "discoveredBy": context.reader.agent_id}
+    values = {name: [*value] if isinstance(value, tuple) else value for name, value in values.items()}
     given = read_metadata({"importance": "medium", "tags": [], **own, **values}, context.limits)
     note = _masked(context.gate(), core.read_note(given, read_content(content, context.limits).strip()))
     if not note.when_to_use:
@@ -205,9 +206,17 @@ def _masked(gate: "Layer0", note: Note) -> Note:
 
 
 def build_agent_prompt(
-    context: Context, task: MatchContext, *, system_prompt: str, max_memories: object, min_importance: object, max_tokens: object
+    context: Context,
+    task: MatchContext,
+    *,
+    system_prompt: object,
+    max_memories: object,
+    min_importance: object,
+    max_tokens: object,
 ) -> str:
     """Return the prompt of an agent with the notes that its task needs."""
+    if not isinstance(system_prompt, str):
+        raise InvalidInput(f"system_prompt is {shown(system_prompt)}", expected="a text")
     notes = find_relevant(context, task, max_memories, min_importance)
     block = format_for_prompt(context, notes, max_tokens)
     return f"{system_prompt}\n\n{block}" if system_prompt and block else system_prompt or block

@@ -31,7 +31,7 @@ def notes_listed(found: "Notes", call: Call) -> Answer:
     errors = [fault for fault in found.faults if not fault.warning]
     summary = f"{NAME} {counted(len(found), 'note')}"
     summary += f"; {counted(len(errors), 'fault')}, see memory-mesh notes lint" if errors else ""
-    rows = [(_place(note), note.importance, one_line(note.title)) for note in found]
+    rows = [(_place(note), note.importance, f"{one_line(note.title)}{_validity(note)}") for note in found]
     return Answer(
         text=f"{summary}\n{aligned(rows)}" if rows else summary,
         data={"count": len(found), "notes": [asdict(note) for note in found]},
@@ -97,6 +97,12 @@ def _counts(done: "Synced") -> str:
 
 def _place(note: "Note") -> str:
     return f"{one_line(note.file)}#{note.section}"
+
+
+def _validity(note: "Note") -> str:
+    """Return when a note is used, if not always."""
+    times = [f"{word} {at[:10]}" for word, at in (("from", note.valid_from), ("until", note.valid_until)) if at]
+    return " (deprecated)" if note.deprecated else f" ({' '.join(times)})" if times else ""
 
 
 def _parts(one: "Relevance") -> dict[str, int]:
