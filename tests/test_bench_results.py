@@ -64,6 +64,7 @@ _OF_THE_PAGE = ["quality", "quality_peers", "speed", "speed_peers", "users", "re
         ("speed_stores", bench_docs.storage),
         ("context", bench_docs.context),
         ("upkeep", bench_docs.lifecycle),
+        ("traces", bench_docs.traces),
     ],
 )
 def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
@@ -82,6 +83,7 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
         ("STORAGE", bench_docs.storage, "/s |"),
         ("CONTEXT", bench_docs.context, " % |"),
         ("LIFECYCLE", bench_docs.lifecycle, " MB |"),
+        ("TRACES", bench_docs.traces, " ms |"),
     ],
 )
 def test_figures_that_are_not_those_of_the_results_are_written_anew(

@@ -32,7 +32,7 @@ from memory_mesh.interfaces.render import outcome
 from memory_mesh.settings import PREFIX
 
 ROOT = Path(__file__).parents[1]
-LONG_PAGES = ("docs/cli.md", "docs/hosts.md", "docs/lane.md", "docs/notes.md")  # many commands, each a process
+LONG_PAGES = ("docs/cli.md", "docs/hosts.md", "docs/lane.md", "docs/notes.md", "docs/traces.md")  # many commands, or many writes
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 TOKEN = re.compile(

@@ -15,6 +15,7 @@ PAGE, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "bench" / "results"
 README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
 CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md"
 CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
+TRACES = ROOT / "docs" / "traces.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
@@ -210,6 +211,22 @@ def lifecycle() -> str:
 def capture() -> str:
     """Return the page of capture with its figures."""
     return _with_figures(CAPTURE, _captured(_read("capture")))
+
+
+def traces() -> str:
+    """Return the page of traces with its figures."""
+    return _with_figures(TRACES, _traces(_read("traces")))
+
+
+def _traces(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield f"{_source(result['command'], result)}\n"
+    names = list(dict.fromkeys(row["what"] for row in result["rows"]))
+    times = {(row["what"], row["traces"]): f"{row['cpu_ms']:,.1f} ms" for row in result["rows"]}
+    sizes = dict.fromkeys(row["traces"] for row in result["rows"])
+    yield f"{_table(['traces', *names], [[f'{size:,}', *(times[name, size] for name in names)] for size in sizes])}\n"
+    yield "![CPU time by the number of traces](../bench/results/traces.svg)\n\n"
 
 
 def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -665,6 +682,7 @@ def main() -> None:
         (LIFECYCLE, lifecycle),
         (CAPTURE, capture),
         (NOTES, notes),
+        (TRACES, traces),
     )
     for path, text in ((path, write()) for path, write in pages):
         if not check:
