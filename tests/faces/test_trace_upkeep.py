@@ -281,3 +281,21 @@ def test_decisions_become_memories_on_request_once(mesh: MemoryMesh) -> None:
     assert [each.id for each in mesh.traces.keep_decisions(trace.trace_id)] == [each.id for each in kept]
     with pytest.raises(NotFound, match="no trace"):
         mesh.traces.keep_decisions("trace-1-000000")
+
+
+@pytest.mark.req("TRACE-26")
+def test_a_learning_of_an_erased_trace_is_erased_and_drawn_anew_from_the_others(mesh: MemoryMesh, tmp_path: Path) -> None:
+    runs(mesh, 3)
+    (quoted,) = runs(mesh, 1, learnings=["Feed the zebra."], decisions=["Ride the zebra."])
+    mesh.traces.archive()
+    assert any(b"zebra" in data for data in everything(tmp_path).values())
+    (row,) = [memory for memory in mesh.get_all(status=["archived"]) if memory.metadata.get("trace_id") == quoted.trace_id]
+    mesh.delete(row.id)
+    found = everything(tmp_path)
+    texts = [gzip.decompress(data) if path.suffix == ".gz" else data for path, data in found.items()]
+    assert not any(b"zebra" in data for data in texts)
+    assert not [memory for memory in (*mesh.get_all(), *mesh.get_all(status=["archived"])) if "zebra" in memory.content]
+    assert (learnings(mesh), mesh.list_skills()) == ([], [])
+    assert mesh.traces.consolidate().patterns[0].learning.count == 3
+    assert (learnings(mesh), len(mesh.list_skills())) == ([GOAL], 1)
+    assert mesh.traces.consolidate().written == ()

@@ -163,9 +163,11 @@ def _without_notes(context: Context, plan: Plan[Erasure], named: Sequence[str], 
 def _without_traces(context: Context, plan: Plan[Erasure]) -> Plan[Erasure]:
     """Take erased traces, entries and learnings out of their files, before their memories are erased."""
     from memory_mesh.flows.trace_erasure import take_out  # most memories are not of traces
+    from memory_mesh.flows.trace_upkeep import regrouping_rows
 
-    rows = context.store.get(Kind.MEMORY, plan.answer.traces)
-    return replace(plan, answer=replace(plan.answer, traces=tuple(take_out(context, map(Memory.of, rows.values())))))
+    memories = [Memory.of(row) for row in context.store.get(Kind.MEMORY, plan.answer.traces).values()]
+    answer = replace(plan.answer, traces=tuple(take_out(context, memories)))
+    return replace(plan, answer=answer, puts=[*plan.puts, *regrouping_rows(context, memories)])
 
 
 def _plan_erasure(
@@ -240,7 +242,12 @@ def _with_derived(context: Context, rows: list[Row], seen: dict[str, int]) -> tu
 
 
 def _survives(memory: Memory, erased: Set[str]) -> bool:
-    """Return whether a memory has other sources; of a reflection, whether a statement of them is left."""
+    """Return whether a memory has other sources; of a reflection, whether a statement of them is left.
+
+    A learning from traces, or its skill, may quote any of them. It does not survive, and is drawn anew from the others.
+    """
+    if memory.sources and "learning_id" in memory.metadata:
+        return False
     statements = learning.without_sources(memory, erased)
     return bool(set(memory.sources) - erased if statements is None else statements)
 

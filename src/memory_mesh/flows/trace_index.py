@@ -18,7 +18,7 @@ from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Status, Whe
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import Experience, Trace, cut_at, digest
 from memory_mesh.core.traces.layout import DEFAULT_PROJECT, SYSTEM, SYSTEM_LOG, Project
-from memory_mesh.core.traces.learnings import lesson_metadata
+from memory_mesh.core.traces.learnings import avoid, lesson_metadata
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context, Plan, commit, paged
 from memory_mesh.flows.embed import Vectors
@@ -145,7 +145,7 @@ def trace_text(context: Context, project: Project, trace: Trace, experience_id: 
         "status": trace.status, "duration_ms": trace.duration_ms, "tools_used": _items(trace.tools_used),
         "files_created": _items(trace.files_created), "digest": digest(trace), "file": project.log,
     }  # fmt: skip
-    more = {"experience_id": experience_id, "plan": shortened(trace.plan, _MAX_PLAN_CHARS)}
+    more = {"experience_id": experience_id, "plan": shortened(trace.plan, _MAX_PLAN_CHARS), "avoid": _items(avoid(trace))}
     metadata |= {name: value for name, value in more.items() if value}
     return _text(context, trace.goal, metadata, f"{TRACE_KEY}{trace.trace_id}")
 

@@ -11,9 +11,7 @@ from memory_mesh.core.model import Memory
 from memory_mesh.core.safety.fence import MIN_BOUNDARY_DIGITS
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces.layout import Project
-from memory_mesh.core.traces.learnings import avoid
 from memory_mesh.core.traces.planning import FailedRun, KnownLearning, PlanContext, plan_text
-from memory_mesh.core.traces.schema import PatternMatch
 from memory_mesh.flows import trace_index, trace_upkeep, traces, write
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.embed import token_counter
@@ -36,10 +34,15 @@ def plan_context(
     learnings = trace_upkeep.learnings_from(context, [memory.id for memory, _ in best])
     approaches = {source: str(row.metadata.get("recommended_approach")) for row in reversed(learnings) for source in row.sources}
     matches = [traces.match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
+    failed = [
+        FailedRun(goal=match.goal, similarity=score, trace_id=match.trace_id, avoid=trace_upkeep.texts(memory, "avoid"))
+        for match, (memory, score) in zip(matches, best, strict=True)
+        if not match.success
+    ]
     found = PlanContext(
         goal=str(goal),
         worked=tuple([match for match in matches if match.success][:most]),
-        failed=tuple(_failed(context, match) for match in [match for match in matches if not match.success][:most]),
+        failed=tuple(failed[:most]),
         learnings=tuple(_known(learnings, [match.trace_id for match in matches])[:most]),
         project_context=_project_context(context, own),
     )
@@ -52,12 +55,6 @@ def _project_context(context: Context, project: Project) -> str:
     """Return what people wrote into the context file of a project; nothing if it is as it was created."""
     text = context.open_traces().read(project.context).decode("utf-8", "replace")
     return "" if text == project.files[project.context] else shortened(text.strip(), _MAX_CONTEXT_CHARS)
-
-
-def _failed(context: Context, match: PatternMatch) -> FailedRun:
-    trace = traces.get(context, match.trace_id)
-    reasons = tuple(avoid(trace)) if trace else ()
-    return FailedRun(goal=match.goal, similarity=match.similarity, trace_id=match.trace_id, avoid=reasons)
 
 
 def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownLearning]:

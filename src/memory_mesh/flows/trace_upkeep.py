@@ -16,7 +16,22 @@ from memory_mesh.core import learning
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
 from memory_mesh.core.intake import LEARNING_KEY, NewText, Terms
-from memory_mesh.core.model import DAY_MS, Compare, In, Kind, Memory, Meta, Status, Value, Where, all_of, equals, iso, partition
+from memory_mesh.core.model import (
+    DAY_MS,
+    Compare,
+    In,
+    Kind,
+    Memory,
+    Meta,
+    Row,
+    Status,
+    Value,
+    Where,
+    all_of,
+    equals,
+    iso,
+    partition,
+)
 from memory_mesh.core.traces import Trace
 from memory_mesh.core.traces import learnings as core
 from memory_mesh.core.traces.layout import PROJECTS, Project
@@ -54,7 +69,7 @@ def consolidate(
     if not dry_run:
         trace_index.refresh(context)
         take_over_edits(context, found)
-    run = _Consolidation(context, found, regroup=regroup)
+    run = _Consolidation(context, found, regroup=regroup or bool(_read_state(context, found).get("regroup")))
     done = run.result(dry_run=dry_run)
     if dry_run:
         return done
@@ -123,7 +138,7 @@ class _Consolidation:
         """Record up to which row traces were consolidated, if that changed."""
         last = max(self._rows.values(), key=lambda row: row.number, default=None)
         new: dict[str, Value] = {"number": last.number, "until": last.created_at} if last else {}
-        new |= {"regrouped_at": iso(self._at)} if self._regroup else {}
+        new |= {"regrouped_at": iso(self._at), "regroup": False} if self._regroup else {}
         if {**self._state, **new} != self._state:
             _write_state(self._context, self._project, {**self._state, **new})
 
@@ -221,6 +236,13 @@ def has_projects(context: Context) -> bool:
         return bool(context.open_traces().names(PROJECTS, folders=True))
     except InvalidInput:
         return False
+
+
+def regrouping_rows(context: Context, memories: Iterable[Memory]) -> list[Row]:
+    """Return the rows by which the next consolidation draws erased learnings anew, from the traces that are left."""
+    names = sorted({str(memory.project) for memory in memories if memory.category == CATEGORY})
+    metas = [Meta.read(context.store, _state_id(context, Project(name))) for name in names]
+    return [meta.row({**meta.detail, "regroup": True}, at=iso(context.clock())) for meta in metas]
 
 
 # --- learnings as memories ---

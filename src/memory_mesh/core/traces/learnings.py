@@ -200,8 +200,8 @@ def new_decisions(text: str, traces: Iterable[Trace]) -> list[str]:
 
 
 def avoid(trace: Trace) -> list[str]:
-    """Return what to avoid after a failed run: the steps that failed, and its learnings."""
-    return [*_failed_steps(trace), *points(trace)]
+    """Return what to avoid after a failed run: the steps that failed, and its learnings. Of a successful one, nothing."""
+    return [] if trace.status == SUCCESS else [*_failed_steps(trace), *points(trace)]
 
 
 def _failed_steps(trace: Trace) -> list[str]:
