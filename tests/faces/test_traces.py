@@ -2,9 +2,11 @@
 
 import asyncio
 import gzip
+import multiprocessing
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -681,3 +683,44 @@ def test_in_pseudonym_mode_a_person_has_the_same_id_in_all_traces(place: Place, 
     assert two.learnings[1] != f"{address} does not"
     assert "ann@example.org" not in two.learnings[1]
     assert b"Miller" not in everything(tmp_path)
+
+
+# --- processes ---
+
+
+def record_some(folder: str, name: str, count: int, acknowledged: Connection | None = None) -> None:
+    """Record executions in a process of its own, and send what was recorded."""
+    with MemoryMesh(store=f"sqlite:///{folder}/m.db", agent_id=name, traces_dir=f"{folder}/traces", embedder="hash") as mesh:
+        for number in range(count):
+            trace = mesh.traces.record(f"{name} {number}", project=f"p{number % 2}", learnings=["x" * 500])
+            if acknowledged:
+                acknowledged.send(trace.trace_id)
+
+
+@pytest.mark.deep
+@pytest.mark.req("TRACE-14")
+def test_processes_share_the_log_and_one_that_is_killed_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    spawn, names, count = multiprocessing.get_context("spawn"), ("ann", "bob", "eve"), 15
+    record_some(str(tmp_path), "first", 1)
+    receive, send = spawn.Pipe(duplex=False)
+    killed = spawn.Process(target=record_some, args=(str(tmp_path), "killed", 1000, send))
+    others = [spawn.Process(target=record_some, args=(str(tmp_path), name, count)) for name in names]
+    for process in (killed, *others):
+        process.start()
+    acknowledged = [receive.recv() for _ in range(5)]
+    killed.kill()
+    for process in (killed, *others):
+        process.join()
+    assert [process.exitcode for process in others] == [0, 0, 0]
+    record_some(str(tmp_path), "last", 1)
+    store = f"sqlite:///{tmp_path}/m.db"
+    with MemoryMesh(store=store, agent_id="ann", traces_dir=str(tmp_path / "traces"), embedder="hash") as mesh:
+        traces, entries = mesh.traces.get_all(limit=10_000), mesh.traces.experiences(limit=10_000)[::-1]
+        numbers = [entry.number for entry in entries]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) == len(traces) > 50
+        assert {trace.trace_id for trace in traces} >= set(acknowledged)
+        assert {trace.goal for trace in traces} >= {f"{name} {number}" for name in names for number in range(count)}
+        indexed = {memory.metadata["trace_id"] for memory in mesh.get_all(limit=10_000) if memory.category == "trace"}
+        assert indexed == {trace.trace_id for trace in traces}
+        assert traces.faults == []

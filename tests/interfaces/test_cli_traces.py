@@ -1,0 +1,134 @@
+"""The commands of traces."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PYTHON = sys.executable
+
+
+def recorded(cli, *words: str) -> dict[str, object]:
+    return json.loads(cli("trace", "record", *words, "--json").out)
+
+
+def test_an_execution_is_recorded_listed_shown_and_found(cli, home: Path):
+    said = cli(
+        "trace", "record", "--goal", "Deploy the shop. Now.", "--status", "failure", "--learning", "The token expired",
+        "--decision", "Rotate it", "--tool", "make", "--step", "build", "--file", "a.tar", "--duration-ms", "7", "--plan",
+        "Push.", "--project", "shop",
+    )  # fmt: skip
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("[MemoryMesh] Recorded trace-")
+    assert said.out.endswith(": failure, Deploy the shop.\n")
+    (trace,) = json.loads(cli("trace", "list", "--json").out)["traces"]
+    assert trace["learnings"] == ["The token expired", "Decision: Rotate it"]
+    assert (trace["tools_used"], trace["files_created"], trace["duration_ms"]) == (["make"], ["a.tar"], 7)
+    assert f"{trace['trace_id']}  {trace['timestamp'][:19]}  failure  7 ms  Deploy the shop." in cli("trace", "list").out
+    assert cli("trace", "list", "--project", "other").out == "[MemoryMesh] 0 traces\n"
+    shown = cli("trace", "show", trace["trace_id"])
+    assert shown.out.startswith(f"[MemoryMesh] {trace['trace_id']}\n---\ntrace_id: ")
+    assert json.loads(cli("trace", "show", trace["trace_id"], "--json").out) == trace
+    (match,) = json.loads(cli("trace", "similar", "deploy", "the", "shop", "--json").out)["matches"]
+    assert (match["trace_id"], match["success"]) == (trace["trace_id"], False)
+    assert "1 similar trace\n" in cli("trace", "similar", "deploy the shop", "--since", "2020-01-01").out
+    assert cli("trace", "similar", "deploy the shop", "--until", "2020-01-01").out == "[MemoryMesh] 0 similar traces\n"
+    assert (home / "traces" / "projects" / "shop" / "memory" / "short_term" / "execution_log.md").is_file()
+
+
+def test_a_command_runs_and_its_output_and_exit_code_pass_through(cli, home: Path):
+    program = (
+        "import sys; print('to out'); print('to err key sk-proj-AbCdEf0123456789AbCdEf0123456789', file=sys.stderr); sys.exit(3)"
+    )
+    said = cli("trace", "record", "--goal", "Test it", "--learning", "Look at line 3", "--", PYTHON, "-c", program)
+    assert (said.code, said.out) == (3, "to out\n")
+    assert "to err key sk-proj" in said.err
+    assert "[MemoryMesh] Recorded trace-" in said.err
+    (trace,) = json.loads(cli("trace", "list", "--json").out)["traces"]
+    assert (trace["status"], trace["learnings"]) == ("failure", ["Look at line 3"])
+    assert trace["steps"][0]["status"] == "exit code 3"
+    (result,) = (home / "traces").rglob("1-*.txt")
+    assert "to out" in result.read_text()
+    assert (
+        "AbCdEf0123456789"
+        not in result.read_text() + (home / "traces/projects/default/memory/short_term/execution_log.md").read_text()
+    )
+
+
+def test_with_json_the_output_of_the_command_is_on_standard_error(cli):
+    said = cli("trace", "record", "--goal", "Say it", "--json", "--", PYTHON, "-c", "print('{\"a\": 1}')", '{"b": 2}')
+    assert said.code == 0
+    assert json.loads(said.out)["status"] == "success"
+    assert '{"a": 1}' in said.err
+
+
+def test_a_command_that_does_not_exist_is_a_failure_and_one_killed_by_a_signal_too(cli):
+    said = cli("trace", "record", "--goal", "Run it", "--", "no-such-command")
+    assert said.code == 127
+    assert "no-such-command: No such file or directory" in said.err
+    assert cli("trace", "record", "--goal", "Run it", "--", PYTHON, "-c", "import os; os.kill(os.getpid(), 9)").code == 137
+    assert {trace["status"] for trace in json.loads(cli("trace", "list", "--json").out)["traces"]} == {"failure"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["record"], "--goal TEXT is missing"),
+        (["record", "--goal", " "], "goal is empty; expected a text"),
+        (["record", "--goal", "a", "--status", "ok"], "unknown value 'ok' of --status"),
+        (["record", "--goal", "a", "--duration-ms", "-1"], "duration_ms is -1"),
+        (["record", "--goal", "a", "--status", "success", "--", "true"], "--status is given with a command"),
+        (["record", "--goal", " ", "--", "touch", "it-ran"], "goal is empty"),
+        (["similar", "a", "--since", "soon"], "time_window 'soon' is not a time"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_records_and_runs_nothing(cli, home: Path, words: list[str], message: str):
+    said = cli("trace", *words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"[MemoryMesh Error] {message}")
+    assert len(said.err.splitlines()) == 1
+    assert not (home / "traces").exists()
+    assert not Path("it-ran").exists()
+
+
+def test_an_unknown_trace_is_not_found_and_a_broken_file_is_reported(cli, home: Path):
+    assert cli("trace", "show", "trace-1-000000").code == 4
+    kept = recorded(cli, "--goal", "First")
+    log = home / "traces/projects/default/memory/short_term/execution_log.md"
+    log.write_text(log.read_text() + "---\ntrace_id: [\n---\n\n## Learnings\n")
+    said = cli("trace", "list")
+    assert str(kept["trace_id"]) in said.out
+    assert "execution_log.md:24: the frontmatter is not valid YAML" in said.err
+
+
+def test_erasing_a_trace_says_what_left_the_files(cli):
+    recorded(cli, "--goal", "First")
+    (memory,) = [one for one in json.loads(cli("list", "--json").out)["memories"] if one["category"] == "trace"]
+    assert "from the files of traces" in cli("delete", memory["id"]).out
+    assert cli("trace", "list").out == "[MemoryMesh] 0 traces\n"
+
+
+@pytest.mark.deep
+def test_the_output_passes_through_a_pipe_byte_for_byte(tmp_path: Path):
+    program = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 1000)"
+    words = [
+        PYTHON,
+        "-m",
+        "memory_mesh",
+        "trace",
+        "record",
+        "--goal",
+        "Bytes",
+        "--store",
+        f"sqlite:///{tmp_path}/m.db",
+        "--",
+        PYTHON,
+    ]
+    environment = {"MEMORY_MESH_HOME": str(tmp_path), "PATH": "", "MEMORY_MESH_EMBEDDER": "none"}
+    done = subprocess.run([*words, "-c", program], capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (0, bytes(range(256)) * 1000)
+    result = next((tmp_path / "traces").rglob("1-*.txt")).read_text()
+    assert len(result) < 21_000
+    assert "characters left out" in result
