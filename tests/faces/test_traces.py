@@ -80,6 +80,15 @@ def test_the_first_use_of_a_project_creates_its_layout_for_the_owner_only(place:
     assert {path.stat().st_mode & 0o777 for path in place.folder.rglob("*") if path.is_dir()} == {0o700}
 
 
+@pytest.mark.req("TRACE-01", "MESH-021")
+def test_the_folder_is_in_the_home_unless_the_option_names_one(place: Place, tmp_path: Path) -> None:
+    record(place.mesh(traces_dir=None))
+    assert (tmp_path / "home" / "traces" / "system" / "memory_log.md").is_file()
+    assert not place.folder.exists()
+    record(place.mesh(traces_dir="beside"))
+    assert (tmp_path / "work" / "beside" / "system" / "memory_log.md").is_file()
+
+
 @pytest.mark.parametrize(
     ("name", "folder"),
     [("shop.v2", "shop.v2"), ("../../etc", "etc-"), ("Shop & Café", "Shop-Caf-"), (".", "project-")],
@@ -641,7 +650,7 @@ def everything(tmp_path: Path) -> bytes:
     return b"\n".join([*every, *(str(path).encode() for path in files)])
 
 
-@pytest.mark.req("TRACE-35")
+@pytest.mark.req("TRACE-35", "MESH-013")
 @pytest.mark.parametrize("redaction", ["mask", "pseudonym", "off"])
 def test_a_secret_in_any_field_is_in_no_byte_on_disk(place: Place, tmp_path: Path, redaction: str) -> None:
     text = "Do it with " + ", ".join(SECRETS.values())
