@@ -491,6 +491,29 @@ def test_a_new_store_over_old_files_takes_them_over_without_new_entries(place: P
     assert place.bytes() == before
 
 
+def test_two_folders_of_traces_in_one_store_do_not_disturb_each_other_and_one_may_move(place: Place, tmp_path: Path) -> None:
+    other = Place(tmp_path / "other", place.house)
+    with place.mesh() as mesh, other.mesh() as second:
+        first = record(mesh, "plot sales")
+        record(second, "paint the door")
+        place.log().write_text(place.log().read_text().replace("plot sales", "plot costs"))
+        other.log().write_text(other.log().read_text() + "\n")
+        assert {match.goal for match in second.traces.similar("plot costs", min_similarity=0.0)} == {
+            "plot sales",
+            "paint the door",
+        }
+        assert {match.goal for match in mesh.traces.similar("plot costs", min_similarity=0.0)} == {"plot costs", "paint the door"}
+        assert [len(place.memories(category)) for category in ("trace", "experience")] == [2, 2]
+    place.folder.rename(tmp_path / "moved")
+    moved = Place(tmp_path / "moved", place.house)
+    with moved.mesh() as mesh:
+        assert mesh.traces.get(first.trace_id) == replace(first, goal="plot costs")
+        assert [len(place.memories(category)) for category in ("trace", "experience")] == [2, 2]
+        (memory,) = [one for one in place.memories("trace") if one.content == "paint the door"]
+        assert mesh.erase(memory.id).traces == (), "its file is elsewhere"
+        assert len(place.memories("trace")) == 1
+
+
 # --- crashes ---
 
 

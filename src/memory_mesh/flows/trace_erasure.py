@@ -1,5 +1,6 @@
 """Take erased traces, entries of the experience log and learnings out of their files, compressed archives included."""
 
+import logging
 from collections.abc import Iterable
 
 from memory_mesh.core.file_ports import TraceFiles
@@ -10,7 +11,9 @@ from memory_mesh.core.traces.layout import LAST_NUMBER, SYSTEM, SYSTEM_ARCHIVE, 
 from memory_mesh.core.traces.learnings import DECIDED, LEARNING, PATTERN, without_sections
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.trace_files import last_number
+from memory_mesh.flows.trace_index import folder_id
 
+_log = logging.getLogger("memory_mesh")
 _DIGESTS = ("digest", "edited", "pattern_digest")  # the metadata by which the sections of a learning are known
 
 
@@ -20,7 +23,11 @@ def take_out(context: Context, memories: Iterable[Memory]) -> list[str]:
     digests: set[str] = set()
     projects: set[str] = set()
     for memory in memories:
-        kind, _, id_ = (memory.key or "").partition(":")
+        kind, _, place = (memory.key or "").partition(":")
+        folder, _, id_ = place.rpartition("/")
+        if kind != "learning" and folder != folder_id(context):
+            _log.warning("%s is in another folder of traces, where its file keeps it", id_)
+            continue
         ids[f"{kind}:"].append(id_)
         projects.add(str(memory.project))
         digests |= {str(memory.metadata[name]) for name in _DIGESTS if name in memory.metadata} if kind == "learning" else set()

@@ -14,10 +14,10 @@ from hashlib import sha256
 from memory_mesh.core.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, shown
 from memory_mesh.core.file_ports import TraceFiles
 from memory_mesh.core.intake import EXPERIENCE_KEY, TRACE_KEY, NewText, Terms
-from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Status, Where, all_of, equals, iso
+from memory_mesh.core.model import In, Key, Kind, Like, Memory, Meta, Row, Status, Where, all_of, equals, iso
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import Experience, Trace, cut_at, digest
-from memory_mesh.core.traces.layout import DEFAULT_PROJECT, SYSTEM, SYSTEM_LOG, Project
+from memory_mesh.core.traces.layout import DEFAULT_PROJECT, FOLDER_ID, SYSTEM, SYSTEM_LOG, Project
 from memory_mesh.core.traces.learnings import avoid, lesson_metadata
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context, Plan, commit, paged
@@ -38,14 +38,15 @@ def refresh(context: Context) -> None:
         return
     files = context.open_traces()
     try:
-        for project in projects(files):
-            if not is_indexed(context, files, project.log):
+        changed = [project for project in projects(files) if not is_indexed(context, files, project.log)]
+        if changed or not is_indexed(context, files, SYSTEM_LOG):
+            context.file.check_writable()
+            for project in changed:
                 sync_project(context, files, project)
-        if not is_indexed(context, files, SYSTEM_LOG):
             sync_log(context, files)
     except StoreReadOnly:
         return
-    except StoreError as error:  # what is read needs no index of traces
+    except (StoreError, InvalidInput) as error:  # what is read needs no index of traces
         _log.warning("the traces are not indexed: %s", error)
 
 
@@ -63,7 +64,9 @@ def sync_project(context: Context, files: TraceFiles, project: Project) -> None:
     with files.locked(project.short_term):
         mark = _mark(files, project.log)
         traces = {each.trace_id: each for each in traces_of(files, project) if isinstance(each, Trace)}
-        known = _known(context, TRACE, project.name, f"{TRACE_KEY}{{}}", traces)
+        live = all_of(equals("project", project.name), equals("status", Status.ACTIVE))
+        known = _known(context, of_folder(context, TRACE_KEY, live), "trace_id")
+        known |= _known(context, _with_ids(context, TRACE_KEY, traces.keys() - known.keys()), "trace_id")
         new = [trace for id_, trace in traces.items() if id_ not in known]
         entries = _entries_of(context, files, project, new)
         changed = [trace for id_, trace in traces.items() if id_ in known and known[id_].metadata.get("digest") != digest(trace)]
@@ -81,7 +84,7 @@ def sync_log(context: Context, files: TraceFiles) -> None:
     with files.locked(SYSTEM):
         mark = _mark(files, SYSTEM_LOG)
         entries = {each.experience_id: each for each in experiences_of(files) if isinstance(each, Experience)}
-        known = _known(context, EXPERIENCE, None, f"{EXPERIENCE_KEY}{{}}", entries)
+        known = _known(context, _with_ids(context, EXPERIENCE_KEY, entries), "experience_id")
         changed = [
             entry for id_, entry in entries.items() if id_ not in known or known[id_].metadata.get("digest") != digest(entry)
         ]
@@ -147,7 +150,7 @@ def trace_text(context: Context, project: Project, trace: Trace, experience_id: 
     }  # fmt: skip
     more = {"experience_id": experience_id, "plan": shortened(trace.plan, _MAX_PLAN_CHARS), "avoid": _items(avoid(trace))}
     metadata |= {name: value for name, value in more.items() if value}
-    return _text(context, trace.goal, metadata, f"{TRACE_KEY}{trace.trace_id}")
+    return _text(context, trace.goal, metadata, f"{TRACE_KEY}{folder_id(context)}/{trace.trace_id}")
 
 
 def experience_text(context: Context, entry: Experience, trace_id: str | None = None) -> NewText:
@@ -160,7 +163,8 @@ def experience_text(context: Context, entry: Experience, trace_id: str | None = 
     }  # fmt: skip
     metadata |= {"trace_id": trace_id} if trace_id else {}
     metadata |= lesson_metadata(entry)
-    return _text(context, f"{content}\n{entry.learnings_or_issues}".rstrip(), metadata, f"{EXPERIENCE_KEY}{entry.experience_id}")
+    key = f"{EXPERIENCE_KEY}{folder_id(context)}/{entry.experience_id}"
+    return _text(context, f"{content}\n{entry.learnings_or_issues}".rstrip(), metadata, key)
 
 
 def _text(context: Context, content: str, metadata: dict[str, object], key: str) -> NewText:
@@ -176,16 +180,32 @@ def of_user(context: Context, category: str, *others: Where) -> Where:
     return all_of(equals("user_id", context.reader.user_id), equals("category", category), *others)
 
 
-def _known(context: Context, category: str, project: str | None, key: str, wanted: Collection[str]) -> dict[str, Memory]:
-    """Return the memories by the id of their trace or entry: the active ones of a project, and those of the wanted ids."""
-    name = "trace_id" if category == TRACE else "experience_id"
-    own = [] if project is None else [equals("project", project)]
-    found = [Memory.of(row) for row in paged(context, Kind.MEMORY, of_user(context, category, equals("status", "active"), *own))]
-    known = {str(memory.metadata.get(name)): memory for memory in found}
-    if missing := [id_ for id_ in wanted if id_ not in known]:
-        where = of_user(context, category, In("key", tuple(key.format(id_) for id_ in missing)))
-        known |= {str(Memory.of(row).metadata.get(name)): Memory.of(row) for row in paged(context, Kind.MEMORY, where)}
-    return known
+def of_folder(context: Context, key: str, *others: Where) -> Where:
+    """Return the condition that a memory is one of the traces, or of the entries of the log, of this folder."""
+    category = TRACE if key == TRACE_KEY else EXPERIENCE
+    return of_user(context, category, Like("key", f"{key}{folder_id(context)}/%"), *others)
+
+
+def folder_id(context: Context) -> str:
+    """Return the id of the folder of traces; one that is there without an id gets one."""
+    files = context.open_traces()
+    known = files.read(FOLDER_ID).decode("ascii", "replace")
+    if known or not files.mark(""):
+        return known
+    with files.locked(SYSTEM):
+        if not files.mark(FOLDER_ID):
+            files.write(FOLDER_ID, context.ids.salt()[:16].encode())
+        return files.read(FOLDER_ID).decode("ascii", "replace")
+
+
+def _with_ids(context: Context, key: str, ids: Collection[str]) -> Where:
+    folder = folder_id(context)
+    return of_folder(context, key, In("key", tuple(sorted(f"{key}{folder}/{id_}" for id_ in ids))))
+
+
+def _known(context: Context, where: Where, name: str) -> dict[str, Memory]:
+    """Return memories by the id of their trace or entry, which is in their metadata."""
+    return {str(memory.metadata.get(name)): memory for memory in map(Memory.of, paged(context, Kind.MEMORY, where))}
 
 
 def _revive(context: Context, memory: Memory) -> None:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from memory_mesh.core import learning
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
-from memory_mesh.core.intake import LEARNING_KEY, NewText, Terms
+from memory_mesh.core.intake import LEARNING_KEY, TRACE_KEY, NewText, Terms
 from memory_mesh.core.model import (
     DAY_MS,
     Compare,
@@ -436,7 +436,7 @@ def rows_of(context: Context, project: Project) -> Where:
     """Return the condition for the memories of the traces of a project."""
     # All are in one partition, whose rows are indexed by age.
     shared = equals("partition", partition(context.reader.user_id, None))
-    return trace_index.of_user(context, trace_index.TRACE, shared, equals("project", project.name))
+    return trace_index.of_folder(context, TRACE_KEY, shared, equals("project", project.name))
 
 
 def traces_of(context: Context, project: Project, *, archived: bool = False) -> Iterator[Trace]:

@@ -75,10 +75,10 @@ def is_of_traces(memory: Memory) -> bool:
 
 def companion_key(memory: Memory) -> str | None:
     """Return the key of the entry of the log that a trace has, or of the trace of an entry; they are erased together."""
-    entry, trace = memory.metadata.get("experience_id"), memory.metadata.get("trace_id")
-    if not is_of_traces(memory) or not entry or not trace:
-        return None
-    return f"{EXPERIENCE_KEY}{entry}" if memory.category == _OF_TRACES[TRACE_KEY] else f"{TRACE_KEY}{trace}"
+    kind, _, place = (memory.key or "").partition(":")
+    other, name = (EXPERIENCE_KEY, "experience_id") if f"{kind}:" == TRACE_KEY else (TRACE_KEY, "trace_id")
+    known = is_of_traces(memory) and f"{kind}:" != LEARNING_KEY and memory.metadata.get(name)
+    return f"{other}{place.partition('/')[0]}/{known}" if known else None
 
 
 def read_key(key: object) -> str:
