@@ -394,6 +394,22 @@ def test_erasing_takes_out_what_the_program_wrote_and_reports_what_people_wrote(
 
 
 @pytest.mark.req("NOTE-02")
+def test_erasing_reaches_notes_that_are_deprecated_or_not_valid_any_more(place: Place) -> None:
+    mesh, end = place.mesh(), "2026-01-02"
+    mesh.notes.append("Ours", "One hour.", when_to_use="token", valid_until=end)
+    place.write("theirs.md", made("Theirs"))
+    ours, theirs = found_id(mesh, "One hour"), found_id(mesh, "fifteen minutes")
+    place.write("theirs.md", made("Theirs").replace("---\n\n", "deprecated: true\n---\n\n"))
+    place.house.clock.advance(days=2)
+    assert mesh.notes.sync().archived == 2
+    assert mesh.erase(ours).notes == (f"{place.folder}/ours.md#0",)
+    assert mesh.erase(theirs).notes_left == (f"{place.folder}/theirs.md#0",)
+    assert [path.name for path in place.folder.glob("*.md")] == ["theirs.md"]
+    assert mesh.erase(theirs, files=True).notes == (f"{place.folder}/theirs.md#0",)
+    assert not [*place.folder.glob("*.md")]
+
+
+@pytest.mark.req("NOTE-02")
 def test_the_index_keeps_nothing_of_what_was_taken_out(place: Place) -> None:
     ann = place.mesh(user_id="ann")
     ann.notes.append("Secret project", "One hour.", when_to_use="token")

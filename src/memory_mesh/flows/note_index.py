@@ -68,14 +68,14 @@ class _State:
         lists: dict[str, Value] = {"archived": {**self.archived}, "written": [*self.written], "root": self.root}
         return {"marks": {**self.marks}, "until": self.until, "sections": sections, **lists}
 
-    def without(self, keys: Collection[str], memory_ids: Collection[str]) -> "_State":
-        """Return the state without these sections, the marks of their files, and these memories among the archived ones."""
-        lost, files = {self.sections[key].digest for key in keys}, {_file(key) for key in keys}
+    def without(self, gone: Mapping[str, _Entry], archived: Collection[str]) -> "_State":
+        """Return the state without these sections, the marks of their files, and these keys of the archived ones."""
+        lost, files = {entry.digest for entry in gone.values()}, {_file(key) for key in gone}
         return replace(
             self,
             marks={name: mark for name, mark in self.marks.items() if name not in files},
-            sections={key: entry for key, entry in self.sections.items() if key not in keys},
-            archived={key: id_ for key, id_ in self.archived.items() if id_ not in memory_ids},
+            sections={key: entry for key, entry in self.sections.items() if key not in gone},
+            archived={key: id_ for key, id_ in self.archived.items() if key not in archived},
             written=tuple(text for text in self.written if text not in lost),
         )
 
@@ -337,16 +337,28 @@ def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> For
     """
     taken, left, rows = list[str](), list[str](), list[Row]()
     for meta in Meta.with_prefix(context.store, _user(context)):
-        state, gone = _State.of(meta.detail), set[str]()
-        for key, entry in state.sections.items():
+        state, gone = _State.of(meta.detail), dict[str, _Entry]()
+        archived = {key: id_ for key, id_ in state.archived.items() if id_ in memory_ids}
+        outdated = _outdated(context, state, archived)
+        for key, entry in (*state.sections.items(), *outdated.items()):
             if entry.id in memory_ids:
                 is_ours = state.root == context.open_notes().root and (files or entry.digest in state.written)
                 done = is_ours and _take_out(context, _file(key), entry)
                 (taken if done else left).append(f"{state.root}/{_file(key)}#{entry.section}")
-                gone |= {key} if done else set()
-        if (newer := state.without(gone, memory_ids)) != state:
+                gone |= {key: entry} if done else {}
+        if (newer := state.without(gone, archived.keys() - (outdated.keys() - gone.keys()))) != state:
             rows.append(meta.row(newer.detail, at=iso(context.clock())))
     return Forgotten(tuple(taken), tuple(left), tuple(rows))
+
+
+def _outdated(context: Context, state: _State, archived: Mapping[str, str]) -> dict[str, _Entry]:
+    """Return those of these archived sections that are still in a file: deprecated ones, and those that are not valid now."""
+    files = context.open_notes()
+    if not archived or state.root != files.root:
+        return {}
+    notes = read_all(context, files.files())
+    found = {key: note for key, note in zip(keys_of(notes), notes, strict=True) if key in archived.keys() - state.sections.keys()}
+    return {key: _Entry(digest(note), note.section, archived[key]) for key, note in found.items()}
 
 
 def state_keys(context: Context) -> list[Key]:
