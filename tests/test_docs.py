@@ -37,7 +37,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 TOKEN = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)|(?P<name>(?:mem|lesson|reflect|skill|conflict|yamo_[a-z]+)_\d{13}_[0-9a-f]{6}"
-    r"|\b[0-9a-f]{64}\b"
+    r"|\b[0-9a-f]{64}\b|trace-\d{13}-[0-9a-f]{6}"
     r"|(?<=signing_key;)[0-9a-f]{16})"
 )
 ANY_LINES = "\ufffc"
@@ -96,7 +96,7 @@ class Reading:
         if name in groups:
             return groups[name]
         groups[name] = f"\\{len(groups) + 1}"
-        return "([0-9a-z_]+)"
+        return "([0-9a-z_-]+)"
 
 
 # A score comes from a model, and its last digits from the processor.
