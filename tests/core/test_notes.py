@@ -239,6 +239,7 @@ def test_one_pattern_may_be_a_text() -> None:
             "repeats its parts too often",
         ),
         (with_lines("a: &a [b, *a]"), 1, "the frontmatter"),
+        (with_lines("a: " + "[" * 101 + "]" * 101), 1, "not valid YAML"),
         (with_lines("claim: {subject: api, value: 1}"), 1, "claim.predicate"),
         (with_lines("claim: [a]"), 1, "claim is ['a']"),
         (with_lines("claim: {subject: [a], predicate: b, value: 1}"), 1, "claim.subject"),
@@ -255,6 +256,12 @@ def test_what_is_wrong_is_named_with_its_line(text: str, line: int, what: str) -
     assert isinstance(fault, Fault)
     assert (fault.file, fault.line, fault.warning) == ("n.md", line, False)
     assert what in fault.what
+
+
+def test_each_of_many_sections_knows_its_line() -> None:
+    text = SEPARATOR.join(["---\na: b\n---\n\nText."] * 50)
+    lines = [each.line for each in read_sections("n.md", text)]
+    assert lines == [*range(1, 50 * 8, 8)]
 
 
 def test_a_claim_that_does_not_exclude_others_is_read_and_written() -> None:

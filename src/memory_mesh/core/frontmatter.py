@@ -11,6 +11,8 @@ MAX_CHARS = 20_000
 _FRONTMATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", flags=re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z][\w /.-]*(?<! )")  # needs no quotes in YAML
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_BRACKET = re.compile(r"[][{}]")
+_MAX_DEPTH = 100
 _NULL = ("", "~", "null", "Null", "NULL")
 
 
@@ -49,11 +51,21 @@ def split_frontmatter(
 def _loaded(text: str) -> object:
     import yaml
 
+    _check_depth(text)
     # Every scalar stays a text: a name such as `on` or `2026-01-01` is not read as another type, and no converter can fail.
     if loader := getattr(yaml, "CBaseLoader", None):
         with suppress(yaml.YAMLError, ValueError):  # it is ten times as fast, and refuses a little more
             return yaml.load(text, Loader=loader)  # noqa: S506  (makes texts, lists and mappings only)
     return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
+
+
+def _check_depth(text: str) -> None:
+    """Raise `ValueError` for brackets within brackets that the YAML reader would need seconds for."""
+    depth = 0
+    for mark in _BRACKET.findall(text):
+        depth = depth + 1 if mark in "[{" else max(0, depth - 1)
+        if depth > _MAX_DEPTH:
+            raise ValueError("too many brackets within brackets")
 
 
 def _size(value: object, sizes: dict[int, float]) -> float:

@@ -78,13 +78,14 @@ class Fault:
 def read_sections(file: str, text: str) -> Iterator[Note | Fault]:
     """Yield the notes of a file and what is wrong in it, in the order of the lines."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    start = 0
+    start, line = 0, 1
     for number, end in enumerate((*_NEXT.finditer(plain), None)):
         section = plain[start : end.start() if end else len(plain)]
-        line = plain.count("\n", 0, start) + 1
         if section.strip() or not number:
             yield from _read_section(file, number, section, line)
-        start = end.end() if end else len(plain)
+        if end:
+            line += plain.count("\n", start, end.end())
+            start = end.end()
 
 
 def _read_section(file: str, number: int, text: str, line: int) -> Iterator[Note | Fault]:
