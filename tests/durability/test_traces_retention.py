@@ -16,7 +16,7 @@ from .children import Child, url
 from .sound import assert_sound, contents_of
 from .traces import fill, opened
 
-STEPS = {"traces.archived": 5, "traces.cut": 3, "traces.consolidated": 2, "store.begun": 7, "store.committed": 7}
+STEPS = {"traces.archived": 5, "traces.cut": 3, "traces.consolidated": 2, "store.begun": 8, "store.committed": 8}
 KILLED = [(step, nth) for step, count in STEPS.items() for nth in range(1, count + 1)]
 
 

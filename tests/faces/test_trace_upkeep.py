@@ -143,6 +143,30 @@ def test_what_people_edit_stays_is_found_and_is_replaced_by_nothing(mesh: Memory
     assert (file.read_text(), learnings(mesh)) == ("", [])
 
 
+def test_a_consolidation_that_was_interrupted_leaves_no_section_twice(tmp_path: Path) -> None:
+    def interrupt(step: str) -> None:
+        if step == "traces.consolidated":
+            raise KeyboardInterrupt
+
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with MemoryMesh(url, traces_dir=str(tmp_path), embedder="hash", step=interrupt) as mesh:
+        runs(mesh, 2)
+        with pytest.raises(KeyboardInterrupt):
+            mesh.traces.consolidate()
+    assert "Observed in 2 executions" in text(tmp_path, "long_term/learnings.md")
+    with MemoryMesh(url, traces_dir=str(tmp_path), embedder="hash") as mesh:
+        runs(mesh, 1)
+        mesh.traces.consolidate()
+    assert [text(tmp_path, f"long_term/{name}.md").count("# ") for name in ("learnings", "patterns")] == [5, 1]
+    assert "Observed in 3 executions" in text(tmp_path, "long_term/learnings.md")
+
+
+def test_an_unknown_project_is_not_created(mesh: MemoryMesh, tmp_path: Path) -> None:
+    runs(mesh, 2)
+    assert mesh.traces.archive("shpo").patterns == mesh.traces.consolidate("shpo").patterns == ()
+    assert [path.name for path in (tmp_path / "projects").iterdir()] == ["default"]
+
+
 def test_a_dry_run_says_the_same_and_changes_nothing(mesh: MemoryMesh, tmp_path: Path, clock: FakeClock) -> None:
     runs(mesh, 3)
     clock.advance(days=2)

@@ -12,9 +12,8 @@ from memory_mesh.core.traces.learnings import Consolidation
 from memory_mesh.core.traces.planning import PlanContext
 from memory_mesh.core.traces.retention import Retention
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import trace_index
+from memory_mesh.flows import trace_index, trace_learnings, trace_retention
 from memory_mesh.flows import trace_planning as planning
-from memory_mesh.flows import trace_upkeep as upkeep
 from memory_mesh.flows import traces as flow
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.traces import Run, TimeWindow, Traces
@@ -124,7 +123,7 @@ class MemoryTraces(Handle):
         A group of at least 3 runs, of which 70 % succeeded, also becomes a skill, unless `skills` is False. With `dry_run`
         nothing is written. This also happens by itself: after 10 new traces, weekly by `heartbeat`, and before archiving.
         """
-        return upkeep.consolidate(self._context(), project, dry_run=dry_run, skills=skills)
+        return trace_learnings.consolidate(self._context(), project, dry_run=dry_run, skills=skills)
 
     def retention(self, *, dry_run: bool = False) -> Retention:
         """Move what is old to compressed archives, and return what moved and why; with `dry_run`, what would move.
@@ -132,11 +131,11 @@ class MemoryTraces(Handle):
         Short-term memory moves after 24 hours without activity. Long-term memory is consolidated again after 180 days and
         moves after 365. Nothing is deleted, and `similar` still finds it. `heartbeat` does this daily.
         """
-        return upkeep.retention(self._context(), dry_run=dry_run)
+        return trace_retention.retention(self._context(), dry_run=dry_run)
 
     def archive(self, project: str | None = None) -> Consolidation:
         """Consolidate a project, and move all its short-term memory to its archive."""
-        return upkeep.archive(self._context(), project)
+        return trace_retention.archive(self._context(), project)
 
     def keep_decisions(self, trace_id: str) -> list[MemoryRecord]:
         """Store the decisions of a trace as memories of the category `decision`, and return them.

@@ -163,7 +163,7 @@ def _without_notes(context: Context, plan: Plan[Erasure], named: Sequence[str], 
 def _without_traces(context: Context, plan: Plan[Erasure]) -> Plan[Erasure]:
     """Take erased traces, entries and learnings out of their files, before their memories are erased."""
     from memory_mesh.flows.trace_erasure import take_out  # most memories are not of traces
-    from memory_mesh.flows.trace_upkeep import regrouping_rows
+    from memory_mesh.flows.trace_learnings import regrouping_rows
 
     memories = [Memory.of(row) for row in context.store.get(Kind.MEMORY, plan.answer.traces).values()]
     answer = replace(plan.answer, traces=tuple(take_out(context, memories)))

@@ -17,7 +17,7 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, St
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
 from memory_mesh.core.ports import no_progress
-from memory_mesh.flows import audit, consolidate, decay, embed, hooks, lessons, signing, trace_upkeep
+from memory_mesh.flows import audit, consolidate, decay, embed, hooks, lessons, signing, trace_learnings, trace_retention
 from memory_mesh.flows.anchor import anchor_if_moved
 from memory_mesh.flows.chains import blocks as chain_blocks
 from memory_mesh.flows.chains import head_of
@@ -110,13 +110,13 @@ def _apply_retention(context: Context) -> str:
     archived = lessons.archive_old(context)
     pruned = audit.prune(context, older_than_days=context.options.recall_retention_days)
     broken = f", {len(pruned.broken)} broken chains not touched" if pruned.broken else ""
-    moved = len(trace_upkeep.retention(context).moves) if trace_upkeep.has_projects(context) else 0
+    moved = len(trace_retention.retention(context).moves) if trace_learnings.has_projects(context) else 0
     moves = f", {moved} parts of traces archived or consolidated" if moved else ""
     return f"{len(archived)} lessons archived, {pruned.removed} recall blocks removed{broken}{moves}"
 
 
 def _consolidate_traces(context: Context) -> str:
-    done = trace_upkeep.consolidate_all(context)
+    done = trace_learnings.consolidate_all(context)
     learnings, written = (sum(len(getattr(one, name)) for one in done) for name in ("patterns", "written"))
     return f"{learnings} learnings in {len(done)} projects, {written} new or changed"
 
@@ -139,7 +139,7 @@ JOBS = (
     Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.options.enable_wisdom_distillation),
     Job("decay", 2, 24 * _HOUR, _decay),
     Job("consolidation", 3, 24 * _HOUR, _consolidate, lambda context: context.options.decay_enabled, listed=False),
-    Job("traces", 4, 7 * 24 * _HOUR, _consolidate_traces, trace_upkeep.has_projects, listed=False),
+    Job("traces", 4, 7 * 24 * _HOUR, _consolidate_traces, trace_learnings.has_projects, listed=False),
     Job("retention", 4, 24 * _HOUR, _apply_retention),
     Job("reembedding", 5, _HOUR, _reembed),
     Job("compaction", 6, 24 * _HOUR, _compact),

@@ -12,7 +12,7 @@ from memory_mesh.core.safety.fence import MIN_BOUNDARY_DIGITS
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces.layout import Project
 from memory_mesh.core.traces.planning import FailedRun, KnownLearning, PlanContext, plan_text
-from memory_mesh.flows import trace_index, trace_upkeep, traces, write
+from memory_mesh.flows import trace_index, trace_learnings, traces, write
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.embed import token_counter
 from memory_mesh.flows.search import checked_limit
@@ -30,12 +30,12 @@ def plan_context(
     best = traces.find_similar(context, goal, limit=max(_CANDIDATES, most))
     own = trace_index.project_of(context, project)
     with suppress(StoreReadOnly):
-        trace_upkeep.take_over_edits(context, own)
-    learnings = trace_upkeep.learnings_from(context, [memory.id for memory, _ in best])
+        trace_learnings.take_over_edits(context, own)
+    learnings = trace_learnings.learnings_from(context, [memory.id for memory, _ in best])
     approaches = {source: str(row.metadata.get("recommended_approach")) for row in reversed(learnings) for source in row.sources}
     matches = [traces.match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
     failed = [
-        FailedRun(goal=match.goal, similarity=score, trace_id=match.trace_id, avoid=trace_upkeep.texts(memory, "avoid"))
+        FailedRun(goal=match.goal, similarity=score, trace_id=match.trace_id, avoid=trace_learnings.texts(memory, "avoid"))
         for match, (memory, score) in zip(matches, best, strict=True)
         if not match.success
     ]
@@ -62,9 +62,9 @@ def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownL
     order = {id_: at for at, id_ in enumerate(trace_ids)}
     found: list[KnownLearning] = []
     for row in learnings:
-        cited = sorted(trace_upkeep.texts(row, "trace_ids"), key=lambda id_: order.get(id_, len(order)))
+        cited = sorted(trace_learnings.texts(row, "trace_ids"), key=lambda id_: order.get(id_, len(order)))
         learning_id = str(row.metadata["learning_id"])
-        found.append(KnownLearning(learning=trace_upkeep.learning_of(row), learning_id=learning_id, trace_ids=tuple(cited)))
+        found.append(KnownLearning(learning=trace_learnings.learning_of(row), learning_id=learning_id, trace_ids=tuple(cited)))
     return sorted(found, key=lambda each: order.get(each.trace_ids[0], len(order)))
 
 

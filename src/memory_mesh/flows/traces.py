@@ -30,7 +30,7 @@ from memory_mesh.core.traces import (
     word_similarity,
 )
 from memory_mesh.core.traces.layout import SYSTEM, SYSTEM_LOG, Project
-from memory_mesh.flows import trace_files, trace_index, trace_upkeep
+from memory_mesh.flows import trace_files, trace_index, trace_learnings, trace_retention
 from memory_mesh.flows.connect import cosine
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.embed import embed_query
@@ -71,9 +71,9 @@ def record(
     results, place = _masked_results(context, tool_results), project_of(context, project)
     entry = trace_files.entry_values(place, trace, agents=[*map(_mask(context), _list("agents", agents))], recovered=recovered)
     checked_experience(**entry)
-    trace_upkeep.reopen(context, place)
+    trace_retention.reopen(context, place)
     _write(context, place, trace, entry, results)
-    trace_upkeep.consolidate_due(context, place)
+    trace_learnings.consolidate_due(context, place)
     return trace
 
 
@@ -332,7 +332,7 @@ def _within(window: object) -> list[Where]:
 def _approaches(context: Context, ids: Sequence[str]) -> dict[str, str]:
     """Return what learnings recommend, by the memory of a trace that they are drawn from; the newest counts."""
     found: dict[str, str] = {}
-    for memory in trace_upkeep.learnings_from(context, ids):
+    for memory in trace_learnings.learnings_from(context, ids):
         if approach := memory.metadata.get("recommended_approach"):
             for source in memory.sources:
                 found.setdefault(source, str(approach))

@@ -1,11 +1,10 @@
-"""Upkeep of traces: draw learnings from groups of runs, and move what is old to compressed archives.
+"""Consolidation of traces: draw learnings from groups of runs, write them to long-term memory, and store them as memories.
 
-Every step may be killed: files are replaced whole, an archive is on disk before its text leaves the live file, and the rows come
-last. The next run completes what is missing, and a further one changes nothing.
+Every step may be killed: files are replaced whole, and the rows come last. The next run completes what is missing, and a further
+one changes nothing.
 """
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +12,6 @@ from functools import partial
 from hashlib import sha256
 
 from memory_mesh.core import learning
-from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
 from memory_mesh.core.intake import LEARNING_KEY, TRACE_KEY, NewText, Terms
 from memory_mesh.core.model import (
@@ -36,7 +34,7 @@ from memory_mesh.core.traces import Trace
 from memory_mesh.core.traces import learnings as core
 from memory_mesh.core.traces.layout import PROJECTS, Project
 from memory_mesh.core.traces.learnings import DECIDED, LEARNING, PATTERN, Consolidation, Pattern, section_digest
-from memory_mesh.core.traces.retention import COMPRESS_DAYS, IDLE_MS, Action, Move, ProjectState, Retention, planned_moves
+from memory_mesh.core.traces.retention import COMPRESS_DAYS
 from memory_mesh.flows import skills as skill_flow
 from memory_mesh.flows import trace_files, trace_index
 from memory_mesh.flows.archive import archive as archive_rows
@@ -47,10 +45,9 @@ from memory_mesh.flows.write import plan_add, update
 
 CATEGORY = "insight"
 DUE_TRACES = 10
-_LEARNINGS, _PATTERNS, _DECISIONS = "learnings.md", "patterns.md", "decisions.md"
-_STARTS = {_PATTERNS: PATTERN, _LEARNINGS: LEARNING, _DECISIONS: DECIDED}
-_DIGESTS = {_PATTERNS: "pattern_digest", _LEARNINGS: "digest"}  # the metadata by which our section is known
-_DAY = re.compile(r"- ([0-9]{4}-[0-9]{2}-[0-9]{2}) ")
+_LEARNINGS, _PATTERNS, DECISIONS = "learnings.md", "patterns.md", "decisions.md"
+STARTS = {_PATTERNS: PATTERN, _LEARNINGS: LEARNING, DECISIONS: DECIDED}
+DIGESTS = {_PATTERNS: "pattern_digest", _LEARNINGS: "digest"}  # the metadata by which our section is known
 _log = logging.getLogger("memory_mesh")
 
 
@@ -65,32 +62,36 @@ def consolidate(
     With `regroup`, also from the archived traces of the last year that belong to no learning.
     """
     context.check_enabled()
-    context, found = _without_session(context), trace_index.project_of(context, project)
-    if not dry_run:
+    context, found = without_session(context), trace_index.project_of(context, project)
+    files = context.open_traces()
+    if not files.mark(found.log):
+        return Consolidation(project=found.name, traces=0, patterns=(), dry_run=dry_run)
+    if dry_run:
+        return _Consolidation(context, found, regroup=regroup).result(dry_run=True)
+    with files.locked(found.short_term):  # of two processes, the second sees what the first wrote
         trace_index.refresh(context)
         take_over_edits(context, found)
-    run = _Consolidation(context, found, regroup=regroup or bool(_read_state(context, found).get("regroup")))
-    done = run.result(dry_run=dry_run)
-    if dry_run:
-        return done
-    run.write_files()
-    context.step("traces.consolidated")
-    run.write_rows()
-    made = run.write_skills() if skills else ()
-    run.write_state()
-    return replace(done, skills=made)
+        run = _Consolidation(context, found, regroup=regroup)
+        run.announce()
+        run.write_files()
+        context.step("traces.consolidated")
+        run.write_rows()
+        made = run.write_skills() if skills else ()
+        run.write_state()
+    return replace(run.result(dry_run=False), skills=made)
 
 
 class _Consolidation:
     """One comparison of the traces of a project with its learnings."""
 
     def __init__(self, context: Context, project: Project, *, regroup: bool) -> None:
-        self._context, self._project, self._regroup = context, project, regroup
+        self._context, self._project = context, project
         self._at = context.clock()
         self._known = learnings_of(context, project)
         rows = paged(context, Kind.MEMORY, rows_of(context, project))
         self._rows = {str(row.metadata.get("trace_id")): row for row in map(Memory.of, rows)}
-        self._state = _read_state(context, project)
+        self._state = read_state(context, project)
+        self._regroup = regroup or bool(self._state.get("regroup"))
         self._traces = self._read()
         vectors = {id_: row.vector for id_, row in self._rows.items() if row.vector}
         groups = core.grouped(self._traces.values(), vectors, context.options.trace_similarity)
@@ -98,23 +99,33 @@ class _Consolidation:
         self._changed = [each for each in self._patterns if not self._is_known(each)]
         ids = {each.learning_id for each in self._patterns}
         self._gone = {id_: row for id_, row in self._known.items() if id_ not in ids and row.status == Status.ACTIVE}
+        self._decisions = self._new_decisions()
 
     def result(self, *, dry_run: bool) -> Consolidation:
         return Consolidation(
             project=self._project.name, traces=len(self._traces), patterns=tuple(self._patterns),
             written=tuple(each.learning_id for each in self._changed), merged=tuple(sorted(self._gone)),
-            decisions=len(self._decisions()), dry_run=dry_run,
+            decisions=len(self._decisions), dry_run=dry_run,
         )  # fmt: skip
+
+    def announce(self) -> None:
+        """Record which sections will be written, so that they are known as ours if the rows are not written after them."""
+        if self._changed:
+            digests: list[Value] = [section_digest(text) for each in self._changed for text in (each.text, each.learning.text)]
+            write_state(self._context, self._project, {**self._state, "announced": digests})
 
     def write_files(self) -> None:
         """Write the sections of learnings and patterns in place of our earlier ones, and append new decisions."""
+        announced = self._state.get("announced")
+        left = {str(digest) for digest in (announced if isinstance(announced, list) else ())}  # by a run that was killed
         for name in (_LEARNINGS, _PATTERNS):
             new = [
-                (self._old(each, _DIGESTS[name]), each.text if name == _PATTERNS else each.learning.text)
-                for each in self._changed
+                (self._old(each, DIGESTS[name]), each.text if name == _PATTERNS else each.learning.text) for each in self._changed
             ]
-            self._rewrite(name, new, {str(row.metadata.get(_DIGESTS[name])) for row in self._gone.values()})
-        self._rewrite(_DECISIONS, [(None, line) for line in self._decisions()], set())
+            kept = {section_digest(text) for _, text in new} | {str(row.metadata.get(DIGESTS[name])) for row in self._active()}
+            lost = {str(row.metadata.get(DIGESTS[name])) for row in self._gone.values()}
+            self._rewrite(name, new, lost | (left - kept))
+        self._rewrite(DECISIONS, [(None, line) for line in self._decisions], set())
 
     def write_rows(self) -> None:
         """Store the new and changed learnings, and archive those whose runs belong to others now."""
@@ -139,12 +150,13 @@ class _Consolidation:
         last = max(self._rows.values(), key=lambda row: row.number, default=None)
         new: dict[str, Value] = {"number": last.number, "until": last.created_at} if last else {}
         new |= {"regrouped_at": iso(self._at), "regroup": False} if self._regroup else {}
-        if {**self._state, **new} != self._state:
-            _write_state(self._context, self._project, {**self._state, **new})
+        new |= {"announced": []} if self._changed or self._state.get("announced") else {}
+        if self._changed or {**self._state, **new} != self._state:
+            write_state(self._context, self._project, {**self._state, **new})
 
     def _read(self) -> dict[str, Trace]:
         """Return the traces to group by id. Without its row, by which it can be erased, a trace is left out."""
-        wanted = {id_ for row in self._known.values() if row.status == Status.ACTIVE for id_ in texts(row, "trace_ids")}
+        wanted = {id_ for row in self._active() for id_ in texts(row, "trace_ids")}
         if self._regroup:
             oldest = iso(self._at - COMPRESS_DAYS * DAY_MS)
             wanted |= {id_ for id_, row in self._rows.items() if str(row.event_time) > oldest}
@@ -166,29 +178,32 @@ class _Consolidation:
             taken.add(name)
             yield replace(each, learning_id=name)
 
+    def _active(self) -> list[Memory]:
+        return [row for row in self._known.values() if row.status == Status.ACTIVE]
+
     def _is_known(self, pattern: Pattern) -> bool:
         """Return whether the learning was stored as it is. What people edit or remove stays so until a run changes it."""
         digests = section_digest(pattern.text), section_digest(pattern.learning.text)
-        return tuple(self._old(pattern, name) for name in _DIGESTS.values()) == digests
+        return tuple(self._old(pattern, name) for name in DIGESTS.values()) == digests
 
     def _old(self, pattern: Pattern, name: str) -> str | None:
         row = self._known.get(pattern.learning_id)
         return str(row.metadata.get(name)) if row else None
 
-    def _decisions(self) -> list[str]:
+    def _new_decisions(self) -> list[str]:
         """Return the new decisions of traces that no earlier consolidation has read."""
         last = _number(self._state)
         new = [each for id_, each in self._traces.items() if self._rows[id_].number > last]
-        return core.new_decisions(_long_term(self._context, self._project, _DECISIONS), new)
+        return core.new_decisions(long_term_text(self._context, self._project, DECISIONS), new)
 
     def _rewrite(self, name: str, new: Sequence[tuple[str | None, str]], lost: set[str]) -> None:
         def change(text: str) -> str:
             for old, section in new:
-                text = core.with_section(text, _STARTS[name], section, replaces=old)
-            return core.without_sections(text, _STARTS[name], lost)
+                text = core.with_section(text, STARTS[name], section, replaces=old)
+            return core.without_sections(text, STARTS[name], lost)
 
         if new or lost:
-            _rewrite(self._context, self._project, name, change)
+            rewrite(self._context, self._project, name, change)
 
     def _text(self, pattern: Pattern) -> NewText:
         found = pattern.learning
@@ -215,7 +230,7 @@ class _Consolidation:
 
 def consolidate_due(context: Context, project: Project) -> None:
     """Consolidate a project if ten traces were recorded since the last time. A failure is only logged."""
-    state = _read_state(context, project)
+    state = read_state(context, project)
     since = Compare("created_at", ">=", str(state.get("until", "")))
     new = all_of(rows_of(context, project), since, Compare("number", ">", _number(state)))
     if context.store.count(Kind.MEMORY, new) >= DUE_TRACES:
@@ -271,9 +286,9 @@ def take_over_edits(context: Context, project: Project) -> None:
     """Change the memories of learnings that a person edited in learnings.md, and archive those that were removed."""
     files, name = context.open_traces(), f"{project.long_term}/{_LEARNINGS}"
     mark, scope = files.mark(name), f"{files.root} {name}"
-    if context.state.traces_read.get(scope) == mark:
+    if not mark or context.state.traces_read.get(scope) == mark:  # without a file it is not known what was removed
         return
-    text = _long_term(context, project, _LEARNINGS)
+    text = long_term_text(context, project, _LEARNINGS)
     for row in [row for row in learnings_of(context, project).values() if row.status == Status.ACTIVE]:
         section = core.find_section(text, LEARNING, str(row.metadata.get("digest")), str(row.metadata.get("pattern")))
         if section is None:
@@ -304,131 +319,6 @@ def learning_of(row: Memory) -> core.Learning:
     )  # fmt: skip
 
 
-# --- retention ---
-
-
-def retention(context: Context, *, dry_run: bool = False) -> Retention:
-    """Move what is old to the archives, or only return what would move and why."""
-    context.check_enabled()
-    if not dry_run:
-        trace_index.refresh(context)
-    moves: list[Move] = []
-    for project in trace_files.projects(context.open_traces()):
-        check_cancelled()
-        due = list(planned_moves(_project_state(context, project), context.clock()))
-        for move in () if dry_run else due:
-            _perform(_without_session(context), project, move)
-        moves += due
-    return Retention(moves=tuple(moves), dry_run=dry_run)
-
-
-def archive(context: Context, project: object = None) -> Consolidation:
-    """Consolidate a project, and move all its short-term memory to its archive."""
-    found = trace_index.project_of(context, project)
-    done = consolidate(context, found.name)
-    _archive_session(_without_session(context), found, "the project was archived")
-    return done
-
-
-def reopen(context: Context, project: Project) -> None:
-    """Archive what an earlier session left in short-term memory, if nothing happened for 24 hours."""
-    if not context.open_traces().mark(project.log):  # it is new, so nothing is older than now
-        _write_state(context, project, {"until": iso(context.clock())})
-        return
-    recent = all_of(rows_of(context, project), Compare("created_at", ">", iso(context.clock() - IDLE_MS)))
-    if not context.store.find(Kind.MEMORY, recent, limit=1):
-        for move in planned_moves(_project_state(context, project), context.clock()):
-            if move.action is Action.ARCHIVE:
-                _perform(_without_session(context), project, move)
-
-
-def _perform(context: Context, project: Project, move: Move) -> None:
-    if move.action is Action.COMPRESS:
-        _compress(context, project, move)
-        return
-    consolidate(context, project.name, regroup=move.action is Action.CONSOLIDATE)
-    if move.action is Action.ARCHIVE:
-        _archive_session(context, project, move.reason)
-
-
-def _project_state(context: Context, project: Project) -> ProjectState:
-    known = [row for row in learnings_of(context, project).values() if row.status == Status.ACTIVE]
-    results = context.open_traces().names(project.tool_results, folders=True)  # a crash may have left those of archived traces
-    _, lines = core.split_sections(_long_term(context, project, _DECISIONS), DECIDED)
-    return ProjectState(
-        project=project.name,
-        trace_ids=list(dict.fromkeys((*(each.trace_id for each in traces_of(context, project)), *results))),
-        last_activity=_last_activity(context, project),
-        learnings={str(row.metadata["learning_id"]): row.event_time or row.created_at for row in known},
-        decisions={section_digest(line): day[1] for line in lines if (day := _DAY.match(line))},
-        regrouped_at=str(_read_state(context, project).get("regrouped_at", "")),
-    )
-
-
-def _last_activity(context: Context, project: Project) -> str | None:
-    newest = context.store.find(Kind.MEMORY, rows_of(context, project), limit=1)
-    return newest[0].created_at if newest else None
-
-
-def _archive_session(context: Context, project: Project, reason: str) -> None:
-    """Move short-term memory to the archive. It is archived before it leaves the live files, and the rows come last."""
-    files = context.open_traces()
-    with files.locked(project.short_term):
-        if (data := files.read(project.log)).strip():
-            first = next((each.trace_id for each in traces_of(context, project)), sha256(data).hexdigest()[:16])
-            files.write(f"{project.archive}/{first}.md.gz", data)
-            context.step("traces.archived")
-            files.write(project.log, b"")
-            context.step("traces.cut")
-        for trace_id in files.names(project.tool_results, folders=True):
-            live, archived = (f"{folder}/{trace_id}" for folder in (project.tool_results, f"{project.archive}/tool_results"))
-            for name in files.names(live):
-                files.write(f"{archived}/{name}.gz", files.read(f"{live}/{name}"))
-            context.step("traces.archived")
-            files.remove(live)
-        active = all_of(rows_of(context, project), equals("status", Status.ACTIVE))
-        archive_rows(context, Kind.MEMORY, context.store.ids(Kind.MEMORY, active), lambda _: reason)
-
-
-def _compress(context: Context, project: Project, move: Move) -> None:
-    """Move old learnings with their patterns, and old decisions, to archives of long-term memory."""
-    known, ids = learnings_of(context, project), set(move.ids)
-    with context.open_traces().locked(project.short_term):
-        for id_ in sorted(ids & known.keys()):
-            check_cancelled()
-            _compress_learning(context, project, known[id_])
-            archive_rows(context, Kind.MEMORY, [known[id_].id], lambda _: move.reason)
-        _, lines = core.split_sections(_long_term(context, project, _DECISIONS), DECIDED)
-        if old := "".join(line for line in lines if section_digest(line) in ids):
-            _write_archive(context, project, f"decisions-{section_digest(old)}", [old])
-            _rewrite(context, project, _DECISIONS, lambda text: core.without_sections(text, DECIDED, ids))
-
-
-def _compress_learning(context: Context, project: Project, row: Memory) -> None:
-    # The pattern leaves its file first: a learning that is not in its file counts as removed by a person.
-    sections = {
-        name: core.find_section(
-            _long_term(context, project, name), _STARTS[name], str(row.metadata.get(digest)), str(row.metadata.get("pattern"))
-        )
-        for name, digest in _DIGESTS.items()
-    }
-    found = {name: section for name, section in sections.items() if section}
-    _write_archive(context, project, str(row.metadata["learning_id"]), list(found.values()))
-    for name, section in found.items():
-        lost = {section_digest(section)}
-        _rewrite(context, project, name, partial(core.without_sections, start=_STARTS[name], digests=lost))
-        context.step("traces.cut")
-
-
-def _write_archive(context: Context, project: Project, name: str, sections: Sequence[str]) -> None:
-    """Add sections to an archive of long-term memory. After a crash, some may be there already."""
-    files, path = context.open_traces(), f"{project.long_term}/archive/{name}.md.gz"
-    text = files.read(path).decode()
-    new = [section.strip() for section in sections if section.strip() not in text]
-    files.write(path, "\n\n".join(filter(None, (text.strip(), *new))).encode() + b"\n")
-    context.step("traces.archived")
-
-
 # --- reading and writing ---
 
 
@@ -445,19 +335,21 @@ def traces_of(context: Context, project: Project, *, archived: bool = False) -> 
     return (each for each in found if isinstance(each, Trace))
 
 
-def _without_session(context: Context) -> Context:
+def without_session(context: Context) -> Context:
+    """Return the context of a reader without a session: traces belong to a project, whatever the session."""
     return replace(context, reader=replace(context.reader, session_id=None))
 
 
-def _long_term(context: Context, project: Project, name: str) -> str:
+def long_term_text(context: Context, project: Project, name: str) -> str:
+    """Return the text of a file of long-term memory."""
     return context.open_traces().read(f"{project.long_term}/{name}").decode(errors="surrogateescape")
 
 
-def _rewrite(context: Context, project: Project, name: str, change: Callable[[str], str]) -> None:
+def rewrite(context: Context, project: Project, name: str, change: Callable[[str], str]) -> None:
     """Replace a file of long-term memory by its changed text, unless that is the same."""
     files = context.open_traces()
     with files.locked(project.short_term):
-        text = _long_term(context, project, name)
+        text = long_term_text(context, project, name)
         if (new := change(text)) != text:
             files.write(f"{project.long_term}/{name}", new.encode(errors="surrogateescape"))
 
@@ -468,7 +360,8 @@ def texts(row: Memory, name: str) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-def _read_state(context: Context, project: Project) -> dict[str, Value]:
+def read_state(context: Context, project: Project) -> dict[str, Value]:
+    """Return what is known about the last consolidation of a project."""
     return dict(Meta.read(context.store, _state_id(context, project)).detail)
 
 
@@ -478,7 +371,9 @@ def _number(state: dict[str, Value]) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _write_state(context: Context, project: Project, detail: dict[str, Value]) -> None:
+def write_state(context: Context, project: Project, detail: dict[str, Value]) -> None:
+    """Record what is known about the last consolidation of a project."""
+
     def decide() -> Plan[None]:
         meta = Meta.read(context.store, _state_id(context, project))
         return Plan(None, [meta.row(detail, at=iso(context.clock()))])
