@@ -118,6 +118,11 @@ def test_an_argument_of_none_was_not_given(place: Place) -> None:
 # --- files ---
 
 
+def test_the_files_of_agents_are_relative_to_the_project_that_names_them(place: Place) -> None:
+    place.set_project('note_agents = { dev = "agents/dev.yaml", ann = { max_injected = 1 } }', trusted=True)
+    assert place.load().options.note_agents == {"dev": str(place.project / "agents/dev.yaml"), "ann": {"max_injected": 1}}
+
+
 def test_the_nearest_project_file_counts_alone(place: Place) -> None:
     place.set_project("agent_id = 'outer'\nsession_id = 'outer'")
     assert place.load(place.inner).options.agent_id == "outer"

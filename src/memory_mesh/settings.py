@@ -273,6 +273,8 @@ def _project(folder: Path, home: Path, own: _Values) -> tuple[ProjectFile | None
     for name, value in values.items():
         if _rule(name, path) is Project.INSIDE:
             values[name] = _real_folder(value, path.parent, name)
+        if name == "note_agents":
+            values[name] = {agent: _own_path(given, path.parent) for agent, given in value.items()}
         if trust is not Trust.YES and (fault := _fault(name, values[name], path.parent, own)):
             raise _refusal(path, trust, home, fault)
     if trust is Trust.CHANGED:
@@ -310,6 +312,11 @@ def _real_folder(value: str, project: Path, name: str) -> str:
         return os.path.realpath(project / folder(value, name))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise SettingsError(f"{name} {shown(value, max_length=120)} cannot be used: {error}", expected="a folder") from None
+
+
+def _own_path(given: object, project: Path) -> object:
+    """Return a path as one from the folder of the project; what is not a path stays as it is."""
+    return os.path.join(project, os.path.expanduser(given)) if isinstance(given, str) else given
 
 
 def _refusal(path: Path, trust: Trust, home: Path, fault: str) -> SettingsError:

@@ -186,11 +186,19 @@ def test_a_wrong_configuration_of_an_agent_is_refused(wrong: object) -> None:
         MemoryMesh("memory://", note_agents={"dev": wrong})
 
 
-@pytest.mark.parametrize("text", ["memory: [", "memory: {colour: red}", "memory: 5"])
+def test_the_file_of_an_agent_may_name_its_specialty(place: Place, tmp_path: Path) -> None:
+    place.write("login.md", LOGIN)
+    (tmp_path / "dev.yaml").write_text("name: dev\nspecialty: [auth]\nmemory: {maxInjected: 7}\n")
+    (found,) = place.mesh(note_agents={"dev": str(tmp_path / "dev.yaml")}).notes.match("login", "dev")
+    assert found.specialty == 5
+
+
+@pytest.mark.parametrize("text", ["memory: [", "memory: {colour: red}", "memory: 5", "root:x:0:0", ""])
 def test_a_wrong_file_of_an_agent_is_reported(place: Place, tmp_path: Path, text: str) -> None:
     (tmp_path / "dev.yaml").write_text(text)
-    with pytest.raises(InvalidInput, match="dev"):
+    with pytest.raises(InvalidInput, match="dev") as refused:
         place.mesh(note_agents={"dev": str(tmp_path / "dev.yaml")}).notes.find_relevant("login", "dev")
+    assert "root" not in str(refused.value)
     with pytest.raises(InvalidInput, match=r"none\.yaml"):
         place.mesh(note_agents={"dev": str(tmp_path / "none.yaml")}).notes.find_relevant("login", "dev")
 

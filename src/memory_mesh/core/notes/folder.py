@@ -116,14 +116,17 @@ def is_current(note: Note, at: str) -> bool:
 
 
 def read_agent_file(name: str, text: str) -> NoteAgent:
-    """Return the configuration of an agent in a YAML file, such as `memory: {maxInjected: 5, minImportance: medium}`."""
+    """Return the configuration of an agent in a YAML file: `memory` with `maxInjected` and `minImportance`, and `specialty`."""
     import yaml  # slow to load
 
     try:
         values = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  (makes texts, lists and mappings only)
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise InvalidInput(f"the file of agent {shown(name)} is not valid YAML", expected="name and memory") from None
-    return read_agent(name, {"memory": values.get("memory", {})} if isinstance(values, dict) else values)
+        values = None
+    if not isinstance(values, dict):  # without its text, which may be that of any file
+        raise InvalidInput(f"the file of agent {shown(name)} is not valid YAML with keys", expected="name and memory")
+    memory, own = values.get("memory") or {}, {key: value for key, value in values.items() if key == "specialty"}
+    return read_agent(name, {**own, **memory} if isinstance(memory, dict) else memory)
 
 
 def read_agent(name: str, given: object) -> NoteAgent:
