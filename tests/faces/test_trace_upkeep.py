@@ -143,6 +143,21 @@ def test_what_people_edit_stays_is_found_and_is_replaced_by_nothing(mesh: Memory
     assert (file.read_text(), learnings(mesh)) == ("", [])
 
 
+@pytest.mark.req("TRACE-37")
+def test_what_a_person_writes_into_a_trace_is_masked_in_the_learning(mesh: MemoryMesh, tmp_path: Path) -> None:
+    runs(mesh, 2, decisions=["Use make."])
+    log = memory(tmp_path) / "short_term" / "execution_log.md"
+    log.write_text(
+        log.read_text().replace("Build first.", "Write to ann@example.org.").replace("Use make.", "Ask bob@example.org.")
+    )
+    mesh.traces.consolidate()
+    for name in ("learnings", "patterns", "decisions"):
+        assert "example.org" not in text(tmp_path, f"long_term/{name}.md")
+    assert "Write to [EMAIL]" in text(tmp_path, "long_term/learnings.md")
+    assert "Ask [EMAIL]" in text(tmp_path, "long_term/decisions.md")
+    assert mesh.traces.consolidate().written == ()
+
+
 def test_a_consolidation_that_was_interrupted_leaves_no_section_twice(tmp_path: Path) -> None:
     def interrupt(step: str) -> None:
         if step == "traces.consolidated":

@@ -4,7 +4,8 @@ A document is appended and durable before anything refers to it. If a crash cut 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from memory_mesh.core.file_ports import TraceFiles
@@ -22,6 +23,7 @@ from memory_mesh.core.traces.layout import (
     archive_of,
 )
 
+_MOMENT = len("trace-1760000000000")  # how much of an id is its time
 MAX_RESULT_CHARS = 20_000  # of a tool result
 _NUMBER = re.compile(rb"(?m)^experience_id: exp_([0-9]+)")
 _ENTRY = re.compile(rb"(?m)^---[ \t]*\r?\n(?=experience_id[ \t]*:)")
@@ -63,6 +65,20 @@ def traces_of(files: TraceFiles, project: Project, *, archived: bool = False) ->
                 yield each
             if isinstance(each, Trace):
                 seen.add(each.trace_id)
+
+
+def archived_traces(files: TraceFiles, project: Project, ids: Collection[str]) -> Iterator[Trace]:
+    """Yield the traces with these ids from the archives of a project. Only those are read that may have one of them.
+
+    An archive is named after its first trace, and ids are in the order of time, but for those of one millisecond.
+    """
+    names = files.names(project.archive) if ids else []
+    firsts, moments = [name[:_MOMENT] for name in names], {id_[:_MOMENT] for id_ in ids}
+    places = (range(max(0, bisect_left(firsts, at) - 1), bisect_right(firsts, at)) for at in moments)
+    for name in sorted({names[at] for some in places for at in some}):
+        for each in read_traces(text_of(files, f"{project.archive}/{name}")):
+            if isinstance(each, Trace) and each.trace_id in ids:
+                yield each
 
 
 def experiences_of(files: TraceFiles, *, archived: bool = False) -> Iterator[Experience | Fault]:

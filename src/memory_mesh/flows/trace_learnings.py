@@ -8,8 +8,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
+from itertools import chain
 
 from memory_mesh.core import learning
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
@@ -88,14 +89,14 @@ class _Consolidation:
         self._context, self._project = context, project
         self._at = context.clock()
         self._known = learnings_of(context, project)
-        rows = paged(context, Kind.MEMORY, rows_of(context, project))
-        self._rows = {str(row.metadata.get("trace_id")): row for row in map(Memory.of, rows)}
         self._state = read_state(context, project)
         self._regroup = regroup or bool(self._state.get("regroup"))
+        self._rows = {str(row.metadata.get("trace_id")): row for row in map(Memory.of, self._read_rows())}
         self._traces = self._read()
         vectors = {id_: row.vector for id_, row in self._rows.items() if row.vector}
         groups = core.grouped(self._traces.values(), vectors, context.options.trace_similarity)
-        self._patterns = list(self._named(map(core.draw, groups)))
+        self._mask = cache(context.gate().redact_markup)
+        self._patterns = [core.with_texts(each, self._mask) for each in self._named(map(core.draw, groups))]
         self._changed = [each for each in self._patterns if not self._is_known(each)]
         ids = {each.learning_id for each in self._patterns}
         self._gone = {id_: row for id_, row in self._known.items() if id_ not in ids and row.status == Status.ACTIVE}
@@ -148,11 +149,21 @@ class _Consolidation:
     def write_state(self) -> None:
         """Record up to which row traces were consolidated, if that changed."""
         last = max(self._rows.values(), key=lambda row: row.number, default=None)
-        new: dict[str, Value] = {"number": last.number, "until": last.created_at} if last else {}
+        is_later = last is not None and last.number > _number(self._state)
+        new: dict[str, Value] = {"number": last.number, "until": last.created_at} if last and is_later else {}
         new |= {"regrouped_at": iso(self._at), "regroup": False} if self._regroup else {}
         new |= {"announced": []} if self._changed or self._state.get("announced") else {}
         if self._changed or {**self._state, **new} != self._state:
             write_state(self._context, self._project, {**self._state, **new})
+
+    def _read_rows(self) -> Iterator[Row]:
+        """Yield the memories of the traces of short-term memory and of learnings, or of all."""
+        where = rows_of(self._context, self._project)
+        if self._regroup:
+            return paged(self._context, Kind.MEMORY, where)
+        live = paged(self._context, Kind.MEMORY, all_of(where, equals("status", Status.ACTIVE)))
+        sources = self._context.store.get(Kind.MEMORY, sorted({id_ for row in self._active() for id_ in row.sources}))
+        return chain(sources.values(), live)
 
     def _read(self) -> dict[str, Trace]:
         """Return the traces to group by id. Without its row, by which it can be erased, a trace is left out."""
@@ -161,9 +172,8 @@ class _Consolidation:
             oldest = iso(self._at - COMPRESS_DAYS * DAY_MS)
             wanted |= {id_ for id_, row in self._rows.items() if str(row.event_time) > oldest}
         found = {each.trace_id: each for each in traces_of(self._context, self._project)}
-        if wanted - found.keys():  # reading archives takes long
-            archived = {each.trace_id: each for each in traces_of(self._context, self._project, archived=True)}
-            found = {id_: each for id_, each in archived.items() if id_ in wanted or id_ in found}
+        archived = trace_files.archived_traces(self._context.open_traces(), self._project, wanted - found.keys())
+        found |= {each.trace_id: each for each in archived}
         return {id_: each for id_, each in found.items() if id_ in self._rows}
 
     def _named(self, patterns: Iterable[Pattern]) -> Iterator[Pattern]:
@@ -193,7 +203,8 @@ class _Consolidation:
     def _new_decisions(self) -> list[str]:
         """Return the new decisions of traces that no earlier consolidation has read."""
         last = _number(self._state)
-        new = [each for id_, each in self._traces.items() if self._rows[id_].number > last]
+        recent = [each for id_, each in self._traces.items() if self._rows[id_].number > last]
+        new = [replace(each, learnings=tuple(map(self._mask, each.learnings))) for each in recent if each.decisions]
         return core.new_decisions(long_term_text(self._context, self._project, DECISIONS), new)
 
     def _rewrite(self, name: str, new: Sequence[tuple[str | None, str]], lost: set[str]) -> None:
@@ -329,10 +340,9 @@ def rows_of(context: Context, project: Project) -> Where:
     return trace_index.of_folder(context, TRACE_KEY, shared, equals("project", project.name))
 
 
-def traces_of(context: Context, project: Project, *, archived: bool = False) -> Iterator[Trace]:
-    """Yield the traces of short-term memory and, if asked, of the archives; not what cannot be read."""
-    found = trace_files.traces_of(context.open_traces(), project, archived=archived)
-    return (each for each in found if isinstance(each, Trace))
+def traces_of(context: Context, project: Project) -> Iterator[Trace]:
+    """Yield the traces of short-term memory; not what cannot be read."""
+    return (each for each in trace_files.traces_of(context.open_traces(), project) if isinstance(each, Trace))
 
 
 def without_session(context: Context) -> Context:

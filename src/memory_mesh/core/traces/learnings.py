@@ -6,8 +6,8 @@ that people may edit.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
@@ -179,6 +179,15 @@ def draw(group: Sequence[Trace]) -> Pattern:
         trace_ids=tuple(trace.trace_id for trace in group), last_run=group[-1].timestamp,
         makes_skill=len(group) >= _MIN_SKILL_RUNS and 100 * len(worked) >= _MIN_SKILL_PERCENT * len(group),
     )  # fmt: skip
+
+
+def with_texts(pattern: Pattern, change: Callable[[str], str]) -> Pattern:
+    """Return a pattern with every text of its learning changed, such as masked: people may edit the traces that it quotes."""
+    known = pattern.learning
+    tools, insights, anti_patterns = (tuple(map(change, texts)) for texts in (known.tools, known.insights, known.anti_patterns))
+    name, approach = change(known.name), change(known.approach)
+    changed = replace(known, name=name, tools=tools, insights=insights, approach=approach, anti_patterns=anti_patterns)
+    return replace(pattern, learning=changed)
 
 
 def points(trace: Trace) -> list[str]:
