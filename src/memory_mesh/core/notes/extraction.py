@@ -18,6 +18,7 @@ RESULTS = ("success", "failure", "partial")
 _MAX_CHARS = {"agent": 1_000, "task": 100_000, "agent_output": 1_000_000, "error": 1_000_000}
 _MAX_TITLE, _MAX_TASK, _MAX_ERROR = 80, 200, 300
 _MAX_PATTERN_WORDS, _MAX_TAGS = 5, 3
+_MIN_PATTERN = 4  # characters; shorter ones are in many other words
 # What stands around a statement in Markdown: marks of quotes, tables, tasks and bold words.
 _MARKS = LazyRegex(r"^(?:[>|]\s*|\[[ xX]\]\s+)+|\*\*|__(?=\W|$)|(?<!\w)__|\s*\|$")
 _IMPORTANT = ("constraint", "decision", "error_cause")
@@ -122,7 +123,7 @@ def note_of(run: ExtractionInput, found: Sequence[Worth], at: str) -> Extraction
     task = shortened(" ".join(run.task.replace("|", " ").replace("*", " ").split()), _MAX_TASK)
     words = _subject(run.task, listed)
     frontmatter = {
-        "whenToUse": [*filter(None, ("|".join(words), task))],
+        "whenToUse": [*filter(None, ("|".join(words), task if len(task) >= _MIN_PATTERN else title))],
         "tags": [*dict.fromkeys([best.kind.replace("_", "-"), *words[:_MAX_TAGS]])],
         "importance": "high" if best.kind in _IMPORTANT else "medium",
         "discoveredAt": at, "discoveredBy": run.agent, "discoveredIn": origin(run.task),

@@ -19,8 +19,8 @@ def never_close(pattern: str) -> bool:
 
 
 def is_plain(pattern: str) -> bool:
-    """Return whether a pattern is plain language: without alternatives and wildcards."""
-    return "|" not in pattern and "*" not in pattern
+    """Return whether a pattern is plain language: several words, without alternatives and wildcards."""
+    return "|" not in pattern and "*" not in pattern and len(pattern.split()) > 1
 
 
 def matching_pattern(patterns: Iterable[str], text: str, close: Close = never_close) -> str | None:
@@ -35,7 +35,7 @@ def _matches(pattern: str, text: str, words: frozenset[str], close: Close) -> bo
         return any(_occurs(each.strip(), text) for each in plain.split("|"))
     if "*" in plain:
         return _occurs(plain, text)
-    return bool(plain) and (plain in text or _words_occur(plain, words) or close(pattern.strip()))
+    return bool(plain) and (plain in text or _words_occur(plain, words) or (is_plain(plain) and close(pattern.strip())))
 
 
 def _occurs(pattern: str, text: str) -> bool:
