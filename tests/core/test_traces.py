@@ -96,7 +96,7 @@ TRACES = st.builds(
     checked_trace, trace_id=st.from_regex(r"trace-[0-9]{13}-[0-9a-f]{6}", fullmatch=True),
     timestamp=st.datetimes().map(lambda at: at.isoformat()), goal=FULL, status=st.sampled_from(STATUSES),
     duration_ms=st.integers(0, 10**12), tools_used=st.lists(FULL, max_size=3), files_created=st.lists(FULL, max_size=3),
-    plan=TEXTS, steps=st.lists(st.tuples(FULL, STEP_STATUS), max_size=11), results=TEXTS, learnings=st.lists(FULL, max_size=3),
+    plan=TEXTS, steps=st.lists(st.tuples(FULL, STEP_STATUS), max_size=3), results=TEXTS, learnings=st.lists(FULL, max_size=3),
 )  # fmt: skip
 ENTRIES = st.builds(
     checked_experience, experience_id=st.integers(1, 10**9).map("exp_{}".format), project_name=FULL, primary_goal=FULL,

@@ -130,8 +130,9 @@ def reviewed(cli, line, id_):
         cli("review", "--activate", id_)
     if line.startswith("unarchive"):
         id_ = archived()
-    if line.startswith("trace show"):
-        line = f"trace show {json.loads(cli('trace', 'record', '--goal', 'Ship', '--json').out)['trace_id']}"
+    if "trace-1760000000000-3fa9c2" in line:
+        made = json.loads(cli("trace", "record", "--goal", "Ship", "--decision", "Use tar", "--json").out)
+        line = line.replace("trace-1760000000000-3fa9c2", made["trace_id"])
     if "--summarize" in line:
         line = line.replace("episode_1760000000000_3fa9c2", json.loads(cli("episodes", "--json").out)["episodes"][0]["id"])
     return line.replace("--known-at 2026-01-31", f"--known-at {datetime.now(UTC).isoformat()}"), id_
