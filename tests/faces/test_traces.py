@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import multiprocessing
 import re
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -200,6 +201,25 @@ def test_reading_creates_nothing_and_a_memory_that_is_off_writes_nothing(place: 
     with place.mesh(enable_memory=False) as off, pytest.raises(MemoryDisabled):
         record(off)
     assert not place.folder.exists()
+
+
+def test_a_read_after_the_folder_was_removed_creates_none(place: Place) -> None:
+    with place.mesh() as mesh:
+        record(mesh)
+        shutil.rmtree(place.folder)
+        assert mesh.traces.get_all() == []
+        assert not place.folder.exists()
+        assert len(mesh.traces.similar("create a plot")) == 1
+
+
+def test_a_damaged_archive_is_an_error_that_names_it(place: Place) -> None:
+    with place.mesh() as mesh:
+        record(mesh)
+        (place.log().parents[1] / "archive").mkdir()
+        (place.log().parents[1] / "archive" / "1.md.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
+        with pytest.raises(InvalidInput, match=r"archive/1.md.gz in .* is damaged"):
+            mesh.traces.get_all(archived=True)
+        assert len(mesh.traces.get_all()) == 1
 
 
 def test_a_link_in_the_folder_is_not_followed(place: Place, tmp_path: Path) -> None:
@@ -474,6 +494,7 @@ def test_an_invalid_section_is_a_fault_and_stays_as_it_is_and_the_others_work(pl
         found = mesh.traces.get_all()
         assert found == [second]
         assert [fault.line for fault in found.faults] == [1]
+        assert len(place.memories("trace")) == 2, "it is still there"
         third = record(mesh, "sweep the floor")
         assert place.log().read_bytes() == broken + second.text.encode() + third.text.encode()
 

@@ -25,7 +25,7 @@ from memory_mesh.core.traces.layout import (
 
 _MOMENT = len("trace-1760000000000")  # how much of an id is its time
 MAX_RESULT_CHARS = 20_000  # of a tool result
-_NUMBER = re.compile(rb"(?m)^experience_id: exp_([0-9]+)")
+_NUMBER = re.compile(rb"experience_id:[ \t]*exp_([0-9]+)")
 _ENTRY = re.compile(rb"(?m)^---[ \t]*\r?\n(?=experience_id[ \t]*:)")
 
 
@@ -124,8 +124,9 @@ def append_entry(files: TraceFiles, values: dict[str, object], *, clean: bool = 
 
 def last_number(files: TraceFiles) -> int:
     """Return the last number that an entry of the log ever had."""
-    known = files.read(LAST_NUMBER).strip()
-    numbers = [int(known) if known.isdigit() else 0, *map(int, _NUMBER.findall(files.read(SYSTEM_LOG)))]
+    known, log = files.read(LAST_NUMBER).strip(), files.read(SYSTEM_LOG)
+    last = _NUMBER.match(log, max(0, log.rfind(b"experience_id:")))
+    numbers = [int(known) if known.isdigit() else 0, int(last[1]) if last else 0]
     if not known:  # the file is lost, or was never written
         numbers += [each.number for each in experiences_of(files, archived=True) if isinstance(each, Experience)]
     return max(numbers)
@@ -134,6 +135,8 @@ def last_number(files: TraceFiles) -> int:
 def _move_oldest(files: TraceFiles) -> None:
     """Move the oldest entries of a log with more than 1000 to their archive, unchanged."""
     data = files.read(SYSTEM_LOG)
+    if data.count(b"experience_id") <= MAX_ENTRIES:  # faster than looking for where they begin
+        return
     starts = [found.start() for found in _ENTRY.finditer(data)]
     if (extra := len(starts) - MAX_ENTRIES) <= 0:
         return

@@ -14,7 +14,7 @@ from hashlib import sha256
 from memory_mesh.core.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, shown
 from memory_mesh.core.file_ports import TraceFiles
 from memory_mesh.core.intake import EXPERIENCE_KEY, TRACE_KEY, NewText, Terms
-from memory_mesh.core.model import In, Key, Kind, Like, Memory, Meta, Row, Status, Where, all_of, equals, iso
+from memory_mesh.core.model import Compare, In, Key, Kind, Memory, Meta, Row, Status, Where, all_of, equals, iso
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import Experience, Trace, cut_at, digest
 from memory_mesh.core.traces.layout import DEFAULT_PROJECT, FOLDER_ID, SYSTEM, SYSTEM_LOG, Project
@@ -38,6 +38,8 @@ def refresh(context: Context) -> None:
         return
     files = context.open_traces()
     try:
+        if not files.mark(""):
+            return
         changed = [project for project in projects(files) if not is_indexed(context, files, project.log)]
         if changed or not is_indexed(context, files, SYSTEM_LOG):
             context.file.check_writable()
@@ -74,9 +76,10 @@ def sync_project(context: Context, files: TraceFiles, project: Project) -> None:
             _revive(context, known[id_])
         pairs = [(trace, entries.get(trace.trace_id) or str(known[trace.trace_id].metadata.get("experience_id", "")))
                  for trace in (*new, *changed)]  # fmt: skip
-        index(context, files, project, pairs, marks={project.log: mark})
-        gone = [memory.id for id_, memory in known.items() if id_ not in traces]
+        data = files.read(project.log)  # a trace that cannot be read at the moment is still there
+        gone = [memory.id for id_, memory in known.items() if id_ not in traces and id_.encode() not in data]
         archive(context, Kind.MEMORY, gone, lambda _: f"the trace was removed from {project.log}")
+        index(context, files, project, pairs, marks={project.log: mark})
 
 
 def sync_log(context: Context, files: TraceFiles) -> None:
@@ -183,7 +186,9 @@ def of_user(context: Context, category: str, *others: Where) -> Where:
 def of_folder(context: Context, key: str, *others: Where) -> Where:
     """Return the condition that a memory is one of the traces, or of the entries of the log, of this folder."""
     category = TRACE if key == TRACE_KEY else EXPERIENCE
-    return of_user(context, category, Like("key", f"{key}{folder_id(context)}/%"), *others)
+    start = f"{key}{folder_id(context)}/"
+    # A range of keys, because a pattern takes longer.
+    return of_user(context, category, Compare("key", ">=", start), Compare("key", "<", f"{start[:-1]}0"), *others)
 
 
 def folder_id(context: Context) -> str:
