@@ -63,7 +63,8 @@ def on_event(mesh: MemoryMesh, event: Mapping[str, str]) -> dict[str, object]:
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": notes}} if notes else {}
     if name == "Stop" and event.get("transcript_path"):
         task, report = last_turn(Path(event["transcript_path"]))
-        mesh.notes.extract_and_save(agent=AGENT, task=task, agent_output=report, result="success")
+        if task:  # there is none in a session without a prompt
+            mesh.notes.extract_and_save(agent=AGENT, task=task, agent_output=report)
     return {}
 
 

@@ -107,6 +107,8 @@ def test_the_same_agent_answers_the_events_of_a_host(
     (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"type": "x", "message": message}) for message in messages))
     assert answer(hook_event_name="UserPromptSubmit", prompt="Fix the build") == "{}\n"
     assert answer(hook_event_name="Stop", transcript_path=str(tmp_path / "t.jsonl")) == "{}\n"
+    (tmp_path / "empty.jsonl").touch()
+    assert answer(hook_event_name="Stop", transcript_path=str(tmp_path / "empty.jsonl")) == "{}\n"
     given = json.loads(answer(hook_event_name="UserPromptSubmit", prompt="Fix the build"))["hookSpecificOutput"]
     assert (given["hookEventName"], "Node 20 only" in given["additionalContext"]) == ("UserPromptSubmit", True)
     assert answer(hook_event_name="UserPromptSubmit", prompt="Paint the door") == "{}\n"
