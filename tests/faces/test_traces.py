@@ -5,14 +5,17 @@ import gzip
 import multiprocessing
 import re
 import shutil
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, Experience, InvalidInput, MemoryDisabled, MemoryMesh, StoreFull, Trace
+from memory_mesh.core.audit import Sound
 from memory_mesh.core.model import Kind, Memory, Meta
 from memory_mesh.core.traces import read_experiences, read_traces
 from memory_mesh.core.traces.learnings import section_digest
@@ -20,7 +23,7 @@ from memory_mesh.flows import trace_files
 from memory_mesh.flows.trace_index import state_keys
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
-from memory_mesh.testing.fakes import FakeClock
+from memory_mesh.testing.fakes import FakeClock, crash_at
 
 from .house import House, texts
 
@@ -300,8 +303,11 @@ def test_numbers_rise_by_one_and_none_repeats_after_entries_are_lost(place: Plac
         place.system.write_text("".join(entry.text for entry in place.entries()[:1]))
         record(mesh, "four")
         assert [entry.experience_id for entry in place.entries()] == ["exp_1", "exp_4"]
-        (place.folder / "system" / ".last_experience").unlink()
-        assert mesh.traces.log_experience("five").experience_id == "exp_5"
+        last = place.folder / "system" / ".last_experience"
+        last.unlink()
+        assert mesh.traces.log_experience("five", learnings_or_issues="experience_id: exp_99").experience_id == "exp_5"
+        last.write_text("4")  # a crash came before it was written
+        assert mesh.traces.log_experience("six").experience_id == "exp_6"
 
 
 @pytest.mark.req("TRACE-33", "TRACE-34")
@@ -777,3 +783,29 @@ def test_processes_share_the_log_and_one_that_is_killed_loses_nothing_that_was_a
         indexed = {memory.metadata["trace_id"] for memory in mesh.get_all(limit=10_000) if memory.category == "trace"}
         assert indexed == {trace.trace_id for trace in traces}
         assert traces.faults == []
+
+
+def record_until(folder: str, step: str) -> None:
+    """Record a second execution, and die at a step of it."""
+    record_some(folder, "first", 1)
+    with MemoryMesh(
+        store=f"sqlite:///{folder}/m.db", traces_dir=f"{folder}/traces", embedder="hash", step=crash_at(step)
+    ) as mesh:
+        mesh.traces.record("second", tool_results={"make": "built"}, project="p0")
+
+
+@pytest.mark.deep
+@pytest.mark.req("TRACE-11")
+@pytest.mark.parametrize("step", ["traces.appended", "traces.logged", "flow.decided", "store.begun", "store.committed"])
+def test_a_process_that_is_killed_while_it_records_leaves_one_trace_one_entry_and_two_memories(tmp_path: Path, step: str) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=record_until, args=(str(tmp_path), step))
+    process.start()
+    process.join()
+    assert process.exitcode == -SIGKILL
+    for _ in range(2):
+        with MemoryMesh(store=f"sqlite:///{tmp_path}/m.db", traces_dir=str(tmp_path / "traces"), embedder="hash") as mesh:
+            assert [trace.goal for trace in mesh.traces.get_all()] == ["second", "first 0"]
+            assert [entry.primary_goal for entry in mesh.traces.experiences()] == ["second", "first 0"]
+            memories = Counter((memory.category, memory.content.partition(":")[0]) for memory in mesh.get_all())
+            assert memories == Counter((category, goal) for category in ("trace", "experience") for goal in ("first 0", "second"))
+            assert all(isinstance(one, Sound) for one in mesh.verify())

@@ -15,14 +15,14 @@ def recorded(cli, *words: str) -> dict[str, object]:
 
 
 def test_an_execution_is_recorded_listed_shown_and_found(cli, home: Path):
-    said = cli(
+    answer = cli(
         "trace", "record", "--goal", "Deploy the shop. Now.", "--status", "failure", "--learning", "The token expired",
         "--decision", "Rotate it", "--tool", "make", "--step", "build", "--file", "a.tar", "--duration-ms", "7", "--plan",
         "Push.", "--project", "shop",
     )  # fmt: skip
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("[MemoryMesh] Recorded trace-")
-    assert said.out.endswith(": failure, Deploy the shop.\n")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("[MemoryMesh] Recorded trace-")
+    assert answer.out.endswith(": failure, Deploy the shop.\n")
     (trace,) = json.loads(cli("trace", "list", "--json").out)["traces"]
     assert trace["learnings"] == ["The token expired", "Decision: Rotate it"]
     assert (trace["tools_used"], trace["files_created"], trace["duration_ms"]) == (["make"], ["a.tar"], 7)
@@ -42,10 +42,10 @@ def test_a_command_runs_and_its_output_and_exit_code_pass_through(cli, home: Pat
     program = (
         "import sys; print('to out'); print('to err key sk-proj-AbCdEf0123456789AbCdEf0123456789', file=sys.stderr); sys.exit(3)"
     )
-    said = cli("trace", "record", "--goal", "Test it", "--learning", "Look at line 3", "--", PYTHON, "-c", program)
-    assert (said.code, said.out) == (3, "to out\n")
-    assert "to err key sk-proj" in said.err
-    assert "[MemoryMesh] Recorded trace-" in said.err
+    answer = cli("trace", "record", "--goal", "Test it", "--learning", "Look at line 3", "--", PYTHON, "-c", program)
+    assert (answer.code, answer.out) == (3, "to out\n")
+    assert "to err key sk-proj" in answer.err
+    assert "[MemoryMesh] Recorded trace-" in answer.err
     (trace,) = json.loads(cli("trace", "list", "--json").out)["traces"]
     assert (trace["status"], trace["learnings"]) == ("failure", ["Look at line 3"])
     assert trace["steps"][0]["status"] == "exit code 3"
@@ -58,16 +58,16 @@ def test_a_command_runs_and_its_output_and_exit_code_pass_through(cli, home: Pat
 
 
 def test_with_json_the_output_of_the_command_is_on_standard_error(cli):
-    said = cli("trace", "record", "--goal", "Say it", "--json", "--", PYTHON, "-c", "print('{\"a\": 1}')", '{"b": 2}')
-    assert said.code == 0
-    assert json.loads(said.out)["status"] == "success"
-    assert '{"a": 1}' in said.err
+    answer = cli("trace", "record", "--goal", "Say it", "--json", "--", PYTHON, "-c", "print('{\"a\": 1}')", '{"b": 2}')
+    assert answer.code == 0
+    assert json.loads(answer.out)["status"] == "success"
+    assert '{"a": 1}' in answer.err
 
 
 def test_a_command_that_does_not_exist_is_a_failure_and_one_killed_by_a_signal_too(cli):
-    said = cli("trace", "record", "--goal", "Run it", "--", "no-such-command")
-    assert said.code == 127
-    assert "no-such-command: No such file or directory" in said.err
+    answer = cli("trace", "record", "--goal", "Run it", "--", "no-such-command")
+    assert answer.code == 127
+    assert "no-such-command: No such file or directory" in answer.err
     assert cli("trace", "record", "--goal", "Run it", "--", PYTHON, "-c", "import os; os.kill(os.getpid(), 9)").code == 137
     assert {trace["status"] for trace in json.loads(cli("trace", "list", "--json").out)["traces"]} == {"failure"}
 
@@ -85,10 +85,10 @@ def test_a_command_that_does_not_exist_is_a_failure_and_one_killed_by_a_signal_t
     ],
 )
 def test_wrong_usage_is_one_line_and_records_and_runs_nothing(cli, home: Path, words: list[str], message: str):
-    said = cli("trace", *words)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"[MemoryMesh Error] {message}")
-    assert len(said.err.splitlines()) == 1
+    answer = cli("trace", *words)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"[MemoryMesh Error] {message}")
+    assert len(answer.err.splitlines()) == 1
     assert not (home / "traces").exists()
     assert not Path("it-ran").exists()
 
@@ -98,9 +98,9 @@ def test_an_unknown_trace_is_not_found_and_a_broken_file_is_reported(cli, home: 
     kept = recorded(cli, "--goal", "First")
     log = home / "traces/projects/default/memory/short_term/execution_log.md"
     log.write_text(log.read_text() + "---\ntrace_id: [\n---\n\n## Learnings\n")
-    said = cli("trace", "list")
-    assert str(kept["trace_id"]) in said.out
-    assert "execution_log.md:24: the frontmatter is not valid YAML" in said.err
+    answer = cli("trace", "list")
+    assert str(kept["trace_id"]) in answer.out
+    assert "execution_log.md:24: the frontmatter is not valid YAML" in answer.err
 
 
 def test_erasing_a_trace_says_what_left_the_files(cli):

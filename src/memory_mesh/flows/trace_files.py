@@ -125,7 +125,7 @@ def append_entry(files: TraceFiles, values: dict[str, object], *, clean: bool = 
 def last_number(files: TraceFiles) -> int:
     """Return the last number that an entry of the log ever had."""
     known, log = files.read(LAST_NUMBER).strip(), files.read(SYSTEM_LOG)
-    last = _NUMBER.match(log, max(0, log.rfind(b"experience_id:")))
+    last = _NUMBER.match(log, log.rfind(b"\nexperience_id:") + 1)
     numbers = [int(known) if known.isdigit() else 0, int(last[1]) if last else 0]
     if not known:  # the file is lost, or was never written
         numbers += [each.number for each in experiences_of(files, archived=True) if isinstance(each, Experience)]
@@ -135,7 +135,7 @@ def last_number(files: TraceFiles) -> int:
 def _move_oldest(files: TraceFiles) -> None:
     """Move the oldest entries of a log with more than 1000 to their archive, unchanged."""
     data = files.read(SYSTEM_LOG)
-    if data.count(b"experience_id") <= MAX_ENTRIES:  # faster than looking for where they begin
+    if data.count(b"\nexperience_id") <= MAX_ENTRIES:  # faster than looking for where they begin
         return
     starts = [found.start() for found in _ENTRY.finditer(data)]
     if (extra := len(starts) - MAX_ENTRIES) <= 0:
