@@ -5,10 +5,11 @@ import re
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Key, Kind, Row, Vector
+from memory_mesh.core.model import INT_MAX, Key, Kind, Row, Value, Vector
 
 BEGINNING = "0:"  # the mark of a partition without any write
 KEPT_MOVES = 20_000  # for each partition; a reader with an older mark reads the whole partition
@@ -28,6 +29,37 @@ def decode_json(text: str) -> Any:
     except (ValueError, TypeError):
         return json.loads(text)
     return value if end == len(text) else json.loads(text)
+
+
+def parse_foreign(text: str) -> Value:
+    """Parse JSON of another program. What no row can have is replaced: large numbers by their digits, NUL by U+FFFD.
+
+    Raises `ValueError` or `RecursionError`.
+    """
+
+    def number(digits: str) -> Value:
+        return int(digits) if len(digits) < 17 and abs(int(digits)) <= INT_MAX else digits
+
+    def real(digits: str) -> Value:
+        return value if isfinite(value := float(digits)) else digits
+
+    value: Value = json.loads(text, parse_int=number, parse_float=real, parse_constant=str)
+    clean = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return _clean(value) if "\\u0000" in clean or "\ufffd" in clean else value
+
+
+def _clean(value: Any) -> Value:
+    """Return a value with U+FFFD in place of NUL and half surrogate pairs."""
+    if isinstance(value, str):
+        return readable(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, dict):
+        return {str(_clean(name)): _clean(part) for name, part in value.items()}
+    return [_clean(part) for part in value] if isinstance(value, list) else value
+
+
+def readable(data: bytes) -> str:
+    """Return the text of bytes, with U+FFFD in place of NUL and of what is not UTF-8."""
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 def dumped_texts(texts: list[str]) -> str:

@@ -6,20 +6,29 @@ A folder is read in a stable order. Hidden files, and links that lead out of the
 import os
 import re
 import secrets
+import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from errno import EEXIST, ENOTDIR
+from errno import EACCES, EDQUOT, EEXIST, EFBIG, ENOSPC, ENOTDIR, EPERM, EROFS
 from glob import escape
 from itertools import chain, repeat
 from pathlib import Path
 from stat import S_ISREG
 
-from memory_mesh.core.cancel import wait
-from memory_mesh.core.errors import InvalidInput, SettingsError, shown
+from memory_mesh.core.cancel import check_cancelled, wait
+from memory_mesh.core.errors import (
+    InvalidInput,
+    SettingsError,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    shown,
+)  # fmt: skip
 from memory_mesh.core.intake import Selection
-from memory_mesh.core.ports import Listed
+from memory_mesh.core.ports import Listed, Progress
 
 # Opening a pipe must not wait for its writer. Links are resolved and checked first, so a link here means a race: refuse it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -30,6 +39,7 @@ KEY_FILE = "pseudonym.key"
 _KEY_BYTES = 32
 _PART_DIGITS = 16
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to lock; the last one repeats
+_FULL, _READ_ONLY = (ENOSPC, EDQUOT, EFBIG), (EACCES, EPERM, EROFS)
 _READ_AT_ONCE = 8 * 1024 * 1024
 
 
@@ -106,6 +116,39 @@ def replace_file(path: Path, data: bytes, *, private: bool = False, unless: Call
         part.unlink(missing_ok=True)
     sync(path.parent)
     return True
+
+
+def copy_folder(files: Sequence[Path], source: Path, target: Path, progress: Progress) -> int:
+    """Copy files of a folder to a new one, durably; it gets its name when it is complete. Returns its size. Raises `OSError`."""
+    create_folder(target.parent)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(_PART_DIGITS // 2)}")
+    size = 0
+    try:
+        for done, path in enumerate(files):
+            check_cancelled()
+            progress("backing up", done, len(files))
+            copy = part / path.relative_to(source)
+            create_folder(copy.parent)
+            shutil.copyfile(path, copy)
+            sync(copy)
+            size += copy.stat().st_size
+        for folder in {path.parent for path in part.rglob("*")}:
+            sync(folder)
+        os.rename(part, target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    sync(target.parent)
+    return size
+
+
+def store_error(place: Path | str, number: int) -> StoreError:
+    """Return the error of a store for an error number of the system."""
+    if number in _FULL:
+        return StoreFull(f"{place} cannot grow: the disk is full", remedy="free some space; nothing was changed")
+    if number in _READ_ONLY:
+        return StoreReadOnly(f"{place} is not writable", remedy="check its permissions")
+    what = f"{str(place)[:200]} could not be read or written: {os.strerror(number)}"
+    return StoreUnavailable(what, remedy="check the path, the disk and its free space")
 
 
 def sync(path: Path) -> None:

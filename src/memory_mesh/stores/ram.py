@@ -2,7 +2,7 @@
 
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
@@ -40,18 +40,10 @@ class RamStore:
             for partition, version in (seen or {}).items():
                 if self._versions[partition] != version:
                     raise Conflict(f"partition {partition} has changed")
-            for row in puts:
-                self._check_revision(row)
-            moved = [(partition, key) for key in deletes for partition in self._touched(key, None)]
-            moved += [(partition, row.key) for row in puts for partition in self._touched(row.key, row)]
-            for key in deletes:
-                self._unseal(self._rows.pop(key, None))
-            for row in puts:
-                self._unseal(self._rows.get(row.key))
-                self._rows[row.key] = _copy(row)
-                self._seal(row)
-            for partition, key in moved:
-                self._log(partition, key)
+            moves = self.moves_of(puts, deletes)
+            self.replay([_copy(row) for row in puts], deletes)
+            for partition, keys in moves.items():
+                self._log(partition, keys)
             self._writes += 1
         return Applied(bytes_freed=True)
 
@@ -115,10 +107,36 @@ class RamStore:
             self._open = False
             self._rows.clear()
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._rows
+
+    def rows_of(self, kind: Kind) -> list[Row]:
+        """Return the rows of a kind as they are stored, in any order. The caller does not change them."""
+        return [row for row in self._rows.values() if row.kind is kind]
+
+    def moves_of(self, puts: Sequence[Row], deletes: Sequence[Key]) -> dict[str, list[Key]]:
+        """Return the keys that a change moves, by partition. Raises `Conflict` if a put does not fit."""
+        for row in puts:
+            self._check_revision(row)
+        moves: defaultdict[str, list[Key]] = defaultdict(list)
+        for key, new in [*((key, None) for key in deletes), *((row.key, row) for row in puts)]:
+            for partition in self._touched(key, new):
+                moves[partition].append(key)
+        return moves
+
+    def replay(self, puts: Iterable[Row], deletes: Iterable[Key] = ()) -> None:
+        """Delete and put rows without any check. The rows belong to this store from now on; no version changes."""
+        for key in deletes:
+            self._unseal(self._rows.pop(key, None))
+        for row in puts:
+            self._unseal(self._rows.get(row.key))
+            self._rows[row.key] = row
+            self._seal(row)
+
     def _all(self, kind: Kind, where: Where) -> Iterator[Row]:
         with self._lock:
             self._check_open()
-            rows = [row for row in self._rows.values() if row.kind is kind]
+            rows = self.rows_of(kind)
         return (row for row in rows if where.matches(row))
 
     def _read(self, row: Row) -> Row:
@@ -146,9 +164,9 @@ class RamStore:
         if row.replaces and (stored is None or stored.revision != row.replaces):
             raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
 
-    def _log(self, partition: str, key: Key) -> None:
-        self._versions[partition] += 1
-        self._moves[partition].append(key)
+    def _log(self, partition: str, keys: Sequence[Key]) -> None:
+        self._versions[partition] += len(keys)
+        self._moves[partition] += keys
         if len(self._moves[partition]) >= 2 * KEPT_MOVES:
             del self._moves[partition][:-KEPT_MOVES]
 

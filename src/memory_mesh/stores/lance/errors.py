@@ -1,6 +1,5 @@
 """Errors of the system and of Lance, as errors of the store."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EACCES, EDQUOT, EFBIG, ENAMETOOLONG, ENOSPC, EPERM, EROFS
@@ -8,11 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from memory_mesh.core.errors import StoreCorrupt, StoreFull, StoreReadOnly, StoreUnavailable
+from memory_mesh.core.errors import StoreCorrupt
+from memory_mesh.stores.files import store_error
 
 # Lance raises its errors as these. A panic in it is not an `Exception`.
 LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
-_FULL, _READ_ONLY, _NAME = (ENOSPC, EDQUOT, EFBIG), (EACCES, EPERM, EROFS), (ENAMETOOLONG,)
+_QUOTED = (ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, EROFS, ENAMETOOLONG)
 
 
 @contextmanager
@@ -22,13 +22,8 @@ def translated(place: Path | str, errors: type[Exception] | tuple[type[Exception
         yield
     except errors as error:
         number = _number(error)
-        if number in _FULL:
-            raise StoreFull(f"{place} cannot grow: the disk is full", remedy="free some space; nothing was changed") from error
-        if number in _READ_ONLY:
-            raise StoreReadOnly(f"{place} is not writable", remedy="check its permissions") from error
         if number:
-            what = f"{str(place)[:200]} could not be read or written: {os.strerror(number)}"
-            raise StoreUnavailable(what, remedy="check the path, the disk and its free space") from error
+            raise store_error(place, number) from error
         why = str(error).partition(", /")[0][:200]  # without the place in the source of Lance
         raise StoreCorrupt(f"{place} is damaged: {why}", remedy="restore a backup; nothing was changed") from error
 
@@ -37,4 +32,4 @@ def _number(error: Exception) -> int | None:
     """Return the error number of the system. Lance has none in its errors, but quotes those of the system."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
-    return next((one for one in (*_FULL, *_READ_ONLY, *_NAME) if f"(os error {one})" in str(error)), None)
+    return next((one for one in _QUOTED if f"(os error {one})" in str(error)), None)

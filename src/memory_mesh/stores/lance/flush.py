@@ -1,20 +1,18 @@
-"""Write the changes of the journal into the tables, undo that if it was interrupted, and copy the whole folder."""
+"""Write the changes of the journal into the tables, and undo that if it was interrupted."""
 
 import json
-import os
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import StoreError
 from memory_mesh.core.model import Kind
-from memory_mesh.core.ports import Progress, Step
-from memory_mesh.stores.files import create_folder, sync
+from memory_mesh.core.ports import Step
+from memory_mesh.stores.changes import append
+from memory_mesh.stores.files import sync
 from memory_mesh.stores.lance import journal, tables
 from memory_mesh.stores.lance.errors import LANCE_ERRORS
-from memory_mesh.stores.lance.journal import FLUSHING, LOCK, OWN, State, journal_of, moves_of, read_state
+from memory_mesh.stores.lance.journal import FLUSHING, OWN, State, journal_of, moves_of, read_state
 from memory_mesh.stores.lance.migration import tables_put_aside
 from memory_mesh.stores.lance.schema import MEMORIES, TABLES, Table, kinds_of
 from memory_mesh.stores.lance.tables import Frame, latest_version
@@ -99,31 +97,6 @@ def _prepared(own: Path, view: View, frames: Sequence[Frame], *, rewrite: bool) 
         writes=view.writes, nonce=view.nonce, unfreed=view.unfreed and not rewrite,
     )  # fmt: skip
     journal.log_moves(own, new, view.recent)
-    journal.append(journal_of(own, new.generation), b"", at=0)
+    append(journal_of(own, new.generation), b"", at=0)
     sync(own)
     return new
-
-
-def copy_folder(source: Path, target: Path, names: Sequence[str], progress: Progress) -> int:
-    """Copy parts of a folder, durably; it gets its name when it is complete. Returns its size. Raises `OSError`."""
-    create_folder(target.parent)
-    part = target.with_name(f".{target.name}.{journal.new_nonce()}")
-    files = [path for name in names for path in sorted((source / name).rglob("*")) if path.is_file()]
-    files = [path for path in files if path.name != LOCK and "index" not in path.relative_to(source).parts]
-    size = 0
-    try:
-        for done, path in enumerate(files):
-            check_cancelled()
-            progress("backing up", done, len(files))
-            copy = part / path.relative_to(source)
-            create_folder(copy.parent)
-            shutil.copyfile(path, copy)
-            sync(copy)
-            size += copy.stat().st_size
-        for folder in {path.parent for path in part.rglob("*")}:
-            sync(folder)
-        os.rename(part, target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    sync(target.parent)
-    return size

@@ -4,20 +4,19 @@ What the columns of V2 leave null comes from the metadata. A value that cannot b
 second row of an id gets a new one. Rows without an id stay in the table and are not memories.
 """
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
-from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake.drafts import IMPORTANCE
-from memory_mesh.core.model import INT_MAX, Kind, MemoryType, Row, Usage, Value, Vector, checked, iso, partition_for, time_of_id
+from memory_mesh.core.model import Kind, MemoryType, Row, Usage, Value, Vector, checked, iso, partition_for, time_of_id
 from memory_mesh.core.options import Options
 from memory_mesh.core.search import tokens
+from memory_mesh.stores.base import parse_foreign, readable
 from memory_mesh.stores.lance.schema import is_time, memories_v2, packed_vectors
 
 _DEFAULT_AGENT = Options().agent_id  # of RFC-0011, section 4.2; the tables do not tell which agent wrote a row of V1
@@ -128,35 +127,10 @@ def _metadata(text: str | None) -> dict[str, Value]:
 
 
 def _json(text: str) -> Value:
-    """Parse JSON. A number that a row cannot have is kept as text."""
-
-    def number(digits: str) -> Value:
-        return int(digits) if len(digits) < 17 and abs(int(digits)) <= INT_MAX else digits
-
-    def real(digits: str) -> Value:
-        return value if isfinite(value := float(digits)) else digits
-
     try:
-        value: Value = json.loads(text, parse_int=number, parse_float=real, parse_constant=str)
-        clean = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-        if "\\u0000" in clean or "\ufffd" in clean:
-            value = _clean(value)
+        return parse_foreign(text)
     except (ValueError, RecursionError):
         return text
-    return value
-
-
-def _clean(value: Any) -> Value:
-    """Return a value with U+FFFD in place of NUL and half surrogate pairs."""
-    if isinstance(value, str):
-        return _readable(value.encode("utf-8", "surrogatepass"))
-    if isinstance(value, dict):
-        return {str(_clean(name)): _clean(part) for name, part in value.items()}
-    return [_clean(part) for part in value] if isinstance(value, list) else value
-
-
-def _readable(data: bytes) -> str:
-    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
@@ -164,5 +138,5 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return [None if data is None else _readable(data) for data in column.cast(pa.large_binary()).to_pylist()]
+        return [None if data is None else readable(data) for data in column.cast(pa.large_binary()).to_pylist()]
     return column.to_pylist()  # type: ignore[no-any-return]

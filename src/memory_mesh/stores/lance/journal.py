@@ -7,9 +7,8 @@ and its journal sees whole changes only, whatever a writer does meanwhile or lef
 
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,8 +17,8 @@ from typing import Any
 from zlib import crc32
 
 from memory_mesh.core.errors import StoreBusy, StoreCorrupt, StoreTooNew
-from memory_mesh.core.model import Key, Row
-from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_key, decode_row, encode_json, encode_row, mark_of
+from memory_mesh.stores.base import KEPT_MOVES, decode_key, encode_json
+from memory_mesh.stores.changes import Change, Moves, append, decode_change, encode_change
 from memory_mesh.stores.files import lock_file, sync
 
 FORMAT = 1
@@ -57,40 +56,6 @@ class State:
             self, tables=tables, partitions=moved, moves=self.moves + 1, moves_length=0, moves_trimmed=0, writes=self.writes + 1,
             nonce=nonce, foreign=True,
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One record of the journal."""
-
-    puts: Sequence[Row]
-    deletes: Sequence[Key]
-    moves: Mapping[str, Sequence[Key]]  # by partition
-    nonce: str
-    frees: bool  # it deletes or replaces a row that was stored
-
-
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """The moves of one change in a partition, whose version they raised to `version`."""
-
-    version: int
-    nonce: str
-    keys: Sequence[Key]
-
-    @property
-    def mark(self) -> str:
-        return mark_of(self.version, self.nonce)
-
-
-def since(moves: Sequence[Moves], mark: str | None) -> list[Key] | None:
-    """Return the keys that moved after a mark, or None if these moves do not lead on from it."""
-    if mark == BEGINNING and moves and moves[0].version == len(moves[0].keys):
-        return [key for one in moves for key in one.keys]
-    for place in reversed(range(len(moves))):
-        if moves[place].mark == mark:
-            return [key for one in moves[place + 1 :] for key in one.keys]
-    return None
 
 
 # --- the state ---
@@ -139,21 +104,13 @@ def journal_of(own: Path, generation: int) -> Path:
 
 def encode(change: Change) -> bytes:
     """Return the record of a change."""
-    body = encode_json(
-        {
-            "puts": [encode_row(row) for row in change.puts],
-            "deletes": change.deletes,
-            "moves": change.moves,
-            "nonce": change.nonce,
-            "frees": change.frees,
-        }
-    ).encode()
+    body = encode_json(encode_change(change)).encode()
     return _HEADER.pack(len(body), crc32(body)) + body
 
 
 def decode(record: bytes) -> Change:
     """Return the change of a record."""
-    return _change(json.loads(record[_HEADER.size :]))
+    return decode_change(json.loads(record[_HEADER.size :]))
 
 
 def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], int]:
@@ -172,38 +129,9 @@ def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], in
             if end < len(data):
                 raise StoreCorrupt(f"{name} is damaged at byte {at + place}", remedy="restore a backup")
             break
-        changes.append(_change(json.loads(body)))
+        changes.append(decode_change(json.loads(body)))
         place = end
     return changes, at + place
-
-
-def _change(given: Mapping[str, Any]) -> Change:
-    moves = {name: [decode_key(key) for key in keys] for name, keys in given["moves"].items()}
-    deletes = [decode_key(key) for key in given["deletes"]]
-    return Change([decode_row(one) for one in given["puts"]], deletes, moves, given["nonce"], given["frees"])
-
-
-def as_json(sample: bytes) -> bytes:
-    """Return the form that a text has in the journal."""
-    return encode_json(sample.decode(errors="replace"))[1:-1].encode()
-
-
-def append(file: Path, record: bytes, *, at: int) -> None:
-    """Write a record at the end of a journal, durable when this returns. If it cannot, the journal is as it was."""
-    opened = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        os.ftruncate(opened, at)  # what a process that died wrote by half
-        os.lseek(opened, at, os.SEEK_SET)
-        with memoryview(record) as left:
-            while left:
-                left = left[os.write(opened, left) :]
-        os.fsync(opened)
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(opened, at)
-        raise
-    finally:
-        os.close(opened)
 
 
 # --- the log of moves ---
@@ -259,7 +187,3 @@ def locked(own: Path, *, busy_seconds: float) -> Iterator[None]:
         if not is_locked:
             raise StoreBusy(f"{own.parent} is locked by another process", remedy="try again, or stop the process that holds it")
         yield
-
-
-def new_nonce() -> str:
-    return secrets.token_hex(8)

@@ -30,9 +30,10 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import DAY_MS, Migration, iso
 from memory_mesh.core.ports import Progress, Step, no_progress, no_step
+from memory_mesh.stores.changes import new_nonce
 from memory_mesh.stores.files import create_folder, sync
 from memory_mesh.stores.lance.errors import LANCE_ERRORS, translated
-from memory_mesh.stores.lance.journal import OWN, journal_of, locked, new_nonce, read_state, write_json, write_state
+from memory_mesh.stores.lance.journal import OWN, journal_of, locked, read_state, write_json, write_state
 from memory_mesh.stores.lance.schema import is_schema_v2
 from memory_mesh.stores.lance.v1_rows import ROWS, as_v2, damaged_rows, difference, ids_of, v2_schema
 

@@ -35,16 +35,16 @@ from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.files import create_folder, find_bytes, sync
+from memory_mesh.stores.changes import Change, append, as_json, new_nonce
+from memory_mesh.stores.files import copy_folder, create_folder, find_bytes, sync
 from memory_mesh.stores.lance import journal
 from memory_mesh.stores.lance.errors import translated
-from memory_mesh.stores.lance.flush import copy_folder, flush, roll_back
+from memory_mesh.stores.lance.flush import flush, roll_back
 from memory_mesh.stores.lance.journal import (
     FLUSHING,
     LOCK,
     OWN,
     STATE,
-    Change,
     State,
     journal_of,
     locked,
@@ -203,13 +203,13 @@ class LanceStore:
                 raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
             for partition in {row.partition, known[0] if known else row.partition} if row.kind in MOVING else ():
                 moves[partition].append(row.key)
-        return Change(puts, gone, moves, journal.new_nonce(), bool(gone) or any(row.replaces for row in puts))
+        return Change(puts, gone, moves, new_nonce(), bool(gone) or any(row.replaces for row in puts))
 
     def _append(self, view: View, change: Change) -> None:
         """Write a change to the journal and add it to the view."""
         record = journal.encode(change)
         with translated(self._root, OSError):
-            journal.append(journal_of(self._own, view.state.generation), record, at=view.journal_end)
+            append(journal_of(self._own, view.state.generation), record, at=view.journal_end)
             if not view.journal_end:
                 sync(self._own)
         # The view gets a copy: later changes to the lists of the caller must not change it.
@@ -427,7 +427,10 @@ class LanceStore:
         writable = os.access(self._own / LOCK, os.W_OK)
         with translated(self._root, OSError), locked(self._own, busy_seconds=self._busy_seconds) if writable else nullcontext():
             try:
-                return copy_folder(self._root, target, [OWN, *(folder_of(self._root, table).name for table in TABLES)], progress)
+                folders = [self._own, *(folder_of(self._root, table) for table in TABLES)]
+                files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+                files = [path for path in files if path.name != LOCK and "index" not in path.relative_to(self._root).parts]
+                return copy_folder(files, self._root, target, progress)
             except OSError as error:
                 expected = "a folder with enough space"
                 raise InvalidInput(f"{target} cannot be written: {error.strerror}", expected=expected) from error
@@ -436,7 +439,7 @@ class LanceStore:
         """Return the samples that are in the tables, the journal or the index, each with the name of a file."""
         found: dict[bytes, str] = {}
         # The journal is JSON: a text with quotes or lines is there in another form.
-        forms = {sample: sample for sample in samples} | {journal.as_json(sample): sample for sample in samples}
+        forms = {sample: sample for sample in samples} | {as_json(sample): sample for sample in samples}
         for file in self._files() if samples else ():
             with suppress(FileNotFoundError, IsADirectoryError), file.open("rb") as opened:
                 found |= {forms[form]: file.name for form in find_bytes(opened.fileno(), forms)}

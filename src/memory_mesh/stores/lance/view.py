@@ -33,8 +33,9 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.stores.base import mark_of
+from memory_mesh.stores.changes import Change, Moves, since
 from memory_mesh.stores.lance.foreign import adopted
-from memory_mesh.stores.lance.journal import Change, Moves, State, read_moves, since
+from memory_mesh.stores.lance.journal import State, read_moves
 from memory_mesh.stores.lance.schema import MEMORIES, RECORDS, TABLES, Table, reader_of, table_of
 from memory_mesh.stores.lance.tables import Frame, Positions
 
