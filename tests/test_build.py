@@ -100,7 +100,7 @@ def test_memory_is_kept_nowhere(working_folder: Path) -> None:
     assert list(working_folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("scheme", ["s3", "postgresql", "supabase", "json"])
+@pytest.mark.parametrize("scheme", ["s3", "postgresql", "supabase"])
 def test_a_store_that_is_not_here_yet_says_so(scheme: str) -> None:
     with pytest.raises(NotYet, match=scheme):
         open_store(f"{scheme}://somewhere/else")

@@ -462,7 +462,7 @@ RFC_METHODS = {
     *("ingest_skill", "search_skills", "list_skills", "update_skill_reliability", "prune_skills"),
     *("stats", "clear_cache", "get_cache_stats", "format_results"),
 }
-SCHEMES = ("s3", "postgresql", "supabase", "json")
+SCHEMES = ("s3", "postgresql", "supabase")
 
 
 def test_every_option_of_the_document_exists_with_its_default() -> None:

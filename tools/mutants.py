@@ -33,6 +33,7 @@ MAY_SURVIVE = 2
 # A bug in one store cannot fail the tests of the other; a bug in shared code fails those of either.
 RAM = "TestRam or in_ram"
 LANCE = "TestLanceTables or in_lance"
+JSON = "TestJson or in_json"
 CHOSEN = {"stores/ram.py": RAM, "stores/base.py": RAM, "core/search/scores.py": RAM}
 
 # The tests of these folders start processes or wait for a disk: they come last.
@@ -167,7 +168,9 @@ def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
         return files[mutant.id]
     if mutant.file.startswith("stores/lance/"):  # a plain run has only a part of the contract for this store
         return ("--deep", "-k", LANCE, *STORE_TESTS)
-    return ("-k", CHOSEN.get(mutant.file, f"not ({RAM} or Lance or in_lance)"), *STORE_TESTS)
+    if mutant.file.startswith("stores/json/"):
+        return ("--deep", "-k", JSON, *STORE_TESTS)
+    return ("-k", CHOSEN.get(mutant.file, f"not ({RAM} or {JSON} or Lance or in_lance)"), *STORE_TESTS)
 
 
 def _tested(tree: Path, id_: str, words: Sequence[str]) -> Outcome:
@@ -194,7 +197,7 @@ def _tested(tree: Path, id_: str, words: Sequence[str]) -> Outcome:
 def _failing_without(outcomes: Mapping[Mutant, Outcome], trees: Trees) -> Iterator[str]:
     """Yield a line if a test that caught a bug fails without one too."""
     tests = sorted({outcome.caught_by.partition("[")[0] for outcome in outcomes.values() if outcome.caught_by})
-    deep = [test for test in tests if "TestLanceTables" in test]
+    deep = [test for test in tests if "TestLanceTables" in test or "TestJson" in test]
     for words in (["--deep", *deep] if deep else [], [test for test in tests if test not in deep]):
         without = trees.run(None, *words) if words else Outcome(None, "")
         if without.caught_by:

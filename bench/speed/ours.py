@@ -32,7 +32,11 @@ LIMIT = 10
 _POOL = 150  # the number of candidates that a search requests
 _CHANGED_FROM = 10_000  # the size from which changes and filters are measured
 _COLD_RUNS = 5
-STORES = {"sqlite": "memory.db", "lancedb": "memory.lance"}  # the scheme, and the name of the file or folder
+STORES = {
+    "sqlite": "memory.db",
+    "lancedb": "memory.lance",
+    "json": "memory.json",
+}  # the scheme, and the name of the file or folder
 _COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
 
 

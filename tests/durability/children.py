@@ -64,7 +64,8 @@ def together(stack: ExitStack, options: list[dict[str, Any]], program: str = "wr
 
 
 def url(file: Path) -> str:
-    return f"sqlite:///{file}" if file.suffix == ".db" else f"lancedb:///{file}"
+    scheme = {".db": "sqlite", ".json": "json"}.get(file.suffix, "lancedb")
+    return f"{scheme}:///{file}"
 
 
 def bytes_of(file: Path) -> bytes:

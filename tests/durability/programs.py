@@ -54,7 +54,20 @@ def perform(mesh: MemoryMesh, call: Call) -> list[Any]:
 
 @contextmanager
 def opened(store: str, agent: str, step: Step = no_step, **options: Any) -> Iterator[MemoryMesh]:
-    """A mesh on a store. A LanceDB store writes into its tables after every change, or without its journal (`direct.lance`)."""
+    """A mesh on a store. A LanceDB or JSON store writes into its tables or files after every change.
+
+    One of the name `direct.lance` does so without its journal.
+    """
+    if store.startswith("json:"):
+        from memory_mesh.stores.json import JsonStore
+
+        folder = Path(store.removeprefix("json:///"))
+        with (
+            closing(JsonStore(folder, step=step, flush_bytes=0)) as own,
+            MemoryMesh(own, agent_id=agent, step=step, **options) as mesh,
+        ):
+            yield mesh
+        return
     if not store.startswith("lancedb:"):
         with MemoryMesh(store=store, agent_id=agent, step=step, **options) as mesh:
             yield mesh

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,9 @@ from typing import Any
 from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.model import ANYTHING, Kind, Row
 from memory_mesh.core.search.lexical import tokens
+from memory_mesh.stores.changes import Moves
+from memory_mesh.stores.json import JsonStore
+from memory_mesh.stores.json.folder import State
 from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.lance.journal import read_moves
 from memory_mesh.stores.lance.view import View
@@ -38,7 +41,8 @@ def assert_sound(file: Path) -> None:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     else:
-        with closing(LanceStore(file, read_only=True)) as store:
+        kind = JsonStore if file.suffix == ".json" else LanceStore
+        with closing(kind(file, read_only=True)) as store:
             assert store.damage() == []
     assert list(faults(contents_of(file))) == []
     with MemoryMesh(store=url(file), agent_id="auditor") as mesh:
@@ -50,6 +54,9 @@ def contents_of(file: Path) -> Contents:
     if file.suffix == ".db":
         with closing(sqlite3.connect(file)) as connection:
             return contents_in(connection)
+    if file.suffix == ".json":
+        with closing(JsonStore(file, read_only=True)) as folder:
+            return folder._reading(_contents_of_state)
     with closing(LanceStore(file, read_only=True)) as store:
         return store._reading(_contents_of_view)
 
@@ -64,14 +71,26 @@ def contents_in(connection: sqlite3.Connection) -> Contents:
 
 
 def _contents_of_view(view: View) -> Contents:
-    rows = {kind: [_flat(row) for row in view.find(kind, ANYTHING, None, None)] for kind in Kind}
+    flushed = read_moves(view._own, view.state)
+    moves = {name: [*flushed.get(name, []), *view.recent.get(name, [])] for name in view.partitions}
+    return _contents({kind: view.find(kind, ANYTHING, None, None) for kind in Kind}, view.partitions, moves)
+
+
+def _contents_of_state(state: State) -> Contents:
+    partitions = {name: (moves[-1].version, moves[-1].nonce) for name, moves in state.moves.items() if moves}
+    return _contents({kind: state.rows.rows_of(kind) for kind in Kind}, partitions, state.moves)
+
+
+def _contents(
+    found: Mapping[Kind, Sequence[Row]], versions: Mapping[str, tuple[int, str]], moved: Mapping[str, Sequence[Moves]]
+) -> Contents:
+    rows = {kind: [_flat(row) for row in some] for kind, some in found.items()}
     others = [row for kind in Kind if kind not in (Kind.MEMORY, Kind.BLOCK) for row in rows[kind]]
     names = ("partition", "version", "nonce")
-    partitions = [dict(zip(names, (name, *state), strict=True)) for name, state in view.partitions.items()]
+    partitions = [dict(zip(names, (name, *state), strict=True)) for name, state in versions.items()]
     moves: Rows = []
-    for name in view.partitions:
-        flushed = read_moves(view._own, view.state).get(name, [])
-        for move in [*flushed, *view.recent.get(name, [])]:
+    for name in versions:
+        for move in moved[name]:
             first = move.version - len(move.keys) + 1
             moves += [
                 {"partition": name, "version": at, "nonce": move.nonce, "kind": key.kind, "id": key.id}

@@ -100,6 +100,25 @@ KILLED_IN_LANCE = [
 ]
 KILLED_IN_LANCE += [("direct.lance", name, step) for name in ("add", "update") for step in LANCE]
 
+# Those of the JSON store, with the files that every write changes.
+JSON = [
+    "store.begun",
+    "store.committed",
+    "flush.begun",
+    "flush.memories.json",
+    "flush.audit.json",
+    "flush.committed",
+    "store.freed",
+]
+KILLED_IN_JSON = [("memory.json", name, step) for name in WRITES for step in JSON]
+KILLED_IN_JSON += [("memory.json", name, "flush.history.json") for name in ("observe", "update", "pin")]
+
+
+@pytest.mark.deep
+def test_the_steps_of_the_json_store_are_those_at_which_it_is_killed() -> None:
+    for name in WRITES:
+        assert {step for _, killed, step in KILLED_IN_JSON if killed == name} <= {*steps(name, "memory.json")[1]}
+
 
 @pytest.mark.deep
 def test_the_steps_of_lance_are_those_at_which_it_is_killed() -> None:
@@ -112,7 +131,8 @@ def test_the_steps_of_lance_are_those_at_which_it_is_killed() -> None:
 @pytest.mark.sample(3)
 @pytest.mark.req("MESH-015", "MESH-044")
 @pytest.mark.parametrize(
-    ("place", "name", "step"), [*KILLED, *(pytest.param(*one, marks=pytest.mark.deep) for one in KILLED_IN_LANCE)]
+    ("place", "name", "step"),
+    [*KILLED, *(pytest.param(*one, marks=pytest.mark.deep) for one in (*KILLED_IN_LANCE, *KILLED_IN_JSON))],
 )
 def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path, place: str, name: str, step: str) -> None:
     write, file = WRITES[name], tmp_path / place
@@ -126,7 +146,7 @@ def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path,
     assert len(heard) == 1  # the first call was acknowledged, the second was not
     assert_sound(file)
     committed = step in ("store.committed", "store.freed", "flow.applied", "flush.committed", "flush.cut")
-    committed |= place == "memory.lance" and step.startswith("flush.")  # the journal has it
+    committed |= place in ("memory.lance", "memory.json") and step.startswith("flush.")  # the journal has it
     with opened(url(file), "keeper") as mesh:
         assert stored(mesh, heard[0][0]).content == "The foghorn sounds twice"
         assert found(mesh, "foghorn") == ["The foghorn sounds twice"]
@@ -184,7 +204,9 @@ class Ledger:
 
 @pytest.mark.sample(1)
 @pytest.mark.req("MESH-015")
-@pytest.mark.parametrize("place", ["memory.db", pytest.param("memory.lance", marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "place", ["memory.db", *(pytest.param(f"memory.{kind}", marks=pytest.mark.deep) for kind in ("lance", "json"))]
+)
 @pytest.mark.parametrize("lines", [3, 11, 20, 28, 37])
 def test_a_process_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_path: Path, lines: int, place: str) -> None:
     file, ledgers = tmp_path / place, [Ledger(), Ledger()]

@@ -43,7 +43,7 @@ def close_to_writers(folder: Path) -> None:
 
 def called(address: str, calls: list[tuple[str, dict]], warm: Path) -> list[dict]:
     """The answers of a process without rights."""
-    name = "warm.lance" if address.startswith("lancedb:") else "warm.db"
+    name = f"warm{Path(address.partition('?')[0]).suffix}"
     with Child("unprivileged", store=address, warm=url(warm / name), calls=calls) as child:
         answers = child.rest()
         assert child.end() == 0
@@ -51,13 +51,15 @@ def called(address: str, calls: list[tuple[str, dict]], warm: Path) -> list[dict
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("kind", ["ours", "lane", "lane-wal", "older", pytest.param("lance", marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "kind", ["ours", "lane", "lane-wal", "older", *(pytest.param(kind, marks=pytest.mark.deep) for kind in ("lance", "json"))]
+)
 @pytest.mark.parametrize("mode", ["", "?mode=ro"])
 def test_a_file_in_a_folder_that_is_not_writable_is_read_and_not_written(
     folder: Path, tmp_path: Path, kind: str, mode: str
 ) -> None:
-    file = folder / ("memory.lance" if kind == "lance" else "memory.db")
-    if kind in ("ours", "lance"):
+    file = folder / (f"memory.{kind}" if kind in ("lance", "json") else "memory.db")
+    if kind in ("ours", "lance", "json"):
         with MemoryMesh(store=url(file)) as mesh:
             mesh.add("The lantern needs oil")
     elif kind == "older":

@@ -14,7 +14,7 @@ from .children import Child, together, url
 from .sound import assert_sound, contents_of, faults
 
 
-@pytest.fixture(params=["memory.db", pytest.param("memory.lance", marks=pytest.mark.deep)])
+@pytest.fixture(params=["memory.db", *(pytest.param(f"memory.{kind}", marks=pytest.mark.deep) for kind in ("lance", "json"))])
 def file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """The file or folder of a store that does not exist yet."""
     return tmp_path / "new" / str(request.param)

@@ -16,7 +16,7 @@ CLAIM = {"subject": "Apollo", "predicate": "budget"}
 
 @pytest.mark.deep
 @pytest.mark.req("GRAPH-25")
-@pytest.mark.parametrize("name", ["memory.db", "memory.lance"])
+@pytest.mark.parametrize("name", ["memory.db", "memory.lance", "memory.json"])
 def test_of_claims_that_several_processes_activate_and_store_one_is_active(tmp_path: Path, name: str) -> None:
     file, shared = tmp_path / name, {"provenance": {"source": "user_explicit"}}
     with MemoryMesh(store=url(file), agent_id="one") as mesh:

@@ -9,6 +9,7 @@ import pytest
 
 from memory_mesh.core.model import Compare, Key, Kind, Row
 from memory_mesh.core.ports import Store
+from memory_mesh.stores.json import JsonStore
 from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
@@ -62,7 +63,7 @@ class FreesBytes(Subject):
         assert b"finch" in _bytes(place)
 
     def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(
-        self, store: SqliteStore | LanceStore, place: Path
+        self, store: SqliteStore | LanceStore | JsonStore, place: Path
     ) -> None:
         block = plain(Kind.BLOCK, "b1")
         quoting = {**block.fields, "yamo_text": "preview;the quetzal nests;"}
@@ -137,6 +138,29 @@ class TestLanceDirectly(StoreContract, FreesBytes):
 
     def open(self, place: Path) -> Store:
         return LanceStore(place / "memory", direct_rows=1)
+
+
+class TestJsonBriefly(CountsMoves, FreesBytes):
+    """Rows in the journal of a folder of JSON files. The store in memory answers its queries."""
+
+    def open(self, place: Path) -> Store:
+        return JsonStore(place / "memory")
+
+
+@pytest.mark.deep
+class TestJson(KeepsRows, ChangesAsOne, FindsInOrder, MeansWhatItSays, RanksByCosine, RanksByKeywords, IsShared):
+    """The same, with the rest of the contract."""
+
+    def open(self, place: Path) -> Store:
+        return JsonStore(place / "memory")
+
+
+@pytest.mark.deep
+class TestJsonFiles(StoreContract):
+    """Rows in JSON files after every change."""
+
+    def open(self, place: Path) -> Store:
+        return JsonStore(place / "memory", flush_bytes=0)
 
 
 # A change of a Lance store takes milliseconds. Each property is tried with many examples on one or two of its forms.

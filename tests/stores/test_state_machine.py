@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from memory_mesh.stores.json import JsonStore
 from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
@@ -28,3 +29,9 @@ def test_any_history_in_sqlite_is_a_history_of_a_dict() -> None:
 @pytest.mark.parametrize("flush_rows", [pytest.param(1, marks=pytest.mark.deep), 6, pytest.param(500, marks=pytest.mark.deep)])
 def test_any_history_in_lance_is_a_history_of_a_dict(flush_rows: int) -> None:
     run_state_machine_as_test(machine_for(lambda place: LanceStore(place / "memory", flush_rows=flush_rows)), settings=EFFORT)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("flush_bytes", [0, 3_000])
+def test_any_history_in_json_is_a_history_of_a_dict(flush_bytes: int) -> None:
+    run_state_machine_as_test(machine_for(lambda place: JsonStore(place / "memory", flush_bytes=flush_bytes)), settings=EFFORT)

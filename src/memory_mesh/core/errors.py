@@ -193,7 +193,6 @@ _FEATURES = {
     "LanceDB on object storage": "s3",
     "the PostgreSQL store": "postgresql",
     "the Supabase store": "supabase",
-    "the JSON store": "json",
 }
 NOT_YET = {name: feature for feature, names in _FEATURES.items() for name in names.split()}
 

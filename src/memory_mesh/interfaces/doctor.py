@@ -100,7 +100,8 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
         return
     with closing(store):
         prepared = not is_store_file(store) or store.is_prepared()
-        schema = f"schema {VERSION}" if isinstance(store, SqliteStore) else "schema V2 of RFC-0011"
+        other = "JSON files" if store.url.startswith("json:") else "schema V2 of RFC-0011"
+        schema = f"schema {VERSION}" if isinstance(store, SqliteStore) else other
         schema = schema if prepared else "of an older version or of another program; the next write upgrades it"
         about = f", {size(_bytes_in(file))}, {schema}" if file else ""
         yield Check("store", ok=True, detail=f"{shown_url(store.url)}{about}")

@@ -14,8 +14,11 @@ from memory_mesh.core.text import shown_url
 if TYPE_CHECKING:
     from memory_mesh.stores.lance import LanceStore
 
-_URLS = "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, lancedb:///folder, or memory://"
-_FILES = ("sqlite", "lancedb")  # the schemes of stores with files
+_URLS = (
+    "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, lancedb:///folder, json:///folder, "
+    "or memory://"
+)
+_FILES = ("sqlite", "lancedb", "json")  # the schemes of stores with files
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -42,6 +45,11 @@ def open_store(
     if scheme == "lancedb":
         path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
         return lance_store()(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+    if scheme == "json":
+        from memory_mesh.stores.json import JsonStore
+
+        path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
+        return JsonStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:
         raise not_yet(scheme)
     return _registered(url, scheme)
@@ -61,6 +69,10 @@ def is_store_file(store: Store) -> TypeGuard[StoreFile]:
     """Return whether this is a store of ours with files."""
     from memory_mesh.stores.sqlite import SqliteStore
 
+    if store.url.startswith("json:"):
+        from memory_mesh.stores.json import JsonStore
+
+        return isinstance(store, JsonStore)
     return isinstance(store, SqliteStore) or (store.url.startswith("lancedb:") and isinstance(store, lance_store()))
 
 

@@ -26,7 +26,7 @@ def migrate(
     url = normal_url(settings.store_url)
     file = store_file(url)
     folder = settings.cwd / file if file else None
-    if folder is None or not (url.startswith("lancedb:") or isdir(folder)):
+    if folder is None or url.startswith("json:") or not (url.startswith("lancedb:") or isdir(folder)):
         what = f"store {shown(shown_url(url), max_length=120)} is not a LanceDB folder"
         raise InvalidInput(what, expected="lancedb:///FOLDER", remedy="a SQLite file is upgraded by its first write")
     open_lance = lance_store()
