@@ -117,7 +117,7 @@ def test_the_same_agent_answers_the_events_of_a_host(
 @pytest.mark.req("TRACE-23", "TRACE-28")
 def test_twelve_traces_become_two_learnings_and_one_skill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example = run_path(str(Path(__file__).parents[1] / "examples" / "trace_learning.py"))
-    example["main"](["--store", "memory.db", "--traces", "traces"])
+    example["main"](["--traces", "traces"])
     shown = capsys.readouterr().out
     assert shown.startswith("12 traces, 2 learnings, 1 skill\n\n# Learning: Deploy the shop to production\n")
     assert "- Observed in 7 executions\n- Success rate: 86%\n- Common tools: make, ssh\n" in shown

@@ -180,6 +180,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         assert said.out.startswith("[MemoryMesh] "), name
 
 
+@pytest.mark.deep
 def test_traces_are_consolidated_planned_with_retained_and_archived(cli):
     for _ in range(3):
         words = ("--step", "build", "--decision", "Use make.", "--project", "shop")
