@@ -334,7 +334,7 @@ def _wrapped(text: str, indent: int = 0) -> list[str]:
     from shutil import get_terminal_size  # 8 ms that only help pays
     from textwrap import wrap
 
-    columns = max(get_terminal_size().columns - 2, indent + 20)
+    columns = max(get_terminal_size().columns - 2, indent + 16)
     return wrap(text, columns, initial_indent=" " * indent, subsequent_indent=" " * indent, break_long_words=False)
 
 
