@@ -178,6 +178,7 @@ def test_a_document_is_cut_until_its_last_part_is_there(before: str, text: str, 
     assert {cut_at(before + text[:length]) for length in range(1, whole)} == {len(before)}
     assert {cut_at(before + text[:length]) for length in (0, whole, whole + 1, len(text))} == {None}
     assert cut_at((before + text).replace("\n", "\r\n")) is None
+    assert cut_at(f"\ufeff{before}{text.rstrip()}\n".encode().decode("latin-1")) is None
 
 
 def test_every_text_of_a_record_is_changed_together() -> None:

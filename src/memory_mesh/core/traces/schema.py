@@ -41,6 +41,7 @@ _STATUS = re.compile(r"\w[^\n]{0,39}")
 _STEP, _BULLET = re.compile(r"[0-9]+\. (.*)"), re.compile(r"- (.*)")
 Record = TypeVar("Record", "Trace", "Experience")
 _OWN_ID = re.compile(r"(?m)^(?:trace_id|experience_id)[ \t]*:[ \t]*['\"]?([\w.-]+)")
+_BOM = "(?:\ufeff|\xef\xbb\xbf)?"  # before the first document; also as bytes that were decoded one by one
 _BEGUN = re.compile(r"(?m)^(?:--?|---(?:\r?\n[a-z_]*)?)\Z")  # of a document, not even its first key
 _ASCII_PUNCTUATION = {code: None for code in range(128) if unicodedata.category(chr(code))[0] == "P"}
 _ESCAPED = re.compile(r"#|---|\\")
@@ -319,7 +320,7 @@ def cut_at(text: str) -> int | None:
     """Return where the last document begins if it lacks its end, because a crash came while it was written, or else None."""
     starts = _starts(text, (*_TRACE_KEYS, *_LOG_KEYS))
     start = starts[-1] if starts else 0
-    is_entry = bool(re.match(r"---[ \t]*\r?\nexperience_id", text[start:]))
+    is_entry = bool(re.match(rf"{_BOM}---[ \t]*\r?\nexperience_id", text[start:]))
     end = re.compile(r"(?m)^---[ \t]*\r?$" if is_entry else r"(?m)^## Learnings[ \t]*\r?$").search(text, start + 3)
     if starts and end is None:
         return start
@@ -328,7 +329,7 @@ def cut_at(text: str) -> int | None:
 
 
 def _starts(text: str, keys: tuple[str, ...]) -> list[int]:
-    return [found.start() for found in re.finditer(rf"(?m)^---[ \t]*\r?\n(?=(?:{'|'.join(keys)})[ \t]*:)", text)]
+    return [found.start() for found in re.finditer(rf"(?m)^{_BOM}---[ \t]*\r?\n(?=(?:{'|'.join(keys)})[ \t]*:)", text)]
 
 
 def _read(file: str, line: int, text: str, make: Callable[[str, int], Any]) -> Any:
