@@ -273,24 +273,26 @@ def unescaped(text: str) -> str:
 
 def read_traces(text: str, file: str = "") -> Iterator[Trace | Fault]:
     """Yield the traces of a file and what is wrong in it, in the order of the lines. Of two with one id, the first counts."""
-    seen: set[str] = set()
-    for line, part in documents(text, _TRACE_KEYS):
-        found = _read(file, line, part, _trace)
-        if not isinstance(found, Trace) or found.trace_id not in seen:
-            yield found
-        if isinstance(found, Trace):
-            seen.add(found.trace_id)
+    return _read_all(text, file, _TRACE_KEYS, _trace)
 
 
 def read_experiences(text: str, file: str = "") -> Iterator[Experience | Fault]:
     """Yield the entries of a log and what is wrong in it, in the order of the lines. Of two with one id, the first counts."""
+    return _read_all(text, file, _LOG_KEYS, _experience)
+
+
+def _read_all(text: str, file: str, keys: tuple[str, ...], make: Callable[[str, int], Record]) -> Iterator[Record | Fault]:
     seen: set[str] = set()
-    for line, part in documents(text, _LOG_KEYS):
-        found = _read(file, line, part, _experience)
-        if not isinstance(found, Experience) or found.experience_id not in seen:
+    for line, part in documents(text, keys):
+        try:
+            found = make(part, line)
+        except InvalidInput as error:
+            yield Fault(file, line, str(error))
+            continue
+        id_ = str(getattr(found, keys[0]))
+        if id_ not in seen:
             yield found
-        if isinstance(found, Experience):
-            seen.add(found.experience_id)
+        seen.add(id_)
 
 
 def documents(text: str, keys: tuple[str, ...] = (*_TRACE_KEYS, *_LOG_KEYS)) -> Iterator[tuple[int, str]]:
@@ -330,13 +332,6 @@ def cut_at(text: str) -> int | None:
 
 def _starts(text: str, keys: tuple[str, ...]) -> list[int]:
     return [found.start() for found in re.finditer(rf"(?m)^{_BOM}---[ \t]*\r?\n(?=(?:{'|'.join(keys)})[ \t]*:)", text)]
-
-
-def _read(file: str, line: int, text: str, make: Callable[[str, int], Any]) -> Any:
-    try:
-        return make(text, line)
-    except InvalidInput as error:
-        return Fault(file, line, str(error))
 
 
 def _front(text: str, line: int, keys: tuple[str, ...]) -> tuple[dict[str, Any], int]:
