@@ -37,6 +37,7 @@ ALLOWED = {
     "notes_dir": ("'notes'", "PROJECT/notes"),
     "note_closeness": ("0.7", 0.7),
     "note_extraction_every": ("3", 3),
+    "trace_similarity": ("0.8", 0.8),
 }
 ATTACKS = {
     "store": "'sqlite:///theirs.db'", "db_dir": "'theirs'", "redaction": "'off'", "enable_yamo": "false",

@@ -16,7 +16,7 @@ from bench.notes.reports import FOLDER, Report, read
 from memory_mesh.core.linear import Weights
 from memory_mesh.core.notes.reports import CLASSES, ReportJudge, features
 
-SOURCES = ("one", "two", "three", "four", "five", "six", "seven")
+SOURCES = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 TARGET = FOLDER.parents[1] / "src" / "memory_mesh" / "core" / "notes" / "data" / "weights.json"
 L2 = {"vectors": 3.0, "plain": 0.3}
 # Without vectors less is found: the same precision would keep hardly half.
