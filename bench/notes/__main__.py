@@ -2,9 +2,10 @@
 
     python -m bench.notes [FILE ...] [--out FOLDER]
 
-The weights were learnt from one.jsonl to seven.jsonl, each by another writer; `python -m bench.notes.train --check` prints the
-figures of each writer with weights that were learnt from the others. `blind` was written by someone who has not seen the rules,
-and was first read after the last change of rules and weights. Prints each report that was wrongly kept and each that was missed.
+The weights were learnt from one.jsonl to eight.jsonl, each by another writer; `python -m bench.notes.train --check` prints the
+figures of each writer with weights that were learnt from the others. `blind` and `second` were written by people who have not seen
+the rules. `second` was first read after the last change of rules and weights; `blind` before eight.jsonl was written, with equal
+figures. Prints each report that was wrongly kept and each that was missed.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from bench.notes.reports import FOLDER, Report, read
 from memory_mesh.core.notes.reports import KINDS, ReportJudge, Worth, judge_with_vectors, judge_without_vectors
 
 RESULTS = Path(__file__).parents[1] / "results"
-MEASURED = [FOLDER / "blind.jsonl"]
+MEASURED = [FOLDER / f"{name}.jsonl" for name in ("blind", "second")]
 
 
 @dataclass(frozen=True, slots=True)
