@@ -251,9 +251,10 @@ def _extracted(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
     yield "| reports of a writer who had not seen the rules | precision | recall |\n|---|---|---|\n"
-    for judge, score in result["files"]["blind"].items():
-        by = "with the vectors of the local model" if judge == "vectors" else "without vectors"
-        yield f"| {score['reports']}, {by} | {100 * score['precision']:.1f} % | {100 * score['recall']:.1f} % |\n"
+    for judges in result["files"].values():
+        for judge, score in judges.items():
+            by = "with the vectors of the local model" if judge == "vectors" else "without vectors"
+            yield f"| {score['reports']}, {by} | {100 * score['precision']:.1f} % | {100 * score['recall']:.1f} % |\n"
     yield f"\n`{result['command']}` at {result['commit']}.\n"
 
 

@@ -3,9 +3,9 @@
     python -m bench.notes [FILE ...] [--out FOLDER]
 
 The weights were learnt from one.jsonl to eight.jsonl, each by another writer; `python -m bench.notes.train --check` prints the
-figures of each writer with weights that were learnt from the others. `blind` and `second` were written by people who have not seen
-the rules. `second` was first read after the last change of rules and weights; `blind` before eight.jsonl was written, with equal
-figures. Prints each report that was wrongly kept and each that was missed.
+figures of each writer with weights that were learnt from the others. `blind` and `second` are by writers who have not seen the
+rules. `second` was first read after the last change of rules and weights, `blind` before eight.jsonl was written. Prints each
+report that was wrongly kept and each that was missed.
 """
 
 import argparse

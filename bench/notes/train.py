@@ -2,9 +2,9 @@
 
     python -m bench.notes.train [--check]
 
-Learns from the files of SOURCES, each by another writer; blind.jsonl and second.jsonl are never read. The lowest chance to keep a statement is
-chosen by leaving out one writer after the other: the lowest at which `PRECISION` of the kept reports were labelled so. `--check`
-prints these figures and writes nothing. The same data give the same weights.
+Learns from the files of SOURCES, each by another writer; blind.jsonl and second.jsonl are never read. The lowest chance to keep a
+statement is chosen by leaving out one writer after the other: the lowest at which `PRECISION` of the kept reports were labelled
+so. `--check` prints these figures and writes nothing. The same data give the same weights.
 """
 
 import argparse
