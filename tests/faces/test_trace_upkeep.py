@@ -227,6 +227,16 @@ def test_a_day_without_activity_archives_short_term_memory_and_queries_still_fin
     assert mesh.traces.retention().moves == ()
 
 
+@pytest.mark.req("TRACE-30")
+def test_a_trace_that_a_person_takes_back_from_an_archive_leaves_the_others_there(mesh: MemoryMesh, tmp_path: Path) -> None:
+    first, second = mesh.traces.record("one"), mesh.traces.record("two")
+    for _ in range(2):
+        mesh.traces.archive()
+        (memory(tmp_path) / "short_term" / "execution_log.md").write_text(first.text)
+    mesh.traces.archive()
+    assert sorted(mesh.traces.get_all(archived=True), key=lambda each: each.goal) == [first, second]
+
+
 @pytest.mark.req("TRACE-31")
 def test_reopening_a_project_archives_its_earlier_session_first(mesh: MemoryMesh, tmp_path: Path, clock: FakeClock) -> None:
     runs(mesh, 2)

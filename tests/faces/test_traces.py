@@ -188,7 +188,7 @@ def test_the_results_of_tools_are_kept_and_bounded(place: Place) -> None:
     [
         {"status": "ok"}, {"duration_ms": -1}, {"goal": ""}, {"goal": "x" * 1_000_000}, {"recovered": True, "status": "failure"},
         {"tool_results": {"a": 1}}, {"project": " "}, {"project": "a\nb"}, {"learnings": [""]}, {"steps": [3]}, {"agents": "a"},
-        {"timestamp": "soon"},
+        {"timestamp": "soon"}, {"tools_used": ["x" * 60_000]}, {"files_created": ["x" * 60_000]}, {"agents": ["x" * 60_000]},
     ],
 )  # fmt: skip
 def test_an_invalid_execution_is_refused_and_nothing_is_written(place: Place, values: dict[str, object]) -> None:
@@ -274,6 +274,20 @@ def test_a_run_that_raises_is_a_failure_with_its_exception_and_raises_it(place: 
             pytest.fail("it does not begin")
 
 
+def test_what_is_added_to_a_run_is_checked_at_once_and_the_run_is_recorded(place: Place) -> None:
+    with place.mesh() as mesh, mesh.traces.run("Build") as run:
+        for add in (run.step, run.tool, run.created, run.learn, run.decide):
+            with pytest.raises(InvalidInput):
+                add("")
+        with pytest.raises(InvalidInput):
+            run.step("compile", "")
+        with pytest.raises(InvalidInput):
+            run.tool("make", b"bytes")  # type: ignore[arg-type]
+        run.learn("nul \0 character")
+    assert run.trace
+    assert (run.trace.steps, run.trace.tools_used, run.trace.learnings) == ((), (), ("nul \ufffd character",))
+
+
 def test_asynchronous_code_records_too(place: Place) -> None:
     async def main() -> list[Trace]:
         async with AsyncMemoryMesh(store="memory://", traces_dir=str(place.folder), embedder="none") as mesh:
@@ -291,6 +305,25 @@ def test_asynchronous_code_records_too(place: Place) -> None:
 
 
 # --- the experience log ---
+
+
+def test_the_entry_of_a_run_with_very_long_learnings_is_read_back(place: Place) -> None:
+    with place.mesh() as mesh:
+        trace = record(mesh, learnings=["x" * 60_000])
+        assert mesh.traces.get_all() == [trace]
+        assert len(place.entries()[0].learnings_or_issues) < 21_000
+        with pytest.raises(InvalidInput, match="learnings_or_issues has 60,000 characters"):
+            mesh.traces.log_experience("a", learnings_or_issues="x" * 60_000)
+
+
+@pytest.mark.req("TRACE-14")
+def test_a_number_that_a_person_made_huge_is_not_counted_from(place: Place) -> None:
+    with place.mesh() as mesh:
+        record(mesh, "one")
+        record(mesh, "two")
+        place.system.write_text(place.system.read_text().replace("exp_2\n", f"exp_{10**18 - 1}\n"))
+        record(mesh, "three")
+    assert [entry.number for entry in place.entries()] == [1, 10**18 - 1, 3]
 
 
 @pytest.mark.req("TRACE-14")
@@ -611,6 +644,17 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_trace(place: Place, monkeypa
 
 
 # --- erasure ---
+
+
+@pytest.mark.req("TRACE-34")
+def test_erasing_reaches_the_archive_of_a_project_without_a_log(place: Place) -> None:
+    with place.mesh() as mesh:
+        record(mesh, "plot zebra")
+        mesh.traces.archive()
+        place.log().unlink()
+        assert b"zebra" in place.bytes(), "the control"
+        mesh.delete(place.memories("trace", "archived")[0].id)
+    assert b"zebra" not in place.bytes()
 
 
 @pytest.mark.req("TRACE-34")

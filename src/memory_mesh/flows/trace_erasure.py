@@ -40,7 +40,7 @@ def take_out(context: Context, memories: Iterable[Memory]) -> list[str]:
 
 
 def _from_project(files: TraceFiles, project: Project, traces: set[str], digests: set[str]) -> None:
-    if not files.mark(project.log):
+    if not files.mark(project.folder):
         return
     with files.locked(project.short_term):
         for name in (project.log, *_inside(files, project.archive)):

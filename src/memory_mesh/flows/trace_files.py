@@ -25,6 +25,7 @@ from memory_mesh.core.traces.layout import (
 
 _MOMENT = len("trace-1760000000000")  # how much of an id is its time
 MAX_RESULT_CHARS = 20_000  # of a tool result
+_MAX_NUMBER = 10**12  # a larger one, which a person wrote, is not counted from
 _NUMBER = re.compile(rb"experience_id:[ \t]*exp_([0-9]+)")
 _ENTRY = re.compile(rb"(?m)^---[ \t]*\r?\n(?=experience_id[ \t]*:)")
 
@@ -127,9 +128,9 @@ def last_number(files: TraceFiles) -> int:
     known, log = files.read(LAST_NUMBER).strip(), files.read(SYSTEM_LOG)
     last = _NUMBER.match(log, log.rfind(b"\nexperience_id:") + 1)
     numbers = [int(known) if known.isdigit() else 0, int(last[1]) if last else 0]
-    if not known:  # the file is lost, or was never written
+    if not known or max(numbers) >= _MAX_NUMBER:  # the file is lost, or was never written
         numbers += [each.number for each in experiences_of(files, archived=True) if isinstance(each, Experience)]
-    return max(numbers)
+    return max((number for number in numbers if number < _MAX_NUMBER), default=0)
 
 
 def _move_oldest(files: TraceFiles) -> None:
@@ -171,6 +172,6 @@ def entry_values(project: Project, trace: Trace, *, agents: Sequence[str] = (), 
         "files_created": len(trace.files_created),
         "output_summary": shortened(" ".join(trace.results.split()), 200),
         "execution_time_ms": trace.duration_ms,
-        "learnings_or_issues": "\n".join(trace.learnings),
+        "learnings_or_issues": bounded("\n".join(trace.learnings)),
         "timestamp": trace.timestamp,
     }

@@ -106,7 +106,10 @@ def _archive_session(context: Context, project: Project, reason: str) -> None:
     with files.locked(project.short_term):
         if (data := files.read(project.log)).strip():
             first = next((each.trace_id for each in traces_of(context, project)), sha256(data).hexdigest()[:16])
-            files.write(f"{project.archive}/{first}.md.gz", data)
+            name = f"{project.archive}/{first}.md.gz"
+            old = files.read(name)  # of a crash, or of an archive from which a person took the first trace back
+            if not old.startswith(data):
+                files.write(name, data if data.startswith(old) else data.rstrip() + b"\n\n" + old)
             context.step("traces.archived")
             files.write(project.log, b"")
             context.step("traces.cut")

@@ -144,23 +144,28 @@ class Run:
 
     def step(self, text: str, status: str = DONE) -> None:
         """Add a step that was executed, and how it ended."""
+        checked_trace(goal=DONE, steps=[(text, status)])  # while the caller can still correct it
         self.steps.append((text, status))
 
     def tool(self, name: str, result: str | None = None) -> None:
         """Add a tool that was used, and what it returned."""
+        checked_trace(goal=DONE, tools_used=[name], results="" if result is None else result)
         self.tools_used += [name] if name not in self.tools_used else []
         self.tool_results += [] if result is None else [(name, result)]
 
     def created(self, path: str) -> None:
         """Add a file that was created."""
+        checked_trace(goal=DONE, files_created=[str(path)])
         self.files_created.append(str(path))
 
     def learn(self, text: str) -> None:
         """Add what was learnt."""
+        checked_trace(goal=DONE, learnings=[text])
         self.learnings.append(text)
 
     def decide(self, text: str) -> None:
         """Add a decision, and why it was made."""
+        checked_trace(goal=DONE, learnings=[text])
         self.decisions.append(text)
 
     def values(self, ms: int) -> dict[str, Any]:

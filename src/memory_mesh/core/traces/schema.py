@@ -26,6 +26,7 @@ DONE = "done"
 DECISION = "Decision: "
 MAX_GOAL_CHARS = 100_000  # of a request; what is kept of it is `summarised_goal`
 MAX_SUMMARY_CHARS = 200
+_MAX_ENTRY_CHARS = 50_000  # of a text or list of the frontmatter, which must be read back
 _MAX_FRONTMATTER = 1_000_000
 _HEADINGS = ("Plan", "Steps Executed", "Results", "Learnings")
 _TRACE_KEYS = ("trace_id", "timestamp", "goal", "status", "duration_ms", "tools_used", "files_created")
@@ -169,9 +170,9 @@ def checked_experience(**values: Any) -> Experience:
         final_outcome=one_of("final_outcome", entry.final_outcome, OUTCOMES),
         components_used=_texts("components_used", entry.components_used),
         files_created=_count("files_created", entry.files_created),
-        output_summary=" ".join(_text("output_summary", entry.output_summary).split()),
+        output_summary=" ".join(_limited("output_summary", entry.output_summary).split()),
         execution_time_ms=_count("execution_time_ms", entry.execution_time_ms),
-        learnings_or_issues=_text("learnings_or_issues", entry.learnings_or_issues).strip(),
+        learnings_or_issues=_limited("learnings_or_issues", entry.learnings_or_issues),
         timestamp=parse_time(entry.timestamp, "timestamp"),
     )
 
@@ -199,26 +200,37 @@ def _changed(value: object, change: Callable[[str], str]) -> object:
 def _plain(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{name} is {shown(value)}", expected="a text")
-    return value.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
+    text = value.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
+    return text.replace("\0", "\ufffd")  # which stores refuse
 
 
 def _text(name: str, value: object) -> str:
     return _plain(name, value).strip("\n").rstrip()
 
 
+def _limited(name: str, value: object) -> str:
+    return _at_most(_MAX_ENTRY_CHARS, name, _text(name, value).strip())
+
+
+def _at_most(most: int, name: str, text: str) -> str:
+    if len(text) > most:
+        raise InvalidInput(f"{name} has {len(text):,} characters", expected=f"at most {most:,}", remedy="summarise it")
+    return text
+
+
 def _goal(name: str, value: object) -> str:
     goal = " ".join(_plain(name, value).split())
     if not goal:
         raise InvalidInput(f"{name} is empty", expected="a text")
-    if len(goal) > MAX_GOAL_CHARS:
-        raise InvalidInput(f"{name} has {len(goal):,} characters", expected=f"at most {MAX_GOAL_CHARS:,}", remedy="summarise it")
-    return goal
+    return _at_most(MAX_GOAL_CHARS, name, goal)
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:
     found = tuple(_plain(name, each).strip() for each in iterable(name, value, expected="a list of texts"))
     if not all(found):
         raise InvalidInput(f"{name} has an empty text", expected="a list of texts")
+    if name in _LISTS:
+        _at_most(_MAX_ENTRY_CHARS, name, "".join(found))
     return found
 
 
