@@ -52,7 +52,7 @@ def test_a_report_with_a_cause_gives_a_note_of_it_and_of_nothing_else(mesh: Mesh
     found = extracted(mesh(), error="SMTPError: 552\nmessage too large")
     assert found.should_create_memory
     assert found.memory_title == CAUSE[:80].rsplit(" ", 1)[0]
-    assert found.content == f"# {found.memory_title}\n\n{CAUSE}\n\nError: SMTPError: 552 message too large"
+    assert found.content == f"{CAUSE}\n\nError: SMTPError: 552 message too large"
     assert found.frontmatter == {
         "whenToUse": ["invoices|late", "Find out why invoices are late"], "tags": ["error-cause", "invoices", "late"],
         "importance": "high", "discoveredAt": "2026-01-01T00:00:00.000Z", "discoveredBy": "developer",
@@ -77,7 +77,7 @@ def test_progress_guesses_output_and_small_talk_give_no_note(mesh: Meshes, outpu
 def test_several_statements_are_one_note(mesh: Meshes) -> None:
     found = extracted(mesh(), f"{CAUSE} I wrote two tests. {LIMIT}")
     assert found.content is not None
-    assert found.content.endswith(f"\n\n- {CAUSE}\n- {LIMIT}")
+    assert found.content == f"- {CAUSE}\n- {LIMIT}"
 
 
 @pytest.mark.req("NOTE-52")
@@ -105,7 +105,7 @@ def test_secrets_and_instructions_of_a_report_reach_no_note(mesh: Meshes) -> Non
 ])  # fmt: skip
 def test_a_note_has_each_statement_once_without_the_markup_around_it(mesh: Meshes, output: str, kept: str) -> None:
     found = extracted(mesh(), output)
-    assert found.content == f"# {found.memory_title}\n\n{kept}"
+    assert found.content == kept
 
 
 @pytest.mark.req("NOTE-03")

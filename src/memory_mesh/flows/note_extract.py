@@ -76,7 +76,7 @@ def _checked(context: Context, found: ExtractionOutput, existing: Sequence[Note]
         return nothing(f"the proposed note is not valid: {error}")
     if detect(f"{note.title}\n{note.content}"):
         return nothing("the proposed note contains instructions for a model")
-    if is_known(note.content.removeprefix(f"# {note.title}").strip(), existing):
+    if is_known(note.content, existing):
         return nothing("an existing note says it already")
     return found
 

@@ -131,7 +131,7 @@ def note_of(run: ExtractionInput, found: Sequence[Worth], at: str) -> Extraction
     kinds = ", ".join(dict.fromkeys(each.kind.replace("_", " ") for each in found))
     count = "statement is" if len(found) == 1 else "statements are"
     return ExtractionOutput(
-        should_create_memory=True, memory_title=title, frontmatter=frontmatter, content=f"# {title}\n\n{body}{error}",
+        should_create_memory=True, memory_title=title, frontmatter=frontmatter, content=f"{body}{error}",
         reasoning=f"{len(found)} {count} worth a note ({kinds}); the surest with a chance of {best.chance:.2f}",
     )  # fmt: skip
 
