@@ -81,7 +81,7 @@ GROUP = [
         "Deploy it",
         "failure",
         duration_ms=1,
-        steps=(Step("build"), Step("copy files", "failed")),
+        steps=(Step("build"), Step("copy files", "Failed: no disk")),
         learnings=("No disk left.",),
     ),
     run(4, tools_used=("make", "curl"), duration_ms=700, steps=STEPS, results="https://ann.example"),
@@ -96,7 +96,7 @@ def test_a_learning_has_the_counts_of_its_group_and_draws_from_successful_and_fa
         "## Context\n- Observed in 4 executions\n- Success rate: 75%\n- Common tools: make\n\n"
         "## Key Insights\n1. Build first.\n2. Check.\n\n"
         "## Recommended Approach\n1. build\n2. copy files\n3. restart\n\n"
-        "## Anti-Patterns\n- copy files - failed\n- No disk left.\n"
+        "## Anti-Patterns\n- copy files - Failed: no disk\n- No disk left.\n"
     )
     assert pattern.trace_ids == tuple(each.trace_id for each in GROUP)
     assert pattern.learning_id == draw(GROUP[:2]).learning_id != draw(GROUP[1:]).learning_id
@@ -223,7 +223,7 @@ def test_a_plan_context_cites_every_item_and_no_text_leaves_its_fence() -> None:
     assert "  avoid: no disk" in lines
     assert "- Deploy the site: 4 runs, 75% successful [trace-1, trace-2, trace-3]" in lines
     assert text.count("</experience") == 1
-    small, left_out = plan_text(found, "0123456789abcdef", max_tokens=520, count=len)
+    small, left_out = plan_text(found, "0123456789abcdef", max_tokens=530, count=len)
     assert ("# Learnings" in small, "# What worked" in small, left_out) == (True, False, 2)
-    assert len(small) <= 520
+    assert len(small) <= 530
     assert plan_text(PlanContext(goal="x"), "0123456789abcdef", max_tokens=None, count=len) == ("", 0)

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -230,11 +231,11 @@ def test_a_day_without_activity_archives_short_term_memory_and_queries_still_fin
 @pytest.mark.req("TRACE-30")
 def test_a_trace_that_a_person_takes_back_from_an_archive_leaves_the_others_there(mesh: MemoryMesh, tmp_path: Path) -> None:
     first, second = mesh.traces.record("one"), mesh.traces.record("two")
-    for _ in range(2):
+    for taken in (first, replace(first, results="edited")):
         mesh.traces.archive()
-        (memory(tmp_path) / "short_term" / "execution_log.md").write_text(first.text)
+        (memory(tmp_path) / "short_term" / "execution_log.md").write_text(taken.text)
     mesh.traces.archive()
-    assert sorted(mesh.traces.get_all(archived=True), key=lambda each: each.goal) == [first, second]
+    assert sorted(mesh.traces.get_all(archived=True), key=lambda each: each.goal) == [taken, second]
 
 
 @pytest.mark.req("TRACE-31")
@@ -297,17 +298,17 @@ def test_a_planner_is_shown_what_worked_failed_and_was_learnt_and_the_next_run_b
     assert str(other.traces.plan_context(GOAL)) == ""
 
 
-@pytest.mark.req("TRACE-38")
+@pytest.mark.req("TRACE-35", "TRACE-38")
 def test_runs_of_one_outcome_do_not_hide_the_others_and_the_context_of_the_project_is_shown(
     mesh: MemoryMesh, tmp_path: Path
 ) -> None:
     runs(mesh, 5)
     (bad,) = runs(mesh, 1, f"{GOAL} again", status="failure")
-    (tmp_path / "projects" / "default" / "context.md").write_text("# default\n\nThe server has 20 GB.\n")
+    (tmp_path / "projects" / "default" / "context.md").write_text("# default\n\nThe server has 20 GB. Ask ann@example.org\n")
     found = mesh.traces.plan_context(GOAL, limit=1)
     assert (len(found.worked), [run.trace_id for run in found.failed]) == (1, [bad.trace_id])
-    assert "The server has 20 GB." in found.text
-    small = mesh.traces.plan_context(GOAL, max_tokens=60)
+    assert "The server has 20 GB. Ask [EMAIL]" in found.text
+    small = mesh.traces.plan_context(GOAL, max_tokens=70)
     assert 0 < len(small.text) < len(found.text)
     assert small.left_out > 0
 

@@ -215,14 +215,27 @@ def test_a_read_after_the_folder_was_removed_creates_none(place: Place) -> None:
         assert len(mesh.traces.similar("create a plot")) == 1
 
 
-def test_a_damaged_archive_is_an_error_that_names_it(place: Place) -> None:
+def test_what_cannot_be_read_is_a_fault_and_the_others_work(place: Place) -> None:
     with place.mesh() as mesh:
-        record(mesh)
-        (place.log().parents[1] / "archive").mkdir()
-        (place.log().parents[1] / "archive" / "1.md.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
-        with pytest.raises(InvalidInput, match=r"archive/1.md.gz in .* is damaged"):
-            mesh.traces.get_all(archived=True)
-        assert len(mesh.traces.get_all()) == 1
+        trace = record(mesh)
+        record(mesh, project="linked")
+        for archive in (place.log().parents[1] / "archive", place.system.parent / "archive"):
+            archive.mkdir()
+            (archive / "1.md.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
+        place.log("linked").unlink()
+        place.log("linked").symlink_to(place.log())
+        place.log().write_text(trace.text.replace("plot", "chart") + replace(trace, trace_id="trace-hand", duration_ms=7).text)
+        found = mesh.traces.get_all(archived=True)
+        assert sorted(each.goal for each in found) == ["Create a chart", "Create a plot"]
+        assert [(fault.file, fault.line) for fault in found.faults] == [
+            ("projects/default/memory/archive/1.md.gz", 0), ("projects/linked/memory/short_term/execution_log.md", 0),
+        ]  # fmt: skip
+        assert "is damaged" in found.faults[0].what
+        assert "is a link" in found.faults[1].what
+        assert len(mesh.traces.similar("create a chart", min_similarity=0.99)) == 1, "the other project is indexed"
+        assert len(mesh.traces.experiences()) == 3
+        with pytest.raises(InvalidInput, match="is a link"):
+            mesh.traces.consolidate("linked")
 
 
 def test_a_link_in_the_folder_is_not_followed(place: Place, tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def test_a_command_runs_and_its_output_and_exit_code_pass_through(cli, home: Pat
     assert "[MemoryMesh] Recorded trace-" in answer.err
     (trace,) = json.loads(cli("trace", "list", "--json").out)["traces"]
     assert (trace["status"], trace["learnings"]) == ("failure", ["Look at line 3"])
-    assert trace["steps"][0]["status"] == "exit code 3"
+    assert trace["steps"][0]["status"] == "failed, exit code 3"
+    assert trace["results"] == "Exit code 3, 59 bytes of output."
+    assert "exit code 3" in cli("trace", "plan", "test it").out
     (result,) = (home / "traces").rglob("1-*.txt")
     assert "to out" in result.read_text()
     assert (
@@ -132,3 +134,4 @@ def test_the_output_passes_through_a_pipe_byte_for_byte(tmp_path: Path):
     result = next((tmp_path / "traces").rglob("1-*.txt")).read_text()
     assert len(result) < 21_000
     assert "characters left out" in result
+    assert "256,000 bytes of output" in next((tmp_path / "traces").rglob("execution_log.md")).read_text()

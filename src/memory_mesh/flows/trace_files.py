@@ -5,9 +5,11 @@ A document is appended and durable before anything refers to it. If a crash cut 
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
+from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.file_ports import TraceFiles
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import Experience, Fault, Trace, checked_experience, cut_at, read_experiences, read_traces
@@ -23,6 +25,7 @@ from memory_mesh.core.traces.layout import (
     archive_of,
 )
 
+Found = TypeVar("Found")
 _MOMENT = len("trace-1760000000000")  # how much of an id is its time
 MAX_RESULT_CHARS = 20_000  # of a tool result
 _MAX_NUMBER = 10**12  # a larger one, which a person wrote, is not counted from
@@ -56,12 +59,22 @@ def text_of(files: TraceFiles, name: str) -> str:
     return data[:at].decode("utf-8", "replace")
 
 
+def _documents(files: TraceFiles, name: str, read: Callable[[str, str], Iterator[Found]]) -> Iterator[Found | Fault]:
+    """Yield the documents of a file; one that cannot be read is a fault, so that the others are."""
+    try:
+        text = text_of(files, name)
+    except InvalidInput as error:
+        yield Fault(name, 0, str(error))
+    else:
+        yield from read(text, name)
+
+
 def traces_of(files: TraceFiles, project: Project, *, archived: bool = False) -> Iterator[Trace | Fault]:
     """Yield the traces of a project and what is wrong in its files, each trace once."""
     names = [project.log, *(f"{project.archive}/{name}" for name in reversed(files.names(project.archive)) if archived)]
     seen: set[str] = set()
     for name in names:
-        for each in read_traces(text_of(files, name), name):
+        for each in _documents(files, name, read_traces):
             if not isinstance(each, Trace) or each.trace_id not in seen:
                 yield each
             if isinstance(each, Trace):
@@ -85,7 +98,7 @@ def archived_traces(files: TraceFiles, project: Project, ids: Collection[str]) -
 def experiences_of(files: TraceFiles, *, archived: bool = False) -> Iterator[Experience | Fault]:
     """Yield the entries of the experience log, the archived ones first, and what is wrong in it, each entry once."""
     archives = [f"{SYSTEM_ARCHIVE}/{name}" for name in files.names(SYSTEM_ARCHIVE)] if archived else []
-    found = {name: list(read_experiences(text_of(files, name), name)) for name in (*archives, SYSTEM_LOG)}
+    found = {name: list(_documents(files, name, read_experiences)) for name in (*archives, SYSTEM_LOG)}
     entries = {each.number: each for every in found.values() for each in every if isinstance(each, Experience)}
     yield from (entries[number] for number in sorted(entries))
     yield from (each for every in found.values() for each in every if isinstance(each, Fault))

@@ -6,8 +6,8 @@ stays, because the log is never shortened but by erasing.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 
@@ -37,15 +37,21 @@ def refresh(context: Context) -> None:
     if not context.options.enable_memory or not context.file.is_prepared():
         return
     files = context.open_traces()
-    try:
-        if not files.mark(""):
-            return
-        changed = [project for project in projects(files) if not is_indexed(context, files, project.log)]
-        if changed or not is_indexed(context, files, SYSTEM_LOG):
+    with _only_logged():
+        for project in projects(files):
+            with _only_logged():  # so that the other projects are indexed
+                if not is_indexed(context, files, project.log):
+                    context.file.check_writable()
+                    sync_project(context, files, project)
+        if files.mark("") and not is_indexed(context, files, SYSTEM_LOG):
             context.file.check_writable()
-            for project in changed:
-                sync_project(context, files, project)
             sync_log(context, files)
+
+
+@contextmanager
+def _only_logged() -> Iterator[None]:
+    try:
+        yield
     except StoreReadOnly:
         return
     except (StoreError, InvalidInput) as error:  # what is read needs no index of traces

@@ -31,7 +31,7 @@ from memory_mesh.core.model import (
     iso,
     partition,
 )
-from memory_mesh.core.traces import Trace
+from memory_mesh.core.traces import Trace, read_traces
 from memory_mesh.core.traces import learnings as core
 from memory_mesh.core.traces.layout import PROJECTS, Project
 from memory_mesh.core.traces.learnings import DECIDED, LEARNING, PATTERN, Consolidation, Pattern, section_digest
@@ -341,8 +341,9 @@ def rows_of(context: Context, project: Project) -> Where:
 
 
 def traces_of(context: Context, project: Project) -> Iterator[Trace]:
-    """Yield the traces of short-term memory; not what cannot be read."""
-    return (each for each in trace_files.traces_of(context.open_traces(), project) if isinstance(each, Trace))
+    """Yield the traces of short-term memory; not what is invalid. Raises `InvalidInput` if the file cannot be read."""
+    text = trace_files.text_of(context.open_traces(), project.log)
+    return (each for each in read_traces(text, project.log) if isinstance(each, Trace))
 
 
 def without_session(context: Context) -> Context:

@@ -54,7 +54,8 @@ def plan_context(
 def _project_context(context: Context, project: Project) -> str:
     """Return what people wrote into the context file of a project; nothing if it is as it was created."""
     text = context.open_traces().read(project.context).decode("utf-8", "replace")
-    return "" if text == project.files[project.context] else shortened(text.strip(), _MAX_CONTEXT_CHARS)
+    is_empty = text == project.files[project.context]
+    return "" if is_empty else shortened(context.query_gate().redact(text.strip()), _MAX_CONTEXT_CHARS)
 
 
 def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownLearning]:

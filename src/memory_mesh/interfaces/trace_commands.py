@@ -1,9 +1,10 @@
 """`trace record`, which may run a command and record it, and `trace similar`."""
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from threading import Thread
+from threading import Lock, Thread
 from typing import IO, TextIO
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
@@ -14,6 +15,7 @@ from memory_mesh.interfaces.values import Call
 
 _NOT_STARTED, _INTERRUPTED, _SIGNALLED = 127, 130, 128
 _PIECE = 65_536
+_MAX_KEPT = 4 * MAX_RESULT_CHARS  # bytes of the beginning, and of the end
 
 
 def record(call: Call) -> Answer:
@@ -43,10 +45,11 @@ def _run(call: Call, words: Sequence[str], given: dict[str, object]) -> Answer:
     run = {name: given.pop(name) for name in ("goal", "plan") if name in given}
     try:
         with call.target.mesh() as mesh, mesh.traces.run(**run) as current:  # type: ignore[arg-type]
-            code, output = _passed_through(words, to_stderr=call.form is not Form.TEXT)
+            code, kept = _passed_through(words, to_stderr=call.form is not Form.TEXT)
             current.status = "failure" if code else "success"
-            current.step(" ".join(words), f"exit code {code}")
-            current.tool(words[0].rpartition("/")[2] or words[0], output)
+            current.step(shlex.join(words), f"failed, exit code {code}" if code else "exit code 0")
+            current.tool(words[0].rpartition("/")[2] or words[0], kept.text)
+            current.results = f"Exit code {code}, {kept.size:,} bytes of output."
             for name, value in given.items():
                 getattr(current, name).extend(value)
     except MemoryMeshError as error:
@@ -62,9 +65,9 @@ def _run(call: Call, words: Sequence[str], given: dict[str, object]) -> Answer:
     return Answer(text=answer.text, data=answer.data, code=code)
 
 
-def _passed_through(words: Sequence[str], *, to_stderr: bool) -> tuple[int, str]:
-    """Run a command and copy what it writes; return its exit code, and the beginning and the end of its output."""
-    kept: list[bytes] = []
+def _passed_through(words: Sequence[str], *, to_stderr: bool) -> "tuple[int, _Kept]":
+    """Run a command and copy what it writes; return its exit code and what is kept of its output."""
+    kept = _Kept()
     try:
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603  (the caller's)
             streams = ((process.stdout, sys.stderr if to_stderr else sys.stdout), (process.stderr, sys.stderr))
@@ -81,16 +84,36 @@ def _passed_through(words: Sequence[str], *, to_stderr: bool) -> tuple[int, str]
     except OSError as error:
         what = f"{words[0]}: {error.strerror or error}\n"
         sys.stderr.write(what)
-        return _NOT_STARTED, what
-    return _SIGNALLED - code if code < 0 else code, b"".join(kept).decode("utf-8", "replace")
+        kept.add(what.encode("utf-8", "replace"))
+        return _NOT_STARTED, kept
+    return _SIGNALLED - code if code < 0 else code, kept
 
 
-def _copy(source: IO[bytes], to: TextIO, kept: list[bytes]) -> None:
+class _Kept:
+    """The beginning and the end of what a command writes, more than is recorded, so that no secret is cut before it is masked."""
+
+    def __init__(self) -> None:
+        self._start, self._end, self._lock = bytearray(), bytearray(), Lock()
+        self.size = 0  # of all that was written
+
+    def add(self, piece: bytes) -> None:
+        with self._lock:
+            self.size += len(piece)
+            room = _MAX_KEPT - len(self._start)
+            self._start += piece[:room]
+            self._end += piece[room:]
+            if len(self._end) > 2 * _MAX_KEPT:  # not for each piece, because it moves the rest
+                del self._end[:-_MAX_KEPT]
+
+    @property
+    def text(self) -> str:
+        return (self._start + self._end).decode("utf-8", "replace")
+
+
+def _copy(source: IO[bytes], to: TextIO, kept: _Kept) -> None:
     binary = getattr(to, "buffer", None)
     while piece := source.read1(_PIECE):  # type: ignore[attr-defined]
-        kept.append(piece)
-        while len(kept) > 2 and sum(map(len, kept)) > 8 * MAX_RESULT_CHARS:
-            del kept[len(kept) // 2]  # the beginning and the end stay
+        kept.add(piece)
         try:
             if binary is not None:
                 binary.write(piece)

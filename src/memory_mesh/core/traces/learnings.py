@@ -19,7 +19,7 @@ from memory_mesh.core.traces.schema import DECISION, Experience, Step, Trace, es
 
 LEARNING, PATTERN, DECIDED = "# Learning: ", "# Pattern: ", "- "  # how a section of each file of long-term memory begins
 MIN_RUNS = 2
-FAILED_STEPS = frozenset({"failed", "failure", "error"})
+_FAILED = re.compile(r"(?:failed|failure|error)\b", flags=re.IGNORECASE)  # how the status of a failed step begins
 NO_SUCCESS = "No execution succeeded yet."
 NONE = "none"
 SUCCESS = "success"
@@ -218,7 +218,7 @@ def _failed_steps(trace: Trace) -> list[str]:
 
 
 def _has_failed(step: Step) -> bool:
-    return step.status.casefold() in FAILED_STEPS
+    return bool(_FAILED.match(step.status))
 
 
 def _approach(worked: Sequence[Trace]) -> str:
