@@ -105,6 +105,11 @@ def test_an_unknown_trace_is_not_found_and_a_broken_file_is_reported(cli, home: 
     assert "execution_log.md:24: the frontmatter is not valid YAML" in answer.err
 
 
+def test_archiving_says_what_moved(cli):
+    cli("trace", "record", "--goal", "Say it")
+    assert cli("trace", "archive").out.endswith("The short-term memory of default is archived.\n")
+
+
 def test_erasing_a_trace_says_what_left_the_files(cli):
     recorded(cli, "--goal", "First")
     (memory,) = [one for one in json.loads(cli("list", "--json").out)["memories"] if one["category"] == "trace"]

@@ -214,6 +214,11 @@ def _with_ids(context: Context, key: str, ids: Collection[str]) -> Where:
     return of_folder(context, key, In("key", tuple(sorted(f"{key}{folder}/{id_}" for id_ in ids))))
 
 
+def ids_of(context: Context, traces: Collection[str]) -> list[str]:
+    """Return the ids of the memories of traces."""
+    return context.store.ids(Kind.MEMORY, _with_ids(context, TRACE_KEY, traces))
+
+
 def _known(context: Context, where: Where, name: str) -> dict[str, Memory]:
     """Return memories by the id of their trace or entry, which is in their metadata."""
     return {str(memory.metadata.get(name)): memory for memory in map(Memory.of, paged(context, Kind.MEMORY, where))}

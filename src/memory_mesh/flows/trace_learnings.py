@@ -31,6 +31,7 @@ from memory_mesh.core.model import (
     iso,
     partition,
 )
+from memory_mesh.core.safety.injection import detect
 from memory_mesh.core.traces import Trace, read_traces
 from memory_mesh.core.traces import learnings as core
 from memory_mesh.core.traces.layout import PROJECTS, Project
@@ -131,18 +132,14 @@ class _Consolidation:
     def write_rows(self) -> None:
         """Store the new and changed learnings, and archive those whose runs belong to others now."""
         if self._changed:
-            prepared = prepare(self._context, [self._text(each) for each in self._changed])
-            items = [
-                replace(item, draft=replace(item.draft, columns={**item.draft.columns, "sources": self._sources(each)}))
-                for item, each in zip(prepared, self._changed, strict=True)
-            ]
-            commit(self._context, partial(plan_add, self._context, items, Vectors()))
+            store(self._context, [(self._text(each), self._sources(each)) for each in self._changed])
         gone = [row.id for row in self._gone.values()]
         archive_rows(self._context, Kind.MEMORY, gone, lambda _: "its runs belong to another learning")
 
     def write_skills(self) -> tuple[str, ...]:
         """Store a skill for each pattern that qualifies. One that was archived stays so until its learning changes."""
-        drafts = [self._skill(each) for each in self._patterns if each.makes_skill]
+        # A skill is followed as an instruction, so one that tool output or a request may have dictated is left out.
+        drafts = [self._skill(each) for each in self._patterns if each.makes_skill and not detect(each.learning.text)]
         stored = skill_flow.store(self._context, drafts, revive=False)
         return tuple(each.skill.name for each in stored if each.action)
 
@@ -331,6 +328,16 @@ def learning_of(row: Memory) -> core.Learning:
 
 
 # --- reading and writing ---
+
+
+def store(context: Context, texts: Sequence[tuple[NewText, list[Value]]]) -> list[Memory]:
+    """Store texts, each with the memories that it is drawn from, with which it is erased."""
+    prepared = prepare(context, [text for text, _ in texts])
+    items = [
+        replace(item, draft=replace(item.draft, columns={**item.draft.columns, "sources": sources}))
+        for item, (_, sources) in zip(prepared, texts, strict=True)
+    ]
+    return commit(context, partial(plan_add, context, items, Vectors())) if items else []
 
 
 def rows_of(context: Context, project: Project) -> Where:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import NotFound, StoreReadOnly, shown
 from memory_mesh.core.intake import NewText, Terms
-from memory_mesh.core.model import Memory
+from memory_mesh.core.model import Memory, Value
 from memory_mesh.core.safety.fence import MIN_BOUNDARY_DIGITS
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces.layout import Project
 from memory_mesh.core.traces.planning import FailedRun, KnownLearning, PlanContext, plan_text
-from memory_mesh.flows import trace_index, trace_learnings, traces, write
+from memory_mesh.flows import trace_index, trace_learnings, traces
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.embed import token_counter
 from memory_mesh.flows.search import checked_limit
@@ -70,11 +70,15 @@ def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownL
 
 
 def keep_decisions(context: Context, trace_id: object) -> list[Memory]:
-    """Store each decision of a trace as a memory of the category `decision`. A second call stores nothing new."""
+    """Store each decision of a trace as a memory of the category `decision`. A second call stores nothing new.
+
+    It is erased with the trace.
+    """
     trace = traces.get(context, trace_id)
     if trace is None:
         raise NotFound(f"no trace {shown(trace_id, max_length=80)}", remedy="see memory-mesh trace list")
-    stored = [
+    sources: list[Value] = [*trace_index.ids_of(context, [trace.trace_id])]
+    texts = [
         NewText(
             decision,
             {"category": "decision", "event_time": trace.timestamp, "trace_id": trace.trace_id},
@@ -83,4 +87,4 @@ def keep_decisions(context: Context, trace_id: object) -> list[Memory]:
         )
         for number, decision in enumerate(trace.decisions, start=1)
     ]
-    return write.add(context, stored)
+    return trace_learnings.store(context, [(text, sources) for text in texts])

@@ -838,7 +838,7 @@ OPERATIONS = (
         parameters=(_DRY_RUN,), examples=("trace retention --dry-run", "trace retention"),
     ),
     Operation(
-        name="trace archive", method="traces.archive", view="traces_consolidated", heading=MAINTAIN, effect=Effect.WRITE,
+        name="trace archive", method="traces.archive", view="traces_archived", heading=MAINTAIN, effect=Effect.WRITE,
         summary="Consolidate a project, and move its short-term memory to its archive.",
         examples=("trace archive --project shop",),
     ),

@@ -1,7 +1,7 @@
 """Views of traces: what was executed, and what was done for similar goals."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import NotFound, shown
@@ -70,6 +70,12 @@ def traces_consolidated(done: "Consolidation", call: Call) -> Answer:
         rate = f"{each.learning.rate}% of {each.learning.count}"
         lines.append(f"{new} {each.learning_id}  {rate:>12}  {one_line(each.learning.name)}")
     return Answer(text="\n".join(lines), data=asdict(done))
+
+
+def traces_archived(done: "Consolidation", call: Call) -> Answer:
+    """Render that the short-term memory of a project moved, and what was drawn from it."""
+    answer = traces_consolidated(done, call)
+    return replace(answer, text=f"{answer.text}\nThe short-term memory of {one_line(done.project)} is archived.")
 
 
 def traces_retained(done: "Retention", call: Call) -> Answer:

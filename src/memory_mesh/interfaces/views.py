@@ -63,6 +63,7 @@ from memory_mesh.interfaces.trace_views import (  # noqa: F401  (found by name)
     decisions_kept,
     trace_planned,
     trace_shown,
+    traces_archived,
     traces_consolidated,
     traces_listed,
     traces_retained,
