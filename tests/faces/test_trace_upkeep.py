@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh, NotFound, Trace
+from memory_mesh.flows import trace_learnings
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
 
 GOAL, OTHER = "Deploy the shop to production", "Import the orders of May"
@@ -59,6 +60,18 @@ def test_ten_traces_are_consolidated_nine_are_not_and_those_consolidated_do_not_
     assert learnings(mesh) == [GOAL]
     runs(mesh, 1, OTHER)
     assert sorted(learnings(mesh)) == [GOAL, OTHER]
+
+
+@pytest.mark.req("TRACE-22")
+def test_a_project_with_many_traces_waits_for_a_tenth_of_them(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_learnings, "DUE_TRACES", 1)
+    runs(mesh, 20)
+    (learning,) = [each for each in mesh.get_all() if each.category == "insight"]
+    assert learning.metadata["count"] == 20
+    runs(mesh, 1)
+    assert mesh.get(learning.id).metadata["count"] == 20
+    runs(mesh, 1)
+    assert mesh.get(learning.id).metadata["count"] == 22
 
 
 @pytest.mark.req("TRACE-22")

@@ -6,13 +6,14 @@ A document is appended and durable before anything refers to it. If a crash cut 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import TypeVar
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.file_ports import TraceFiles
 from memory_mesh.core.text import shortened
-from memory_mesh.core.traces import Experience, Fault, Trace, checked_experience, cut_at, read_experiences, read_traces
+from memory_mesh.core.traces import Experience, Fault, Trace, checked_experience, cut_at, documents, read_experiences, read_traces
 from memory_mesh.core.traces.layout import (
     IS_HASHED,
     LAST_NUMBER,
@@ -93,6 +94,18 @@ def archived_traces(files: TraceFiles, project: Project, ids: Collection[str]) -
         for each in read_traces(text_of(files, f"{project.archive}/{name}")):
             if isinstance(each, Trace) and each.trace_id in ids:
                 yield each
+
+
+def find_trace(files: TraceFiles, trace_id: str) -> Trace | None:
+    """Return a trace by its id, also from an archive. Only documents that hold the id are parsed."""
+    for project in projects(files):
+        for name in (project.log, *(f"{project.archive}/{each}" for each in reversed(files.names(project.archive)))):
+            with suppress(InvalidInput):  # a file that cannot be read
+                parts = [part for _, part in documents(text_of(files, name)) if trace_id in part]
+                for each in read_traces("".join(parts)):
+                    if isinstance(each, Trace) and each.trace_id == trace_id:
+                        return each
+    return None
 
 
 def experiences_of(files: TraceFiles, *, archived: bool = False) -> Iterator[Experience | Fault]:

@@ -148,6 +148,7 @@ class _Consolidation:
         last = max(self._rows.values(), key=lambda row: row.number, default=None)
         is_later = last is not None and last.number > _number(self._state)
         new: dict[str, Value] = {"number": last.number, "until": last.created_at} if last and is_later else {}
+        new |= {"read": len(self._traces)} if is_later else {}
         new |= {"regrouped_at": iso(self._at), "regroup": False} if self._regroup else {}
         new |= {"announced": []} if self._changed or self._state.get("announced") else {}
         if self._changed or {**self._state, **new} != self._state:
@@ -237,11 +238,14 @@ class _Consolidation:
 
 
 def consolidate_due(context: Context, project: Project) -> None:
-    """Consolidate a project if ten traces were recorded since the last time. A failure is only logged."""
+    """Consolidate a project if ten traces were recorded since the last time. A failure is only logged.
+
+    That reads all traces of the project, so with more than a hundred it waits for a tenth of them.
+    """
     state = read_state(context, project)
     since = Compare("created_at", ">=", str(state.get("until", "")))
     new = all_of(rows_of(context, project), since, Compare("number", ">", _number(state)))
-    if context.store.count(Kind.MEMORY, new) >= DUE_TRACES:
+    if context.store.count(Kind.MEMORY, new) >= max(DUE_TRACES, _number(state, "read") // 10):
         try:
             consolidate(context, project.name)
         except MemoryMeshError as error:
@@ -383,9 +387,9 @@ def read_state(context: Context, project: Project) -> dict[str, Value]:
     return dict(Meta.read(context.store, _state_id(context, project)).detail)
 
 
-def _number(state: dict[str, Value]) -> int:
-    """Return the number of the last row that was consolidated."""
-    number = state.get("number")
+def _number(state: dict[str, Value], name: str = "number") -> int:
+    """Return a number of the state: that of the last row that was consolidated, or how many traces were `read`."""
+    number = state.get(name)
     return number if isinstance(number, int) else 0
 
 

@@ -256,13 +256,7 @@ def get(context: Context, trace_id: object) -> Trace | None:
     """Return a trace by its id, also from an archive; None if there is none."""
     if not isinstance(trace_id, str):
         raise InvalidInput(f"trace_id is {shown(trace_id)}", expected="a text such as trace-1760000000000-3fa9c2")
-    files = context.open_traces()
-    for archived in (False, True):
-        for project in trace_files.projects(files):
-            for each in trace_files.traces_of(files, project, archived=archived):
-                if isinstance(each, Trace) and each.trace_id == trace_id:
-                    return each
-    return None
+    return trace_files.find_trace(context.open_traces(), trace_id)
 
 
 def experiences(context: Context, *, limit: object, archived: object) -> list[Experience]:

@@ -81,7 +81,7 @@ def traces_archived(done: "Consolidation", call: Call) -> Answer:
 def traces_retained(done: "Retention", call: Call) -> Answer:
     """Render what moved, or would move, and why."""
     lines = [f"{NAME} {counted(len(done.moves), 'move')} {'planned; nothing was changed' if done.dry_run else 'done'}"]
-    lines += [f"{each.action} {each.count} of {one_line(str(each.project))}: {each.reason}" for each in done.moves]
+    lines += [f"{each.action} {each.count} of {one_line(each.project)}: {each.reason}" for each in done.moves]
     return Answer(text="\n".join(lines), data=asdict(done), rows="moves")
 
 

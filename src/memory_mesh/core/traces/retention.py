@@ -16,15 +16,14 @@ class Action(StrEnum):
     ARCHIVE = "archive"  # traces: to the archive of their project
     CONSOLIDATE = "consolidate"  # learnings: drawn again from all traces of their project
     COMPRESS = "compress"  # learnings: to the archive of long-term memory
-    MOVE = "move"  # entries of the system log: to cold storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What a run of retention does, or would do, to a project or, without one, to the system log."""
+    """What a run of retention does, or would do, to a project."""
 
     action: Action
-    project: str | None = None
+    project: str
     count: int
     ids: tuple[str, ...] = field(default=(), repr=False)
     reason: str
