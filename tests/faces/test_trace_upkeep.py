@@ -251,6 +251,16 @@ def test_a_trace_that_a_person_takes_back_from_an_archive_leaves_the_others_ther
     assert sorted(mesh.traces.get_all(archived=True), key=lambda each: each.goal) == [taken, second]
 
 
+def test_a_learning_keeps_the_runs_of_an_archive_that_begins_with_a_later_one(mesh: MemoryMesh, clock: FakeClock) -> None:
+    mesh.traces.record(OTHER)
+    clock.advance(seconds=-3600)
+    runs(mesh, 2)
+    mesh.traces.archive()
+    clock.advance(seconds=3 * 3600)
+    runs(mesh, 1)
+    assert [each.learning.count for each in mesh.traces.consolidate().patterns] == [3]
+
+
 @pytest.mark.req("TRACE-31")
 def test_reopening_a_project_archives_its_earlier_session_first(mesh: MemoryMesh, tmp_path: Path, clock: FakeClock) -> None:
     runs(mesh, 2)

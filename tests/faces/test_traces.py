@@ -234,6 +234,8 @@ def test_what_cannot_be_read_is_a_fault_and_the_others_work(place: Place) -> Non
         assert "is a link" in found.faults[1].what
         assert len(mesh.traces.similar("create a chart", min_similarity=0.99)) == 1, "the other project is indexed"
         assert len(mesh.traces.experiences()) == 3
+        assert mesh.traces.retention(dry_run=True).moves == ()
+        assert {run.job: run.outcome for run in mesh.heartbeat().runs}["traces"] == "done"
         with pytest.raises(InvalidInput, match="is a link"):
             mesh.traces.consolidate("linked")
 

@@ -83,16 +83,21 @@ def traces_of(files: TraceFiles, project: Project, *, archived: bool = False) ->
 
 
 def archived_traces(files: TraceFiles, project: Project, ids: Collection[str]) -> Iterator[Trace]:
-    """Yield the traces with these ids from the archives of a project. Only those are read that may have one of them.
+    """Yield the traces with these ids from the archives of a project, until all are found.
 
-    An archive is named after its first trace, and ids are in the order of time, but for those of one millisecond.
+    An archive is named after its first trace, and ids are in the order of time unless a clock was set back. So those that should
+    have one of them are read first.
     """
     names = files.names(project.archive) if ids else []
     firsts, moments = [name[:_MOMENT] for name in names], {id_[:_MOMENT] for id_ in ids}
     places = (range(max(0, bisect_left(firsts, at) - 1), bisect_right(firsts, at)) for at in moments)
-    for name in sorted({names[at] for some in places for at in some}):
+    likely, missing = sorted({names[at] for some in places for at in some}), set(ids)
+    for name in (*likely, *(each for each in names if each not in likely)):
+        if not missing:
+            return
         for each in read_traces(text_of(files, f"{project.archive}/{name}")):
-            if isinstance(each, Trace) and each.trace_id in ids:
+            if isinstance(each, Trace) and each.trace_id in missing:
+                missing.remove(each.trace_id)
                 yield each
 
 

@@ -7,6 +7,7 @@ one changes nothing.
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
@@ -246,15 +247,26 @@ def consolidate_due(context: Context, project: Project) -> None:
     since = Compare("created_at", ">=", str(state.get("until", "")))
     new = all_of(rows_of(context, project), since, Compare("number", ">", _number(state)))
     if context.store.count(Kind.MEMORY, new) >= max(DUE_TRACES, _number(state, "read") // 10):
-        try:
+        with logged(project, MemoryMeshError):
             consolidate(context, project.name)
-        except MemoryMeshError as error:
-            _log.warning("the traces of %s are not consolidated: %s", project.name, error)
 
 
 def consolidate_all(context: Context) -> list[Consolidation]:
-    """Consolidate every project of the user."""
-    return [consolidate(context, project.name) for project in trace_files.projects(context.open_traces())]
+    """Consolidate every project of the user. One whose files cannot be read is only logged."""
+    done: list[Consolidation] = []
+    for project in trace_files.projects(context.open_traces()):
+        with logged(project, InvalidInput):
+            done.append(consolidate(context, project.name))
+    return done
+
+
+@contextmanager
+def logged(project: Project, errors: type[MemoryMeshError]) -> Iterator[None]:
+    """Log these errors about the traces of a project instead of raising them."""
+    try:
+        yield
+    except errors as error:
+        _log.warning("the traces of %s stay as they are: %s", project.name, error)
 
 
 def has_projects(context: Context) -> bool:

@@ -10,6 +10,7 @@ from functools import partial
 from hashlib import sha256
 
 from memory_mesh.core.cancel import check_cancelled
+from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Compare, Kind, Memory, Status, all_of, equals, iso
 from memory_mesh.core.traces import learnings as core
 from memory_mesh.core.traces.layout import Project
@@ -24,6 +25,7 @@ from memory_mesh.flows.trace_learnings import (
     STARTS,
     consolidate,
     learnings_of,
+    logged,
     long_term_text,
     read_state,
     rewrite,
@@ -44,10 +46,11 @@ def retention(context: Context, *, dry_run: bool = False) -> Retention:
     moves: list[Move] = []
     for project in trace_files.projects(context.open_traces()):
         check_cancelled()
-        due = list(planned_moves(_project_state(context, project), context.clock()))
-        for move in () if dry_run else due:
-            _perform(without_session(context), project, move)
-        moves += due
+        with logged(project, InvalidInput):
+            for move in planned_moves(_project_state(context, project), context.clock()):
+                if not dry_run:
+                    _perform(without_session(context), project, move)
+                moves.append(move)
     return Retention(moves=tuple(moves), dry_run=dry_run)
 
 
