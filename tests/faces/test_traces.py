@@ -285,6 +285,11 @@ def test_a_run_that_raises_is_a_failure_with_its_exception_and_raises_it(place: 
             raise ZeroDivisionError("by ann@example.org")
         (trace,) = mesh.traces.get_all()
         assert (trace.status, trace.learnings) == ("failure", ("ZeroDivisionError: by [EMAIL]",))
+        for code, status in ((0, "success"), (2, "failure")):
+            with pytest.raises(SystemExit), mesh.traces.run("Exit") as run:
+                raise SystemExit(code)
+            assert run.trace
+            assert run.trace.status == status
         with pytest.raises(InvalidInput), mesh.traces.run("x" * 1_000_000):
             pytest.fail("it does not begin")
 

@@ -186,8 +186,9 @@ def run(context: Context, goal: object, values: dict[str, Any]) -> Iterator[Run]
     try:
         yield current
     except BaseException as error:
-        current.status = "failure"
-        current.learnings.append(f"{type(error).__name__}: {error}".strip().removesuffix(":"))
+        if not isinstance(error, SystemExit) or error.code:  # sys.exit(0) is not a failure
+            current.status = "failure"
+            current.learnings.append(f"{type(error).__name__}: {error}".strip().removesuffix(":"))
         try:
             current.trace = record(context, goal, **current.values(max(0, context.clock() - start)))
         except MemoryMeshError as second:  # the caller needs the first error
