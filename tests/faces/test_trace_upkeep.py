@@ -190,9 +190,11 @@ def test_a_consolidation_that_was_interrupted_leaves_no_section_twice(tmp_path: 
     assert "Observed in 3 executions" in text(tmp_path, "long_term/learnings.md")
 
 
-def test_an_unknown_project_is_not_created(mesh: MemoryMesh, tmp_path: Path) -> None:
+def test_an_unknown_project_is_an_error_and_is_not_created(mesh: MemoryMesh, tmp_path: Path) -> None:
     runs(mesh, 2)
-    assert mesh.traces.archive("shpo").patterns == mesh.traces.consolidate("shpo").patterns == ()
+    for call in (mesh.traces.archive, mesh.traces.consolidate):
+        with pytest.raises(NotFound, match="'shpo'"):
+            call("shpo")
     assert [path.name for path in (tmp_path / "projects").iterdir()] == ["default"]
 
 

@@ -279,6 +279,17 @@ def test_a_run_is_timed_and_recorded_with_what_was_added_to_it(place: Place) -> 
     assert mesh.traces.get_all() == [trace]
 
 
+def test_an_exception_without_a_readable_message_is_recorded_and_raised(place: Place) -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    with pytest.raises(Odd), place.mesh().traces.run("Odd") as run:
+        raise Odd
+    assert run.trace is not None
+    assert (run.trace.status, run.trace.learnings) == ("failure", ("Odd",))
+
+
 def test_a_run_that_raises_is_a_failure_with_its_exception_and_raises_it(place: Place) -> None:
     with place.mesh() as mesh:
         with pytest.raises(ZeroDivisionError), mesh.traces.run("Divide"):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TypeVar
 
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.file_ports import TraceFiles
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import Experience, Fault, Trace, checked_experience, cut_at, documents, read_experiences, read_traces
@@ -37,6 +37,12 @@ _ENTRY = re.compile(rb"(?m)^---[ \t]*\r?\n(?=experience_id[ \t]*:)")
 def projects(files: TraceFiles) -> list[Project]:
     """Return the projects that have a folder, by its name."""
     return [_project(files, name) for name in files.names(PROJECTS, folders=True)]
+
+
+def check_known(files: TraceFiles, project: Project) -> None:
+    """Raise `NotFound` if a project has no folder, as for a name that is misspelt."""
+    if all(each.name != project.name for each in projects(files)):
+        raise NotFound(f"no traces of a project {shown(project.name, max_length=80)}", remedy="see memory-mesh trace list")
 
 
 def _project(files: TraceFiles, name: str) -> Project:

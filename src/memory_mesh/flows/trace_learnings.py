@@ -68,6 +68,8 @@ def consolidate(
     context, found = without_session(context), trace_index.project_of(context, project)
     files = context.open_traces()
     if not files.mark(found.log):
+        if project is not None:
+            trace_files.check_known(files, found)
         return Consolidation(project=found.name, traces=0, patterns=(), dry_run=dry_run)
     if dry_run:
         return _Consolidation(context, found, regroup=regroup).result(dry_run=True)

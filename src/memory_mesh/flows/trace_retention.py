@@ -57,7 +57,7 @@ def retention(context: Context, *, dry_run: bool = False) -> Retention:
 def archive(context: Context, project: object = None) -> Consolidation:
     """Consolidate a project, and move all its short-term memory to its archive."""
     found = trace_index.project_of(context, project)
-    done = consolidate(context, found.name)
+    done = consolidate(context, project)
     if context.open_traces().mark(found.log):
         _archive_session(without_session(context), found, "the project was archived")
     return done

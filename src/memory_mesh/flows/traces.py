@@ -188,7 +188,7 @@ def run(context: Context, goal: object, values: dict[str, Any]) -> Iterator[Run]
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:  # sys.exit(0) is not a failure
             current.status = "failure"
-            current.learnings.append(f"{type(error).__name__}: {error}".strip().removesuffix(":"))
+            current.learnings.append(_described(error))
         try:
             current.trace = record(context, goal, **current.values(max(0, context.clock() - start)))
         except MemoryMeshError as second:  # the caller needs the first error
@@ -199,6 +199,13 @@ def run(context: Context, goal: object, values: dict[str, Any]) -> Iterator[Run]
     finally:
         with suppress(MemoryMeshError):
             context.open_traces().write(project.cache, b"")
+
+
+def _described(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}".strip().removesuffix(":")
+    except Exception:  # noqa: BLE001  (the message of an exception may raise another one)
+        return type(error).__name__
 
 
 def _show(context: Context, project: Project, current: Run, start: int) -> None:
