@@ -36,7 +36,7 @@ demo: $(READY) ## store, find, erase and verify in a throw-away memory
 	@$(BIN)/memory-mesh demo
 	@echo "Here the command is $(BIN)/memory-mesh; pip install . puts memory-mesh into your own environment."
 
-test: $(READY) ## run the tests, with few examples: the same in every run, at most 6 minutes of CPU time
+test: $(READY) ## run the tests, with few examples: the same in every run, at most 7 minutes of CPU time
 	$(PYTEST)
 
 test-deep: $(READY) $(LLM) ## run every test, with many random examples and coverage of core and flows

@@ -12,6 +12,7 @@ from memory_mesh.core.notes.files import MAX_WORDS, Note, read_note
 from memory_mesh.core.notes.folder import Appended
 from memory_mesh.core.notes.patterns import matching_pattern
 from memory_mesh.core.notes.reports import Worth
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.text import LazyRegex, shortened, split_sentences
 
 RESULTS = ("success", "failure", "partial")
@@ -32,9 +33,11 @@ _WORK = phrases(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExtractionInput:
     """A finished run: which agent did what, what it reported and how it ended. Without existing notes, the folder's are used."""
+
+    __repr__ = short_repr
 
     agent: str
     task: str
@@ -58,9 +61,11 @@ class ExtractionInput:
             raise InvalidInput(f"existing_memories is {shown(known)}", expected="a list of notes, such as mesh.notes.load()")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExtractionOutput:
     """Whether a run is worth a note, the note if it is, and why. `frontmatter` has the keys of a file."""
+
+    __repr__ = short_repr
 
     should_create_memory: bool
     reasoning: str

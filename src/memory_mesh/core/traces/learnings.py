@@ -14,6 +14,7 @@ import numpy as np
 
 from memory_mesh.core.frontmatter import quoted
 from memory_mesh.core.model import Value, Vector
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces.schema import DECISION, Experience, Step, Trace, escaped, normalised, unescaped
 
@@ -81,9 +82,11 @@ class Pattern:
         return "\n".join([f"{PATTERN}{learning.name}", "", *(f"- {line}" for line in lines), ""])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Consolidation:
     """The result of a consolidation. With `dry_run` nothing was changed."""
+
+    __repr__ = short_repr
 
     project: str
     traces: int  # that were read

@@ -7,6 +7,7 @@ heading or the end of the fence.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety.fence import WARNING, escape, unused_boundary
 from memory_mesh.core.safety.injection import detect
 from memory_mesh.core.text import TokenCounter
@@ -40,9 +41,11 @@ class KnownLearning:
     trace_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanContext:
     """What memory knows about a goal. `text` is the same for a prompt; it is empty if nothing is known."""
+
+    __repr__ = short_repr
 
     goal: str
     text: str = field(default="", repr=False)

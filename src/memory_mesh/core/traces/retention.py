@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memory_mesh.core.model import DAY_MS, iso
+from memory_mesh.core.reprs import short_repr
 
 IDLE_MS = DAY_MS  # short-term memory without activity for so long is pruned
 CONSOLIDATE_DAYS, COMPRESS_DAYS = 180, 365  # of long-term memory, since the last run that it is drawn from
@@ -29,9 +30,11 @@ class Move:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Retention:
     """The result of a run of retention. With `dry_run` nothing was changed."""
+
+    __repr__ = short_repr
 
     moves: tuple[Move, ...]
     dry_run: bool = False

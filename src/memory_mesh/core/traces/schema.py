@@ -123,9 +123,11 @@ class Experience:
         return "\n".join([*lines, *_block(self.learnings_or_issues), f'timestamp: "{self.timestamp}"', "---", "", ""])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PatternMatch:
     """An earlier execution whose goal is similar."""
+
+    __repr__ = short_repr
 
     goal: str
     similarity: float
