@@ -52,7 +52,7 @@ def test_a_command_runs_and_its_output_and_exit_code_pass_through(cli, home: Pat
     assert trace["results"] == "Exit code 3, 59 bytes of output."
     assert "exit code 3" in cli("trace", "plan", "test it").out
     (result,) = (home / "traces").rglob("1-*.txt")
-    assert "to out" in result.read_text()
+    assert result.read_text().startswith("to out\n\nStandard error:\nto err key [API_KEY]")
     assert (
         "AbCdEf0123456789"
         not in result.read_text() + (home / "traces/projects/default/memory/short_term/execution_log.md").read_text()

@@ -4,7 +4,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from threading import Lock, Thread
+from threading import Thread
 from typing import IO, TextIO
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
@@ -45,11 +45,11 @@ def _run(call: Call, words: Sequence[str], given: dict[str, object]) -> Answer:
     run = {name: given.pop(name) for name in ("goal", "plan") if name in given}
     try:
         with call.target.mesh() as mesh, mesh.traces.run(**run) as current:  # type: ignore[arg-type]
-            code, kept = _passed_through(words, to_stderr=call.form is not Form.TEXT)
+            code, out, err = _passed_through(words, to_stderr=call.form is not Form.TEXT)
             current.status = "failure" if code else "success"
             current.step(shlex.join(words), f"failed, exit code {code}" if code else "exit code 0")
-            current.tool(words[0].rpartition("/")[2] or words[0], kept.text)
-            current.results = f"Exit code {code}, {kept.size:,} bytes of output."
+            current.tool(words[0].rpartition("/")[2] or words[0], _joined(out.text, err.text))
+            current.results = f"Exit code {code}, {out.size + err.size:,} bytes of output."
             for name, value in given.items():
                 getattr(current, name).extend(value)
     except MemoryMeshError as error:
@@ -65,13 +65,13 @@ def _run(call: Call, words: Sequence[str], given: dict[str, object]) -> Answer:
     return Answer(text=answer.text, data=answer.data, code=code)
 
 
-def _passed_through(words: Sequence[str], *, to_stderr: bool) -> "tuple[int, _Kept]":
-    """Run a command and copy what it writes; return its exit code and what is kept of its output."""
-    kept = _Kept()
+def _passed_through(words: Sequence[str], *, to_stderr: bool) -> "tuple[int, _Kept, _Kept]":
+    """Run a command and copy what it writes; return its exit code and what is kept of its output and of its errors."""
+    out, err = _Kept(), _Kept()
     try:
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603  (the caller's)
-            streams = ((process.stdout, sys.stderr if to_stderr else sys.stdout), (process.stderr, sys.stderr))
-            threads = [Thread(target=_copy, args=(source, to, kept), daemon=True) for source, to in streams]
+            streams = ((process.stdout, sys.stderr if to_stderr else sys.stdout, out), (process.stderr, sys.stderr, err))
+            threads = [Thread(target=_copy, args=stream, daemon=True) for stream in streams]
             for thread in threads:
                 thread.start()
             try:
@@ -84,26 +84,30 @@ def _passed_through(words: Sequence[str], *, to_stderr: bool) -> "tuple[int, _Ke
     except OSError as error:
         what = f"{words[0]}: {error.strerror or error}\n"
         sys.stderr.write(what)
-        kept.add(what.encode("utf-8", "replace"))
-        return _NOT_STARTED, kept
-    return _SIGNALLED - code if code < 0 else code, kept
+        err.add(what.encode("utf-8", "replace"))
+        return _NOT_STARTED, out, err
+    return _SIGNALLED - code if code < 0 else code, out, err
+
+
+def _joined(out: str, err: str) -> str:
+    """Return what is kept of both streams. They are not mixed: a secret of one must not be cut in two by the other."""
+    return f"{out.rstrip()}\n\nStandard error:\n{err}".lstrip() if err else out
 
 
 class _Kept:
     """The beginning and the end of what a command writes, more than is recorded, so that no secret is cut before it is masked."""
 
     def __init__(self) -> None:
-        self._start, self._end, self._lock = bytearray(), bytearray(), Lock()
+        self._start, self._end = bytearray(), bytearray()
         self.size = 0  # of all that was written
 
     def add(self, piece: bytes) -> None:
-        with self._lock:
-            self.size += len(piece)
-            room = _MAX_KEPT - len(self._start)
-            self._start += piece[:room]
-            self._end += piece[room:]
-            if len(self._end) > 2 * _MAX_KEPT:  # not for each piece, because it moves the rest
-                del self._end[:-_MAX_KEPT]
+        self.size += len(piece)
+        room = _MAX_KEPT - len(self._start)
+        self._start += piece[:room]
+        self._end += piece[room:]
+        if len(self._end) > 2 * _MAX_KEPT:  # not for each piece, because it moves the rest
+            del self._end[:-_MAX_KEPT]
 
     @property
     def text(self) -> str:
