@@ -6,31 +6,27 @@ every process. The files are brought up to date when the journal is long, on `co
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
 from memory_mesh.core.errors import (
     Conflict,
-    InvalidInput,
-    StoreBusy,
     StoreClosed,
     StoreCorrupt,
     StoreError,
     StoreFull,
-    StoreMissing,
-    StoreReadOnly,
-    StoreReplaced,
     StoreUnavailable,
 )  # fmt: skip
 from memory_mesh.core.model import ANYTHING, Hit, Key, Kind, Row, Vector, Where
-from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
+from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.changes import Change, append, as_json, encode_change, new_nonce
-from memory_mesh.stores.files import copy_folder, create_folder, find_bytes, lock_file, replace_file, store_error, sync
+from memory_mesh.stores.changes import Change, append, encode_change, new_nonce
+from memory_mesh.stores.files import create_folder, replace_file, store_error, sync
+from memory_mesh.stores.folder import FolderStore, locked
 from memory_mesh.stores.json.folder import (
     CLUSTERS,
     EPISODES,
@@ -59,7 +55,7 @@ class _Replaced(Exception):
     """Other processes replaced the journal while it was read."""
 
 
-class JsonStore:
+class JsonStore(FolderStore):
     """Rows in the JSON files of one folder."""
 
     index_folder = None  # all rows are in memory, and so is the search index
@@ -78,7 +74,7 @@ class JsonStore:
         self.url = url or f"json:///{path}"
         self._root, self._read_only, self._must_exist = path.absolute(), read_only, must_exist
         self._busy_seconds, self._step, self._flush_bytes = busy_seconds, step, flush_bytes
-        self._lock = fork_safe(RLock())
+        self._lock_file, self._lock = self._root / LOCK, fork_safe(RLock())
         self._closed = self._wrote = False
         self._state: State | None = None
         self._signature: Signature = ()
@@ -163,7 +159,7 @@ class JsonStore:
             with suppress(_Replaced), self._lock:
                 return read(self._refreshed())
             # Others write faster than this handle reads. The lock of the file comes first, as for writers.
-            with _locked(self._root, self._busy_seconds), self._lock:
+            with locked(self._root, self._lock_file, busy_seconds=self._busy_seconds), self._lock:
                 return read(self._refreshed())
 
     @contextmanager
@@ -175,7 +171,7 @@ class JsonStore:
                 create_folder(self._root)
                 sync(self._root.parent)
             # Waiting for others must not stop the threads that read, so the lock of the file comes first.
-            with _locked(self._root, self._busy_seconds if wait else 0), self._lock:
+            with locked(self._root, self._lock_file, busy_seconds=self._busy_seconds if wait else 0), self._lock:
                 state = self._refreshed()
                 if not state.inode:
                     self._checkpoint(state)
@@ -260,40 +256,9 @@ class JsonStore:
 
     # --- the file ---
 
-    def require_file(self) -> None:
-        """Raise `StoreMissing` if there is no folder, unless the store was opened with `must_exist=False`."""
-        if self._must_exist and not self._root.exists():
-            raise self._missing()
-
     def is_prepared(self) -> bool:
         """Return whether the folder has a journal, so that nothing must be created or converted."""
         return self._reading(lambda state: bool(state.inode))
-
-    def create_file(self) -> None:
-        """Create the folder if there is none and the store may be written to."""
-        if not self._read_only and not self._root.exists():
-            self.prepare()
-
-    def prepare(self) -> None:
-        """Create the folder, or convert one of neolata. Every write does that."""
-        self.check_writable()
-        with self._writing():
-            pass
-
-    def check_writable(self) -> None:
-        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission to write."""
-        if self._read_only:
-            raise StoreReadOnly(f"{self._root} is opened read-only", remedy="open it without ?mode=ro to write")
-        if os.path.exists(self._root) and not os.access(self._root, os.W_OK):  # in this order: others may create it meanwhile
-            raise StoreReadOnly(f"{self._root} is not writable", remedy="check its permissions")
-
-    def was_replaced(self) -> bool:
-        """Return whether another folder, or none, is now at the path of the folder that was opened."""
-        try:
-            found = os.stat(self._root)
-        except FileNotFoundError:
-            return self._folder is not None
-        return self._folder is not None and self._folder != (found.st_dev, found.st_ino)
 
     def has_deleted_bytes(self) -> bool:
         """Return whether bytes of deleted rows are still in the files."""
@@ -307,48 +272,14 @@ class JsonStore:
             return [str(error)]
         return []
 
-    def backup(self, target: Path, progress: Progress) -> int:
-        """Copy the folder, as it is between two changes. Others read meanwhile, and write afterwards."""
-        if not self._root.exists():
-            raise self._missing()
-        if os.path.lexists(target):
-            raise InvalidInput(f"{target} exists", expected="a folder that does not exist yet")
-        writable = os.access(self._root / LOCK, os.W_OK)
-        with _translated(self._root), _locked(self._root, self._busy_seconds) if writable else nullcontext():
-            try:
-                return copy_folder([path for path in self._files() if path.name != LOCK], self._root, target, progress)
-            except OSError as error:
-                expected = "a folder with enough space"
-                raise InvalidInput(f"{target} cannot be written: {error.strerror}", expected=expected) from error
-
-    def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
-        """Return the samples that are in the files, each with the name of a file."""
-        found: dict[bytes, str] = {}
-        forms = {sample: sample for sample in samples} | {as_json(sample): sample for sample in samples}
-        for file in self._files() if samples else ():
-            with suppress(FileNotFoundError), file.open("rb") as opened:
-                found |= {forms[form]: file.name for form in find_bytes(opened.fileno(), forms)}
-        return found
-
     def _files(self) -> list[Path]:
         return [path for path in sorted(self._root.rglob("*")) if path.is_file()]
 
-    def _missing(self) -> StoreMissing:
-        what = f"the store {self._root} does not exist"
-        return StoreMissing(what, remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it")
+    def _copied(self) -> list[Path]:
+        return self._files()
 
-    def _replaced(self, how: str) -> StoreReplaced:
-        what = f"{self._root} was {how} while it was open"
-        return StoreReplaced(what, remedy="nothing was written; close the store and open it again")
-
-
-@contextmanager
-def _locked(root: Path, seconds: float) -> Iterator[None]:
-    """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free in time."""
-    with lock_file(root / LOCK, seconds=seconds) as is_locked:
-        if not is_locked:
-            raise StoreBusy(f"{root} is locked by another process", remedy="try again, or stop the process that holds it")
-        yield
+    def _exists(self) -> bool:
+        return self._root.exists()
 
 
 @contextmanager

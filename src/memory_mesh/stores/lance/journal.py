@@ -7,8 +7,8 @@ and its journal sees whole changes only, whatever a writer does meanwhile or lef
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,10 +16,11 @@ from struct import Struct
 from typing import Any
 from zlib import crc32
 
-from memory_mesh.core.errors import StoreBusy, StoreCorrupt, StoreTooNew
+from memory_mesh.core.errors import StoreCorrupt, StoreTooNew
+from memory_mesh.stores import folder
 from memory_mesh.stores.base import KEPT_MOVES, decode_key, encode_json
 from memory_mesh.stores.changes import Change, Moves, append, decode_change, encode_change
-from memory_mesh.stores.files import lock_file, sync
+from memory_mesh.stores.files import sync
 
 FORMAT = 1
 OWN = "memory_mesh"  # the folder of these files, beside the folders of the tables
@@ -180,10 +181,6 @@ def _latest(moves: Sequence[Moves]) -> list[Moves]:
 # --- the lock ---
 
 
-@contextmanager
-def locked(own: Path, *, busy_seconds: float) -> Iterator[None]:
+def locked(own: Path, *, busy_seconds: float) -> AbstractContextManager[None]:
     """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free in time."""
-    with lock_file(own / LOCK, seconds=busy_seconds) as is_locked:
-        if not is_locked:
-            raise StoreBusy(f"{own.parent} is locked by another process", remedy="try again, or stop the process that holds it")
-        yield
+    return folder.locked(own.parent, own / LOCK, busy_seconds=busy_seconds)

@@ -11,8 +11,8 @@ Reads create nothing. Lance keeps the bytes of deleted rows until its files are 
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
@@ -20,23 +20,20 @@ from typing import TypeVar
 from memory_mesh.core.errors import (
     Conflict,
     IdTaken,
-    InvalidInput,
     StoreClosed,
     StoreCorrupt,
     StoreError,
     StoreForeign,
     StoreFull,
-    StoreMissing,
-    StoreReadOnly,
-    StoreReplaced,
     StoreUnavailable,
 )  # fmt: skip
 from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector, Where
-from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
+from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.changes import Change, append, as_json, new_nonce
-from memory_mesh.stores.files import copy_folder, create_folder, find_bytes, sync
+from memory_mesh.stores.changes import Change, append, new_nonce
+from memory_mesh.stores.files import create_folder, sync
+from memory_mesh.stores.folder import FolderStore
 from memory_mesh.stores.lance import journal
 from memory_mesh.stores.lance.errors import translated
 from memory_mesh.stores.lance.flush import flush, roll_back
@@ -68,7 +65,7 @@ _ATTEMPTS = 20  # to read a state that others replace meanwhile
 Signature = tuple[int, int, int] | None  # of the file of the state
 
 
-class LanceStore:
+class LanceStore(FolderStore):
     """Rows in the Lance tables of one folder."""
 
     def __init__(
@@ -86,6 +83,7 @@ class LanceStore:
         self.url = url or f"lancedb:///{path}"
         self._root, self._read_only, self._must_exist = path.absolute(), read_only, must_exist
         self._own = self._root / OWN
+        self._lock_file = self._own / LOCK
         self._busy_seconds, self._step = busy_seconds, step
         self._lock = fork_safe(RLock())
         self._closed = self._wrote = False
@@ -338,10 +336,7 @@ class LanceStore:
             if self._read_only:
                 raise self._missing()
             return None
-        how = "replaced" if self._root.exists() else "removed"
-        raise StoreReplaced(
-            f"{self._root} was {how} while it was open", remedy="nothing was written; close the store and open it again"
-        )
+        raise self._replaced("replaced" if self._root.exists() else "removed")
 
     def _check_folder(self) -> None:
         """Raise `StoreForeign` if the folder is of another program."""
@@ -369,40 +364,9 @@ class LanceStore:
 
     # --- the file ---
 
-    def require_file(self) -> None:
-        """Raise `StoreMissing` if there is no folder, unless the store was opened with `must_exist=False`."""
-        if self._must_exist and not self._root.exists():
-            raise self._missing()
-
     def is_prepared(self) -> bool:
         """Return whether the folder has a state of this version, so that nothing must be created."""
         return self._reading(lambda view: self._signature is not None)
-
-    def create_file(self) -> None:
-        """Create the folder if there is none and the store may be written to."""
-        if not self._read_only and not self._root.exists():
-            self.prepare()
-
-    def prepare(self) -> None:
-        """Create the folder and its state if they are missing. Every write does that."""
-        self.check_writable()
-        with self._writing():
-            pass
-
-    def check_writable(self) -> None:
-        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission to write."""
-        if self._read_only:
-            raise StoreReadOnly(f"{self._root} is opened read-only", remedy="open it without ?mode=ro to write")
-        if os.path.exists(self._root) and not os.access(self._root, os.W_OK):  # in this order: others may create it meanwhile
-            raise StoreReadOnly(f"{self._root} is not writable", remedy="check its permissions")
-
-    def was_replaced(self) -> bool:
-        """Return whether another folder, or none, is now at the path of the folder that was opened."""
-        try:
-            found = os.stat(self._root)
-        except FileNotFoundError:
-            return self._folder is not None
-        return self._folder is not None and self._folder != (found.st_dev, found.st_ino)
 
     def has_deleted_bytes(self) -> bool:
         """Return whether bytes of deleted rows are still in the files."""
@@ -418,44 +382,19 @@ class LanceStore:
                 found.append(str(error))
         return found
 
-    def backup(self, target: Path, progress: Progress) -> int:
-        """Copy the folder, as it is between two changes. Others read meanwhile, and write afterwards."""
-        if not self._exists():
-            raise self._missing()
-        if os.path.lexists(target):
-            raise InvalidInput(f"{target} exists", expected="a folder that does not exist yet")
-        writable = os.access(self._own / LOCK, os.W_OK)
-        with translated(self._root, OSError), locked(self._own, busy_seconds=self._busy_seconds) if writable else nullcontext():
-            try:
-                folders = [self._own, *(folder_of(self._root, table) for table in TABLES)]
-                files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
-                files = [path for path in files if path.name != LOCK and "index" not in path.relative_to(self._root).parts]
-                return copy_folder(files, self._root, target, progress)
-            except OSError as error:
-                expected = "a folder with enough space"
-                raise InvalidInput(f"{target} cannot be written: {error.strerror}", expected=expected) from error
-
-    def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
-        """Return the samples that are in the tables, the journal or the index, each with the name of a file."""
-        found: dict[bytes, str] = {}
-        # The journal is JSON: a text with quotes or lines is there in another form.
-        forms = {sample: sample for sample in samples} | {as_json(sample): sample for sample in samples}
-        for file in self._files() if samples else ():
-            with suppress(FileNotFoundError, IsADirectoryError), file.open("rb") as opened:
-                found |= {forms[form]: file.name for form in find_bytes(opened.fileno(), forms)}
-        return found
-
     def _files(self) -> Iterator[Path]:
         tables = (*(folder_of(self._root, table) for table in TABLES), *tables_put_aside(self._root))
         for folder in (self._own, *tables):
             yield from (path for path in folder.rglob("*") if path.is_file())
+
+    def _copied(self) -> Iterator[Path]:
+        """Yield the files of a backup: an index is made again from the rows."""
+        for folder in (self._own, *(folder_of(self._root, table) for table in TABLES)):
+            files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+            yield from (path for path in files if "index" not in path.relative_to(self._root).parts)
 
     def _size(self) -> int:
         return sum(path.stat().st_size for path in self._files())
 
     def _exists(self) -> bool:
         return self._signature is not None
-
-    def _missing(self) -> StoreMissing:
-        what = f"the store {self._root} does not exist"
-        return StoreMissing(what, remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it")
