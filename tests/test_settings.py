@@ -349,7 +349,7 @@ def test_a_key_is_taken_from_the_providers_own_variable_where_none_is_given(plac
         ({"zzz": "a"}, "unknown option 'zzz'; see memory-mesh config show"),
         ({"path": "a"}, "unknown option 'path'; did you mean 'store'?"),
         ({"lesson_min_confidence": 4}, "argument: lesson_min_confidence 4.0 is not valid; expected a number from 0 to 1"),
-        ({"ranker": "lernt"}, "argument: ranker 'lernt' is not valid; expected one of learnt, rrf; did you mean 'learnt'?"),
+        ({"ranker": "lernt"}, "argument: ranker 'lernt' is not valid; expected one of learnt, deep, rrf; did you mean 'learnt'?"),
         ({"redact_names": {"Ana": 3}}, "argument: redact_names is not valid; expected names and ids that are texts"),
         ({"redact_names": {3: "a"}}, "argument: redact_names is not valid; expected names and ids that are texts"),
         ({"redact_names": {" ": "a"}}, "argument: redact_names is not valid; expected names and ids that are texts"),

@@ -15,7 +15,9 @@ PAGE, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "bench" / "results"
 README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
 CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md"
 CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
-TRACES = ROOT / "docs" / "traces.md"
+TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
+REST = ROOT / "docs" / "rest.md"
+DEEP = ROOT / "docs" / "deep_ranker.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
@@ -198,6 +200,11 @@ def storage() -> str:
     return _with_figures(STORAGE, _stores(_read("speed_stores")))
 
 
+def scale() -> str:
+    """Return the page that compares the stores with its figures."""
+    return _with_figures(SCALE, _all_stores(_read("stores")))
+
+
 def context() -> str:
     """Return the page of contexts with its figures."""
     return _with_figures(CONTEXT, _contexts(_read("context")))
@@ -218,6 +225,25 @@ def traces() -> str:
     return _with_figures(TRACES, _traces(_read("traces")))
 
 
+def rest() -> str:
+    """Return the page of the REST server with its figures."""
+    return _with_figures(REST, _rest(_read("rest")))
+
+
+def _rest(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield f"{_source(result['made_by'], result)}\n"
+    rows = [
+        [
+            f"{row['connections']}", f"{row['requests']:,}", f"{row['errors']}", f"{row['per_second']:,.0f}", _times(row),
+            f"{row['cpu_ms']:.2f} ms",
+        ]
+        for row in result["rows"]
+    ]  # fmt: skip
+    yield _table(["connections", "requests", "errors", "per second", "p50 / p95", "CPU of the server"], rows)
+
+
 def _traces(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
@@ -227,6 +253,30 @@ def _traces(result: Mapping[str, Any] | None) -> Iterator[str]:
     sizes = dict.fromkeys(row["traces"] for row in result["rows"])
     yield f"{_table(['traces', *names], [[f'{size:,}', *(times[name, size] for name in names)] for size in sizes])}\n"
     yield "![CPU time by the number of traces](../bench/results/traces.svg)\n\n"
+
+
+def deep_ranker() -> str:
+    """Return the page of the deep ranker with its figures."""
+    return _with_figures(DEEP, _deep_ranker(_read("reader")))
+
+
+def _deep_ranker(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield f"{_source(result['command'], result)}\n"
+    rows = []
+    for name, part in result["parts"].items():
+        recalls = [f"{part[ranker]['recall@5']} / {part[ranker]['recall@10']}" for ranker in ("fast", "deep")]
+        rows.append(
+            [name, str(part["questions"]), *recalls, *(f"{low:+.1f} to {high:+.1f}" for low, high in part["gain"].values())]
+        )
+    names = ["questions of LoCoMo", "number", "recall@5 / @10, default", "deep", "difference @5, 95 %", "@10"]
+    yield f"{_table(names, rows)}\n"
+    names = ["candidates read", "processor time", "recall@5", "recall@10"]
+    curve = [[str(row["read"]), f"{row['ms']:.0f} ms", f"{row['recall@5']}", f"{row['recall@10']}"] for row in result["curve"]]
+    yield f"{_table(names, curve)}\n"
+    errors = " and ".join(f"{100 * result['reliability'][ranker]['error']:.1f}" for ranker in ("fast", "deep"))
+    yield f"The scores of the first ten results are off by {errors} points on average (default and deep).\n"
 
 
 def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -515,6 +565,35 @@ def _store_speed(row: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
+def _all_stores(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield f"{_source(result['made_by'], result)}\n"
+    columns, stores = ("contract", "processes", "crash"), result["stores"]
+    if any(row["clean"] is False for row in stores):
+        sys.exit("stores.json was measured with uncommitted changes")
+    rows = [[row["store"], *(_tested(row["tests"].get(column)) for column in columns), _commit(row)] for row in stores]
+    yield f"{_table(['store', 'contract', 'several processes', 'crash', 'measured at'], rows)}\n"
+    names = ["store", "memories", "bulk", "add", "search", "filtered search", "memory, bytes each", "disk, bytes each"]
+    yield f"{_table(names, [_at_size(row['store'], one) for row in result['stores'] for one in row['sizes']])}\n"
+    left_out = [f"- {row['store']} was not measured: {row['left_out']}\n" for row in result["stores"] if row["left_out"]]
+    yield from (*left_out, "\n") if left_out else ()
+    yield "![Milliseconds per search, by store](../bench/results/stores.svg)\n"
+
+
+def _tested(found: Mapping[str, int] | None) -> str:
+    if not found or not found["passed"] + found["failed"]:
+        return "–"
+    return f"{found['passed']} passed" if not found["failed"] else f"**{found['failed']} failed**, {found['passed']} passed"
+
+
+def _at_size(store: str, one: Mapping[str, Any]) -> list[str]:
+    times = one["times"]
+    timed = [f"{times[name]['p50_ms']:.1f} / {times[name]['cpu_p50_ms']:.1f} ms" for name in ("add", "search", "filtered")]
+    kept = ["–" if one[name] is None else f"{one[name]:,.0f}" for name in ("resident", "disk")]
+    return [store, f"{one['memories']:,}", f"{times['bulk_per_s']:,.0f}/s", *timed, *kept]
+
+
 def _contexts(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
@@ -679,11 +758,14 @@ def main() -> None:
         (PAGE, page),
         (README, readme),
         (STORAGE, storage),
+        (SCALE, scale),
         (CONTEXT, context),
         (LIFECYCLE, lifecycle),
         (CAPTURE, capture),
         (NOTES, notes),
         (TRACES, traces),
+        (REST, rest),
+        (DEEP, deep_ranker),
     )
     for path, text in ((path, write()) for path, write in pages):
         if not check:

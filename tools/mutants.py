@@ -4,8 +4,9 @@
 
 The bugs are in tests/mutants/, in two parts. Those of stores.toml must fail the tests of the stores; two may survive. Each bug of
 requirements.toml breaks one requirement, and a test that carries its id must fail; none may survive, and every id that a test
-carries has a bug. The tool also fails if a bug no longer fits the code, or if a test that catches one fails
-without it. It writes build/mutants.json and docs/mutations.md; with `--check` it compares the page instead.
+carries has a bug. The test that caught a bug the last time, by the page, is tried before the others. The tool also fails if a bug
+no longer fits the code, or if a test that catches one fails without it. It writes
+build/mutants.json and docs/mutations.md; with `--check` it compares the page instead.
 """
 
 import argparse
@@ -27,6 +28,8 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src") / "memory_mesh"
 STORE_TESTS = tuple(f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "state_machine"))
+ENGINES = "tests/engines/"  # all of these are deep
+SEARCHED_IN_ENGINE = ("index/remote", "index/paged")
 AT_ONCE = 2
 MAY_SURVIVE = 2
 
@@ -106,7 +109,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         return 1
     with TemporaryDirectory() as folder:
         trees = Trees(root, Path(folder), AT_ONCE)
-        outcomes = dict(_each(mutants, trees, files))
+        outcomes = dict(_each(mutants, trees, files, caught_before(root)))
         faults = [*_failing_without(outcomes, trees), *_survivors(outcomes)]
     if not given.words:
         faults += _written(root, outcomes, check=given.check)
@@ -152,10 +155,30 @@ def without_bug(mutants: Iterable[Mutant], files: Mapping[str, object]) -> Itera
     return (f"{id_} has a test but no bug in tests/mutants/requirements.toml" for id_ in sorted(files.keys() - ids))
 
 
-def _each(mutants: Sequence[Mutant], trees: Trees, files: Mapping[str, Sequence[str]]) -> Iterator[tuple[Mutant, Outcome]]:
+def caught_before(root: Path) -> dict[tuple[str, str], list[str]]:
+    """Return the words that choose the test which caught each bug at the last run, by the page: it is tried before all others."""
+    page = root / "docs" / "mutations.md"
+    lines = re.findall(
+        r"^\| [A-Z]+-\d+ \| (.+) \| `(.+)` \| ([\w ]+) \(`(.+)`\) \|$", page.read_text("utf-8") if page.is_file() else "", re.M
+    )
+    return {
+        (name, file): [*["--deep"] * test.startswith(ENGINES), test, "-k", f"test_{sentence.replace(' ', '_')}"]
+        for name, file, sentence, test in lines
+    }
+
+
+def _each(
+    mutants: Sequence[Mutant], trees: Trees, files: Mapping[str, Sequence[str]], before: Mapping[tuple[str, str], Sequence[str]]
+) -> Iterator[tuple[Mutant, Outcome]]:
     """Yield each bug with its outcome, in the order given, and print a line for each as it is done."""
+
+    def run(mutant: Mutant) -> Outcome:
+        words = before.get((mutant.name, mutant.file), ()) if mutant.id else ()
+        first = trees.run(mutant, *words) if words else Outcome(None, "")
+        return first if first.caught_by else trees.run(mutant, *_words(mutant, files))
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        runs = {pool.submit(trees.run, mutant, *_words(mutant, files)): mutant for mutant in mutants}
+        runs = {pool.submit(run, mutant): mutant for mutant in mutants}
         for number, done in enumerate(as_completed(runs), 1):
             caught = done.result().caught_by
             print(f"[{number}/{len(runs)}] {runs[done].label}: {_sentence(caught) if caught else 'SURVIVED'}", flush=True)
@@ -165,9 +188,16 @@ def _each(mutants: Sequence[Mutant], trees: Trees, files: Mapping[str, Sequence[
 def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Return which tests to run for a bug."""
     if mutant.id:
-        return files[mutant.id]
+        quick = [file for file in files[mutant.id] if not file.startswith(ENGINES)]
+        return quick or ("--deep", *files[mutant.id])
+    if mutant.file.startswith(SEARCHED_IN_ENGINE):
+        return ("tests/index/test_remote.py", "tests/index/test_parity.py")
+    if mutant.name.startswith(("bucket:", "Supabase:")):
+        return (f"tests/stores/test_{mutant.name.partition(':')[0].lower()}.py",)
     if mutant.file.startswith("stores/lance/"):  # a plain run has only a part of the contract for this store
         return ("--deep", "-k", LANCE, *STORE_TESTS)
+    if mutant.file.startswith("stores/postgres/"):
+        return ("--deep", "tests/engines/test_postgres_faults.py", "tests/engines/test_postgres_contract.py")
     if mutant.file.startswith("stores/json/"):
         return ("--deep", "-k", JSON, *STORE_TESTS)
     return ("-k", CHOSEN.get(mutant.file, f"not ({RAM} or {JSON} or Lance or in_lance)"), *STORE_TESTS)
@@ -197,7 +227,7 @@ def _tested(tree: Path, id_: str, words: Sequence[str]) -> Outcome:
 def _failing_without(outcomes: Mapping[Mutant, Outcome], trees: Trees) -> Iterator[str]:
     """Yield a line if a test that caught a bug fails without one too."""
     tests = sorted({outcome.caught_by.partition("[")[0] for outcome in outcomes.values() if outcome.caught_by})
-    deep = [test for test in tests if "TestLanceTables" in test or "TestJson" in test]
+    deep = [test for test in tests if "TestLanceTables" in test or "TestJson" in test or test.startswith(ENGINES)]
     for words in (["--deep", *deep] if deep else [], [test for test in tests if test not in deep]):
         without = trees.run(None, *words) if words else Outcome(None, "")
         if without.caught_by:

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the result file, as JSON")
     options = parser.parse_args()
     text = options.sizes or ("5k" if options.peers else "10k,100k" if options.stores else "1k,10k,100k")
-    sizes = [_size(word) for word in text.split(",")]
+    sizes = [parse_size(word) for word in text.split(",")]
     form = " --peers" if options.peers else f" --stores {options.stores}" if options.stores else ""
     spread = f" --agents {options.agents}" if options.agents else ""
     command = f"python -m bench.speed{form} --sizes {text}{spread}"
@@ -111,7 +111,7 @@ def _run(size: int, agents: int = 1, *, with_model: bool, store: str = "sqlite",
         return Run(figures, footprint, measure_cold_start(url(Path(folder), store), _QUERY, with_model=with_model))
 
 
-def _size(word: str) -> int:
+def parse_size(word: str) -> int:
     text, unit = word.strip().lower(), 1
     if text[-1:] in _UNITS:
         text, unit = text[:-1], _UNITS[text[-1]]

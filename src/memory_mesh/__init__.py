@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.claims.reviews import MemoryExplanation as MemoryExplanation
     from memory_mesh.core.claims.reviews import Reviewed as Reviewed
     from memory_mesh.core.claims.reviews import Supersession as Supersession
+    from memory_mesh.core.errors import AccessDenied as AccessDenied
     from memory_mesh.core.errors import AnswerUnreadable as AnswerUnreadable
     from memory_mesh.core.errors import BudgetSpent as BudgetSpent
     from memory_mesh.core.errors import CallError as CallError
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import StoreTooNew as StoreTooNew
     from memory_mesh.core.errors import StoreTooOld as StoreTooOld
     from memory_mesh.core.errors import StoreUnavailable as StoreUnavailable
+    from memory_mesh.core.errors import TokenInvalid as TokenInvalid
+    from memory_mesh.core.errors import TooLarge as TooLarge
+    from memory_mesh.core.errors import TooManyRequests as TooManyRequests
     from memory_mesh.core.errors import Unreachable as Unreachable
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
     from memory_mesh.core.graph import Episode as Episode
@@ -74,10 +78,12 @@ if TYPE_CHECKING:
     from memory_mesh.core.learning import SkillResult as SkillResult
     from memory_mesh.core.model import BackedUp as BackedUp
     from memory_mesh.core.model import ClaimConflict as ClaimConflict
+    from memory_mesh.core.model import Copied as Copied
     from memory_mesh.core.model import DamagedRow as DamagedRow
     from memory_mesh.core.model import EndedSession as EndedSession
     from memory_mesh.core.model import Erasure as Erasure
     from memory_mesh.core.model import Extraction as Extraction
+    from memory_mesh.core.model import FileImport as FileImport
     from memory_mesh.core.model import Forgotten as Forgotten
     from memory_mesh.core.model import HealthStatus as HealthStatus
     from memory_mesh.core.model import Imported as Imported
@@ -87,6 +93,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import Migration as Migration
     from memory_mesh.core.model import Passage as Passage
     from memory_mesh.core.model import Reembedded as Reembedded
+    from memory_mesh.core.model import Repaired as Repaired
     from memory_mesh.core.model import SearchResult as SearchResult
     from memory_mesh.core.model import Sighting as Sighting
     from memory_mesh.core.notes import Note as Note
@@ -119,7 +126,9 @@ if TYPE_CHECKING:
     from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
     from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
     from memory_mesh.wiring.migration import migrate as migrate
+    from memory_mesh.wiring.moving import copy_store as copy_store
     from memory_mesh.wiring.notes import AsyncMemoryNotes as AsyncMemoryNotes
+    from memory_mesh.wiring.repair import repair_store as repair_store
     from memory_mesh.wiring.traces import AsyncMemoryTraces as AsyncMemoryTraces
 
 __version__ = "0.1.0"
@@ -130,10 +139,11 @@ _NAMES = {
     "core.claims.reviews": "MemoryExplanation Reviewed Supersession",
     "core.graph": "Episode GraphContext GraphHit GraphResults MemoryLink Reached",
     "core.errors": (
-        "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered EmbeddingError "
-        "IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound "
-        "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
-        "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable Unreachable UnsafeAddress"
+        "AccessDenied AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered "
+        "EmbeddingError IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing "
+        "NotFound NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
+        "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable TokenInvalid TooLarge "
+        "TooManyRequests Unreachable UnsafeAddress"
     ),
     "core.hooks": "HookEvent HookStatus",
     "core.capture": "CaptureReport JunkFound NotKept",
@@ -143,8 +153,9 @@ _NAMES = {
         "SkillRecord SkillResult"
     ),
     "core.model": (
-        "BackedUp ClaimConflict DamagedRow EndedSession Erasure Extraction Forgotten HealthStatus Imported Ingested Link "
-        "MemoryRecord Migration Passage Reembedded SearchResult Sighting"
+        "BackedUp ClaimConflict Copied DamagedRow EndedSession Erasure Extraction FileImport Forgotten HealthStatus Imported "
+        "Ingested Link "
+        "MemoryRecord Migration Passage Reembedded Repaired SearchResult Sighting"
     ),
     "core.notes": "Note Notes",
     "core.notes.extraction": "ExtractionInput ExtractionOutput",
@@ -167,6 +178,8 @@ _NAMES = {
     "wiring.lane": "AsyncMemoryLane",
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
     "wiring.migration": "migrate",
+    "wiring.moving": "copy_store",
+    "wiring.repair": "repair_store",
     "wiring.notes": "AsyncMemoryNotes",
     "wiring.traces": "AsyncMemoryTraces",
 }

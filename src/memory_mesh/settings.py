@@ -39,6 +39,7 @@ from memory_mesh.trust import FILE, ProjectFile, Trust, file_at, forget, record,
 PREFIX = "MEMORY_MESH_"
 # The variables in which the providers' own tools look for the key.
 PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "cohere": "CO_API_KEY"}
+_SUPABASE_KEY = "SUPABASE_KEY"
 _KEYED = (("llm_provider", "llm_api_key", "llm_base_url"), ("embedder", "embedding_api_key", "embedding_url"))
 _BOOLEANS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 _STORES = frozenset({"store", "db_dir"})  # two names of one thing
@@ -251,6 +252,8 @@ def _add_provider_keys(values: dict[str, Any], origins: dict[str, str], environ:
         variable = PROVIDER_KEYS.get(values.get(provider, ""), "")
         if key not in values and url not in values and environ.get(variable, "").strip():
             values[key], origins[key] = environ[variable], f"environment ({variable})"
+    if "store_key" not in values and str(values.get("store")).startswith("supabase:") and environ.get(_SUPABASE_KEY, "").strip():
+        values["store_key"], origins["store_key"] = environ[_SUPABASE_KEY], f"environment ({_SUPABASE_KEY})"
 
 
 # --- the file of a project ---

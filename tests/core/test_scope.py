@@ -127,6 +127,16 @@ def test_an_agent_may_erase_what_it_sees_and_all_that_is_its_own() -> None:
         assert may_erase(reader, kept) == (own or expected(reader, kept))
 
 
+def test_a_reader_of_one_project_sees_and_erases_no_memory_of_another() -> None:
+    for project, memory_type in product((None, "shop", "atlas"), (None, "agent")):
+        kept = row("u1", "a1", None, memory_type, None)
+        kept = replace(kept, fields={**kept.fields, **({"project": project} if project else {})})
+        wide, only = Reader("u1", "a1", project="shop"), Reader("u1", "a1", project="shop", only_project=True)
+        assert visible(wide, kept)
+        assert may_erase(wide, kept)
+        assert visible(only, kept) is visible_to(only).matches(kept) is may_erase(only, kept) is (project != "atlas")
+
+
 @pytest.mark.parametrize("odd", ["half \ud800 pair", "nul \0", 5, b"bytes", ["a"]])
 @pytest.mark.parametrize("name", ["user_id", "agent_id", "session_id"])
 def test_a_reader_is_named_by_text(name: str, odd: object) -> None:

@@ -137,6 +137,17 @@ def backup(*, store: str, target: str) -> None:
     MemoryMesh(store=store).backup(target, progress=halt)
 
 
+def import_file(*, store: str, file: str, crash: tuple[str, int], batch: int) -> None:
+    """Import a file in small batches, and die at the nth time of a step."""
+    from memory_mesh.core import archive
+    from memory_mesh.flows import importing, moving
+
+    archive.AT_ONCE = moving.AT_ONCE = importing._AT_ONCE = batch
+    with opened(store, "planner", crash_at(crash[0], nth=crash[1]), embedder="hash") as mesh:
+        mesh.import_file(file)
+    say("done")
+
+
 def unprivileged(*, store: str, warm: str, calls: list[Call], slowly: bool = False) -> None:
     """Give up all rights over files of others, make these calls, and say what each found or which error it met."""
     with MemoryMesh(store=warm) as mesh:  # loads all modules: an unprivileged process may not reach them
@@ -301,7 +312,21 @@ def hooked(
 
 PROGRAMS: dict[str, Callable[..., None]] = {
     program.__name__: program
-    for program in (calls, stream, write, backup, unprivileged, hold, sit, cramped, forked, hooked, migrate, lane_program)
+    for program in (
+        calls,
+        stream,
+        write,
+        backup,
+        import_file,
+        unprivileged,
+        hold,
+        sit,
+        cramped,
+        forked,
+        hooked,
+        migrate,
+        lane_program,
+    )
 }
 
 if __name__ == "__main__":

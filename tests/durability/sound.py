@@ -16,7 +16,6 @@ from memory_mesh.stores.changes import Moves
 from memory_mesh.stores.json import JsonStore
 from memory_mesh.stores.json.folder import State
 from memory_mesh.stores.lance import LanceStore
-from memory_mesh.stores.lance.journal import read_moves
 from memory_mesh.stores.lance.view import View
 
 from .children import url
@@ -71,7 +70,7 @@ def contents_in(connection: sqlite3.Connection) -> Contents:
 
 
 def _contents_of_view(view: View) -> Contents:
-    flushed = read_moves(view._own, view.state)
+    flushed = view._read_moves()
     moves = {name: [*flushed.get(name, []), *view.recent.get(name, [])] for name in view.partitions}
     return _contents({kind: view.find(kind, ANYTHING, None, None) for kind in Kind}, view.partitions, moves)
 

@@ -157,6 +157,7 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
 ASKED_FOR = {
     "mesh.get": "by its id", "mesh.get_skill": "by its id", "mesh.history": "by its id", "mesh.sightings": "by its id",
     "mesh.export": "exports every status, of what the reader sees", "mesh.audit_log": "blocks of every status",
+    "mesh.export_store": "the whole store",
     "mesh.audit_export": "likewise", "mesh.lesson_to_skill": "by its id",
     "graph.list_quarantined": "is about them", "graph.conflicts": "is about them, and returns ids",
     "graph.explain_memory": "by its id", "graph.explain_supersession": "by its id",
@@ -170,8 +171,8 @@ ASKED_FOR = {
 # What writes or counts, and returns only what the caller gave or named.
 WRITES = {
     "mesh": "add add_many ingest ingest_dir extract update pin delete erase delete_all end_session forget init close scoped "
-    "stats reembed check_models clear_cache get_cache_stats compact import_memories backup verify audit_heads audit_anchor "
-    "audit_rekey hooks_status retry_hooks "
+    "stats reembed check_models clear_cache get_cache_stats compact import_memories import_file backup restore "
+    "verify audit_heads audit_anchor audit_rekey hooks_status retry_hooks "
     "distill_lesson distill insert_heritage heartbeat heartbeat_log ingest_skill sync_skills update_skill_reliability "
     "prune_skills",
     "graph": "link unlink "

@@ -98,6 +98,21 @@ def skills_of_secrets(mesh: MemoryMesh) -> object:
     return read_all(context.with_options(skill_directories=str(folder)))
 
 
+def export_of_mem0() -> Path:
+    """A file of another program that holds secrets."""
+    file = Path("mem0.json")
+    file.write_text(json.dumps({"results": [{"id": "one", "memory": DETAILS, "metadata": {"x": DETAILS}}]}))
+    return file
+
+
+def restored(mesh: MemoryMesh) -> None:
+    """Copy what was stored to another store."""
+    mesh.add(DETAILS)
+    mesh.backup("copy.db")
+    with MemoryMesh("memory.db2.db", embedder="hash") as other:
+        other.restore("copy.db")
+
+
 # Every method of the face that writes, called with secrets wherever it takes a text.
 WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "add": lambda mesh, _: mesh.add(DETAILS, dict(NOTES), idempotency_key=DETAILS),
@@ -134,6 +149,8 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "delete": lambda mesh, id_: mesh.delete(id_),
     "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
     "import_memories": lambda mesh, _: mesh.import_memories([next(mesh.export()), json.dumps(LINE)]),
+    "import_file": lambda mesh, _: mesh.import_file(export_of_mem0()),
+    "restore": lambda mesh, _: restored(mesh),
     "forget": lambda mesh, _: mesh.forget(user_id="ana", verify=True),
     "backup": lambda mesh, _: mesh.backup("copy.db"),
     "compact": lambda mesh, _: mesh.compact(),
@@ -149,7 +166,7 @@ READS = {
     "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
     "hooks_status",
-    "audit_heads", "export", "get_skill", "list_skills",
+    "audit_heads", "export", "export_store", "get_skill", "list_skills",
 }  # fmt: skip
 
 
@@ -171,8 +188,9 @@ def test_no_write_leaves_a_secret_in_any_file(method: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "method",
-    ["add", "ingest", "add_many", "ingest_dir", "extract", "distill_lesson", "distill", "update", "ingest_skill", "sync_skills"],
-)
+    ["add", "ingest", "add_many", "ingest_dir", "extract", "distill_lesson", "distill", "update", "ingest_skill", "sync_skills",
+     "import_file"],
+)  # fmt: skip
 def test_with_redaction_off_the_same_writes_leave_all_of_them(method: str, tmp_path: Path) -> None:
     with meshes(tmp_path, redaction="off") as mesh:
         known = mesh.add("Something to change")

@@ -16,7 +16,6 @@ from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.search import ranker
 from memory_mesh.core.search.weights import MIN_SCORES
 from memory_mesh.flows import search
-from memory_mesh.flows.search import RANKERS
 from memory_mesh.models import HashingEmbedder
 
 from .house import House
@@ -70,7 +69,7 @@ def test_precise_leaves_out_more_than_recall_and_recall_is_the_default(mesh: Mem
     assert min(hit.score for hit in mesh.search(QUERY, mode="precise")) >= cuts["precise"]
 
 
-@pytest.mark.parametrize("ranker_name", RANKERS)
+@pytest.mark.parametrize("ranker_name", ["learnt", "rrf"])
 def test_the_results_of_recall_that_are_precise_are_those_of_a_precise_search(
     house: House, mesh: MemoryMesh, cuts: Cuts, ranker_name: str
 ) -> None:

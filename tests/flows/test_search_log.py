@@ -500,3 +500,17 @@ def test_any_history_is_sound_and_any_meddling_with_any_row_of_any_chain_is_foun
         if context.store.get(Kind.HEAD, [block.chain])[block.chain].revision == head.revision:
             context.store.apply((), [Key(Kind.HEAD, block.chain)])
     assert Broken in {type(verdict) for verdict in trail.verify_all(context)}
+
+
+def test_a_write_of_many_counts_reads_the_version_of_each_partition_once(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = add_many(context, [f"The lamp number {at} hangs in the hall." for at in range(5)])
+    usage.count(context, [memory.id for memory in found])
+    version, asked = context.store.version, list[str]()
+    monkeypatch.setattr(context.store, "version", lambda name: asked.append(name) or version(name))
+    usage.flush(context)
+    stored = context.store.get(Kind.USAGE, [memory.id for memory in found])
+    assert {row.fields["access_count"] for row in stored.values()} == {1}
+    assert asked
+    assert len(asked) == len({*asked})

@@ -9,7 +9,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.settings import FILE
 from memory_mesh.stores.ram import RamStore
 
-URL = "postgresql://bob:hunter2@host/db?password=hunter2"
+URL = "postgresql://bob:hunter2@127.0.0.1:1/db?password=hunter2"
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_no_password_of_a_store_is_shown(cli, home):
 
     with MemoryMesh(store=OwnStore(), embedder="none") as mesh:
         mesh.add("tea")
-        assert mesh.stats().db_path == "postgresql://bob:***@host/db?password=***"
+        assert mesh.stats().db_path == "postgresql://bob:***@127.0.0.1:1/db?password=***"
     for words in (["config", "show"], ["config", "show", "--json"], ["stats"], ["doctor"], ["list"]):
         said = cli(*words, "--store", URL)
         assert "hunter2" not in said.out + said.err

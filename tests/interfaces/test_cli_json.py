@@ -24,7 +24,7 @@ LISTS = {
         (["store", "new", "--store", "mysql://bob:hunter2@host/db"], "InvalidInput", 2),
         (["list", "--bogus"], "InvalidInput", 2),
         (["frobnicate"], "InvalidInput", 2),
-        (["list", "--store", "s3:///notes"], "NotYet", 5),
+        (["list", "--store", "supabase://host/"], "SettingsError", 3),
         (["store", "a\0b\x1b[2J"], "InvalidInput", 2),
     ],
 )

@@ -146,6 +146,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "audit verify": [], "audit head": [], "audit log": [], "audit export": ["--out", "trail.jsonl"],
         "audit anchor": ["--to", "anchors"], "audit rekey": [], "hooks status": [], "hooks retry": [],
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
+        "restore": ["copy.db", "--store", "new.db"], "copy": ["--from", "copy.db", "--to", "newer.db"],
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [], "unarchive": [archived()],
         "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
@@ -154,21 +155,28 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "trace record": ["--goal", "Ship it"], "trace list": [], "trace similar": ["ship"],
         "trace consolidate": [], "trace retention": ["--dry-run"], "trace archive": [],
         "lane store": ["Use pnpm.", "--type", "correction"], "lane find": ["pnpm"], "lane feedback": [kept, "helpful"],
+        "token create": ["laptop"], "token list": [],
     }  # fmt: skip
-    # The model commands and the migration have tests of their own; a completion script is read by a shell, a context and notes
-    # by a model, the answer to a hook by its host. A watch does not end.
+    # The model commands, the migration and those of a server have tests of their own; a completion script is read by a shell, a
+    # context and notes by a model, the answer to a hook by its host. A watch and a server do not end.
     others = {
         "model status",
         "model fetch",
         "migrate",
+        "postgres prepare",
+        "postgres grant",
+        "postgres distribute",
         "completion",
         "context",
         "notes inject",
         "notes watch",
         "host",
+        "mcp",
         "trace show",
         "trace plan",
         "trace decisions",
+        "serve",
+        "token revoke",
     }
     assert words.keys() == COMMANDS.keys() - others
     cli("store", "a turn", "--session", "s0")

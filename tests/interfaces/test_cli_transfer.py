@@ -11,8 +11,10 @@ def test_memories_move_to_another_store(cli: Cli, tmp_path: Path) -> None:
     file, new = tmp_path / "all.jsonl", ("--store", f"sqlite:///{tmp_path / 'new.db'}")
     assert cli("export", "--out", str(file)).out == f"[MemoryMesh] Exported 1 memories to {file}\n"
     assert cli("export").out == file.read_text()
-    assert cli("import", str(file), *new).out == "[MemoryMesh] Imported 1 memories, 0 stored already, 0 failed\n"
-    assert cli("import", str(file), *new).out == "[MemoryMesh] Imported 0 memories, 1 stored already, 0 failed\n"
+    assert cli("import", str(file), *new).out == "[MemoryMesh] Imported 1 memory (format memories), 0 failed\n"
+    assert (
+        cli("import", str(file), *new).out == "[MemoryMesh] Imported 0 memories (format memories), 1 stored already, 0 failed\n"
+    )
     assert cli("export", *new).out == file.read_text()
 
 
@@ -20,7 +22,7 @@ def test_a_bad_line_is_named_and_the_exit_code_is_1(cli: Cli, tmp_path: Path) ->
     cli("store", "The lantern needs oil")
     (tmp_path / "all.jsonl").write_bytes(cli("export").out.encode() + b'{"id": "\xff"}\n{\n')
     said = cli("import", str(tmp_path / "all.jsonl"), "--store", f"sqlite:///{tmp_path / 'new.db'}")
-    assert (said.code, said.out) == (1, "[MemoryMesh] Imported 1 memories, 0 stored already, 2 failed\n")
+    assert (said.code, said.out) == (1, "[MemoryMesh] Imported 1 memory (format memories), 2 failed\n")
     assert "line 3: " in said.err
     assert "line 4: it is not JSON" in said.err
 
@@ -54,3 +56,52 @@ def test_a_user_is_forgotten_after_a_confirmation(cli: Cli) -> None:
 def test_forgetting_needs_a_user(cli: Cli) -> None:
     said = cli("forget", "--yes")
     assert (said.code, "--user" in said.err) == (2, True)
+
+
+def test_a_whole_store_is_copied_exported_and_restored(cli: Cli, tmp_path: Path) -> None:
+    cli("store", "The lantern needs oil")
+    cli("store", "Ana likes tea", "--user", "ana")
+    assert cli("backup", str(tmp_path / "copy.db")).code == 0
+    target = f"json:///{tmp_path / 'folder'}"
+    said = cli("copy", "--from", str(tmp_path / "copy.db"), "--to", target)
+    first = "[MemoryMesh] Copied 7 rows, 7 of them now, and verified them: 2 memory, 2 block, 2 head, 1 meta"
+    assert (said.code, said.out.splitlines()[0]) == (0, first)
+    assert "2 audit chains verified" in said.out
+    file = tmp_path / "all.jsonl"
+    assert cli("export", "--all", "--out", str(file), "--store", target).out == f"[MemoryMesh] Exported 7 rows to {file}\n"
+    assert cli("export", "--all").out == file.read_text()
+    new = ("--store", f"sqlite:///{tmp_path / 'new.db'}")
+    for command in ("restore", "import"):
+        assert json.loads(cli(command, str(file), *new, "--json").out)["skipped" if command == "import" else "written"] in (
+            7,
+            {"stored already": 7},
+        )
+    assert cli("export", "--all", *new).out == file.read_text()
+    again = cli("restore", str(tmp_path / "copy.db"))
+    assert (again.code, "is not empty" in again.err, "Traceback" in again.err) == (2, True, False)
+
+
+def test_an_import_names_the_format_and_what_was_skipped_and_failed(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text('[{"id": "1", "memory": "Tea"}, {"id": "1", "memory": "Tea"}, {"id": "2"}]')
+    said = cli("import", str(file))
+    assert (said.code, said.out) == (1, "[MemoryMesh] Imported 1 memory (format mem0), 1 twice in the file, 1 failed\n")
+    assert "item 3: memory is None" in said.err
+    wrong = cli("import", str(file), "--format", "mcp")
+    assert (wrong.code, "has the format mem0, not 'mcp'" in wrong.err) == (2, True)
+
+
+def test_a_damaged_store_is_repaired_into_a_new_one(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    for text in ("The lantern needs oil", "The wick is trimmed"):
+        cli("store", text, "--store", f"json:///{folder}")
+    sound = cli("doctor", "--repair", "--store", f"json:///{folder}")
+    assert (sound.code, "nothing was done" in sound.out) == (0, True)
+    lines = (folder / "memories.json").read_text().splitlines()
+    (folder / "memories.json").write_text("\n".join([*lines[:-2], lines[-2][:20]]))
+    said = cli("doctor", "--repair", "--store", f"json:///{folder}", "--to", str(tmp_path / "new"))
+    assert said.code == 1
+    assert f"into {tmp_path / 'new'}" in said.out
+    assert "Lost, as far as is known: 1 memory\n" in said.out
+    assert "a row of memories.json cannot be read" in said.err
+    assert cli("search", "lantern", "--store", f"json:///{tmp_path / 'new'}", "--json").code == 0

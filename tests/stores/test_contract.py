@@ -26,6 +26,8 @@ from memory_mesh.testing.contract import (
 )
 from memory_mesh.testing.rows import Subject, memory, passage, plain, within
 
+from .properties import KEPT, READ
+
 # The contract is published without ids; these are what its sentences hold here.
 HOLDS = {
     "test_an_id_that_is_held_is_taken": ["MESH-007"],
@@ -164,13 +166,7 @@ class TestJsonFiles(StoreContract):
 
 
 # A change of a Lance store takes milliseconds. Each property is tried with many examples on one or two of its forms.
-_KEPT = ("test_any_row_comes_back_equal", "test_a_row_that_replaces_another_leaves_nothing_of_it")
-_READ = (
-    "test_any_condition_picks_the_rows_that_it_matches", "test_searches_let_through_what_finding_does",
-    "test_the_pages_together_are_the_whole", "test_any_vector_is_ranked_by_its_cosine",
-    "test_the_statistics_are_of_exactly_the_visible_rows", "test_what_a_reader_cannot_see_moves_no_answer",
-)  # fmt: skip
-for form, elsewhere in ((TestLanceTables, (*_KEPT[1:], *_READ)), (TestLanceDirectly, (*_KEPT, *_READ))):
+for form, elsewhere in ((TestLanceTables, (*KEPT[1:], *READ)), (TestLanceDirectly, (*KEPT, *READ))):
     for property_ in elsewhere:
         assert hasattr(form, property_)
         setattr(form, property_, None)

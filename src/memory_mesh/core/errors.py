@@ -47,6 +47,22 @@ class KeyReused(InvalidInput):
     """The idempotency key was used for another request."""
 
 
+class TooLarge(InvalidInput):
+    """The request is larger than the server accepts."""
+
+
+class AccessDenied(MemoryMeshError):
+    """The token, the host or the origin of a request does not allow it."""
+
+
+class TokenInvalid(AccessDenied):
+    """The request has no valid token: none, an unknown, an expired or a revoked one."""
+
+
+class TooManyRequests(MemoryMeshError):
+    """The caller made more requests than the server allows."""
+
+
 class SettingsError(MemoryMeshError):
     """A setting cannot be used."""
 
@@ -189,11 +205,7 @@ class IdTaken(Conflict):
 
 # The features that the documents promise and this version lacks, with their methods, faces, commands, options and stores.
 # Using one raises `NotYet`; nothing is silently ignored.
-_FEATURES = {
-    "LanceDB on object storage": "s3",
-    "the PostgreSQL store": "postgresql",
-    "the Supabase store": "supabase",
-}
+_FEATURES: dict[str, str] = {}
 NOT_YET = {name: feature for feature, names in _FEATURES.items() for name in names.split()}
 
 

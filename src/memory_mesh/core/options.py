@@ -67,6 +67,14 @@ def _seconds_of_a_call(value: float) -> str:
     return "" if 0 < value <= 86_400 else "seconds above 0, at most 86400"
 
 
+def _port(value: int) -> str:
+    return "" if value <= 65_535 else "a port, at most 65535"
+
+
+def _milliseconds(value: float) -> str:
+    return "" if 0 <= value <= 60_000 else "milliseconds from 0 to 60000"
+
+
 def _piece_tokens(value: int) -> str:
     return "" if value >= 100 else "at least 100 tokens: each piece of a text is a call of its own"
 
@@ -140,6 +148,7 @@ class StoreOptions:
     """Where memories are stored."""
 
     store: str | None = option(None, "the file or URL of the store; by default memory.db in the home folder")
+    store_key: str | None = option(None, "the key of a Supabase store; by default from SUPABASE_KEY", secret=True)
     db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
     preset: str | None = option(
         None, "lane: the database and the embedding model of Memory Lane, unless they are set otherwise", choices=tuple(PRESETS)
@@ -179,8 +188,13 @@ class SearchOptions:
     """How memories are found and ranked."""
 
     ranker: str = option(
-        "learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", choices=("learnt", "rrf"), project=Project.YES
-    )
+        "learnt", "how candidates are ranked: learnt; deep, which also reads the best ones; or rrf as in RFC-0011",
+        choices=("learnt", "deep", "rrf"), project=Project.YES,
+    )  # fmt: skip
+    deep_budget_ms: float = option(
+        150.0, "milliseconds in which the deep ranker may read the best candidates of a search; 0 switches it off",
+        check=_milliseconds, project=Project.YES,
+    )  # fmt: skip
     search_mode: str = option(
         "recall", "what searches in Python leave out: recall, very little; precise, what is probably irrelevant",
         choices=SEARCH_MODES, project=Project.YES,
@@ -317,10 +331,30 @@ class HostOptions:
     host_max_tokens: int = option(2000, "the longest text of memories that a hook adds, in tokens")
 
 
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class ServerOptions:
+    """The REST server."""
+
+    server_host: str = option("127.0.0.1", "the address that `serve` listens on; one that others can reach needs a token")
+    server_port: int = option(8710, "the port that `serve` listens on", check=_port)
+    server_names: str | list[str] | None = option(
+        None, "further names of the server that the header Host may have, such as memory.example.org"
+    )
+    server_max_body: int = option(8_388_608, "the largest body of a request, in bytes")
+    server_max_stream: int = option(268_435_456, "the largest body of a streamed ingestion, in bytes")
+    server_requests_per_minute: int = option(6000, "how many requests a token may make in a minute")
+    server_agent_writes_per_day: int | None = option(None, "how many writes the server accepts from an agent in a day (UTC)")
+    server_threads: int = option(8, "how many requests are worked on at once")
+    server_heartbeat_seconds: float = option(
+        3600.0, "how often the server runs the maintenance jobs that are due; 0 never runs them"
+    )
+    server_shutdown_seconds: float = option(30.0, "how long requests may take after the server was asked to end")
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Options(
-    HostOptions, FolderOptions, HookOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions, SearchOptions,
-    PrivacyOptions, StoreOptions, ScopeOptions,
+    ServerOptions, HostOptions, FolderOptions, HookOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions,
+    SearchOptions, PrivacyOptions, StoreOptions, ScopeOptions,
 ):  # fmt: skip
     """All options, in the order of this module: fields of the last base come first. Constructing it validates every value."""
 

@@ -1,6 +1,6 @@
 """The ports: the interfaces that flows use and that stores, indexes and models implement, with the values that cross them."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Reader, Row, 
 from memory_mesh.core.search import Pool, Query
 
 if TYPE_CHECKING:
+    from memory_mesh.core.candidate_ports import CandidateSource
     from memory_mesh.core.hooks import HookEvent
 
 # Returns the time in Unix milliseconds.
@@ -143,8 +144,31 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
+class RowSource(Protocol):
+    """Rows that can be copied: those of a store, or of an archive.
+
+    **name** identifies it. **rows** yields the rows of a kind, newest first, a page at a time. **state** returns a value that
+    every write changes. **present** returns which ids of a kind exist.
+    """
+
+    @property
+    def name(self) -> str: ...
+    def state(self) -> Hashable: ...
+    def count(self) -> int: ...
+    def rows(self, kind: Kind) -> Iterator[Row]: ...
+    def present(self, kind: Kind, ids: Sequence[str]) -> Collection[str]: ...
+
+
 # The names that every store has.
 STORE_PARTS = tuple(name for name in vars(Store) if not name.startswith("_"))
+
+
+@runtime_checkable
+class ServerStore(Protocol):
+    """A store that is searched in its own engine, because its partitions are too large to copy."""
+
+    @property
+    def candidate_source(self) -> "CandidateSource": ...
 
 
 class StoreFile(Protocol):
@@ -173,7 +197,7 @@ class StoreFile(Protocol):
     def damage(self) -> list[str]: ...
 
 
-class _NoFile:
+class NoFile:
     """A store without a file."""
 
     def require_file(self) -> None:
@@ -204,7 +228,7 @@ class _NoFile:
         return []
 
 
-NO_FILE: StoreFile = _NoFile()
+NO_FILE: StoreFile = NoFile()
 
 
 class Snapshot(Protocol):
@@ -296,6 +320,16 @@ class ChatModel(Protocol):
     @property
     def model(self) -> str: ...
     def reply(self, prompt: Prompt) -> Reply: ...
+
+
+class DeepRanker(Protocol):
+    """A model that reads a query and memories, each with the turn before it or "". It is thread-safe; the first `read` loads it.
+
+    **read** returns a logit for each pair, or for those read in so many seconds; none if the model cannot be used."""
+
+    @property
+    def is_loaded(self) -> bool: ...
+    def read(self, query: str, pairs: Sequence[tuple[str, str]], *, seconds: float) -> list[float]: ...
 
 
 class Meter(Protocol):

@@ -104,6 +104,8 @@ def _sighting(memory: Memory, values: object) -> Sighting:
 
 
 def _object(text: object) -> dict[str, Any]:
+    if isinstance(text, InvalidInput):  # of a line that cannot be read
+        raise text
     if not isinstance(text, str):
         raise InvalidInput(f"it is {type(text).__name__}", expected="text")
     try:
@@ -136,8 +138,8 @@ def _value(name: str, value: Any) -> Any:
         raise InvalidInput(wrong)
     if words and value not in words:
         raise InvalidInput(f"{name} is {shown(value)}", expected=f"one of {', '.join(words)}")
-    if name == "id" and not 0 < len(value.strip()) <= len(value) <= _MAX_ID:
-        raise InvalidInput(f"{name} is {shown(value)}", expected=f"a text of 1 to {_MAX_ID} characters")
+    if name == "id":
+        check_id(value)
     if name == "feedback_score":
         number(name, value, min_=0, max_=MAX_FEEDBACK, expected=f"a number from 0 to {MAX_FEEDBACK:g}")
     elif column.type is Type.REAL:  # importance, trust, confidence
@@ -145,6 +147,12 @@ def _value(name: str, value: Any) -> Any:
     if name in ("times_observed", "access_count", "feedback_count"):
         whole_number(name, value, min_=0)
     return parse_time(value, name) if column.type is Type.TIME else value
+
+
+def check_id(id_: str) -> None:
+    """Raise `InvalidInput` for the id of another program that is blank or too long."""
+    if not 0 < len(id_.strip()) <= len(id_) <= _MAX_ID:
+        raise InvalidInput(f"id is {shown(id_)}", expected=f"a text of 1 to {_MAX_ID} characters")
 
 
 def _given(record: object, names: Iterable[str]) -> dict[str, Value]:

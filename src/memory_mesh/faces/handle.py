@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 from weakref import ref
 
-from memory_mesh.core.errors import NOT_YET, not_yet
+from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet
 from memory_mesh.core.model import Reader
 from memory_mesh.core.options import validate
 from memory_mesh.flows import usage
@@ -23,7 +23,7 @@ _ELSEWHERE = {
 class Handle:
     """A handle on a store: it opens the store on first use and knows who reads and writes."""
 
-    def __init__(self, source: Source, scope: Mapping[str, str | None], root: "ref[Handle] | None" = None) -> None:
+    def __init__(self, source: Source, scope: Mapping[str, Any], root: "ref[Handle] | None" = None) -> None:
         self._source, self._scope = source, scope
         self._root = root or ref(self)  # the mesh that this handle was made from
         self._shared: SharedContext | None = None
@@ -34,18 +34,27 @@ class Handle:
         scope = "".join(f", {name}={value!r}" for name, value in self._scope.items() if value is not None)
         return f"{type(self).__name__}({self._source.url!r}{scope})"
 
+    @property
+    def reader(self) -> Reader:
+        """The user, agent, session and project that this handle reads and writes for."""
+        return Reader(**self._scope)
+
     def scoped(
         self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
-        project: str | None = None,
+        project: str | None = None, only_project: bool = False,
     ) -> Self:  # fmt: skip
         """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
 
+        With `only_project` the handle sees no memory of another project, also not by its id; a handle made from it neither.
         A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use, and
         the store stays open until this mesh is closed too.
         Raises `SettingsError` for a blank name.
         """
         names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
-        given = {name: validate(name, value) for name, value in names.items() if value is not None}
+        given: dict[str, Any] = {name: validate(name, value) for name, value in names.items() if value is not None}
+        if self._scope.get("only_project") and project not in (None, self._scope["project"]):
+            raise InvalidInput(f"the handle is of the project {self._scope['project']} only", expected="no other project")
+        given |= {"only_project": True} if only_project else {}
         handle = copy(self)  # also of a subclass, with what that adds
         Handle.__init__(handle, self._source, {**self._scope, **given}, self._root)
         return handle

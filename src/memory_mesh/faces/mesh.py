@@ -19,9 +19,11 @@ from memory_mesh.core.model import (
     BackedUp,
     Change,
     Checked,
+    Copied,
     EndedSession,
     Erasure,
     Extraction,
+    FileImport,
     Filter,
     Forgotten,
     GivenTime,
@@ -402,10 +404,43 @@ class Mesh(Learning, Auditing):
 
         return transfer.import_memories(self._context(), lines, as_progress(progress))
 
+    def export_store(self, *, vectors: bool = True, progress: Progress | None = None) -> Iterator[str]:
+        """Yield the whole store as lines of JSON: all users, audit chains and history included. `import_file` reads them.
+
+        Equal stores of all kinds give equal lines. Without vectors, the import computes them. Raises `StoreBusy` before the last
+        line if the store was written to meanwhile.
+        """
+        from memory_mesh.core.archive import archive_lines
+
+        return archive_lines(self._flushed().store, vectors=vectors, progress=as_progress(progress))
+
+    def import_file(
+        self, file: str | PathLike[str], *, format: str | None = None, progress: Progress | None = None
+    ) -> FileImport:  # fmt: skip
+        """Import an export, an archive, or the memories of another program, and return what was stored, skipped and failed.
+
+        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane and folders of neolata-mem. The format is
+        detected; `format` names the one that is expected. An archive needs an empty store. An import that was stopped can be run
+        again: nothing is stored twice. Raises `InvalidInput` for another file.
+        """
+        from memory_mesh.flows import importing
+
+        return importing.import_file(self._context(), checks.path("file", file), format, as_progress(progress))
+
+    def restore(self, file: str | PathLike[str], *, progress: Progress | None = None) -> Copied:
+        """Copy a backup, or the archive of a store, into this store, which must be empty. A run that was stopped continues.
+
+        The copy is verified by counts, digests and its audit chains. Raises `InvalidInput` if the store is not empty.
+        """
+        from memory_mesh.flows import importing
+
+        return importing.restore(self._context(), checks.path("file", file), as_progress(progress))
+
     def backup(self, file: str | PathLike[str], *, progress: Progress | None = None) -> BackedUp:
         """Copy the file of the store to a new file, as it is at one moment, while others read and write.
 
-        Raises `InvalidInput` if the file exists or cannot be written, and for a store without a file.
+        For a store without a file, the new file is an archive, as `export_store` yields it. `restore` reads both. Raises
+        `InvalidInput` if the file exists or cannot be written.
         """
         from memory_mesh.flows import transfer
 

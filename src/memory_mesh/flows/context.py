@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from threading import Event
@@ -42,6 +43,7 @@ from memory_mesh.core.ports import (
     Applied,
     ChatModel,
     Clock,
+    DeepRanker,
     Embedder,
     Hook,
     HookFiles,
@@ -62,6 +64,7 @@ from memory_mesh.core.search import SearchCache
 from memory_mesh.core.text import shown_url
 
 if TYPE_CHECKING:
+    from memory_mesh.core.foreign import ImportFile
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.notes import Fault, Note
     from memory_mesh.core.notes.instructions import InstructionFiles
@@ -75,6 +78,7 @@ _PAGE = 500
 _MAX_READS = 100  # values kept from one write to the next
 
 Answer = TypeVar("Answer")
+OpenImport = Callable[[str, str | None], AbstractContextManager["ImportFile"]]  # by path and format
 Keep = Callable[["Plan[Any]", Applied], None]  # called with what was written
 _log = logging.getLogger("memory_mesh")
 
@@ -121,11 +125,13 @@ class Context:
     ids: IdSource
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
     embedder: Embedder | None = None  # None: keywords only
+    deep: DeepRanker | None = None  # None: searches do not read
     chat: ChatModel | None = None
     gate: Callable[[], "Layer0"] = _default_gate  # cleans every text before it is stored; loaded on the first call
     query_gate: Callable[[], "Layer0"] = _default_gate  # masks a query as `gate` masked the contents, and creates no key
     step: Step = no_step
     open_folder: OpenFolder = no_folder
+    open_import: "OpenImport" = no_folder  # type: ignore[assignment]  # refuses every file
     signing: SigningKeys | None = None  # None: the heads of audit chains are not signed
     open_anchor: OpenAnchor = no_anchor
     hooks: Sequence[Hook] = ()

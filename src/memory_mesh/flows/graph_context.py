@@ -130,7 +130,8 @@ def _by_relevance(
     """Return what is relevant by the learnt ranker, and what is linked to the best of it; and how many others there are."""
     options = found.options
     request = search.Request(
-        query=query, limit=given.limit, where=options.where, statuses=options.statuses, ranker="learnt",
+        query=query, limit=given.limit, where=options.where, statuses=options.statuses, mode="precise",
+        ranker="learnt" if context.options.ranker == "rrf" else None,
         as_of=past.read_time("as_of", given.as_of), known_at=options.known_at,
     )  # fmt: skip
     ranked = search.rank_candidates(context, found.snapshot, request)

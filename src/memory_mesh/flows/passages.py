@@ -132,4 +132,4 @@ def _has_more_bytes(text: str, count: int) -> bool:
 
 
 def _content(memory: Row) -> str:
-    return str(memory.value("content"))
+    return str(memory.fields.get("content"))

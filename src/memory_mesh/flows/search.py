@@ -40,7 +40,7 @@ from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
 from memory_mesh.core.search.languages import query_tokens
 from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
 from memory_mesh.core.search.times import time_spans
-from memory_mesh.flows import embed, past, usage
+from memory_mesh.flows import deep, embed, past, usage
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
 from memory_mesh.flows.filters import text_of, where_of
 from memory_mesh.flows.passages import best_passages, within
@@ -48,7 +48,7 @@ from memory_mesh.flows.passages import best_passages, within
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
 
-RANKERS = ("learnt", "rrf")
+RANKERS = ("learnt", "deep", "rrf")
 _STATUSES, _KNOWN_STATUSES = ", ".join(Status), frozenset(Status)
 MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
@@ -241,7 +241,7 @@ def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchRes
     """Return those of a search's results, best first, that a precise search returns too."""
     from memory_mesh.core.search.ranker import min_scores
 
-    by_mode = min_scores(results[0].score) if results and context.options.ranker == "learnt" else {}
+    by_mode = min_scores(results[0].score) if results and context.options.ranker != "rrf" else {}
     return [result for result in results if result.score >= by_mode.get("precise", 0.0)]
 
 
@@ -266,6 +266,7 @@ def explain(context: Context, request: Request) -> Explanation:
         tokens=list(ranked.query.tokens),
         corrections=dict(ranked.pool.corrections),
         ranker=ranked.ranker,
+        read=len(ranked.ranking.read),
         model=ranked.query.vector.model if ranked.query.vector and ranked.by_vector else None,
         mode=_mode(context, request) if request.min_score is None else None,
         min_score=ranked.min_score,
@@ -331,13 +332,17 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     ranking = rank(
         ranker, pool, depth=2 * request.limit, by_vector=by_vector, spelled=spelled, weights=context.options.channel_weights
     )
-    by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
-    min_score = by_mode if request.min_score is None else request.min_score
     test = is_readable(context, request.statuses, request.where, at=query.at)
     ranked = _Ranked(
-        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=min_score,
+        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=0.0,
         readable=test, as_of=as_of, known_at=known_at,
     )  # fmt: skip
+    if deep.wanted(context, ranker, _mode(context, request)):
+        rows = _rows(context, ranked, deep.best_ids(ranking))
+        ranking = deep.read_best(context, ranking, query, text, rows)
+        ranked = replace(ranked, ranking=ranking, rows=rows, ranker=deep.DEEP if ranking.read else "learnt")
+    by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
+    ranked = replace(ranked, min_score=by_mode if request.min_score is None else request.min_score)
     return _newest_first(context, ranked, request.limit)
 
 
@@ -451,7 +456,11 @@ def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandida
     rows = _rows(context, ranked, [each.id for each in candidates])
     shown = [(rows[each.id], each) for each in candidates if each.id in rows]
     passages = best_passages(context, ranked.query, [row for row, _ in shown])
-    results = [SearchResult.of(row, each.score, _similarity(ranked, each.at), passages.get(row.id)) for row, each in shown]
+    similarities = _similarities(ranked, [each.at for _, each in shown])
+    results = [
+        SearchResult.of(row, each.score, similarity, passages.get(row.id))
+        for (row, each), similarity in zip(shown, similarities, strict=True)
+    ]
     return usage.with_counts(context, results)
 
 
@@ -465,12 +474,13 @@ def _rows(context: Context, ranked: _Ranked, ids: Sequence[str]) -> dict[str, Ro
     return {**ranked.rows, **{row.id: row for row in filter(ranked.readable, then)}}
 
 
-def _similarity(ranked: _Ranked, at: int) -> float | None:
-    """Return the document's similarity: 1 − distance ÷ 2, where distance is 1 − cosine."""
-    cosine = float(ranked.pool.signals["vectors"][at])
-    if not ranked.by_vector or cosine == 0:  # exactly 0: it has no vector of this model
-        return None
-    return max(0.0, min(1.0, (1 + cosine) / 2))
+def _similarities(ranked: _Ranked, places: list[int]) -> list[float | None]:
+    """Return the document's similarity of these candidates: 1 − distance ÷ 2, where distance is 1 − cosine."""
+    if not ranked.by_vector:
+        return [None] * len(places)
+    cosines: list[float] = ranked.pool.signals["vectors"].take(places).tolist()
+    # Exactly 0: it has no vector of this model.
+    return [max(0.0, min(1.0, (1 + cosine) / 2)) if cosine else None for cosine in cosines]
 
 
 def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:
@@ -484,6 +494,7 @@ def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained
     for id_, at, result in ((result.id, positions[result.id], result) for result in results):
         placings = {name: Placing(rank[id_], float(pool.signals[name][at])) for name, rank in ranks.items() if id_ in rank}
         features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
+        features |= {deep.DEEP: ranked.ranking.read[at]} if at in ranked.ranking.read else {}
         newer = ranked.ranking.newer.get(id_)
         explained.append(Explained(result=result, channels=placings, features=features, newer=newer))
     return explained

@@ -5,9 +5,10 @@ at once, and never changes a memory that is stored.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import TypeVar
 
 from memory_mesh.core import checks, model, transfer
 from memory_mesh.core.claims import Claim, Outcome, Window, check_window, read_claim, trust_of
@@ -41,12 +42,14 @@ from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.revisions import retain_entry
 from memory_mesh.flows.sightings import sightings_of
 
+Given = TypeVar("Given")  # what an import reads a memory from
+
 _AT_ONCE = 500
 _FILE = ("source_root", "source", "source_hash")  # the metadata of the memory of a file
 
 
 def backup(context: Context, file: str, progress: Progress) -> model.BackedUp:
-    """Copy the file of the store to a new file."""
+    """Copy the store to a new file."""
     target = Path(file).expanduser().absolute()
     return model.BackedUp(file=str(target), bytes=context.file.backup(target, progress))
 
@@ -86,7 +89,7 @@ def _read(context: Context, rows: Iterable[Row]) -> list[Exported]:
 # --- import ---
 
 
-def import_memories(context: Context, lines: Iterable[str], progress: Progress) -> Imported:
+def import_memories(context: Context, lines: Iterable[object], progress: Progress) -> Imported:
     """Store the memories of an export. Raise `InvalidInput` if the first line is not that of an export."""
     context.check_enabled()
     given = checks.iterable("lines", lines, expected="the lines of an export, such as an open file")
@@ -96,18 +99,19 @@ def import_memories(context: Context, lines: Iterable[str], progress: Progress) 
         transfer.check_header(first)
     done, total = 0, Imported()
     for batch in batches(filled, _AT_ONCE):
-        total += _import_batch(context, batch)
+        total += import_batch(context, batch, transfer.read_line)
         done += len(batch)
         progress("importing", done, done)
     return total
 
 
-def _import_batch(context: Context, batch: Sequence[tuple[int, object]]) -> Imported:
+def import_batch(context: Context, batch: Sequence[tuple[int, Given]], read: Callable[[Given], Exported]) -> Imported:
+    """Store the memories that `read` makes of numbered items, in one write."""
     items: list[tuple[int, Exported]] = []
     total = Imported()
     for line, text in batch:
         try:
-            item, redactions = _cleaned(context, transfer.read_line(text))
+            item, redactions = _cleaned(context, read(text))
         except InvalidInput as error:
             total += Imported(failed=(FailedLine(line, str(error)),))
             continue

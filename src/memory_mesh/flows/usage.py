@@ -98,14 +98,17 @@ def _write_counts(context: Context) -> None:
 
 def _plan_counts(context: Context, counts: dict[str, Found]) -> Plan[None]:
     """Add counts to the stored ones. Reading under the partitions' versions leaves out memories that are erased meanwhile."""
-    seen = {name: context.store.version(name) for one in counts.values() for name in one.partitions}
+    names = {name for one in counts.values() for name in one.partitions}
+    seen = {name: context.store.version(name) for name in names}
     stored = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, list(counts)).items()}
     rows: list[Row] = []
     for id_ in context.store.ids(Kind.MEMORY, In("id", tuple(counts))):
         more, at, homes = counts[id_]
         old = stored.get(id_) or Usage(id=id_, created_at=at, ref=id_, access_count=0, last_accessed=at, revision=0)
         total, latest = old.access_count + more, max(at, old.last_accessed)
-        newer = replace(old, access_count=total, last_accessed=latest, revision=old.revision + 1)
+        newer = Usage(
+            id=id_, created_at=old.created_at, ref=old.ref, access_count=total, last_accessed=latest, revision=old.revision + 1
+        )  # `replace` takes three times as long
         rows.append(newer.row(homes[0], replaces=old.revision))
     return Plan(None, rows, seen=seen)
 

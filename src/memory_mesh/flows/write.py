@@ -21,7 +21,7 @@ from memory_mesh.core.intake import (
     updated_print,
 )
 from memory_mesh.core.lane import synced
-from memory_mesh.core.model import In, Key, Kind, Link, Memory, Reader, Receipt, Row, Status, Value, all_of, equals, iso
+from memory_mesh.core.model import In, Key, Kind, Link, Memory, Reader, Receipt, Row, Status, Value, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.search import tokens
@@ -176,8 +176,8 @@ def find_active(context: Context, fingerprints: Collection[str]) -> list[Row]:
     if not fingerprints:
         return []
     valid = model.not_expired(iso(context.clock()))
-    found = context.store.find(Kind.MEMORY, all_of(In("fingerprint", tuple(fingerprints)), equals("status", Status.ACTIVE)))
-    return [row for row in found if valid.matches(row)]
+    found = context.store.find(Kind.MEMORY, In("fingerprint", tuple(fingerprints)))
+    return [row for row in found if row.fields.get("status") == Status.ACTIVE and valid.matches(row)]
 
 
 def _reported(added: Added, redactions: dict[str, int], links: Sequence[Link]) -> Added:
@@ -427,7 +427,8 @@ def _plan_update(
     removed = {name for name, value in metadata.items() if value is None}
     merged = {name: value for name, value in {**memory.metadata, **metadata}.items() if name not in removed}
     # The owner stays the same, also when another agent makes the change. A session_id in the metadata replaces the old one.
-    owner = Reader(memory.user_id, memory.agent_id, None if "session_id" in metadata else memory.session_id)
+    session, only = None if "session_id" in metadata else memory.session_id, context.reader.only_project
+    owner = Reader(memory.user_id, memory.agent_id, session, context.reader.project if only else None, only)
     new = draft(memory.content if content is None else content, merged, owner, context.limits, context.gate())
     merged_window = {name: new.columns[name] for name in _WINDOW}
     columns: dict[str, Any] = {name: value for name, value in new.columns.items() if _is_set(name, value, metadata)}

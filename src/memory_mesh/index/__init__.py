@@ -1,5 +1,12 @@
-"""The local search index, derived from any store."""
+"""The search index, derived from any store: in memory, or from candidates that the engine of a store finds."""
 
+from memory_mesh.core.ports import ServerStore, Store
 from memory_mesh.index.local import LocalIndex
+from memory_mesh.index.remote import CandidateIndex
 
-__all__ = ["LocalIndex"]
+__all__ = ["CandidateIndex", "LocalIndex", "make_index"]
+
+
+def make_index(store: Store, *, language: str) -> LocalIndex | CandidateIndex:
+    """Return the index for a store: a server store is searched in its engine."""
+    return (CandidateIndex if isinstance(store, ServerStore) else LocalIndex)(store, language=language)

@@ -14,7 +14,7 @@ import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, Texts, distinct, highest, nth_highest, places_in
-from memory_mesh.index.readings import find_corrections, find_people, with_corrections
+from memory_mesh.index.readings import People, ViewWords, find_corrections, find_people, with_corrections
 from memory_mesh.index.similarity import Similarity
 from memory_mesh.index.table import MISSING, Table
 from memory_mesh.index.view import OWN, View
@@ -48,17 +48,31 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
     counts = _document_counts(parts)
     views = [(part.table, part.view) for part in parts]
     unknown = [word for word, count in zip(words, counts, strict=False) if not count]
-    if corrections := find_corrections(unknown, views, query.is_word):
+    known = ViewWords(views)
+    if corrections := find_corrections(unknown, known, query.is_word):
         words = with_corrections(words, corrections)
         parts = [replace(part, postings=QueryPostings(part.table, part.view, list(words))) for part in parts]
         counts = _document_counts(parts)
     corpus = sum((part.view.corpus for part in parts), Corpus(0, 0))
     bm25 = Bm25.of(corpus, counts, list(words.values()))
-    chosen = _choose(parts, bm25, size)
+    chosen = with_neighbours(parts, best_of_channels(parts, bm25, size), size)
     candidates = [Candidates.of(part, slots) for part, slots in zip(parts, chosen, strict=True)]
-    people = find_people(query, views, corrections)
-    sessions = _session_signals(candidates, list(words.values()))
-    signals = np.zeros((len(SIGNALS), sum(map(len, chosen))), np.float32)
+    people = find_people(query, views, known, corrections)
+    return Pool(
+        ids=ids_of(candidates),
+        signals=signals_of(query, candidates, bm25, _session_signals(candidates, list(words.values())), people),
+        documents=sum(part.documents for part in parts),
+        excluded=_excluded(parts),
+        without_vector=sum(part.without_vector for part in parts) if query.vector else 0,
+        corrections=corrections,
+    )
+
+
+def signals_of(
+    query: Query, candidates: Sequence["Candidates"], bm25: "Bm25", sessions: Sequence[Signal], people: People
+) -> dict[str, Signal]:
+    """Return the signals of all candidates by name; `sessions` has `keywords_session` of each partition's candidates."""
+    signals = np.zeros((len(SIGNALS), sum(len(each.slots) for each in candidates)), np.float32)
     signals[_AT["stranger"]] = people.stranger
     end = 0
     for each, session, speakers in zip(candidates, sessions, people.speakers, strict=True):
@@ -68,14 +82,12 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
         _write_keyword_signals(each, bm25, own)
         _write_vector_signals(each, own)
         _write_other_signals(query, each, speakers, own)
-    return Pool(
-        ids=_Ids([(part.table.ids, slots) for part, slots in zip(parts, chosen, strict=True)]),
-        signals=dict(zip(SIGNALS, signals, strict=True)),
-        documents=sum(part.documents for part in parts),
-        excluded=_excluded(parts),
-        without_vector=sum(part.without_vector for part in parts) if query.vector else 0,
-        corrections=corrections,
-    )
+    return dict(zip(SIGNALS, signals, strict=True))
+
+
+def ids_of(candidates: Iterable["Candidates"]) -> Sequence[str]:
+    """Return the ids of all candidates, in the order of their signals."""
+    return _Ids([(each.part.table.ids, each.slots) for each in candidates])
 
 
 def _excluded(parts: Iterable["PartitionQuery"]) -> dict[str, int]:
@@ -305,6 +317,8 @@ class Candidates:
     session: Ints  # by candidate: the place of its session in `sessions`
     counts: Floats  # by word, group and candidate
     lengths: Floats  # keywords, by group and candidate, of the previous, the next and the candidate itself
+    # The best cosine of each session, with a 0 at the end; None: the partition has all vectors of the sessions.
+    session_cosines: Floats | None = None
 
     @property
     def slots(self) -> Ints:
@@ -327,14 +341,19 @@ class Candidates:
         return cls(part, groups, sessions, place, place.take(codes), part.postings.word_counts(groups), lengths)
 
 
-def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints]:
-    """Return the slots of the candidates of each partition."""
+def best_of_channels(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[tuple[Ints, Ints]]:
+    """Return for each partition the slots of its best by keywords and by vectors, best first."""
     nothing = _NO_SLOTS, np.zeros(0, np.float32)
     by_keywords = _best_of_all([part.postings.best(bm25, part.allowed, size) for part in parts], size)
     by_vectors = _best_of_all([part.similarity.best(size) if part.similarity else nothing for part in parts], size)
+    return list(zip(by_keywords, by_vectors, strict=True))
+
+
+def with_neighbours(parts: Sequence[PartitionQuery], channels: Sequence[tuple[Ints, Ints]], size: int) -> list[Ints]:
+    """Return the slots of the candidates of each partition: those found by either channel, and neighbours of the best."""
     room = _MAX_GROWTH * size
     chosen = []
-    for part, matching, similar in zip(parts, by_keywords, by_vectors, strict=True):
+    for part, (matching, similar) in zip(parts, channels, strict=True):
         best = np.concatenate((matching[: size // 3], similar[: size // 3]))
         near = part.view.around(best)[:OWN].reshape(-1)
         near = near[(near >= 0) & part.allowed.take(near)].astype(np.int32)  # as the others: it is sorted faster
@@ -379,12 +398,14 @@ def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[fl
     corpus = sum((each.part.view.sessions for each in candidates), Corpus(0, 0))
     document_counts = [sum(each) for each in zip(*(counts for _, counts in counted), strict=True)]
     bm25 = Bm25.of(corpus, document_counts, query_counts)
-    return [_session_signal(each, counts, bm25) for each, (counts, _) in zip(candidates, counted, strict=True)]
+    lengths = (each.part.view.session_lengths.values.take(each.sessions) for each in candidates)
+    return [session_signal(*each, bm25) for each in zip(candidates, (counts for counts, _ in counted), lengths, strict=True)]
 
 
-def _session_signal(candidates: Candidates, counts: Floats, bm25: Bm25) -> Signal:
+def session_signal(candidates: Candidates, counts: Floats, session_lengths: Array, bm25: Bm25) -> Signal:
+    """Return `keywords_session`: `counts` is by word and session, `session_lengths` by session; both as in `Candidates`."""
     lengths = np.zeros(counts.shape[1], np.float32)
-    lengths[:-1] = candidates.part.view.session_lengths.values.take(candidates.sessions)
+    lengths[:-1] = session_lengths
     signal: Signal = bm25.scores(counts, lengths).take(candidates.session)
     alone = (candidates.session == len(candidates.sessions)).nonzero()[0]
     if len(alone):
@@ -401,11 +422,13 @@ def _write_vector_signals(candidates: Candidates, out: Floats) -> None:
     out[_VECTORS] = best
     mixed, length = own + (before + after) / 2, similarity.context_lengths(near)
     np.divide(mixed, length, out=out[_AT["vectors_context"]], where=length > _TINY)
-    if part.filtered and not similarity.knows_all:  # only allowed memories were compared so far, but all of a session count
-        members, _ = part.table.members.of(candidates.sessions)
-        similarity.compare(members[part.view.readable[members]][:MAX_MEMBERS])
-    in_session = similarity.of_sessions(count, candidates.place).take(candidates.session)
-    out[_AT["vectors_session"]] = np.where(candidates.session < count, in_session, best[OWN])
+    of_sessions = candidates.session_cosines
+    if of_sessions is None:
+        if part.filtered and not similarity.knows_all:  # only allowed memories were compared so far, but all of a session count
+            members, _ = part.table.members.of(candidates.sessions)
+            similarity.compare(members[part.view.readable[members]][:MAX_MEMBERS])
+        of_sessions = similarity.of_sessions(count, candidates.place)
+    out[_AT["vectors_session"]] = np.where(candidates.session < count, of_sessions.take(candidates.session), best[OWN])
 
 
 def _write_other_signals(query: Query, candidates: Candidates, named_speakers: Mapping[int, float], out: Floats) -> None:

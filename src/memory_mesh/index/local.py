@@ -106,11 +106,11 @@ class LocalSnapshot:
 
     def speakers(self, query: Query) -> frozenset[str]:
         """Return the speakers of readable memories that the query names, and the tokens that it names them by."""
-        from memory_mesh.index.readings import find_people
+        from memory_mesh.index.readings import ViewWords, find_people
 
         with self._locked():
             views = [(each.table, each.view(query)) for each in self._parts if len(each.table)]
-            return find_people(query, views).names(views)
+            return find_people(query, views, ViewWords(views)).names(views)
 
     def _locked(self) -> "_Locked":
         return _Locked(self._parts, self.data_version)

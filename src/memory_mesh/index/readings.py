@@ -1,9 +1,9 @@
 """Corrections of misspelt words and the speakers that a query names, from the memories that the reader can see."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from memory_mesh.core.search import Query
 from memory_mesh.core.search.people import NICKNAME
@@ -13,25 +13,53 @@ from memory_mesh.index.view import View
 
 Views: TypeAlias = Sequence[tuple[Table, View]]  # of each partition
 
-_MAX_UNKNOWN = 16  # words and names of a query that are looked up: a long text as a query has many
+MAX_UNKNOWN = 16  # words and names of a query that are looked up: a long text as a query has many
 CORRECTED = 0.8  # the weight of a word that is one edit away from the word of the query
 
 
-def find_corrections(unknown: Iterable[str], views: Views, is_word: Callable[[str], bool]) -> dict[str, str]:
+class Words(Protocol):
+    """The words of all readable memories.
+
+    **near** returns words that are one likely typo away, of which some may be in none of them. **count** returns the number of
+    memories that contain a word.
+    """
+
+    def near(self, word: str) -> Collection[str]: ...
+    def count(self, word: str) -> int: ...
+    @property
+    def language(self) -> str: ...
+
+
+class ViewWords:
+    """The words of views."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    def near(self, word: str) -> set[str]:
+        return {other for table, _ in self._views for other in table.vocabulary.near(word)}
+
+    def count(self, word: str) -> int:
+        return sum(view.count(word) for _, view in self._views)
+
+    @property
+    def language(self) -> str:
+        return self._views[0][0].language
+
+
+def find_corrections(unknown: Iterable[str], known: Words, is_word: Callable[[str], bool]) -> dict[str, str]:
     """Return the most frequent of the readable memories' words that each misspelt word may stand for."""
     corrections: dict[str, str] = {}
-    for word in islice(unknown, _MAX_UNKNOWN):
-        near = {other for table, _ in views for other in table.vocabulary.near(word)}
-        found = _most_frequent(near, views) or _most_frequent(hidden_stems(word, language=views[0][0].language), views)
+    for word in islice(unknown, MAX_UNKNOWN):
+        found = _most_frequent(known.near(word), known) or _most_frequent(hidden_stems(word, language=known.language), known)
         if found and not is_word(word):
             corrections[word] = found
     return corrections
 
 
-def _most_frequent(words: Iterable[str], views: Views) -> str | None:
+def _most_frequent(words: Iterable[str], known: Words) -> str | None:
     """Return the word that most readable memories contain; None if they contain none of the words."""
-    counts = ((sum(view.count(word) for _, view in views), word) for word in words)
-    count, word = max(counts, default=(0, ""))
+    count, word = max(((known.count(word), word) for word in words), default=(0, ""))
     return word if count else None
 
 
@@ -55,17 +83,17 @@ class People:
         return self.nicknames.union(known)
 
 
-def find_people(query: Query, views: Views, corrections: Mapping[str, str] | None = None) -> People:
+def find_people(query: Query, views: Views, known: Words, corrections: Mapping[str, str] | None = None) -> People:
     """Return the people that a query names, among the speakers of readable memories."""
     speakers = [_exact(query.tokens, table, view) for table, view in views]
     if not query.names:
         return People(speakers, frozenset(), 0.0)
     exact = {word for word in query.names for (table, _), codes in zip(views, speakers, strict=True)
              if not codes.keys().isdisjoint(table.speakers_by_word.get(word, ()))}  # fmt: skip
-    others = sorted(query.names - exact)[:_MAX_UNKNOWN]  # each is compared with all speakers
+    others = sorted(query.names - exact)[:MAX_UNKNOWN]  # each is compared with all speakers
     nicknames, unknown = set[str](), 0.0
     for name in others:
-        is_known, surest = any(view.count(name) for _, view in views), 0.0
+        is_known, surest = known.count(name) > 0, 0.0
         for (table, view), codes in zip(views, speakers, strict=True):
             close = dict.fromkeys(view.addressed(name), NICKNAME) or ({} if is_known else table.speakers_like(name))
             for code, grade in close.items():

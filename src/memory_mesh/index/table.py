@@ -108,6 +108,15 @@ def _time(text: str | None) -> int:
         return MISSING
 
 
+def _turn(row: Row) -> int:
+    return turn if isinstance(turn := row.value("turn"), int) else MISSING
+
+
+def session_columns(row: Row) -> tuple[int, int, int, int]:
+    """Return the values of a memory in the columns that order its session: turn, event, created and number."""
+    return _turn(row), _time(_text(row, "event_time")), _time(row.created_at), row.number
+
+
 def _hashable(value: Value) -> Hashable:
     return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
 
@@ -339,7 +348,7 @@ class Table:
             for slot, ref in zip(slots.tolist(), refs, strict=True):
                 self._refs[slot] = ref
                 self._passages[ref].append(slot)
-        sessions, turns = [_text(row, "session_id") for row in rows], [row.value("turn") for row in rows]
+        sessions = [_text(row, "session_id") for row in rows]
         ends = [_time(_text(row, "expires_at")) for row in rows]
         return {
             "key": _keys_of(kind, [row.id for row in rows]),
@@ -347,7 +356,7 @@ class Table:
             "length": [len(words) for words in keywords],
             "scope": [self._code(self.names.scopes, Scope.of(row)) for row in rows],
             "session": [self._code(self.names.sessions, None if text is None else hash64(text)) for text in sessions],
-            "turn": [turn if isinstance(turn, int) else MISSING for turn in turns],
+            "turn": [_turn(row) for row in rows],
             "event": self._times("event_time", rows),
             "created": self._times("created_at", rows),
             "number": [row.number for row in rows],
@@ -395,6 +404,18 @@ class Table:
         for code, scope in enumerate(self.names.scopes[first:], start=first):
             self._scopes_of_session[scope.session_id].append(code)
             self._visible_scopes.clear()
+
+    def add_speaker(self, name: str) -> None:
+        """Add the name of a speaker, of whom the table may have no memory."""
+        first = len(self.names.speakers)
+        self._code(self.names.speakers, name)
+        self._add_speakers(first)
+
+    def add_space(self, model: Model) -> None:
+        """Add an empty space of vectors, if there is none of this model."""
+        if model not in self.spaces:
+            self.spaces[model] = Space(model)
+            self.spaces[model].grow(len(self))
 
     def speakers_like(self, name: str) -> Mapping[int, float]:
         """Return the codes of the speakers whose names are close to a name, and how close; hidden ones included."""

@@ -4,7 +4,7 @@ The statistics of keywords are counted by scope (agent or session, with a status
 So no score changes with a memory that the reader cannot see.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from memory_mesh.index.space import Space
 from memory_mesh.index.table import MISSING, Table, name_code
 
 _MAX_NAMES = 256
+ORDERED_BY = ("turn", "event", "created", "number")  # the columns that order the memories of a session
 OWN = 2  # the row of the memories themselves in the result of `View.around`
 
 
@@ -167,6 +168,11 @@ class View:
         # As the type of indexes: numpy would convert any other for each use.
         return self._around.values.take(slots, axis=0).T.astype(np.intp, order="C")
 
+    def set_around(self, around: Ints) -> None:
+        """Set the neighbours of all memories, by slot, in the columns of `around`: the table has parts of sessions only."""
+        self._around.values[:] = around
+        self._linked.values[:] = True
+
     def has_speaker(self, code: int) -> bool:
         """Return whether a readable memory has this speaker."""
         slot = self._slot_of_speaker.get(code)
@@ -266,7 +272,8 @@ class View:
         slots, groups = self._table.members.of(sessions)
         readable = self.readable[slots]
         slots, groups = slots[readable], groups[readable]
-        order = _session_order(self._table, slots, groups)
+        columns = [self._table.column(name)[slots] for name in ORDERED_BY]
+        order = session_order(groups, columns, lambda order: self._table.ids.at(slots[order]))
         slots, groups = slots[order], groups[order]
         around = np.full((len(slots), 5), -1, np.int32)
         around[:, OWN] = slots
@@ -280,12 +287,13 @@ class View:
             vectors.context_lengths[slots] = np.nan
 
 
-def _session_order(table: Table, slots: Ints, groups: Ints) -> Ints:
-    """Return the order of these slots, session by session.
+def session_order(groups: Ints, columns: Sequence[Ints], ids_at: Callable[[Ints], Sequence[str]]) -> Ints:
+    """Return the order of some memories, session by session.
 
+    `groups` has the session of each, `columns` the columns that `ORDERED_BY` names, and `ids_at` returns the ids at places.
     Within a session by turn if every memory has one, else by the time of the event if every one has that, else by creation.
     """
-    turn, event, created, number = (table.column(name)[slots] for name in ("turn", "event", "created", "number"))
+    turn, event, created, number = columns
     lacks_turn = np.bincount(groups, turn == MISSING)[groups] > 0
     lacks_event = np.bincount(groups, event == MISSING)[groups] > 0
     first = np.where(lacks_turn, np.where(lacks_event, created, event), turn)
@@ -294,6 +302,6 @@ def _session_order(table: Table, slots: Ints, groups: Ints) -> Ints:
     equal = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
     if equal.any():  # rare: then the ids decide
         columns = [key[order].tolist() for key in reversed(keys)]
-        named = sorted(zip(*columns, table.ids.at(slots[order]), order.tolist(), strict=True))
+        named = sorted(zip(*columns, ids_at(order), order.tolist(), strict=True))
         order = np.array([at for *_, at in named], np.int64)
     return order.astype(np.int32)

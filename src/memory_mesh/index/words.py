@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from string import ascii_lowercase
 
 import numpy as np
 
@@ -21,6 +22,7 @@ _MAX_LETTERS = 24
 _MAX_BITS = 6
 _MAX_SPANS = 5000
 _HALF = 32
+_BLOCK = 64  # code points, of which an alphabet fills one or a few
 
 
 class Postings:
@@ -152,6 +154,20 @@ def is_likely_typo(word: str, other: str) -> bool:
     if size == MIN_LETTERS:
         return difference > 0
     return size > MIN_LETTERS + 1 or difference != 0 or sorted(word) == sorted(other)
+
+
+def one_typo_away(word: str) -> set[str]:
+    """Return every word of letters that is one edit away, if the edit is a likely typo; letters are those of its script."""
+    if len(word) < MIN_LETTERS or not _is_plain(word):
+        return set()
+    blocks = {ord(letter) // _BLOCK for letter in word if not letter.isascii()}
+    script = (chr(code) for block in blocks for code in range(block * _BLOCK, (block + 1) * _BLOCK))
+    letters = {*ascii_lowercase, *(letter for letter in script if letter.isalpha() and letter == letter.casefold())}
+    parts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
+    near = {left + right[1:] for left, right in parts}
+    near |= {left + right[1] + right[0] + right[2:] for left, right in parts if len(right) > 1}
+    near |= {left + letter + rest for left, right in parts for letter in letters for rest in (right, right[1:])}
+    return {other for other in near - {word} if _is_plain(other) and is_likely_typo(word, other)}
 
 
 def _is_plain(word: str) -> bool:

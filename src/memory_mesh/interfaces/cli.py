@@ -7,7 +7,6 @@ value `--`, and does not accept flags between positional words.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import InvalidInput, shown
@@ -15,7 +14,7 @@ from memory_mesh.interfaces import render
 from memory_mesh.interfaces.operation import Kind, Operation, Parameter
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, JSON, JSONL, TARGET, YES, parameters
 from memory_mesh.interfaces.render import Answer, Form
-from memory_mesh.interfaces.values import Call, Target, confirm, did_you_mean, merged, read
+from memory_mesh.interfaces.values import Call, Target, confirm, did_you_mean, method_arguments, read
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -170,7 +169,7 @@ def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -
     call = Call(
         operation=entry,
         target=Target(**target),
-        arguments=_arguments(entry, values),
+        arguments=method_arguments(entry, values),
         options={one.name: values[one.word] for one in entry.parameters if (one.option or one.shared) and one.word in values},
         form=_form(values),
         typed=tuple(typed),
@@ -213,22 +212,6 @@ def _refuse_unused(command: str, entry: Operation, values: Mapping[str, object])
             raise InvalidInput(f"{word} {needs}", remedy=f"see memory-mesh {command} --help")
 
 
-def _arguments(entry: Operation, values: Mapping[str, object]) -> dict[str, object]:
-    """Return the arguments of the method. A parameter that is a key of an object goes into that object."""
-    plain = [one for one in entry.parameters if not (one.into or one.option)]
-    arguments = {one.name: values.get(one.word, one.default if entry.handler else one.cli_default) for one in plain}
-    arguments = {name: value for name, value in arguments.items() if value is not None}
-    words = {one.name: one.word for one in plain}
-    for into in {one.into for one in entry.parameters if one.into}:
-        keys = {one.name: values[one.word] for one in entry.parameters if one.into == into and one.word in values}
-        if keys:
-            arguments[into] = merged(words.get(into, into), arguments.get(into), keys)
-        elif into not in words:
-            flags = ", ".join(one.word for one in entry.parameters if one.into == into)
-            raise InvalidInput(f"{entry.command} has nothing to set", expected=f"one of {flags}")
-    return arguments
-
-
 def _confirm(call: Call, *, agreed: bool) -> None:
     given = ", ".join(f"{name} {value}" for name, value in call.arguments.items())
     if not given:
@@ -249,15 +232,10 @@ def execute(call: Call) -> Answer:
 
         handle: Callable[[Call], Answer] = getattr(handlers, operation.handler)
         return handle(call)
-    from memory_mesh.interfaces import views
+    from memory_mesh.interfaces.calling import perform
 
-    view: Callable[..., Answer] = getattr(views, operation.view)
     with call.target.mesh() as mesh, render.progress(operation.progress) as progress:
-        extra = {"progress": progress} if operation.progress else {}
-        result = attrgetter(operation.method)(mesh)(**call.arguments, **extra)
-        if operation.formatter:
-            return view(result, getattr(mesh, operation.formatter)(result, **call.options), call)
-        return view(result, call)
+        return perform(mesh, call, progress)
 
 
 # --- help ---

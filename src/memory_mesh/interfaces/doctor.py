@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from memory_mesh.core.archive import MARK
 from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
-from memory_mesh.core.model import Block, Head, Kind, Reader, Status, equals
+from memory_mesh.core.model import Block, Head, Kind, Meta, Reader, Status, equals
 from memory_mesh.core.ports import SigningKeys, Store
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import audit
@@ -94,12 +95,12 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
             url = shown_url(settings.store_url)
             yield _folder("store", file, f"{url} does not exist yet", remedy="choose another --store")
             return
-        store = open_store(settings.store_url, busy_seconds=settings.options.busy_seconds)
+        store = open_store(settings.store_url, busy_seconds=settings.options.busy_seconds, key=settings.options.store_key)
+        prepared = not is_store_file(store) or store.is_prepared()  # a server is asked now
     except MemoryMeshError as error:
         yield _failed("store", error)
         return
     with closing(store):
-        prepared = not is_store_file(store) or store.is_prepared()
         other = "JSON files" if store.url.startswith("json:") else "schema V2 of RFC-0011"
         schema = f"schema {VERSION}" if isinstance(store, SqliteStore) else other
         schema = schema if prepared else "of an older version or of another program; the next write upgrades it"
@@ -113,6 +114,7 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
         yield _try("signatures", partial(_audit_key, store, signing))
         yield _try("bytes", partial(_bytes, store))
         yield _try("pending", partial(_pending, store, settings))
+        yield from _copy(store)
 
 
 # --- settings and models ---
@@ -209,7 +211,8 @@ def _pseudonyms(store: Store, settings: Settings) -> Check:
 
 def _file(store: Store) -> Check:
     damage = store.damage() if is_store_file(store) else []
-    return _check("file", not damage, "; ".join(damage) or "intact", "restore a backup")
+    remedy = "restore a backup, or run memory-mesh doctor --repair"
+    return _check("file", not damage, "; ".join(damage) or "intact", remedy)
 
 
 def _keywords(file: Path | None) -> Check:
@@ -258,6 +261,14 @@ def _pending(store: Store, settings: Settings) -> Check:
     counts |= {"events of hooks": store.count(Kind.EVENT), "dead letters of hooks": letters}
     waiting = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     return _check("pending", not letters, waiting or "nothing waits for a decision", "run memory-mesh hooks retry")
+
+
+def _copy(store: Store) -> Iterator[Check]:
+    """Yield a check that fails if a copy into the store is not complete."""
+    about = Meta.read(store, MARK).detail
+    if about and not about.get("done"):
+        detail = f"of {one_line(str(about.get('from')))} is not complete"
+        yield Check("copy", ok=False, detail=detail, remedy="run the same copy, restore or import again")
 
 
 # --- results ---

@@ -4,15 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.model import ClaimConflict, MemoryRecord, Status
+from memory_mesh.core.model import ClaimConflict, Link, MemoryRecord, Status
 from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview, table
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:  # every command loads the views, and few need the graph
     from memory_mesh.core.claims import Claim, Trust
     from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed
-    from memory_mesh.core.graph import Episode, GraphContext, MemoryLink
+    from memory_mesh.core.graph import Episode, GraphContext, GraphResults, MemoryLink, Reached
     from memory_mesh.core.learning import ReflectionResult
+    from memory_mesh.flows.graph import Stored
 
 _BAR = 10  # characters of a whole bar
 _QUARANTINED_COLUMNS = ("id", "agent", "stored", "text")
@@ -30,6 +31,36 @@ def feedback(memory: MemoryRecord, call: Call) -> Answer:
     counts = f"{counted(memory.reinforcements, 'reinforcement')}, {counted(memory.disputes, 'dispute')}"
     importance = "" if memory.importance is None else f", importance {memory.importance:.2f}"
     return Answer(text=f"{NAME} Record {memory.id} is {memory.status}: {counts}{importance}", data=asdict(memory))
+
+
+def graph_stored(done: "Stored", call: Call) -> Answer:
+    """Render what became of a memory and its claim."""
+    line = f"{NAME} Stored record {done.id}" + ("; it is quarantined" if done.quarantined else "")
+    return Answer(text=line, data=asdict(done))
+
+
+def graph_found(results: "GraphResults", call: Call) -> Answer:
+    rows = [(one.id, f"{one.score:.2f}", preview(one_line(one.content))) for one in results]
+    data = {"count": len(rows), "results": [asdict(one) for one in results], "meta": results.meta}
+    return Answer(text=_titled(counted(len(rows), "result"), rows), data=data, rows="results")
+
+
+def reached(found: "Sequence[Reached]", call: Call) -> Answer:
+    rows = [(f"{one.distance}", one.link_type, one.id, preview(one_line(one.memory.content))) for one in found]
+    data = {"count": len(rows), "reached": [asdict(one) for one in found]}
+    return Answer(text=_titled(counted(len(rows), "memory"), rows), data=data, rows="reached")
+
+
+def linked(link: Link, call: Call) -> Answer:
+    return Answer(text=f"{NAME} Linked {link.ref} to {link.target}: {link.link_type}", data=asdict(link))
+
+
+def unlinked(removed: bool, call: Call) -> Answer:  # noqa: FBT001  (the result of the method)
+    return Answer(text=f"{NAME} {'Removed the link' if removed else 'There is no such link'}", data={"removed": removed})
+
+
+def _titled(title: str, rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join([f"{NAME} {title}", *([aligned(rows)] if rows else [])])
 
 
 def quarantined(memories: Sequence[MemoryRecord], call: Call) -> Answer:
@@ -148,17 +179,17 @@ def links(found: Sequence["MemoryLink"], call: Call) -> Answer:
     ]  # fmt: skip
     title = counted(len(rows), "link")
     return Answer(
-        text="\n".join(filter(None, (f"{NAME} {title}", aligned(rows)))),
+        text=_titled(title, rows),
         data={"count": len(rows), "links": [asdict(one) for one in found]},
         rows="links",
         draw=lambda: table(title, ("", "type", "similarity", "id", "text"), rows),
     )
 
 
-def context_answer(found: "GraphContext", *, explain: bool) -> Answer:
+def context(found: "GraphContext", call: Call) -> Answer:
     """Render a context: the text alone, so that it can be piped into a prompt; with `explain`, the decisions too."""
     lines = [found.text] if found else [f"{NAME} {found.note or 'no memory is relevant to the query'}"]
-    if explain:
+    if call.arguments.get("explain"):
         lines += ["", f"{NAME} {counted(len(found.memories), 'memory')}, {counted(found.tokens, 'token')}", *_decisions(found)]
     data = {
         "text": found.text, "tokens": found.tokens, "note": found.note, "left_out": found.left_out, "meta": found.meta,
@@ -185,7 +216,7 @@ def _decisions(found: "GraphContext") -> Iterator[str]:
 # --- episodes ---
 
 
-def episodes_answer(found: "Sequence[Episode]") -> Answer:
+def episodes(found: "Sequence[Episode]", call: Call) -> Answer:
     """Render episodes, newest first."""
     rows = [
         (
@@ -196,14 +227,14 @@ def episodes_answer(found: "Sequence[Episode]") -> Answer:
     ]  # fmt: skip
     title, heads = counted(len(rows), "episode"), ("id", "time", "memories", "session", "who", "about")
     return Answer(
-        text="\n".join([f"{NAME} {title}", *([aligned([heads, *rows])] if rows else [])]),
+        text=_titled(title, [heads, *rows] if rows else []),
         data={"count": len(rows), "episodes": [asdict(one) for one in found]},
         rows="episodes",
         draw=lambda: table(title, heads, rows),
     )
 
 
-def summary_answer(done: "ReflectionResult") -> Answer:
+def episode_summary(done: "ReflectionResult", call: Call) -> Answer:
     """Render the statements about an episode, each with its sources."""
     stored = f", stored as {done.memory_id}" if done.memory_id else ""
     lines = [f"{NAME} {counted(len(done.statements), 'statement')}, {done.method}{stored}"]

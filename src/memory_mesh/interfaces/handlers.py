@@ -3,15 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from memory_mesh.core.cancel import wait
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
-from memory_mesh.interfaces.render import NAME, Answer, Form, aligned, counted, progress, safe, show, size, table
+from memory_mesh.interfaces.render import NAME, Answer, Form, aligned, one_line, progress, safe, show, size, table
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
@@ -44,54 +43,42 @@ def init(call: Call) -> Answer:
     return install.init(call)
 
 
+def mcp(call: Call) -> Answer:
+    from memory_mesh.interfaces.mcp import serving
+
+    return serving.serve(call)
+
+
+def serve(call: Call) -> Answer:
+    try:
+        from memory_mesh.interfaces.rest import serve as server
+    except ImportError as error:
+        raise SettingsError(f"serve needs {error.name}", remedy="pip install 'memory-mesh[server]'") from None
+    return server.serve(call)
+
+
+def token_create(call: Call) -> Answer:
+    from memory_mesh.interfaces import tokens
+
+    return tokens.create(call)
+
+
+def token_list(call: Call) -> Answer:
+    from memory_mesh.interfaces import tokens
+
+    return tokens.listed(call)
+
+
+def token_revoke(call: Call) -> Answer:
+    from memory_mesh.interfaces import tokens
+
+    return tokens.revoke(call)
+
+
 def review(call: Call) -> Answer:
     from memory_mesh.interfaces import reviewing
 
     return reviewing.review(call)
-
-
-def decide(call: Call) -> Answer:
-    from memory_mesh.interfaces import reviewing
-
-    return reviewing.decide(call)
-
-
-def context(call: Call) -> Answer:
-    """Build the context of a query for the agent of the mesh."""
-    from memory_mesh.interfaces.graph_views import context_answer
-    from memory_mesh.settings import load
-
-    agent = load(call.target.arguments).options.agent_id
-    with call.target.mesh() as mesh:
-        found = mesh.graph.context(agent, **call.arguments)  # type: ignore[arg-type]
-    return context_answer(found, explain=bool(call.arguments.get("explain")))
-
-
-def episodes(call: Call) -> Answer:
-    """List the episodes of the agent of the mesh; with `--session`, those of the session."""
-    from memory_mesh.interfaces.graph_views import episodes_answer
-    from memory_mesh.settings import load
-
-    agent = load(call.target.arguments).options.agent_id
-    with call.target.mesh() as mesh:
-        found = mesh.graph.episodes(agent, session_id=call.target.session, **call.arguments)  # type: ignore[arg-type]
-    return episodes_answer(found)
-
-
-def episode_summary(call: Call, *, store: bool = False) -> Answer:
-    """Show what an episode says."""
-    from memory_mesh.interfaces.graph_views import summary_answer
-    from memory_mesh.settings import load
-
-    agent = load(call.target.arguments).options.agent_id
-    with call.target.mesh() as mesh:
-        done = mesh.graph.summarize_episode(agent, store=store, **call.arguments)  # type: ignore[arg-type]
-    return summary_answer(done)
-
-
-def episode_digest(call: Call) -> Answer:
-    """Show what an episode says, and store it."""
-    return episode_summary(call, store=True)
 
 
 def config_show(call: Call) -> Answer:
@@ -151,16 +138,43 @@ def verify_file(call: Call) -> Answer:
 
 
 def import_file(call: Call) -> Answer:
-    """Import the memories of a file, or of standard input."""
-    from memory_mesh.interfaces.transfer_views import imported
+    """Import a file, or an export from standard input."""
+    from memory_mesh.interfaces.transfer_views import file_imported, imported
 
-    # A byte that is not UTF-8 makes its own line fail, not the whole import.
-    with (
-        _opened(call.arguments["file"], "a file of memory-mesh export", errors="surrogateescape") as lines,
-        call.target.mesh() as mesh,
-        progress("lines") as update,
-    ):
-        return imported(mesh.import_memories(lines, progress=update), call)
+    with call.target.mesh() as mesh, progress("lines") as update:
+        if call.arguments["file"] != "-":
+            return file_imported(mesh.import_file(progress=update, **call.arguments), call)  # type: ignore[arg-type]
+        with _opened("-", "an export") as lines:
+            return imported(mesh.import_memories(lines, progress=update), call)
+
+
+def repair(call: Call) -> Answer:
+    """Repair a store, which may be too damaged for a mesh."""
+    from memory_mesh.interfaces.transfer_views import store_repaired
+    from memory_mesh.wiring.repair import repair_store
+
+    to = call.arguments.get("to_file")
+    with progress("bar") as update:
+        return store_repaired(repair_store(call.target.store, to=str(to) if to else None, progress=update), call)
+
+
+def copy(call: Call) -> Answer:
+    """Copy a store; both are opened without a mesh."""
+    from memory_mesh.interfaces.transfer_views import store_copied
+    from memory_mesh.wiring.moving import copy_store
+
+    source, target = str(call.arguments["from_store"]), str(call.arguments["to_store"])
+    with progress("bar") as update:
+        return store_copied(copy_store(source, target, progress=update), call)
+
+
+def export_graph(call: Call) -> Answer:
+    """Write the knowledge graph as the official MCP memory server does."""
+    from memory_mesh.interfaces.audit_views import write_export
+    from memory_mesh.interfaces.mcp.knowledge_graph import KnowledgeGraph
+
+    with call.target.mesh() as mesh:
+        return write_export(KnowledgeGraph(mesh).lines(), call, "entities and relations")
 
 
 def migrate(call: Call) -> Answer:
@@ -170,6 +184,30 @@ def migrate(call: Call) -> Answer:
 
     with progress("lines") as update:
         return migrated(run(call.target.store, progress=update, **call.arguments), call)  # type: ignore[arg-type]
+
+
+def postgres_prepare(call: Call) -> Answer:
+    from memory_mesh.wiring import postgres
+
+    url = postgres.prepare(call.target.store)
+    return Answer(text=f"{NAME} The tables are in {url}", data={"store": url})
+
+
+def postgres_grant(call: Call) -> Answer:
+    from memory_mesh.wiring import postgres
+
+    role, scope = str(call.arguments["role"]), str(call.arguments["scope"])
+    user, agent = (None if call.arguments.get(name) is None else str(call.arguments[name]) for name in ("user_id", "agent_id"))
+    url = postgres.grant(call.target.store, role, scope=scope, user_id=user, agent_id=agent)
+    data = {"store": url, "role": role, "scope": scope, "user_id": user, "agent_id": agent}
+    return Answer(text=f"{NAME} The role {one_line(role)} may use {url} with the scope {scope}", data=data)
+
+
+def postgres_distribute(call: Call) -> Answer:
+    from memory_mesh.wiring import postgres
+
+    url = postgres.distribute(call.target.store)
+    return Answer(text=f"{NAME} The tables of {url} are distributed by user", data={"store": url})
 
 
 def store_messages(call: Call) -> Answer:
@@ -183,10 +221,11 @@ def store_messages(call: Call) -> Answer:
         messages = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the messages are not JSON: {error}", expected=expected) from None
+    from memory_mesh.interfaces.views import stored_many
+
     with call.target.mesh() as mesh, progress("bar") as update:
         new = mesh.add_many(messages, progress=update, **options)  # type: ignore[arg-type]
-    data = {"memories": [asdict(memory) for memory in new]}
-    return Answer(text=f"{NAME} Ingested {counted(len(new), 'new message')}", data=data, rows="memories")
+    return stored_many(new, call)
 
 
 def ingest_skill(call: Call) -> Answer:
@@ -204,11 +243,11 @@ def ingest_skill(call: Call) -> Answer:
 
 
 @contextmanager
-def _opened(file: object, expected: str, *, errors: str = "strict") -> Iterator[TextIO]:
+def _opened(file: object, expected: str) -> Iterator[TextIO]:
     """Open a file of text, or standard input for `-`."""
     try:
         # Some programs put a byte order mark before the first line.
-        with nullcontext(sys.stdin) if file == "-" else Path(str(file)).open(encoding="utf-8-sig", errors=errors) as lines:
+        with nullcontext(sys.stdin) if file == "-" else Path(str(file)).open(encoding="utf-8-sig") as lines:
             yield lines
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8"

@@ -5,7 +5,7 @@ This module imports nothing of memory-mesh.
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 
 class Interface(StrEnum):
@@ -22,6 +22,15 @@ class Effect(StrEnum):
     READ = "read"
     WRITE = "write"
     DESTRUCTIVE = "destructive"
+
+
+class Extent(IntEnum):
+    """How far an operation reaches. A token that is limited to an agent or a project cannot call what reaches beyond it."""
+
+    READER = 0  # what the reader can see
+    PROJECTS = 1  # and what belongs to other projects of the user
+    USER = 2  # and what belongs to other agents of the user
+    SERVER = 3  # and what the users of the server share, such as a folder of notes
 
 
 class Kind(StrEnum):
@@ -90,7 +99,8 @@ class Parameter:
         if self.kind is Kind.SWITCH or default in (None, ""):
             return self.default_help
         if self.kind is Kind.DURATION and isinstance(default, int):
-            return f"{default}s" if default % 60 else f"{default // 60}m" if default % 3600 else f"{default // 3600}h"
+            units = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
+            return next(f"{default // seconds}{unit}" for unit, seconds in units if default % seconds == 0)
         named = next((word for word, value in self.choices.items() if value == default), None)
         return named or (", ".join(default) if isinstance(default, tuple) else str(default))
 
@@ -110,7 +120,10 @@ class Operation:
     view: str = ""
     formatter: str = ""  # a method of the mesh that turns the result into text for the view
     handler: str = ""
+    reader: Mapping[str, str] = field(default_factory=dict)  # parameters of the method, and the field of the reader for each
+    fixed: Mapping[str, object] = field(default_factory=dict)  # parameters of the method whose value the operation decides
     effect: Effect = Effect.READ
+    extent: Extent = Extent.READER
     exposed: frozenset[Interface] = frozenset({Interface.CLI})
     aliases: Mapping[Interface, str] = field(default_factory=dict)
     parameters: tuple[Parameter, ...] = ()

@@ -1,19 +1,20 @@
 """Every operation that an interface offers, written once as plain data; the command line is generated from this table.
 
 An entry names the method of the mesh that it calls and the function of `views` that renders the result, or a function of
-`handlers` that does all of it. Servers will be generated from the same entries, so they are plain data.
+`handlers` that does all of it. Servers are generated from the same entries, so they are plain data.
 It is over 500 lines because it is the one table of all operations.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from memory_mesh.interfaces.operation import Effect, Interface, Kind, Operation, Parameter
+from memory_mesh.interfaces.operation import Effect, Extent, Interface, Kind, Operation, Parameter
 
 STORE, READ, LEARN, CHANGE, REVIEW, DELETE, MAINTAIN, SETUP = (
     "Store", "Search and read", "Learn", "Change", "Review", "Delete", "Maintain", "Set up",
 )  # fmt: skip
 EVERYWHERE = frozenset(Interface)
+REMOTE = frozenset({Interface.REST, Interface.MCP})
 
 # Commands that only group other commands.
 GROUPS = {
@@ -22,6 +23,8 @@ GROUPS = {
     "lane": "Store, find and rate what was learnt, by type.",
     "notes": "Read and write the notes of a folder, and find those that a task needs.",
     "trace": "Record executions, and find what was done for similar goals.",
+    "token": "Create, list and revoke the tokens of the server.",
+    "postgres": "Create the tables of a PostgreSQL store, and let roles use them.",
     "config": "Show the settings in force, and trust the file of a project.",
     "model": "Fetch the local model, and check every model in use.",
 }
@@ -60,6 +63,15 @@ _REASON = Parameter("reason", "why, for the history")
 _LIMIT = Parameter("limit", "the maximum number", kind=Kind.INTEGER, default=10)
 _METADATA = Parameter("metadata", "further metadata, as a JSON object", kind=Kind.OBJECT)
 _REPEATABLE = Parameter("idempotency_key", "a repeated call with this key stores once", metavar="KEY")
+_DEDUPLICATE = Parameter(
+    "deduplicate", "whether a text that is stored already is counted instead of stored again", metavar="YES_NO",
+    choices={"yes": True, "no": False}, default_help="as configured",
+)  # fmt: skip
+_LINK = (
+    Parameter("source_id", "the id of the memory that the link starts from", required=True),
+    Parameter("target_id", "the id of the other memory", required=True),
+    Parameter("type", "related, cause, or a name of yours", required=True),
+)
 _TYPE_HELP = "global, agent, session …, or a word of yours"
 _SAMPLE_SKILL = "skill_1760000000000_3fa9c2"
 _SKILL = replace(_ID, help="the id of the skill")
@@ -103,7 +115,7 @@ _SEARCH = (
     _FILTER,
     _MODE,
     Parameter("min_score", "the lowest score to show, whatever the mode", kind=Kind.FRACTION, default_help="set by the mode"),
-    Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "rrf"), default_help="as configured"),
+    Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "deep", "rrf"), default_help="as configured"),
     _STATUS,
     Parameter("as_of", "what was valid at this time, as is known now; such as 2026-03-01", metavar="TIME"),
     Parameter("known_at", "what was stored and believed at this time", metavar="TIME"),
@@ -138,6 +150,9 @@ _LANE_FIND = (
     Parameter("include_expired", "also show what is not valid any more, or not yet", kind=Kind.SWITCH, default=False),
     Parameter("as_of", "what was valid at this time, such as 2026-03-01", metavar="TIME"),
 )  # fmt: skip
+# The parameters of a method of the graph that name its reader.
+_AGENT = {"agent": "agent_id"}
+_AGENT_SESSION = {**_AGENT, "session_id": "session_id"}
 _MAX_CHARS = Parameter(
     "max_chars",
     "show results while their texts have at most so many characters together",
@@ -155,6 +170,8 @@ _TOPIC = (
 _APPLY = Parameter(
     "dry_run", "do it; without this it is only shown", kind=Kind.SWITCH, flag="--apply", default=False, cli_default=True
 )
+# Of `stores.imports`.
+_FORMATS = {name: name for name in ("memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata")}
 _DRY_RUN = Parameter("dry_run", "show what would be done, and change nothing", kind=Kind.SWITCH, default=False)
 _JOBS = (
     Parameter(
@@ -196,9 +213,7 @@ OPERATIONS = (
             Parameter("tags", "a tag; may be repeated", flag="--tag", metavar="TAG", repeated=True, into="metadata"),
             _METADATA,
             Parameter("key", "a key of yours: what is stored under it is replaced", metavar="KEY"),
-            Parameter("deduplicate", "whether a text that is stored already is counted instead of stored again", metavar="YES_NO",
-                      choices={"yes": True, "no": False}, default_help="as configured"),
-            _REPEATABLE,
+            _DEDUPLICATE, _REPEATABLE,
         ),
         examples=(
             'store "The deploy key rotates on Mondays."',
@@ -230,6 +245,7 @@ OPERATIONS = (
     ),
     Operation(
         name="extract", method="extract", view="extracted", heading=STORE, effect=Effect.WRITE, progress="bar",
+        exposed=EVERYWHERE,
         summary="Extract memories from a text with the language model. Without one, or when it fails, the text is stored whole.",
         parameters=(
             Parameter("text", "the text; - reads standard input", kind=Kind.INPUT, flag="--content", required=True, bare=True),
@@ -253,6 +269,7 @@ OPERATIONS = (
     ),
     Operation(
         name="search-for-model", method="search", formatter="format_for_model", view="fenced",
+        exposed=EVERYWHERE,
         aliases={Interface.CLI: "search --for-model"},
         summary="print the memories as data for a prompt: fenced, with a notice to the model",
         parameters=(*_SEARCH, _MAX_CHARS, _MAX_TOKENS),
@@ -284,7 +301,8 @@ OPERATIONS = (
         examples=(f"lane feedback {_SAMPLE} helpful", f"lane feedback {_SAMPLE} harmful --json"),
     ),
     Operation(
-        name="context", handler="context", heading=READ,
+        name="context", method="graph.context", view="context", reader=_AGENT, heading=READ,
+        exposed=EVERYWHERE,
         summary="Print what is relevant to a query as one text for a prompt, packed into a budget of tokens.",
         parameters=(
             _SEARCH[0],
@@ -302,7 +320,8 @@ OPERATIONS = (
         examples=("context deploy key --max-tokens 400", "context deploy key --max-tokens 400 --explain"),
     ),
     Operation(
-        name="episodes", handler="episodes", heading=READ,
+        name="episodes", method="graph.episodes", view="episodes", reader=_AGENT_SESSION, heading=READ,
+        exposed=EVERYWHERE,
         summary="List the conversations and stretches of work that the memories belong to, newest first.",
         parameters=(
             *_EPISODES,
@@ -313,19 +332,24 @@ OPERATIONS = (
         examples=("episodes --gap 2h", "episodes --summarize episode_1760000000000_3fa9c2", "episodes --session s1 --json"),
     ),
     Operation(
-        name="episode-summary", handler="episode_summary", aliases={Interface.CLI: "episodes --summarize"},
+        name="episode-summary", method="graph.summarize_episode", view="episode_summary", reader=_AGENT,
+        aliases={Interface.CLI: "episodes --summarize"}, exposed=EVERYWHERE,
         summary="show what this episode says, with the source of each sentence",
-        parameters=(Parameter("episode", "show what this episode says", flag="--summarize", metavar="EPISODE"), *_EPISODES),
+        parameters=(Parameter("episode", "show what this episode says", flag="--summarize", metavar="EPISODE", required=True),
+                    *_EPISODES),
     ),
     Operation(
-        name="episode-digest", handler="episode_digest", aliases={Interface.CLI: "episodes --digest"}, effect=Effect.WRITE,
+        name="episode-digest", method="graph.summarize_episode", view="episode_summary", reader=_AGENT,
+        fixed={"store": True}, aliases={Interface.CLI: "episodes --digest"}, effect=Effect.WRITE, exposed=EVERYWHERE,
         summary="show what this episode says, and store it as a digest",
         parameters=(
-            Parameter("episode", "the same, and store it as a digest", flag="--digest", metavar="EPISODE"), *_EPISODES,
+            Parameter("episode", "the same, and store it as a digest", flag="--digest", metavar="EPISODE", required=True),
+            *_EPISODES,
         ),
     ),
     Operation(
         name="links", method="graph.links", view="links", heading=READ, parameters=(_MEMORY,),
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Show the memories that a memory is linked to, most similar first.",
         examples=(f"links {_SAMPLE}", f"links {_SAMPLE} --json"),
     ),
@@ -362,6 +386,7 @@ OPERATIONS = (
     ),
     Operation(
         name="distill", method="distill", view="distilled", heading=LEARN, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Derive lessons from the failures of the last day; or, with flags, store one lesson.",
         examples=(
             "distill",
@@ -458,7 +483,7 @@ OPERATIONS = (
     ),
     Operation(
         name="sync-skills", method="sync_skills", view="skills_synced", heading=LEARN, effect=Effect.WRITE,
-        summary="Read the files of skill_directories. Exits with 1 when one cannot be read.", examples=("sync-skills",),
+        summary="Read the skill files of the settings. Exits with 1 when one cannot be read.", examples=("sync-skills",),
     ),
     Operation(
         name="heritage", method="insert_heritage", view="heritage", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,
@@ -507,38 +532,41 @@ OPERATIONS = (
         examples=("review", f'review --activate {_SAMPLE} --reason "checked by phone"', f"review --undo {_SAMPLE}"),
     ),
     Operation(
-        name="review-activate", handler="decide", aliases={Interface.CLI: "review --activate"}, effect=Effect.WRITE,
+        name="review-activate", method="graph.review_quarantine", view="reviewed", fixed={"action": "activate"},
+        aliases={Interface.CLI: "review --activate"}, effect=Effect.WRITE, exposed=EVERYWHERE, extent=Extent.USER,
         summary="make a memory active",
         parameters=(
-            replace(_MEMORY, flag="--activate", help="make it active, and supersede the claims that exclude it", bare=False,
-                    required=False),
+            replace(_MEMORY, flag="--activate", help="make it active, and supersede the claims that exclude it", bare=False),
             _REASON,
         ),
     ),
     Operation(
-        name="review-reject", handler="decide", aliases={Interface.CLI: "review --reject"}, effect=Effect.WRITE,
+        name="review-reject", method="graph.review_quarantine", view="reviewed", fixed={"action": "reject"},
+        aliases={Interface.CLI: "review --reject"}, effect=Effect.WRITE, exposed=EVERYWHERE, extent=Extent.USER,
         summary="archive a memory",
         parameters=(
-            replace(_MEMORY, flag="--reject", help="archive it, and keep the claims that exclude it", bare=False, required=False),
+            replace(_MEMORY, flag="--reject", help="archive it, and keep the claims that exclude it", bare=False),
             _REASON,
         ),
     ),
     Operation(
-        name="review-keep-both", handler="decide", aliases={Interface.CLI: "review --keep-both"}, effect=Effect.WRITE,
+        name="review-keep-both", method="graph.review_quarantine", view="reviewed", fixed={"action": "keep_both"},
+        aliases={Interface.CLI: "review --keep-both"}, effect=Effect.WRITE, exposed=EVERYWHERE, extent=Extent.USER,
         summary="make a memory active beside others",
         parameters=(
-            replace(_MEMORY, flag="--keep-both", help="make it active beside the claims that exclude it", bare=False,
-                    required=False),
+            replace(_MEMORY, flag="--keep-both", help="make it active beside the claims that exclude it", bare=False),
             _REASON,
         ),
     ),
     Operation(
         name="review-undo", method="graph.undo_review", view="reviewed", aliases={Interface.CLI: "review --undo"},
+        exposed=EVERYWHERE, extent=Extent.USER,
         effect=Effect.WRITE, summary="take back a decision",
         parameters=(replace(_MEMORY, flag="--undo", help="take back the last decision about it", bare=False),),
     ),
     Operation(
         name="quarantined", method="graph.list_quarantined", view="quarantined", heading=REVIEW,
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="List the memories of every agent that wait for a review, newest first.",
         parameters=(
             Parameter("agent", "only those of this agent", metavar="NAME"),
@@ -548,6 +576,7 @@ OPERATIONS = (
     ),
     Operation(
         name="conflicts", method="graph.conflicts", view="conflicts", heading=REVIEW,
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="List the claims that exclude each other and wait for a decision.",
         parameters=(
             Parameter("status", "pending or resolved ones", metavar="STATUS", default="pending",
@@ -557,6 +586,7 @@ OPERATIONS = (
     ),
     Operation(
         name="resolve-conflict", method="graph.resolve_conflict", view="reviewed",
+        exposed=EVERYWHERE, extent=Extent.USER,
         aliases={Interface.CLI: "conflicts --resolve"}, effect=Effect.WRITE, summary="resolve a conflict",
         parameters=(
             Parameter("conflict_id", "resolve this conflict", flag="--resolve", metavar="CONFLICT", required=True),
@@ -567,6 +597,7 @@ OPERATIONS = (
     ),
     Operation(
         name="explain-memory", method="graph.explain_memory", view="explained_memory", heading=REVIEW,
+        exposed=EVERYWHERE, extent=Extent.USER,
         aliases={Interface.CLI: "explain"},
         parameters=(
             _MEMORY,
@@ -578,12 +609,14 @@ OPERATIONS = (
     ),
     Operation(
         name="reinforce", method="graph.reinforce", view="feedback", heading=REVIEW, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Confirm a memory: it is trusted more, and more important.",
         parameters=(_MEMORY, Parameter("boost", "how much more important", kind=Kind.FRACTION, default=0.1)),
         examples=(f"reinforce {_SAMPLE}", f"reinforce {_SAMPLE} --boost 0.3"),
     ),
     Operation(
         name="dispute", method="graph.dispute", view="feedback", heading=REVIEW, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Dispute a memory: it is trusted less, and hidden when disputes outnumber reinforcements.",
         parameters=(_MEMORY, _REASON),
         examples=(f'dispute {_SAMPLE} --reason "the invoice says 650"',),
@@ -599,6 +632,7 @@ OPERATIONS = (
     ),
     Operation(
         name="delete-all", method="delete_all", view="deleted_all", heading=DELETE, effect=Effect.DESTRUCTIVE,
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Erase all memories of a scope for good, of every agent; each further flag narrows the scope.",
         parameters=(
             Parameter("user_id", "memories of this user; alone: all of them", flag="--user", metavar="NAME"),
@@ -613,6 +647,7 @@ OPERATIONS = (
     ),
     Operation(
         name="forget", method="forget", view="forgotten", heading=DELETE, effect=Effect.DESTRUCTIVE,
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Erase everything of a user for good: memories of every agent, searches and idempotency keys.",
         parameters=(
             Parameter("user_id", "the user to forget", flag="--user", metavar="NAME", required=True),
@@ -647,6 +682,7 @@ OPERATIONS = (
     ),
     Operation(
         name="junk", method="lane.junk", view="junk_found", heading=MAINTAIN, effect=Effect.WRITE,
+        exposed=EVERYWHERE,
         summary="Show memories that should not be there, such as logs, questions and repetitions; with --archive archive them.",
         parameters=(
             Parameter("archive", "archive them; `unarchive` brings one back", kind=Kind.SWITCH, default=False),
@@ -656,6 +692,7 @@ OPERATIONS = (
     ),
     Operation(
         name="decay", method="graph.decay", view="decayed", heading=MAINTAIN, effect=Effect.DESTRUCTIVE, progress="bar",
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Show which memories of the user have become weak; with --apply archive them. Pinned ones and lessons stay.",
         parameters=(
             _APPLY, Parameter("delete", "erase the weakest for good instead", kind=Kind.SWITCH, default=False),
@@ -664,6 +701,7 @@ OPERATIONS = (
     ),
     Operation(
         name="consolidate", method="graph.consolidate", view="consolidated", heading=MAINTAIN, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.USER,
         progress="bar",
         summary="Show what to tidy up: duplicates, contradictions, old groups, outdated memories; with --apply do it.",
         parameters=(
@@ -674,6 +712,7 @@ OPERATIONS = (
     ),
     Operation(
         name="compress", method="graph.auto_compress", view="compressed", heading=MAINTAIN, effect=Effect.WRITE, progress="bar",
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Store digests of the largest groups of linked memories: their main sentences, with links to the originals.",
         parameters=(
             Parameter("max_digests", "the maximum number of digests", kind=Kind.INTEGER, default=5),
@@ -685,10 +724,12 @@ OPERATIONS = (
     ),
     Operation(
         name="unarchive", method="graph.unarchive", view="unarchived", heading=CHANGE, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.USER,
         summary="Make an archived memory active again.", parameters=(_MEMORY,), examples=(f"unarchive {_SAMPLE}",),
     ),
     Operation(
         name="notes add", method="notes.append", view="note_added", heading=STORE, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Add a note to the Markdown file of its title. What is in the file stays as it is.",
         parameters=(
             Parameter("title", "the title; it gives the file its name", required=True, bare=True),
@@ -711,6 +752,7 @@ OPERATIONS = (
     ),
     Operation(
         name="notes extract", method="notes.extract_and_save", view="note_extracted", heading=STORE, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Add a note of an agent's finished run, if its report is worth one.",
         parameters=(
             Parameter("agent_output", "the report of the agent; - reads standard input", kind=Kind.INPUT, flag="--report",
@@ -726,15 +768,18 @@ OPERATIONS = (
     ),
     Operation(
         name="notes list", method="notes.load", view="notes_listed", heading=READ,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="List the notes of the folder.", examples=("notes list", "notes list --json"),
     ),
     Operation(
         name="notes match", method="notes.match", view="notes_matched", heading=READ, parameters=_TASK,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Show which notes a task needs, and why: the pattern that matched and the points of each part.",
         examples=('notes match "add a login page"', 'notes match "add a login page" --agent-name developer'),
     ),
     Operation(
         name="notes inject", method="notes.build_agent_prompt", view="notes_injected", heading=READ,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Print the notes that a task needs as a part of a prompt; nothing if it needs none.",
         parameters=(
             _TASK[0], replace(_TASK[1], name="agent", flag="--agent-name"), _TASK[2], *_INJECTED,
@@ -745,11 +790,13 @@ OPERATIONS = (
     ),
     Operation(
         name="notes lint", method="notes.lint", view="notes_linted", heading=MAINTAIN,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Show what is wrong in the files of notes, with file and line. Exits with 1 when a note cannot be used.",
         examples=("notes lint",),
     ),
     Operation(
         name="notes sync", method="notes.sync", view="notes_synced", heading=MAINTAIN, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Bring the memories of the notes up to date with the files, so that searches find them.",
         examples=("notes sync",),
     ),
@@ -792,6 +839,7 @@ OPERATIONS = (
     ),
     Operation(
         name="trace list", method="traces.get_all", view="traces_listed", heading=READ,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="List traces, the newest first; with --project those of one project.",
         parameters=(
             Parameter("limit", "the maximum number of traces", kind=Kind.INTEGER, default=20),
@@ -801,6 +849,7 @@ OPERATIONS = (
     ),
     Operation(
         name="trace show", method="traces.get", view="trace_shown", heading=READ, summary="Show a trace.",
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         parameters=(Parameter("trace_id", "the id of the trace", flag="--id", metavar="ID", required=True, bare=True),),
         examples=("trace show trace-1760000000000-3fa9c2",),
     ),
@@ -818,6 +867,7 @@ OPERATIONS = (
     ),
     Operation(
         name="trace plan", method="traces.plan_context", view="trace_planned", heading=READ,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Print what memory knows about a goal, for the prompt of a planner: what worked, what failed, and learnings.",
         parameters=(
             Parameter("goal", "what is to be done", kind=Kind.WORDS, required=True, positional=True),
@@ -828,22 +878,26 @@ OPERATIONS = (
     ),
     Operation(
         name="trace consolidate", method="traces.consolidate", view="traces_consolidated", heading=MAINTAIN, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Draw learnings from runs of a project with similar goals, and skills from those that mostly succeed.",
         parameters=(_DRY_RUN, Parameter("skills", "make no skills", kind=Kind.SWITCH, flag="--no-skills", default=True)),
         examples=("trace consolidate --project shop", "trace consolidate --dry-run --json"),
     ),
     Operation(
         name="trace retention", method="traces.retention", view="traces_retained", heading=MAINTAIN, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Move what is old to compressed archives, of all projects, and show what moved and why. Nothing is deleted.",
         parameters=(_DRY_RUN,), examples=("trace retention --dry-run", "trace retention"),
     ),
     Operation(
         name="trace archive", method="traces.archive", view="traces_archived", heading=MAINTAIN, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Consolidate a project, and move its short-term memory to its archive.",
         examples=("trace archive --project shop",),
     ),
     Operation(
         name="trace decisions", method="traces.keep_decisions", view="decisions_kept", heading=STORE, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.SERVER,
         summary="Store the decisions of a trace as memories.",
         parameters=(Parameter("trace_id", "the id of the trace", flag="--id", metavar="ID", required=True, bare=True),),
         examples=("trace decisions trace-1760000000000-3fa9c2",),
@@ -869,21 +923,59 @@ OPERATIONS = (
         parameters=(
             Parameter("out", "a new file", kind=Kind.PATH, metavar="FILE", option=True, default_help="standard output"),
         ),
-        examples=("export --out memories.jsonl", "export --user ana > ana.jsonl"),
+        examples=("export --out memories.jsonl", "export --user ana > ana.jsonl", "export --server-memory --out memory.jsonl"),
+    ),
+    Operation(
+        name="export-graph", handler="export_graph", aliases={Interface.CLI: "export --server-memory"},
+        summary="write the knowledge graph of mcp --compat server-memory, as the official memory server does",
+        parameters=(
+            Parameter("out", "a new file", kind=Kind.PATH, metavar="FILE", option=True, default_help="standard output"),
+        ),
+    ),
+    Operation(
+        name="export-all", method="export_store", view="store_exported", progress="bar",
+        aliases={Interface.CLI: "export --all"}, summary="write the whole store: all users, audit chains and history",
+        parameters=(
+            Parameter(
+                "vectors", "leave out the vectors; the import computes them", flag="--no-vectors", kind=Kind.SWITCH, default=True
+            ),
+            Parameter("out", "a new file", kind=Kind.PATH, metavar="FILE", option=True, default_help="standard output"),
+        ),
     ),
     Operation(
         name="import", handler="import_file", heading=MAINTAIN, effect=Effect.WRITE,
-        summary="Store the memories of an export with their ids, times and scope. Memories that are stored already are skipped.",
+        summary="Store the memories of an export, a backup or another program. Memories that are stored already are skipped.",
         parameters=(
-            Parameter("file", "the file; - reads standard input", kind=Kind.PATH, metavar="FILE", positional=True, required=True),
+            Parameter(
+                "file", "the file or folder; - reads an export from standard input", kind=Kind.PATH, metavar="FILE",
+                positional=True, required=True,
+            ),
+            Parameter("format", "the format that is expected", choices=_FORMATS, default_help="detected"),
         ),
-        examples=("import memories.jsonl", "import - --store sqlite:///new.db --user ana < ana.jsonl"),
+        examples=(
+            "import memories.jsonl", "import - --store sqlite:///new.db --user ana < ana.jsonl", "import mem0.json --user ana",
+        ),
+    ),
+    Operation(
+        name="copy", handler="copy", heading=MAINTAIN, effect=Effect.WRITE, target=(),
+        summary="Copy a whole store to an empty one of any kind, and verify the copy. A copy that was stopped continues.",
+        parameters=(
+            Parameter("from_store", "the store to copy", flag="--from", kind=Kind.URL, required=True),
+            Parameter("to_store", "the new store", flag="--to", kind=Kind.URL, required=True),
+        ),
+        examples=("copy --from memory.db --to json:///folder", "copy --from sqlite:///memory.db --to sqlite:///new.db"),
     ),
     Operation(
         name="backup", method="backup", view="backed_up", heading=MAINTAIN, progress="bar",
-        summary="Copy the file of the store to a new file, while it is in use.",
+        summary="Copy the store to a new file or folder, while it is in use.",
         parameters=(Parameter("file", "the new file", kind=Kind.PATH, metavar="FILE", positional=True, required=True),),
         examples=("backup memory-2026-01-31.db", "backup copy.db --store sqlite:///memory.db"),
+    ),
+    Operation(
+        name="restore", method="restore", view="store_copied", heading=MAINTAIN, effect=Effect.WRITE, progress="bar",
+        summary="Copy a backup, or a file of export --all, into an empty store, and verify it.",
+        parameters=(Parameter("file", "the backup", kind=Kind.PATH, metavar="FILE", positional=True, required=True),),
+        examples=("restore memory-2026-01-31.db --store sqlite:///new.db", "restore all.jsonl --store json:///new"),
     ),
     Operation(
         name="migrate", handler="migrate", heading=MAINTAIN, effect=Effect.WRITE, target=("store",),
@@ -893,6 +985,30 @@ OPERATIONS = (
             _DRY_RUN,
         ),
         examples=("migrate --store lancedb:///yamo --dry-run", "migrate --store lancedb:///yamo --rollback"),
+    ),
+    Operation(
+        name="postgres prepare", handler="postgres_prepare", heading=SETUP, effect=Effect.WRITE, target=("store",),
+        summary="Create the tables of a PostgreSQL store. The first write does that too, if its role may create tables.",
+        examples=("postgres prepare --store postgresql://owner@host/memory",),
+    ),
+    Operation(
+        name="postgres grant", handler="postgres_grant", heading=SETUP, effect=Effect.WRITE, target=("store",),
+        summary="Let a role of PostgreSQL use the tables for one user, for all users, or for the user of a verified token.",
+        parameters=(
+            Parameter("role", "the name of the role", metavar="ROLE", required=True, bare=True),
+            Parameter(
+                "scope", "user: rows of one user; server: of all users; token: of the user that PostgREST has verified",
+                metavar="SCOPE", default="user", choices=_words("user", "server", "token"),
+            ),
+            Parameter("user_id", "the user; rows without a user if it is left out", flag="--user", metavar="NAME"),
+            Parameter("agent_id", "only this agent of the user", flag="--agent", metavar="NAME"),
+        ),
+        examples=("postgres grant ann_program --user ann", "postgres grant api --scope server"),
+    ),
+    Operation(
+        name="postgres distribute", handler="postgres_distribute", heading=SETUP, effect=Effect.WRITE, target=("store",),
+        summary="Distribute the tables of a PostgreSQL store by user over several servers, with the extension Citus.",
+        examples=("postgres distribute --store postgresql://owner@host/memory",),
     ),
     Operation(
         name="audit verify", method="verify", view="verdicts", heading=MAINTAIN, progress="bar",
@@ -949,6 +1065,16 @@ OPERATIONS = (
     Operation(
         name="doctor", handler="doctor", heading=SETUP, examples=("doctor", "doctor --store sqlite:///memory.db"),
         summary="Check the installation, the settings, the store and every audit chain. Exits with 1 when a check fails.",
+    ),
+    Operation(
+        name="doctor-repair", handler="repair", aliases={Interface.CLI: "doctor --repair"}, effect=Effect.WRITE,
+        target=("store",), summary="save what can be read of a damaged store into a new one",
+        parameters=(
+            Parameter(
+                "to_file", "the new file or folder", flag="--to", kind=Kind.PATH, metavar="FILE",
+                default_help="beside it, named .repaired",
+            ),
+        ),
     ),
     Operation(
         name="config show", handler="config_show", heading=SETUP, examples=("config show", "config show --agent planner --json"),
@@ -1011,6 +1137,56 @@ OPERATIONS = (
         examples=("host claude-code session-start", "host claude-code stop --wait"),
     ),
     Operation(
+        name="mcp", handler="mcp", heading=SETUP, effect=Effect.WRITE,
+        summary="Serve the memory to an agent by the Model Context Protocol, over standard input and output, or with --http.",
+        parameters=(
+            Parameter("toolset", "offer these tools too; may be repeated", metavar="NAME", repeated=True,
+                      choices=_words("lane", "graph", "notes", "traces", "review", "all"),
+                      default_help="remember, recall, forget, context, learn, feedback"),
+            Parameter("compat", "offer the tools of the official memory server instead", metavar="NAME",
+                      choices=_words("server-memory")),
+            Parameter("read_only", "offer only tools that change nothing", kind=Kind.SWITCH, default=False),
+            Parameter("http", "serve over HTTP, at /mcp", kind=Kind.SWITCH, default=False),
+            Parameter("host", "the address to listen on, with --http", metavar="ADDRESS", default="127.0.0.1"),
+            Parameter("port", "the port to listen on, with --http", kind=Kind.INTEGER, default=8711),
+        ),
+        examples=("mcp", "mcp --toolset lane --agent planner", "mcp --http --port 8711", "mcp --compat server-memory"),
+    ),
+    Operation(
+        name="serve", handler="serve", heading=SETUP, effect=Effect.WRITE,
+        summary="Run the REST server until it is interrupted. It listens on this machine only, unless --host says otherwise.",
+        parameters=(
+            Parameter("server_host", "the address to listen on; one that others can reach needs a token", flag="--host",
+                      metavar="ADDRESS", default_help="as configured, else 127.0.0.1"),
+            Parameter("server_port", "the port to listen on", flag="--port", kind=Kind.INTEGER,
+                      default_help="as configured, else 8710"),
+        ),
+        examples=("serve", "serve --port 8080 --store sqlite:///memory.db"),
+    ),
+    Operation(
+        name="token create", handler="token_create", heading=SETUP, target=(), effect=Effect.WRITE,
+        summary="Create a token of the server, and show it once. As soon as there is one, every request needs a token.",
+        parameters=(
+            Parameter("name", "what it is for", positional=True, required=True, metavar="NAME"),
+            Parameter("user", "the user whose memory it opens", metavar="NAME", default_help="as configured"),
+            Parameter("agent", "only as this agent", metavar="NAME", default_help="any"),
+            Parameter("project", "only in this project", metavar="NAME", default_help="any"),
+            Parameter("read_only", "only for reading", kind=Kind.SWITCH, default=False),
+            Parameter("expires", "how long it is valid", kind=Kind.DURATION, metavar="DURATION", default=7_776_000),
+        ),
+        examples=("token create laptop", "token create dashboard --user ana --agent planner --read-only --expires 30d"),
+    ),
+    Operation(
+        name="token list", handler="token_list", heading=SETUP, target=(), examples=("token list",),
+        summary="List the tokens of the server, without their secrets.",
+    ),
+    Operation(
+        name="token revoke", handler="token_revoke", heading=SETUP, target=(), effect=Effect.WRITE,
+        summary="End a token of the server at once.",
+        parameters=(Parameter("id", "the id of the token", positional=True, required=True, metavar="ID"),),
+        examples=("token revoke 3fa9c2d1",),
+    ),
+    Operation(
         name="completion", handler="completion", heading=SETUP, target=(),
         summary="Print the completion script of a shell. Load it with: eval \"$(memory-mesh completion bash)\"",
         parameters=(
@@ -1022,6 +1198,95 @@ OPERATIONS = (
     Operation(
         name="demo", handler="demo", heading=SETUP, target=(), examples=("demo",),
         summary="Run a short tour in a temporary memory: store, search, change, forget, prove.",
+    ),
+    # --- for servers only: their arguments are lists and objects, or a command does more ---
+    Operation(
+        name="store-many", method="add_many", view="stored_many", effect=Effect.WRITE, exposed=REMOTE, progress="bar",
+        summary="Store many memories or chat messages, all or none. Of messages, only those after the stored turns are added.",
+        parameters=(
+            Parameter("items", "each with content, and optionally metadata and key; or messages with role and content",
+                      kind=Kind.OBJECT, repeated=True, required=True),
+            _METADATA, _DEDUPLICATE, _REPEATABLE,
+        ),
+    ),
+    Operation(
+        name="graph store", method="graph.store", view="graph_stored", reader=_AGENT, effect=Effect.WRITE, exposed=REMOTE,
+        summary="Store a memory with a claim: it corroborates or supersedes stored claims, or waits in quarantine for a review.",
+        parameters=(
+            Parameter("text", "the text", required=True),
+            Parameter("category", "what kind of memory it is", default="fact"),
+            Parameter("importance", "how much it matters", kind=Kind.FRACTION, default=0.7),
+            Parameter("tags", "tags", repeated=True, default=()),
+            Parameter("event_time", "when it happened", metavar="TIME"),
+            Parameter("claim", "what it states: subject, predicate, value; optionally exclusive, scope, session_id, valid_from "
+                      "and valid_until", kind=Kind.OBJECT),
+            Parameter("claims", "auto: find the claim in the text", choices=_words("off", "auto")),
+            Parameter("provenance", "its source: user_explicit, system, tool_output, user_implicit, document or inference",
+                      kind=Kind.OBJECT),
+            Parameter("quarantine", "store it quarantined in any case", kind=Kind.SWITCH, default=False),
+            Parameter("on_conflict", "what happens if stored claims exclude it", default="quarantine",
+                      choices=_words("quarantine", "keep_active")),
+            _METADATA, _REPEATABLE,
+        ),
+    ),
+    Operation(
+        name="graph search", method="graph.search", view="graph_found", reader=_AGENT, exposed=REMOTE,
+        summary="Find memories, ranked by relevance, trust, recency and importance.",
+        parameters=(
+            _SEARCH[0], _LIMIT,
+            Parameter("min_similarity", "the lowest similarity to show", kind=Kind.FRACTION, default=0.0),
+            Parameter("before", "only what happened until this time", metavar="TIME"),
+            Parameter("after", "only what happened since this time", metavar="TIME"),
+            *(Parameter(f"include_{name}", f"also show {about} memories", kind=Kind.SWITCH, default=False) for name, about in (
+                ("superseded", "superseded"), ("disputed", "disputed"), ("quarantined", "quarantined"),
+                ("all", "all but archived"),
+            )),
+            Parameter("explain", "show how each was found and ranked", kind=Kind.SWITCH, default=False),
+            *_SEARCH[-2:],
+        ),
+    ),
+    Operation(
+        name="graph traverse", method="graph.traverse", view="reached", exposed=REMOTE, extent=Extent.USER,
+        summary="Show the memories within some links of a memory, nearest first.",
+        parameters=(
+            Parameter("start_id", "the id of the memory to start from", required=True),
+            Parameter("max_hops", "the maximum number of links, at most 20", kind=Kind.INTEGER, default=2),
+            Parameter("types", "follow links of these types only", repeated=True),
+        ),
+    ),
+    Operation(
+        name="graph link", method="graph.link", view="linked", effect=Effect.WRITE, exposed=REMOTE, extent=Extent.USER,
+        summary="Link two memories.", parameters=_LINK,
+    ),
+    Operation(
+        name="graph unlink", method="graph.unlink", view="unlinked", effect=Effect.WRITE, exposed=REMOTE, extent=Extent.USER,
+        summary="Remove a link that graph link added.", parameters=_LINK,
+    ),
+    Operation(
+        name="trace-record", method="traces.record", view="trace_recorded", effect=Effect.WRITE, exposed=REMOTE,
+        aliases={Interface.REST: "trace record"},
+        extent=Extent.SERVER, summary="Record an execution.",
+        parameters=(
+            Parameter("goal", "what was to be done; the first sentence is kept", required=True),
+            Parameter("status", "how it ended", choices=_words("success", "failure"), default="success"),
+            Parameter("duration_ms", "how long it took", kind=Kind.INTEGER, default=0),
+            Parameter("plan", "what was planned", default=""),
+            Parameter("results", "what came of it", default=""),
+            *(Parameter(name, about, repeated=True, default=()) for name, about in (
+                ("steps", "the steps"), ("learnings", "what was learnt"), ("decisions", "the decisions, and why"),
+                ("tools_used", "the tools"), ("files_created", "the files that were created"),
+            )),
+        ),
+    ),
+    Operation(
+        name="trace-similar", method="traces.similar", view="traces_similar", exposed=REMOTE, extent=Extent.SERVER,
+        aliases={Interface.REST: "trace similar"},
+        summary="Find earlier executions with a similar goal, of all projects: how they went, and what is recommended.",
+        parameters=(
+            Parameter("goal", "what is to be done", required=True),
+            Parameter("limit", "the maximum number of traces", kind=Kind.INTEGER, default=3),
+            Parameter("min_similarity", "leave out less similar ones", kind=Kind.FRACTION, default=0.3),
+        ),
     ),
 )
 # fmt: on

@@ -38,6 +38,7 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
     errors.InvalidInput: Outcome(2, 400),
     errors.InvalidFilter: Outcome(2, 400),
     errors.KeyReused: Outcome(2, 409),
+    errors.TooLarge: Outcome(2, 413),
     errors.SettingsError: Outcome(3, 500),
     errors.NotFound: Outcome(4, 404),
     errors.NotYet: Outcome(5, 501),
@@ -69,13 +70,17 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
     errors.UnsafeAddress: Outcome(16, 403),
     errors.BudgetSpent: Outcome(17, 429),
     errors.Cancelled: Outcome(18, 499),
+    errors.AccessDenied: Outcome(19, 403),
+    errors.TokenInvalid: Outcome(19, 401),
+    errors.TooManyRequests: Outcome(20, 429),
 }
 
 
 EXIT_CODES = """\
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 wrong settings, 4 no such memory, 5 not in this version, 6 memory is disabled,
 130 interrupted. The store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 wrong version. The embedder: 13 no vector,
-14 another model. Calls to other machines: 15 failed, 16 refused as unsafe, 17 over the budget, 18 cancelled."""
+14 another model. Calls to other machines: 15 failed, 16 refused as unsafe, 17 over the budget, 18 cancelled.
+Servers: 19 access denied, 20 too many requests."""
 PIPE_CLOSED = 141  # what shells expect when the reader of a pipe is gone
 
 
@@ -235,7 +240,7 @@ def _progress_line(what: str, done: int, of: int) -> None:
 
 # --- texts ---
 
-_STORED_VALUES = frozenset({"metadata", "before", "detail"})  # fields whose nulls are the caller's
+STORED_VALUES = frozenset({"metadata", "before", "detail"})  # fields whose nulls are the caller's
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Everything that moves the cursor of a terminal or changes its colours or reading order, except tab and line break.
 _UNSAFE = re.compile(rf"[{CONTROL}\x0b-\x0d\x85{REORDERING}{SURROGATES}]")
@@ -271,16 +276,16 @@ def one_line(text: str) -> str:
 
 def to_json(data: Mapping[str, object], *, indent: int | None = None) -> str:
     """Return JSON without null fields, with every character escaped that could control a terminal."""
-    written = json.dumps(_without_nulls(data), ensure_ascii=False, indent=indent)
+    written = json.dumps(without_nulls(data), ensure_ascii=False, indent=indent)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", written)
 
 
-def _without_nulls(value: object) -> object:
+def without_nulls(value: object) -> object:
     """Remove the null fields of records. What the caller stored, and what it replaced, stays as it is."""
     if isinstance(value, Mapping):
         pairs = ((name, part) for name, part in value.items() if part is not None)
-        return {name: part if name in _STORED_VALUES else _without_nulls(part) for name, part in pairs}
-    return [_without_nulls(part) for part in value] if isinstance(value, list | tuple) else value
+        return {name: part if name in STORED_VALUES else without_nulls(part) for name, part in pairs}
+    return [without_nulls(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def paint(text: str, styles: Sequence[tuple[re.Pattern[str], str]] = ()) -> str:

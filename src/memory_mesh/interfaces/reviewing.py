@@ -73,13 +73,6 @@ def described(graph: "MemoryGraph", found: MemoryExplanation) -> Iterator[str]:
         yield from (f"  {line}" for line in claim_lines(other.claim))
 
 
-def decide(call: Call) -> Answer:
-    """Decide about one memory, as the flag says."""
-    action = call.operation.name.removeprefix("review-").replace("-", "_")
-    with call.target.mesh() as mesh:
-        return reviewed(mesh.graph.review_quarantine(**call.arguments, action=action), call)  # type: ignore[arg-type]
-
-
 @dataclass(slots=True)
 class Dialogue:
     """A review at a terminal."""

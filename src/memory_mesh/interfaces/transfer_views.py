@@ -1,9 +1,9 @@
 """Views of backups, exports, imports and migrations: each renders the result of one operation of the table as an `Answer`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from memory_mesh.core.model import BackedUp, Forgotten, Imported, Migration
+from memory_mesh.core.model import BackedUp, Copied, FileImport, Forgotten, Imported, Migration, Repaired
 from memory_mesh.interfaces.audit_views import write_export
 from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, size
 from memory_mesh.interfaces.values import Call
@@ -15,6 +15,59 @@ def backed_up(done: BackedUp, call: Call) -> Answer:
 
 def memories_exported(lines: Iterable[str], call: Call) -> Answer:
     return write_export(lines, call, "memories", header=1)
+
+
+def store_exported(lines: Iterable[str], call: Call) -> Answer:
+    return write_export(lines, call, "rows", header=2)
+
+
+def file_imported(done: FileImport, call: Call) -> Answer:
+    """Render the format, what was stored, what was skipped and why, and each line or item that failed."""
+    if done.copied:
+        return store_copied(done.copied, call)
+    links = f" and {counted(done.links, 'link')}" if done.links else ""
+    skipped = "".join(f", {count} {why}" for why, count in done.skipped.items())
+    stored = counted(done.memories, "memory") + links
+    return Answer(
+        text=f"{NAME} Imported {stored} (format {done.format}){skipped}, {len(done.failed)} failed",
+        data=asdict(done),
+        code=1 if done.failed else 0,
+        problems=[f"{_PLACES.get(done.format, 'line')} {failed.line}: {failed.reason}" for failed in done.failed],
+    )
+
+
+def store_copied(done: Copied, call: Call) -> Answer:
+    """Render how many rows of each kind a copy has, and which audit chains do not verify."""
+    total = sum(done.rows.values())
+    kinds = _kinds(done.rows)
+    lines = [
+        f"{NAME} Copied {counted(total, 'row')}, {done.written} of them now, and verified them: {kinds or 'the store is empty'}"
+    ]
+    lines.append(f"{counted(done.chains - len(done.broken), 'audit chain')} verified; the digest is {done.digest[:16]}…")
+    lines += [f"{counted(done.reembedded, 'memory')} embedded"] if done.reembedded else []
+    problems = [f"the audit chain {one_line(text)}" for text in done.broken]
+    return Answer(text="\n".join(lines), data=asdict(done), code=1 if done.broken else 0, problems=problems)
+
+
+def store_repaired(done: Repaired, call: Call) -> Answer:
+    """Render what was saved and what was lost; the exit code is 1 if something was lost."""
+    if done.new is None:
+        text = "can be read as a whole; nothing was done. memory-mesh doctor also checks the audit chains"
+        return Answer(text=f"{NAME} {one_line(done.file)} {text}", data=asdict(done))
+    lines = [
+        f"{NAME} Saved {_kinds(done.saved)} into {one_line(done.new)}",
+        f"Lost, as far as is known: {_kinds(done.lost) or 'nothing'}",
+        f"{one_line(done.file)} is as it was. Check the new store, then put it in place of the damaged one.",
+    ]
+    problems = [*map(one_line, done.reasons), *(f"the audit chain {one_line(text)}" for text in done.broken)]
+    return Answer(text="\n".join(lines), data=asdict(done), code=1 if done.lost or done.broken else 0, problems=problems)
+
+
+def _kinds(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items())
+
+
+_PLACES = {"mem0": "item", "memory-lane": "row", "neolata": "item"}
 
 
 def imported(done: Imported, call: Call) -> Answer:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import fraction, nearest
@@ -67,6 +68,27 @@ def read(parameter: Parameter, text: str) -> object:
         return _choice(parameter, text)
     reader = _READERS.get(parameter.kind)
     return reader(text, parameter.word) if reader else text
+
+
+def method_arguments(
+    operation: Operation, values: Mapping[str, object], label: Callable[[Parameter], str] = attrgetter("word")
+) -> dict[str, object]:
+    """Return the arguments of the method, from values by the label of their parameters.
+
+    A parameter that is a key of an object goes into that object.
+    """
+    plain = [one for one in operation.parameters if not (one.into or one.option)]
+    arguments = {one.name: values.get(label(one), one.default if operation.handler else one.cli_default) for one in plain}
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    labels = {one.name: label(one) for one in plain}
+    for into in {one.into for one in operation.parameters if one.into}:
+        parts = [one for one in operation.parameters if one.into == into]
+        keys = {one.name: values[label(one)] for one in parts if label(one) in values}
+        if keys:
+            arguments[into] = merged(labels.get(into, into), arguments.get(into), keys)
+        elif into not in labels:
+            raise InvalidInput(f"{operation.command} has nothing to set", expected=f"one of {', '.join(map(label, parts))}")
+    return arguments
 
 
 def merged(flag: str, given: object, keys: Mapping[str, object]) -> dict[str, object]:

@@ -30,11 +30,19 @@ from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads
 from memory_mesh.interfaces.graph_views import claim_outcome as _claim_outcome
 from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
     conflicts,
+    context,
+    episode_summary,
+    episodes,
     explained_memory,
     feedback,
+    graph_found,
+    graph_stored,
+    linked,
     links,
     quarantined,
+    reached,
     reviewed,
+    unlinked,
 )
 from memory_mesh.interfaces.lane_views import junk_found, lane_found, lane_rated, lane_stored  # noqa: F401  (found by name)
 from memory_mesh.interfaces.note_views import (  # noqa: F401  (found by name)
@@ -62,13 +70,21 @@ from memory_mesh.interfaces.skill_views import (  # noqa: F401  (found by name)
 from memory_mesh.interfaces.trace_views import (  # noqa: F401  (found by name)
     decisions_kept,
     trace_planned,
+    trace_recorded,
     trace_shown,
     traces_archived,
     traces_consolidated,
     traces_listed,
     traces_retained,
+    traces_similar,
 )
-from memory_mesh.interfaces.transfer_views import backed_up, forgotten, memories_exported  # noqa: F401  (found by name)
+from memory_mesh.interfaces.transfer_views import (  # noqa: F401  (found by name)
+    backed_up,
+    forgotten,
+    memories_exported,
+    store_copied,
+    store_exported,
+)
 from memory_mesh.interfaces.upkeep_views import compressed, consolidated, decayed, hooks, unarchived  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call
 
@@ -90,6 +106,11 @@ def stored(memory: MemoryRecord, call: Call) -> Answer:
     return Answer(text=line + masked(memory.redactions), data=asdict(memory), draw=draw)
 
 
+def stored_many(new: Sequence[MemoryRecord], call: Call) -> Answer:
+    data = {"memories": [asdict(memory) for memory in new]}
+    return Answer(text=f"{NAME} Ingested {counted(len(new), 'new message')}", data=data, rows="memories")
+
+
 def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
     """Render search results in the words of RFC-0011, or for a person at a terminal."""
 
@@ -104,7 +125,8 @@ def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
 
 
 def fenced(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
-    return _results(results, text)
+    answer = _results(results, text)
+    return replace(answer, data={**answer.data, "text": text})
 
 
 def record(memory: MemoryRecord | None, call: Call) -> Answer:
@@ -228,6 +250,7 @@ def explained(explanation: Explanation, call: Call) -> Answer:
     mode = f"mode {explanation.mode}, " if explanation.mode else ""
     vectors = f"vectors of {explanation.model}" if explanation.model else "no vectors"
     left_out = ", ".join(f"{count} ({reason})" for reason, count in sorted(explanation.left_out.items())) or "nothing"
+    read = f" (read {explanation.read} candidates)" if explanation.read else ""
     corrections = explanation.corrections
     words = [f"{word} → {corrections[word]}" if word in corrections else word for word in explanation.tokens[:20]]
     lines = [
@@ -235,7 +258,7 @@ def explained(explanation: Explanation, call: Call) -> Answer:
         f"among {counted(explanation.documents, 'memory')}",
         f"Query: {one_line(explanation.query)[:200]}",
         f"Words: {', '.join(words) or 'none'}",
-        f"Ranker: {explanation.ranker}, keywords and {vectors}, {mode}minimum score {explanation.min_score:g}",
+        f"Ranker: {explanation.ranker}{read}, keywords and {vectors}, {mode}minimum score {explanation.min_score:g}",
         f"Left out: {left_out}",
     ]
     for n, hit in enumerate(explanation.answers, start=1):

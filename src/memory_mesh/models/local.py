@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from math import sqrt
 from threading import Lock
+from typing import Any
 from zlib import crc32
 
 from memory_mesh.core.cancel import cancel_check
@@ -34,7 +35,7 @@ class LocalEmbedder:
     model, window = MODEL, WINDOW
 
     def __init__(self, paths: ModelPaths, *, fetch: bool = True, workers: int | None = None) -> None:
-        self._paths, self._fetch, self._workers = paths, fetch, workers or _count_cores()
+        self._paths, self._fetch, self._workers = paths, fetch, workers or count_cores()
         self._engine: Engine | None = None
         self._lock = fork_safe(Lock())
 
@@ -109,20 +110,24 @@ class Engine:
         """Return the vector of the tokens as little-endian 32-bit floats."""
         import numpy as np
 
-        ids = np.array([[_CLS, *tokens, _SEP]], np.int64)
-        try:
-            (vectors,) = self._session.run(None, {"ids": ids})
-        except self._failures as error:
-            raise EmbeddingError(f"the model failed: {error}") from error
+        (vectors,) = self.call(ids=np.array([[_CLS, *tokens, _SEP]], np.int64))
         packed: bytes = np.asarray(vectors[0], "<f4").tobytes()
         return packed
+
+    def call(self, **inputs: Any) -> Any:
+        """Run the graph on arrays."""
+        try:
+            return self._session.run(None, inputs)
+        except self._failures as error:
+            raise EmbeddingError(f"the model failed: {error}") from error
 
 
 def _embed_one(engine: Engine, text: str) -> Vector:
     return Vector(MODEL, engine.run(engine.tokens(text)[:WINDOW]))
 
 
-def _count_cores() -> int:
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))  # a container may use fewer cores than the computer has
     except AttributeError:  # not available on every system

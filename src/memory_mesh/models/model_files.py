@@ -187,8 +187,8 @@ def read_model(folder: Path) -> ModelFiles | None:
 def write_model(model: ModelFiles) -> None:
     """Store a built model in its folder."""
     model.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write_file(model.folder / GRAPH, model.graph)
-    _write_file(model.folder / TOKENIZER, model.tokenizer)
+    write_file(model.folder / GRAPH, model.graph)
+    write_file(model.folder / TOKENIZER, model.tokenizer)
 
 
 def _read_built(folder: Path) -> ModelFiles:
@@ -330,7 +330,22 @@ def _build(folder: Path, paths: ModelPaths, progress: Progress) -> ModelFiles:
     model = ModelFiles(paths.built, build(weights, progress), tokenizer)
     if failure := _store(model):
         _log.warning("the model works but cannot be stored, so the next process builds it again: %s", failure)
+    elif folder.is_relative_to(paths.cache):  # these weights are deleted after the fetch
+        with suppress(EmbeddingError):  # searches do without it
+            store_graph(weights, paths, progress)
     return model
+
+
+def store_graph(weights: bytes, paths: ModelPaths, progress: Progress) -> bytes:
+    """Build the graph of the deep ranker, store it beside the model, and return it."""
+    from memory_mesh.models import reader_graph
+
+    graph = reader_graph.make_graph(weights, progress)
+    if hashlib.sha256(graph).hexdigest() == reader_graph.GRAPH_HASH:  # the next process would refuse another one
+        with suppress(OSError):
+            paths.built.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_file(paths.built / reader_graph.GRAPH, graph)
+    return graph
 
 
 def _store(model: ModelFiles) -> str:
@@ -368,7 +383,8 @@ def run_program(command: list[str], *, seconds: int) -> str:
     return "" if done.returncode == 0 else lines[-1][:200] if lines else f"exit code {done.returncode}"
 
 
-def _write_file(file: Path, data: bytes) -> None:
+def write_file(file: Path, data: bytes) -> None:
+    """Write a file so that a reader finds either all of it or none."""
     from tempfile import NamedTemporaryFile
 
     with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", delete=False) as part:

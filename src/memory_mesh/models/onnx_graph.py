@@ -22,18 +22,42 @@ import numpy.typing as npt
 from memory_mesh.core.ports import Progress, no_progress
 
 Array = npt.NDArray[Any]
+_Bytes = bytes  # a method of `Graph` has this name
 LAYERS, HEADS, WIDTH = 6, 12, 384
 _EPSILON = 1e-12
 _STANDARD, _MICROSOFT = "", "com.microsoft"  # operators of the ONNX standard, and those of ONNX Runtime only
 _MAX_WEIGHT, _MAX_EMBEDDING = 63, 127
+_SEGMENTS = "embeddings.token_type_embeddings.weight"
 
 
 def build(weights: bytes, progress: Progress = no_progress, *, quantized: bool = True) -> bytes:
     """Return the graph of a safetensors file, with 8-bit weights, or with 32-bit weights for comparison."""
-    return Graph(_tensors(weights), quantized=quantized).bytes(progress)
+    return Graph(tensors(weights), quantized=quantized).bytes(progress)
 
 
-def _tensors(file: bytes) -> dict[str, Array]:
+def build_reader(
+    weights: bytes, delta: Mapping[str, Array], progress: Progress = no_progress, *, quantized: bool = True
+) -> bytes:
+    """Return the graph of the reader: the same model with a learnt change of its weights, and a head that gives a logit.
+
+    The inputs are the token ids of a question, a memory and the turn before it, and the segment of each token.
+    """
+    return ReaderGraph(_changed(tensors(weights), delta), quantized=quantized).bytes(progress)
+
+
+def _changed(weights: dict[str, Array], delta: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the weights with a change: products of two thin matrices are added, other tensors are replaced."""
+    found = {**weights, **{name: value.astype(np.float32) for name, value in delta.items()}}
+    for name in (name.removesuffix(".down") for name in delta if name.endswith(".down")):
+        up, down = (found.pop(f"{name}.{part}") for part in ("up", "down"))
+        weight = weights[f"{name}.weight"]
+        for column, row in zip(up.T, down, strict=True):  # one by one: a matrix product is rounded differently by each library
+            weight = weight + column[:, None] * row
+        found[f"{name}.weight"] = weight
+    return found
+
+
+def tensors(file: bytes) -> dict[str, Array]:
     """Return the 32-bit tensors of a safetensors file: the length of a JSON header, the header, and the numbers."""
     start = 8 + int.from_bytes(file[:8], "little")
     header = json.loads(file[8:start])
@@ -47,6 +71,8 @@ def _tensors(file: bytes) -> dict[str, Array]:
 class Graph:
     """A graph under construction. Every method adds nodes and returns the name of their result."""
 
+    name = "all-MiniLM-L6-v2"
+
     def __init__(self, weights: dict[str, Array], *, quantized: bool) -> None:
         self._weights, self._quantized = weights, quantized
         self._nodes: list[bytes] = []
@@ -58,25 +84,38 @@ class Graph:
         for layer in range(LAYERS):
             hidden = self._layer(hidden, f"encoder.layer.{layer}.")
             progress("building the model", layer + 1, LAYERS)
-        mean = self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
-        self._nodes.append(_node("LpNormalization", [mean], ["vector"], axis=-1, p=2))
-        ends = {11: _value("ids", _INT64, 1, "tokens"), 12: _value("vector", _FLOAT, 1, WIDTH)}
-        graph = _message({1: self._nodes, 2: "all-MiniLM-L6-v2", 5: self._constants, **ends})
+        inputs, output = self._ends(hidden)
+        given = [_value(name, _INT64, 1, "tokens") for name in inputs]
+        graph = _message({1: self._nodes, 2: self.name, 5: self._constants, 11: given, 12: output})
         versions = [_message({1: domain, 2: version}) for domain, version in ((_STANDARD, 18), (_MICROSOFT, 1))]
         # An old IR version on purpose: older runtimes can read it.
         return _message({1: 8, 7: graph, 8: versions})
+
+    def _ends(self, hidden: str) -> tuple[Sequence[str], _Bytes]:
+        """Return the names of the inputs, and the output, which is computed from the last layer."""
+        self._nodes.append(_node("LpNormalization", [self._mean(hidden)], ["vector"], axis=-1, p=2))
+        return ("ids",), _value("vector", _FLOAT, 1, WIDTH)
+
+    def _mean(self, hidden: str) -> str:
+        return self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
 
     # --- the layers of the model ---
 
     def _embeddings(self) -> str:
         words = self._words(self._weights["embeddings.word_embeddings.weight"])
-        # A text is a single segment, so the segment embedding is constant and is added to the positions here.
-        segment = self._weights["embeddings.token_type_embeddings.weight"][0]
-        positions = self._constant(self._weights["embeddings.position_embeddings.weight"] + segment)
+        positions = self._constant(self._weights["embeddings.position_embeddings.weight"] + self._segment())
         count = self._node("Shape", "ids", start=1, end=2)
         positions = self._node("Slice", positions, self._constant(np.array([0])), count)
-        summed = self._node("Add", words, positions)
+        summed = self._with_segments(self._node("Add", words, positions))
         return self._node("LayerNormalization", summed, *self._norm_weights("embeddings.LayerNorm"), epsilon=_EPSILON)
+
+    def _segment(self) -> Array:
+        """Return what is added to all positions: a text is a single segment, so its embedding is constant."""
+        segment: Array = self._weights[_SEGMENTS][0]
+        return segment
+
+    def _with_segments(self, summed: str) -> str:
+        return summed
 
     def _words(self, table: Array) -> str:
         if not self._quantized:
@@ -126,6 +165,25 @@ class Graph:
         data = values.astype(values.dtype.newbyteorder("<")).tobytes()
         self._constants.append(_message({1: list(values.shape), 2: _TYPES[values.dtype.str[1:]], 8: name, 9: data}))
         return name
+
+
+class ReaderGraph(Graph):
+    """The graph of the reader: tokens of two segments, and a logit of the first token and the mean of all."""
+
+    name = "all-MiniLM-L6-v2 reader"
+
+    def _ends(self, hidden: str) -> tuple[Sequence[str], _Bytes]:
+        first = self._node("Gather", hidden, self._constant(np.array(0)), axis=1)
+        both = self._node("Concat", first, self._mean(hidden), axis=-1)
+        product = self._node("MatMul", both, self._constant(self._weights["head.weight"].reshape(-1, 1)))
+        self._nodes.append(_node("Add", [product, self._constant(self._weights["head.bias"])], ["logit"]))
+        return ("ids", "segments"), _value("logit", _FLOAT, 1, 1)
+
+    def _segment(self) -> Array:
+        return np.zeros(WIDTH, np.float32)
+
+    def _with_segments(self, summed: str) -> str:
+        return self._node("Add", summed, self._node("Gather", self._constant(self._weights[_SEGMENTS]), "segments"))
 
 
 # --- the encoding: protocol buffers, with the field numbers of onnx.proto ---

@@ -103,7 +103,23 @@ class HttpClient:
         """Post a JSON object to the base URL. Any response with a status of 200 to 299 will do."""
         self._post("", body)
 
-    def _post(self, path: str, body: Mapping[str, Json]) -> "_Response":
+    def exchange(self, path: str, content: bytes, *, max_bytes: int | None = None) -> "Response":
+        """Post JSON to a path below the base URL, once, and return the response, whatever its status: for callers with rules of
+        their own for retries. Raises `CallError` if there is none; it is `Unreachable` if nothing was sent.
+        """
+        target = f"{self._target.path}{parse_path('/' + path.lstrip('/'))}"
+        try:
+            return self._send(target, content, self._system.now() + self._timeout, max_bytes)
+        except DeadlineExceeded:
+            raise CallTimedOut(f"{self.address} gave no answer within {self._timeout:g} s", remedy="try again later") from None
+        except _Retryable as failure:
+            raise failure.error from None
+
+    def retry_after(self, response: "Response") -> float | None:
+        """Return the seconds after which the server asks to be called again."""
+        return _retry_after(response.headers, self._system.clock())
+
+    def _post(self, path: str, body: Mapping[str, Json]) -> "Response":
         target = f"{self._target.path}{parse_path('/' + path.lstrip('/'))}" or "/"
         content = json.dumps(dict(body), allow_nan=False).encode("ascii")
         deadline = self._system.now() + self._timeout
@@ -120,7 +136,7 @@ class HttpClient:
         if pool is not None:
             pool.close()
 
-    def _post_with_retries(self, path: str, content: bytes, deadline: float) -> "_Response":
+    def _post_with_retries(self, path: str, content: bytes, deadline: float) -> "Response":
         for attempt in range(self._attempts):
             check_cancelled()
             if (seconds := self._limiter.reserve(deadline)) > 0:
@@ -137,7 +153,7 @@ class HttpClient:
             self._system.pause(delay)
         raise failure.error
 
-    def _send(self, path: str, content: bytes, deadline: float) -> "_Response":
+    def _send(self, path: str, content: bytes, deadline: float, max_bytes: int | None = None) -> "Response":
         """Send one request and read its response."""
         import httpcore2
 
@@ -147,7 +163,7 @@ class HttpClient:
         pool, headers = self._open_pool(), self._header_lines
         try:
             with pool.stream("POST", url, headers=headers(len(content)), content=content, extensions=timeouts) as response:
-                return _read_response(response.status, response.headers, response.iter_stream(), self.address)
+                return _read_response(response.status, response.headers, response.iter_stream(), self.address, max_bytes)
         except (MemoryMeshError, DeadlineExceeded) as error:
             # The frames of the HTTP library hold the key.
             raise error.with_traceback(None) from None
@@ -263,7 +279,7 @@ class _Retryable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Response:
+class Response:
     """Status, headers by lower-case name, and the whole body."""
 
     status: int
@@ -271,22 +287,24 @@ class _Response:
     body: bytes
 
 
-def _read_response(status: int, headers: Iterable[tuple[bytes, bytes]], chunks: Iterable[bytes], address: str) -> _Response:
+def _read_response(
+    status: int, headers: Iterable[tuple[bytes, bytes]], chunks: Iterable[bytes], address: str, max_bytes: int | None = None
+) -> Response:
     """Read a response of limited size. Compressed ones are refused: a few bytes could expand to gigabytes."""
     named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
     if (encoding := named.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
         # Only known names are quoted: the server chose this text, and may have put our key into it.
         known = f" ({encoding})" if encoding in _COMPRESSIONS else ""
         raise CallError(f"{address} sent a compressed response{known}", expected="an uncompressed response")
-    body = bytearray()
+    body, max_bytes = bytearray(), max_bytes or MAX_BYTES
     for chunk in chunks:
         body += chunk
-        if len(body) > MAX_BYTES:
-            raise CallError(f"the response of {address} is too large", expected=f"at most {MAX_BYTES // 2**20} MiB")
-    return _Response(status, named, bytes(body))
+        if len(body) > max_bytes:
+            raise CallError(f"the response of {address} is too large", expected=f"at most {max_bytes // 2**20} MiB")
+    return Response(status, named, bytes(body))
 
 
-def _check_response(response: _Response, address: str, hide: Hide, clock: float) -> _Response:
+def _check_response(response: Response, address: str, hide: Hide, clock: float) -> Response:
     """Return a successful response; raise `_Retryable` or the final error for any other."""
     if 200 <= response.status < 300:
         return response
@@ -343,7 +361,7 @@ def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not allowed")
 
 
-def _redirect_error(response: _Response, address: str, hide: Hide) -> CallRefused:
+def _redirect_error(response: Response, address: str, hide: Hide) -> CallRefused:
     found = _REDIRECT_HOST.match(response.headers.get("location", ""))
     target = hide(found[1]) if found else "another path"
     return CallRefused(

@@ -38,11 +38,17 @@ class Moves:
 
 def since(moves: Sequence[Moves], mark: str | None) -> list[Key] | None:
     """Return the keys that moved after a mark, or None if these moves do not lead on from it."""
+    found = moves_since(moves, mark)
+    return None if found is None else [key for one in found for key in one.keys]
+
+
+def moves_since(moves: Sequence[Moves], mark: str | None) -> list[Moves] | None:
+    """Return the moves after a mark, or None if these do not lead on from it."""
     if mark == BEGINNING and moves and moves[0].version == len(moves[0].keys):
-        return [key for one in moves for key in one.keys]
+        return list(moves)
     for place in reversed(range(len(moves))):
         if moves[place].mark == mark:
-            return [key for one in moves[place + 1 :] for key in one.keys]
+            return list(moves[place + 1 :])
     return None
 
 

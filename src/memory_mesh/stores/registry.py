@@ -1,33 +1,44 @@
 """URLs and paths of stores: parse them, and open the store that one names."""
 
+import re
+from contextlib import AbstractContextManager, nullcontext
 from os import fsdecode, fsencode
 from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
-from urllib.parse import parse_qs, quote, unquote_to_bytes, urlsplit
+from urllib.parse import parse_qs, quote, unquote, unquote_to_bytes, urlsplit
 
 from memory_mesh.core import checks
-from memory_mesh.core.errors import NOT_YET, InvalidInput, StoreUnavailable, not_yet, shown
+from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, StoreUnavailable, not_yet, shown
 from memory_mesh.core.ports import Step, Store, StoreFile, no_step
 from memory_mesh.core.text import shown_url
 
 if TYPE_CHECKING:
     from memory_mesh.stores.lance import LanceStore
+    from memory_mesh.stores.lance.bucket import Bucket
+    from memory_mesh.stores.lance.s3 import BucketStore
+    from memory_mesh.stores.postgres import PostgresStore
 
 _URLS = (
     "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, lancedb:///folder, json:///folder, "
-    "or memory://"
+    "s3://bucket/prefix, postgresql://user@host/database, supabase://host/, or memory://"
 )
 _FILES = ("sqlite", "lancedb", "json")  # the schemes of stores with files
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
 def open_store(
-    url: str, *, folder: Path | None = None, must_exist: bool = True, busy_seconds: float = 30.0, step: Step = no_step
+    url: str,
+    *,
+    folder: Path | None = None,
+    must_exist: bool = True,
+    busy_seconds: float = 30.0,
+    key: str | None = None,
+    step: Step = no_step,
 ) -> Store:
     """Open the store that a URL or a path names. No file is created: the first write does. See `StoreFile` for `must_exist`.
 
-    Relative paths start at `folder`, by default the working folder.
+    Relative paths start at `folder`, by default the working folder. `key` is that of a Supabase store.
     """
     url = normal_url(url)
     scheme = urlsplit(url).scheme
@@ -50,6 +61,13 @@ def open_store(
 
         path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
         return JsonStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+    if scheme in ("postgresql", "postgres"):
+        return postgres_store()(url, must_exist=must_exist, busy_seconds=busy_seconds, step=step)
+    if scheme == "s3":
+        bucket, read_only = _bucket_of(url), is_read_only(url, "endpoint", "region")
+        return bucket_store()(bucket, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+    if scheme == "supabase":
+        return _supabase_store(url, key, busy_seconds, step)
     if scheme in NOT_YET:
         raise not_yet(scheme)
     return _registered(url, scheme)
@@ -73,7 +91,18 @@ def is_store_file(store: Store) -> TypeGuard[StoreFile]:
         from memory_mesh.stores.json import JsonStore
 
         return isinstance(store, JsonStore)
+    if store.url.startswith(("postgresql:", "postgres:")):
+        return isinstance(store, postgres_store())
+    if store.url.startswith("s3:"):
+        return isinstance(store, bucket_store())
     return isinstance(store, SqliteStore) or (store.url.startswith("lancedb:") and isinstance(store, lance_store()))
+
+
+def snapshot_of(store: Store) -> AbstractContextManager[Store]:
+    """Return one state of a store for a long read, if the store can show one; otherwise the store itself."""
+    if store.url.startswith(("postgresql:", "postgres:")) and isinstance(store, postgres_store()):
+        return store.snapshot()
+    return nullcontext(store)
 
 
 def lance_store() -> "type[LanceStore]":
@@ -86,9 +115,61 @@ def lance_store() -> "type[LanceStore]":
     return LanceStore
 
 
+def postgres_store() -> "type[PostgresStore]":
+    """Return the class of the PostgreSQL store, or raise `StoreUnavailable` if its packages are not installed."""
+    try:
+        from memory_mesh.stores.postgres import PostgresStore
+    except ImportError as error:
+        what = f"a PostgreSQL store needs the package {error.name or 'psycopg'}"
+        raise StoreUnavailable(what, remedy="install it with pip install 'memory-mesh[postgres]'") from error
+    return PostgresStore
+
+
+def bucket_store() -> "type[BucketStore]":
+    """Return the class of the store in a bucket, or raise `StoreUnavailable` if its packages are not installed."""
+    try:
+        from memory_mesh.stores.lance.s3 import BucketStore
+    except ModuleNotFoundError as error:
+        what = f"a store in a bucket needs the package {error.name}"
+        raise StoreUnavailable(what, remedy="install it with pip install 'memory-mesh[s3]'") from error
+    return BucketStore
+
+
+def _bucket_of(url: str) -> "Bucket":
+    bucket_store()
+    from memory_mesh.stores.lance.bucket import Bucket
+
+    parts, options = urlsplit(url), {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
+    endpoint = options.get("endpoint")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", parts.netloc) or parts.fragment:
+        expected = "s3://bucket/prefix; the keys are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        raise InvalidInput("the URL of the store does not name a bucket", expected=expected)
+    if endpoint is not None and (not endpoint.startswith(("http://", "https://")) or "@" in endpoint):
+        raise InvalidInput("the endpoint of the store is not a URL", expected="such as endpoint=https://s3.example.org")
+    prefix = unquote(parts.path).strip("/")
+    return Bucket(parts.netloc, prefix, endpoint=endpoint, region=options.get("region"))
+
+
+def _supabase_store(url: str, key: str | None, busy_seconds: float, step: Step) -> Store:
+    try:
+        from memory_mesh.stores.supabase import SupabaseStore
+    except ModuleNotFoundError as error:
+        what = f"a Supabase store needs the package {error.name}"
+        raise StoreUnavailable(what, remedy="install it with pip install 'memory-mesh[supabase]'") from error
+    if not key:
+        raise SettingsError("a Supabase store needs a key", remedy="set SUPABASE_KEY or the option store_key")
+    return SupabaseStore(url, key, busy_seconds=busy_seconds, step=step)
+
+
 def normal_url(given: str) -> str:
     """Return the URL of a store that is given as a path; a URL, or what is neither, is returned as it is."""
-    return path_url(given) if _is_path(given) else given
+    if _is_path(given):
+        return path_url(given)
+    try:
+        urlsplit(given)
+    except ValueError:  # it may contain a password, so it is not quoted
+        raise InvalidInput("the URL of the store cannot be read: its host has an unpaired bracket", expected=_URLS) from None
+    return given
 
 
 def path_url(path: str) -> str:
@@ -102,11 +183,12 @@ def store_file(url: str) -> Path | None:
     return _path_of(url) if urlsplit(url).scheme in _FILES else None
 
 
-def is_read_only(url: str) -> bool:
-    """Return whether a URL opens its store for reading only."""
+def is_read_only(url: str, *allowed: str) -> bool:
+    """Return whether a URL opens its store for reading only. Other options than the allowed ones are refused."""
     options = parse_qs(urlsplit(url).query, keep_blank_values=True)
-    if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
-        raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} has unknown options", expected="none, or ?mode=ro")
+    if any(value not in (["ro"], ["rw"]) if name == "mode" else name not in allowed for name, value in options.items()):
+        place, expected = shown(shown_url(url.partition("?")[0]), max_length=120), ", ".join(("?mode=ro", *allowed))
+        raise InvalidInput(f"store {place} has unknown options", expected=f"none, or {expected}")
     return options.get("mode") == ["ro"]
 
 

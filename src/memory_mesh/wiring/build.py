@@ -13,10 +13,9 @@ from memory_mesh.core import checks
 from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, not_yet, shown
 from memory_mesh.core.file_ports import NoteFiles, TraceFiles
 from memory_mesh.core.learning import Caps, Price
-from memory_mesh.core.model import Ids, Reader, as_clock
+from memory_mesh.core.model import Ids, Reader, as_clock, iso
 from memory_mesh.core.options import NAMES, Options
 from memory_mesh.core.ports import (
-    NO_FILE,
     STORE_PARTS,
     AnchorLog,
     ChatModel,
@@ -36,13 +35,17 @@ from memory_mesh.core.ports import (
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.models import Ledger, check_pseudonym_key, record_pseudonym_key
 from memory_mesh.forks import fork_safe
-from memory_mesh.index import LocalIndex
+from memory_mesh.index import make_index
 from memory_mesh.settings import PREFIX, PROVIDER_KEYS, Settings, folder
 from memory_mesh.stores import is_store_file, open_store, store_file
 from memory_mesh.stores.audit_keys import AuditKeyFile
 from memory_mesh.stores.files import DiskFolder, make_key, read_key
+from memory_mesh.wiring.deep import make_deep_ranker
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from memory_mesh.core.foreign import ImportFile
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.notes.instructions import InstructionFiles
     from memory_mesh.core.scrubbing import ScrubSettings
@@ -98,6 +101,7 @@ def build_context(
         file=file,
         index=index,
         embedder=make_embedder(settings, meter=embedding_ledger) if embedder is None else embedder,
+        deep=make_deep_ranker(partial(model_paths, settings)),
         chat=(make_chat(options, ledger) if chat is None else chat) if options.enable_llm else None,
         clock=clock,
         ids=ids,
@@ -106,6 +110,7 @@ def build_context(
         query_gate=query_gate,
         step=step,
         open_folder=DiskFolder,
+        open_import=partial(_open_import, clock),
         signing=signing_keys(settings, store),
         open_anchor=partial(_open_anchor, settings, store),
         hooks=hooks or _hooks(settings.options.writethrough, settings),
@@ -124,7 +129,7 @@ def context_over(
 ) -> Context:
     """Return a context with default options over a store that is open already."""
     return Context(
-        store=store, index=LocalIndex(store, language=_DEFAULTS.stemmer_language), embedder=embedder,
+        store=store, index=make_index(store, language=_DEFAULTS.stemmer_language), embedder=embedder,
         clock=as_clock(None, time.time_ns), ids=Ids(), reader=reader, pause=_pause, signing=signing,
     )  # fmt: skip
 
@@ -132,6 +137,12 @@ def context_over(
 def signing_keys(settings: Settings, store: Store) -> SigningKeys | None:
     """Return the keys that sign the audit chains of a store; None for a store in memory. It reads and creates nothing yet."""
     return None if store.url.startswith("memory:") else AuditKeyFile(settings.audit_key_file)
+
+
+def _open_import(clock: Clock, path: str, format_: str | None) -> "AbstractContextManager[ImportFile]":
+    from memory_mesh.stores.imports import open_import  # only imports need it
+
+    return open_import(path, format_, imported_at=iso(clock()))
 
 
 def _open_anchor(settings: Settings, store: Store, target: str) -> AnchorLog:
@@ -282,12 +293,17 @@ def open_configured(settings: Settings, step: Step) -> Store:
 
         return DisabledStore()
     url, busy_seconds = settings.store_url, settings.options.busy_seconds
-    return open_store(url, folder=settings.cwd, busy_seconds=busy_seconds, step=step, must_exist=settings.names_store)
+    key = settings.options.store_key
+    return open_store(url, folder=settings.cwd, busy_seconds=busy_seconds, key=key, step=step, must_exist=settings.names_store)
 
 
 def file_of(store: Store) -> StoreFile:
-    """Return the file of a store; `NO_FILE` for a store without one."""
-    return store if is_store_file(store) else NO_FILE
+    """Return the file of a store; for a store without one, an object that can only make backups."""
+    if is_store_file(store):
+        return store
+    from memory_mesh.stores.archive_file import ArchivedStore  # most stores have a file
+
+    return ArchivedStore(store)
 
 
 _Gate = Callable[[], "Layer0"]

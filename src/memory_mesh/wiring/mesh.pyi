@@ -28,9 +28,11 @@ from memory_mesh.core.model import (
     Block,
     Change,
     Checked,
+    Copied,
     EndedSession,
     Erasure,
     Extraction,
+    FileImport,
     Filter,
     Forgotten,
     GivenClock,
@@ -72,6 +74,7 @@ class MemoryMesh(Mesh):
         user_id: str | None = None,
         session_id: str | None = None,
         project: str | None = None,
+        store_key: str | None = None,
         db_dir: str | None = None,
         preset: str | None = None,
         busy_seconds: float | None = None,
@@ -86,6 +89,7 @@ class MemoryMesh(Mesh):
         redact_names: dict[str, str] | None = None,
         scrub: dict[str, object] | None = None,
         ranker: str | None = None,
+        deep_budget_ms: float | None = None,
         search_mode: str | None = None,
         channel_weights: dict[str, float] | None = None,
         min_score_threshold: float | None = None,
@@ -138,6 +142,16 @@ class MemoryMesh(Mesh):
         trace_similarity: float | None = None,
         host_seconds: float | None = None,
         host_max_tokens: int | None = None,
+        server_host: str | None = None,
+        server_port: int | None = None,
+        server_names: str | list[str] | None = None,
+        server_max_body: int | None = None,
+        server_max_stream: int | None = None,
+        server_requests_per_minute: int | None = None,
+        server_agent_writes_per_day: int | None = None,
+        server_threads: int | None = None,
+        server_heartbeat_seconds: float | None = None,
+        server_shutdown_seconds: float | None = None,
         chat: ChatModel | None = None,
         clock: GivenClock | None = None,
         ids: IdSource | None = None,
@@ -157,6 +171,7 @@ class AsyncMemoryMesh:
         user_id: str | None = None,
         session_id: str | None = None,
         project: str | None = None,
+        store_key: str | None = None,
         db_dir: str | None = None,
         preset: str | None = None,
         busy_seconds: float | None = None,
@@ -171,6 +186,7 @@ class AsyncMemoryMesh:
         redact_names: dict[str, str] | None = None,
         scrub: dict[str, object] | None = None,
         ranker: str | None = None,
+        deep_budget_ms: float | None = None,
         search_mode: str | None = None,
         channel_weights: dict[str, float] | None = None,
         min_score_threshold: float | None = None,
@@ -223,6 +239,16 @@ class AsyncMemoryMesh:
         trace_similarity: float | None = None,
         host_seconds: float | None = None,
         host_max_tokens: int | None = None,
+        server_host: str | None = None,
+        server_port: int | None = None,
+        server_names: str | list[str] | None = None,
+        server_max_body: int | None = None,
+        server_max_stream: int | None = None,
+        server_requests_per_minute: int | None = None,
+        server_agent_writes_per_day: int | None = None,
+        server_threads: int | None = None,
+        server_heartbeat_seconds: float | None = None,
+        server_shutdown_seconds: float | None = None,
         chat: ChatModel | None = None,
         clock: GivenClock | None = None,
         ids: IdSource | None = None,
@@ -251,9 +277,11 @@ class AsyncMemoryMesh:
         agent_id: str | None = None,
         session_id: str | None = None,
         project: str | None = None,
+        only_project: bool = False,
     ) -> Self:
         """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
 
+        With `only_project` the handle sees no memory of another project, also not by its id; a handle made from it neither.
         A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use, and
         the store stays open until this mesh is closed too.
         Raises `SettingsError` for a blank name.
@@ -514,10 +542,31 @@ class AsyncMemoryMesh:
         line of another user. Each batch of 500 lines is written at once. Raises `InvalidInput` if the first line is not that of
         an export.
         """
+    def export_store(self, *, vectors: bool = True, progress: Progress | None = None) -> AsyncIterator[str]:
+        """Yield the whole store as lines of JSON: all users, audit chains and history included. `import_file` reads them.
+
+        Equal stores of all kinds give equal lines. Without vectors, the import computes them. Raises `StoreBusy` before the last
+        line if the store was written to meanwhile.
+        """
+    async def import_file(
+        self, file: str | PathLike[str], *, format: str | None = None, progress: Progress | None = None
+    ) -> FileImport:
+        """Import an export, an archive, or the memories of another program, and return what was stored, skipped and failed.
+
+        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane and folders of neolata-mem. The format is
+        detected; `format` names the one that is expected. An archive needs an empty store. An import that was stopped can be run
+        again: nothing is stored twice. Raises `InvalidInput` for another file.
+        """
+    async def restore(self, file: str | PathLike[str], *, progress: Progress | None = None) -> Copied:
+        """Copy a backup, or the archive of a store, into this store, which must be empty. A run that was stopped continues.
+
+        The copy is verified by counts, digests and its audit chains. Raises `InvalidInput` if the store is not empty.
+        """
     async def backup(self, file: str | PathLike[str], *, progress: Progress | None = None) -> BackedUp:
         """Copy the file of the store to a new file, as it is at one moment, while others read and write.
 
-        Raises `InvalidInput` if the file exists or cannot be written, and for a store without a file.
+        For a store without a file, the new file is an archive, as `export_store` yields it. `restore` reads both. Raises
+        `InvalidInput` if the file exists or cannot be written.
         """
     async def format_results(self, results: Sequence[SearchResult], *, max_chars: int | None = None) -> str:
         """Return search results as the text block that RFC-0011 defines for prompts, with the whole contents.

@@ -31,7 +31,7 @@ from memory_mesh.core.text import shown_url
 from memory_mesh.flows import usage
 from memory_mesh.flows.context import Context, State
 from memory_mesh.forks import fork_safe
-from memory_mesh.index import LocalIndex
+from memory_mesh.index import CandidateIndex, LocalIndex, make_index
 from memory_mesh.settings import Settings
 from memory_mesh.stores import normal_url, store_file
 from memory_mesh.stores.registry import is_read_only
@@ -152,7 +152,7 @@ class Source:
         return json.dumps(options, sort_keys=True, default=repr), *folders, *map(id, given)
 
 
-class SharedStore(Shared[tuple[Store, LocalIndex]]):
+class SharedStore(Shared[tuple[Store, LocalIndex | CandidateIndex]]):
     """A store and its index, and the contexts over it."""
 
     _source: Source
@@ -163,7 +163,7 @@ class SharedStore(Shared[tuple[Store, LocalIndex]]):
         with _lock:
             _all.add(self)
 
-    def use_with(self, user: object, source: Source) -> tuple[Store, LocalIndex]:
+    def use_with(self, user: object, source: Source) -> tuple[Store, LocalIndex | CandidateIndex]:
         """Return the store and its index. Raise `SettingsError` if they are open with other options."""
         with self._lock:
             if self.value is None:
@@ -192,13 +192,13 @@ class SharedStore(Shared[tuple[Store, LocalIndex]]):
         for context in self.contexts.values():
             context.reset_after_fork()
 
-    def _open(self) -> tuple[Store, LocalIndex]:
+    def _open(self) -> tuple[Store, LocalIndex | CandidateIndex]:
         source = self._source
         store = source.objects.store if source.settings.options.enable_memory else None
         store = open_configured(source.settings, source.objects.step) if store is None else store
-        return store, LocalIndex(store, language=source.settings.options.stemmer_language)
+        return store, make_index(store, language=source.settings.options.stemmer_language)
 
-    def _close(self, value: tuple[Store, LocalIndex]) -> None:
+    def _close(self, value: tuple[Store, LocalIndex | CandidateIndex]) -> None:
         store, index = value
         try:
             index.close()

@@ -27,9 +27,11 @@ class AsyncMemoryTraces:
         agent_id: str | None = None,
         session_id: str | None = None,
         project: str | None = None,
+        only_project: bool = False,
     ) -> Self:
         """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
 
+        With `only_project` the handle sees no memory of another project, also not by its id; a handle made from it neither.
         A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use, and
         the store stays open until this mesh is closed too.
         Raises `SettingsError` for a blank name.

@@ -177,7 +177,9 @@ def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
 def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     """Return the columns that the metadata fills."""
     # The scope comes from the writer, never from the metadata: a wrong owner would show memories to the wrong reader.
-    for name, own in (("user_id", reader.user_id), ("agent_id", reader.agent_id)):
+    fixed = {"user_id": reader.user_id, "agent_id": reader.agent_id}
+    fixed |= {"project": reader.project} if reader.only_project else {}
+    for name, own in fixed.items():
         if (given := metadata.get(name)) is not None and given != own:
             what = f"metadata.{name} is {shown(given)} but this mesh writes as {own!r}"
             raise InvalidInput(what, remedy=f"add it to mesh.scoped({name}=…)")

@@ -59,6 +59,50 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Copied:
+    """The result of copying all rows of a store: how many the target has, by kind, and how many of them this run wrote."""
+
+    __repr__ = short_repr
+
+    source: str
+    rows: dict[str, int] = field(default_factory=dict)
+    written: int = 0
+    digest: str = ""  # of all rows; equal for equal stores
+    chains: int = 0  # audit chains that were verified
+    broken: tuple[str, ...] = ()  # what is wrong with an audit chain; it is the same in the source
+    reembedded: int = 0  # memories that got a vector of the current model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Repaired:
+    """The result of repairing a store: how many rows were saved into a new one, by kind, and what was lost and why."""
+
+    __repr__ = short_repr
+
+    file: str  # the damaged store, which is as it was
+    new: str | None = None  # None: it is not damaged, so that nothing was done
+    saved: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, int] = field(default_factory=dict)  # at least so many
+    reasons: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()  # what is wrong with an audit chain of the new store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FileImport:
+    """The result of importing a file: its format, and how many memories and links were stored, skipped and failed."""
+
+    __repr__ = short_repr
+
+    format: str
+    memories: int = 0
+    links: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)  # how many, by reason
+    failed: tuple[FailedLine, ...] = ()
+    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked
+    copied: Copied | None = None  # of a whole store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DamagedRow:
     """A row of a table that cannot be read as a whole memory, and why. Rows are counted from 1."""
 

@@ -49,13 +49,15 @@ _BY_NAME: dict[str, Reach] = {reach: reach for reach in Reach}
 class Reader:
     """The user, agent and session on whose behalf memories are read and written.
 
-    The project is not part of visibility: it selects what searches and lists show, and new memories belong to it.
+    The project is not part of visibility: it selects what searches and lists show, and new memories belong to it. A reader with
+    `only_project` sees no memory of another project, by no method.
     """
 
     user_id: str | None = None
     agent_id: str | None = None
     session_id: str | None = None
     project: str | None = None
+    only_project: bool = False
 
     def __post_init__(self) -> None:
         for name in ("user_id", "agent_id", "session_id", "project"):
@@ -77,7 +79,7 @@ def reach_of(memory_type: Value, reach: Value) -> Reach:
 def visible(reader: Reader, row: Row) -> bool:
     """Return whether the reader may see the row."""
     fields = row.fields
-    if fields.get("user_id") != reader.user_id:
+    if fields.get("user_id") != reader.user_id or not _in_only_project(reader, fields.get("project")):
         return False
     reach = reach_of(fields.get("memory_type"), fields.get("reach"))
     if reach is Reach.GLOBAL:
@@ -91,7 +93,7 @@ def visible(reader: Reader, row: Row) -> bool:
 def may_erase(reader: Reader, row: Row) -> bool:
     """Return whether the reader may erase the row: it is visible, or it belongs to the same agent in any session."""
     own = row.value("user_id") == reader.user_id and row.value("agent_id") == reader.agent_id
-    return own or visible(reader, row)
+    return (own and _in_only_project(reader, row.value("project"))) or visible(reader, row)
 
 
 def visible_to(reader: Reader) -> Where:
@@ -104,7 +106,8 @@ def visible_to(reader: Reader) -> Where:
         cases.append(all_of(mine, not_session, _reaches(Reach.GLOBAL, Reach.AGENT)))
         if reader.session_id is not None:
             cases.append(all_of(mine, Compare("session_id", "=", reader.session_id)))
-    return all_of(In("partition", partitions(reader)), equals("user_id", reader.user_id), Or(tuple(cases)))
+    only = in_project(reader.project) if reader.only_project else ANYTHING
+    return all_of(In("partition", partitions(reader)), equals("user_id", reader.user_id), Or(tuple(cases)), only)
 
 
 def in_project(project: str | None) -> Where:
@@ -134,6 +137,10 @@ def partition_for(user_id: str | None, agent_id: str | None, memory_type: str | 
     """Return the partition that stores a row of this scope."""
     shared = reach_of(memory_type, reach) is Reach.GLOBAL
     return partition(user_id, None if shared else agent_id)
+
+
+def _in_only_project(reader: Reader, project: Value) -> bool:
+    return not reader.only_project or project in (None, reader.project)
 
 
 def _reaches(*reaches: Reach) -> Where:

@@ -55,14 +55,17 @@ _FUNCTION_WORDS = tuple(
         te tego ten to tu ty tylko w we z za ze że""",
     )
 )
+_IN_ANY = frozenset().union(*_FUNCTION_WORDS)
 
 
 @lru_cache(maxsize=8)  # a search asks twice
 def function_words(text: str) -> frozenset[str]:
     """Return the function words of the language, other than English, that a text is written in; empty for English."""
     words = frozenset(word.casefold() for word in _WORD.findall(text))
-    found = max((words & known for known in _FUNCTION_WORDS), key=len)
     needed = max(len(words & _ENGLISH) + 1, _MIN_WORDS if text.isascii() else 1)
+    if len(words & _IN_ANY) < needed:  # of all languages together
+        return frozenset()
+    found = max((words & known for known in _FUNCTION_WORDS), key=len)
     return found if len(found) >= needed else frozenset()
 
 

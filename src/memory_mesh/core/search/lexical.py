@@ -156,13 +156,19 @@ class Posting:
     length: int
 
 
-def bm25(postings: Mapping[str, Sequence[Posting]], corpus: Corpus, query: Iterable[str]) -> dict[str, float]:
-    """Return the score of every document that contains a token of the query; always above zero."""
+def bm25(
+    postings: Mapping[str, Sequence[Posting]], corpus: Corpus, query: Iterable[str], frequencies: Mapping[str, int] | None = None
+) -> dict[str, float]:
+    """Return the score of every document that contains a token of the query; always above zero.
+
+    `frequencies` has the number of documents with each token, if the postings are only of some of them.
+    """
     scores: dict[str, float] = {}
     average = corpus.length / corpus.documents if corpus.documents else 1.0
     for token, weight in sorted(Counter(query).items()):  # sorted, so that float sums are equal on every store
         token_postings = postings.get(token, ())
-        rarity = log(1 + (corpus.documents - len(token_postings) + 0.5) / (len(token_postings) + 0.5))
+        frequency = len(token_postings) if frequencies is None else frequencies.get(token, 0)
+        rarity = log(1 + (corpus.documents - frequency + 0.5) / (frequency + 0.5))
         for posting in token_postings:
             dampened = posting.times + K1 * (1 - B + B * posting.length / average)
             part = weight * rarity * posting.times * (K1 + 1) / dampened

@@ -120,6 +120,7 @@ class Explanation:
     left_out: Mapping[str, int]  # by reason
     answers: Sequence[Explained]
     nearly: Sequence[Explained] = ()  # the best of those below the minimum score
+    read: int = 0  # candidates that the deep ranker read
 
 
 # --- the cache of RFC-0011 §5: at most 500 entries, kept for five minutes, the least recently used evicted first ---

@@ -98,6 +98,7 @@ class Ranking:
     min_scores: Mapping[str, float] = field(default_factory=dict)  # by search mode; 0 for a mode that is not here
     found: "Features | None" = None  # None under `rrf`
     newer: Mapping[str, str] = field(default_factory=dict)  # by the id of an older version: the id of the newest one
+    read: Mapping[int, float] = field(default_factory=dict)  # the logits of the deep ranker, by position in the pool
 
     @property
     def features(self) -> dict[str, Signal]:
@@ -106,7 +107,10 @@ class Ranking:
 
     def best(self, min_score: float, first: int | None = None) -> list[ScoredCandidate]:
         """Return the candidates with at least this score, or the first ones, best first; equal scores by id, descending."""
-        return self._sorted(self.scores >= min_score, first)
+        if first is not None and first < len(self.scores):
+            # All that are equal to the last one too; a sort of all takes longer.
+            min_score = max(min_score, np.partition(self.scores, -first)[-first])
+        return self._sorted(self.scores >= min_score)[:first]
 
     def below(self, min_score: float) -> list[ScoredCandidate]:
         """Return the other candidates, best first."""
@@ -147,20 +151,16 @@ class Ranking:
             newer |= {each.id: group[0].id for each in group[1:]}
         return replace(self, scores=scores, newer=newer)
 
-    def _sorted(self, chosen: NDArray[np.bool_], first: int | None = None) -> list[ScoredCandidate]:
+    def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
         at = chosen.nonzero()[0]
-        scores = self.scores[at]
-        if first is not None and first < len(scores):
-            lowest = np.partition(scores, len(scores) - first)[len(scores) - first]
-            chosen = scores >= lowest  # all that are equal to the last one; a sort of all takes longer
-            at, scores = at[chosen], scores[chosen]
+        scores = self.scores.take(at)
         order = (-scores).argsort(kind="stable")
         places, scores = at[order].tolist(), scores[order]
         ids = map(self.pool.ids.__getitem__, places)
         found = list(map(ScoredCandidate._make, zip(scores.tolist(), ids, places, strict=True)))
         if (scores[1:] == scores[:-1]).any():  # only equal scores are compared by id
             found.sort(reverse=True)
-        return found[:first]
+        return found
 
 
 def rank(

@@ -179,9 +179,7 @@ def _state_of(header: bytes, inode: int, journal: Path) -> State:
     try:
         (line,) = sound_lines(header, journal)
         given = json.loads(line)[1]
-        if given["format"] > FORMAT:
-            what = f"the store {journal.parent} has format {given['format']}"
-            raise StoreTooNew(what, expected=f"at most {FORMAT}", remedy="upgrade memory-mesh")
+        check_format(given, f"the store {journal.parent}")
         state = State(nonce=given["nonce"], files=given["files"], originals=given["originals"])
         state.begin(header, inode)
         for name, some in given["moves"].items():
@@ -189,6 +187,13 @@ def _state_of(header: bytes, inode: int, journal: Path) -> State:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise StoreCorrupt(f"the first line of {journal} is damaged", remedy="restore a backup") from error
     return state
+
+
+def check_format(header: Mapping[str, Any], place: str) -> None:
+    """Raise `StoreTooNew` if a newer version wrote the header of a journal."""
+    if header["format"] > FORMAT:
+        what = f"{place} has format {header['format']}"
+        raise StoreTooNew(what, expected=f"at most {FORMAT}", remedy="upgrade memory-mesh")
 
 
 def _read_rows(file: Path, kinds: tuple[Kind, ...], *, required: bool) -> list[Row]:
@@ -206,7 +211,7 @@ def _read_rows(file: Path, kinds: tuple[Kind, ...], *, required: bool) -> list[R
     rows: dict[tuple[Kind, str], Row] = {}
     for item in items if isinstance(items, list) else damaged("it is not an array"):
         try:
-            row = checked(_decode(item))
+            row = checked(decode_item(item))
         except (InvalidInput, ValueError, LookupError, TypeError, AttributeError) as error:
             damaged(f"the row {shown(item, max_length=80)}: {error}"[:300], error)
         if row.kind not in kinds or row.key in rows:
@@ -215,7 +220,8 @@ def _read_rows(file: Path, kinds: tuple[Kind, ...], *, required: bool) -> list[R
     return [*rows.values()]
 
 
-def _decode(item: Mapping[str, Any]) -> Row:
+def decode_item(item: Mapping[str, Any]) -> Row:
+    """Return the row of an item of a file. Raises `LookupError`, `TypeError`, `ValueError` or `AttributeError`."""
     base = {name: item[name] for name in BASE if name != "kind"}
     fields = {name: value for name, value in item.items() if name not in BASE and name != _VECTOR}
     vector = Vector(item[_VECTOR]["model"], b64decode(item[_VECTOR]["data"], validate=True)) if _VECTOR in item else None

@@ -10,12 +10,13 @@ from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import Step
 from memory_mesh.stores.changes import append
 from memory_mesh.stores.files import sync
-from memory_mesh.stores.lance import journal, tables
+from memory_mesh.stores.lance import journal, places, tables
 from memory_mesh.stores.lance.errors import LANCE_ERRORS
-from memory_mesh.stores.lance.journal import FLUSHING, OWN, State, journal_of, moves_of, read_state
+from memory_mesh.stores.lance.journal import FLUSHING, OWN, S, State, journal_of, moves_of, read_state
 from memory_mesh.stores.lance.migration import tables_put_aside
+from memory_mesh.stores.lance.places import latest_version
 from memory_mesh.stores.lance.schema import MEMORIES, TABLES, Table, kinds_of
-from memory_mesh.stores.lance.tables import Frame, latest_version
+from memory_mesh.stores.lance.tables import Frame
 from memory_mesh.stores.lance.view import View
 
 
@@ -61,7 +62,7 @@ def roll_back(root: Path) -> None:
     state = read_state(root / OWN) or State()
     if begun["generation"] == state.generation:
         for table in TABLES:
-            tables.roll_back(root, table, begun["tables"].get(table.name))
+            places.roll_back(root, table, begun["tables"].get(table.name))
         # The next flush writes these files anew.
         journal_of(root / OWN, state.generation + 1).unlink(missing_ok=True)
     else:
@@ -71,13 +72,10 @@ def roll_back(root: Path) -> None:
 
 def _written(root: Path, view: View, table: Table, *, rewrite: bool, synced: set[str], step: Step) -> Frame:
     """Write the changes of one table, durably."""
-    frame, kinds = view.frame(table), kinds_of(table)
-    puts = [row for kind in kinds for row in view.changes[kind].values() if row]
-    gone = {kind: frame.having(kind, view.changes[kind]) for kind in kinds if view.changes[kind]}
+    frame = view.frame(table)
     if table is MEMORIES and view.has_foreign:
         frame.delete_foreign()
-    if puts or any(gone.values()):
-        frame = frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, step)
+    frame = changed(view, frame, step)
     if table is MEMORIES and (erased := [id_ for id_, row in view.changes[Kind.MEMORY].items() if row is None]):
         for aside in tables_put_aside(root):
             tables.erase(aside, erased)
@@ -88,14 +86,30 @@ def _written(root: Path, view: View, table: Table, *, rewrite: bool, synced: set
     return frame
 
 
-def _prepared(own: Path, view: View, frames: Sequence[Frame], *, rewrite: bool) -> State:
-    """Return the state that names the tables as they are now, and write the files that belong to it."""
+def changed(view: View, frame: Frame, step: Step) -> Frame:
+    """Write the changes of one table, which is at the version of the view, into it."""
+    kinds = kinds_of(frame.table)
+    puts = [row for kind in kinds for row in view.changes[kind].values() if row]
+    gone = {kind: frame.having(kind, view.changes[kind]) for kind in kinds if view.changes[kind]}
+    if not puts and not any(gone.values()):
+        return frame
+    frame = frame.restored() if frame.fenced else frame
+    return frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, step)
+
+
+def new_state(form: type[S], view: View, frames: Sequence[Frame], *, rewrite: bool) -> S:
+    """Return the state that names the tables as they are now. Its log of moves is still that of the old one."""
     old = view.state
-    new = State(
+    return form(
         generation=old.generation + 1, tables={frame.table.name: frame.version for frame in frames if frame.version},
         partitions=view.partitions, moves=old.moves, moves_length=old.moves_length, moves_trimmed=old.moves_trimmed,
         writes=view.writes, nonce=view.nonce, unfreed=view.unfreed and not rewrite,
     )  # fmt: skip
+
+
+def _prepared(own: Path, view: View, frames: Sequence[Frame], *, rewrite: bool) -> State:
+    """Return the state that names the tables as they are now, and write the files that belong to it."""
+    new = new_state(State, view, frames, rewrite=rewrite)
     journal.log_moves(own, new, view.recent)
     append(journal_of(own, new.generation), b"", at=0)
     sync(own)

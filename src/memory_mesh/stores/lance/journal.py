@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from memory_mesh.core.errors import StoreCorrupt, StoreTooNew
@@ -26,7 +26,7 @@ FORMAT = 1
 OWN = "memory_mesh"  # the folder of these files, beside the folders of the tables
 STATE, LOCK, FLUSHING = "state.json", "lock", "flushing.json"
 
-_HEADER = Struct("<II")  # length and checksum of a record
+HEADER = Struct("<II")  # length and checksum of a record
 _MIN_TRIMMED = 4 * 1024 * 1024  # bytes of the log of moves
 
 
@@ -59,24 +59,31 @@ class State:
         )  # fmt: skip
 
 
+S = TypeVar("S", bound=State)
+
+
 # --- the state ---
 
 
 def read_state(own: Path) -> State | None:
     """Return the state, or None if there is none. A state of a newer version raises `StoreTooNew`."""
     try:
-        given = json.loads((own / STATE).read_bytes())
-        if given["format"] > FORMAT:
-            what = f"the store {own.parent} has format {given['format']}"
-            raise StoreTooNew(what, expected=f"at most {FORMAT}", remedy="upgrade memory-mesh")
-        state = State(**given)
-        state.partitions = {name: (version, nonce) for name, (version, nonce) in state.partitions.items()}
+        return decode_state(json.loads((own / STATE).read_bytes()), State, str(own.parent))
     except FileNotFoundError as error:
         if any(own.glob("journal-*")):  # it is written before the first journal
             raise StoreCorrupt(f"{own / STATE} is missing", remedy="restore a backup") from error
         return None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreCorrupt(f"{own / STATE} is damaged", remedy="restore a backup") from error
+
+
+def decode_state(given: Mapping[str, Any], form: type[S], name: str) -> S:
+    """Return the state that JSON represents."""
+    if given["format"] > FORMAT:
+        what = f"the store {name} has format {given['format']}"
+        raise StoreTooNew(what, expected=f"at most {FORMAT}", remedy="upgrade memory-mesh")
+    state = form(**given)
+    state.partitions = {name: (version, nonce) for name, (version, nonce) in state.partitions.items()}
     return state
 
 
@@ -106,12 +113,12 @@ def journal_of(own: Path, generation: int) -> Path:
 def encode(change: Change) -> bytes:
     """Return the record of a change."""
     body = encode_json(encode_change(change)).encode()
-    return _HEADER.pack(len(body), crc32(body)) + body
+    return HEADER.pack(len(body), crc32(body)) + body
 
 
 def decode(record: bytes) -> Change:
     """Return the change of a record."""
-    return decode_change(json.loads(record[_HEADER.size :]))
+    return decode_change(json.loads(record[HEADER.size :]))
 
 
 def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], int]:
@@ -122,10 +129,10 @@ def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], in
     size, changes = os.fstat(descriptor).st_size, list[Change]()
     data = os.pread(descriptor, size - at, at) if size > at else b""
     place = 0
-    while place + _HEADER.size <= len(data):
-        length, checksum = _HEADER.unpack_from(data, place)
-        body = data[place + _HEADER.size : place + _HEADER.size + length]
-        end = place + _HEADER.size + length
+    while place + HEADER.size <= len(data):
+        length, checksum = HEADER.unpack_from(data, place)
+        body = data[place + HEADER.size : place + HEADER.size + length]
+        end = place + HEADER.size + length
         if len(body) < length or crc32(body) != checksum:
             if end < len(data):
                 raise StoreCorrupt(f"{name} is damaged at byte {at + place}", remedy="restore a backup")
@@ -144,9 +151,13 @@ def moves_of(own: Path, number: int) -> Path:
 
 def read_moves(own: Path, state: State) -> dict[str, list[Moves]]:
     """Return the moves that were flushed, by partition, oldest first."""
-    found: dict[str, list[Moves]] = {}
     file = moves_of(own, state.moves)
-    data = file.read_bytes()[: state.moves_length] if state.moves_length else b""
+    return decode_moves(file.read_bytes()[: state.moves_length] if state.moves_length else b"", str(file))
+
+
+def decode_moves(data: bytes, file: str) -> dict[str, list[Moves]]:
+    """Return the moves in a log, by partition, oldest first."""
+    found: dict[str, list[Moves]] = {}
     try:
         for line in data.splitlines():
             name, version, nonce, keys = json.loads(line)
@@ -156,6 +167,12 @@ def read_moves(own: Path, state: State) -> dict[str, list[Moves]]:
     return found
 
 
+def encode_moves(moved: Mapping[str, Sequence[Moves]]) -> bytes:
+    """Return moves as the lines of a log."""
+    lines = [encode_json([name, one.version, one.nonce, one.keys]) for name, some in moved.items() for one in some]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
 def log_moves(own: Path, state: State, moved: Mapping[str, Sequence[Moves]]) -> None:
     """Append moves to the log, durably; the state that names its new length commits them. A long log is trimmed."""
     trimmed = state.moves_length > 2 * state.moves_trimmed + _MIN_TRIMMED
@@ -163,16 +180,15 @@ def log_moves(own: Path, state: State, moved: Mapping[str, Sequence[Moves]]) -> 
         kept = read_moves(own, state)
         for name, new in moved.items():
             kept.setdefault(name, []).extend(new)
-        moved = {name: _latest(some) for name, some in kept.items()}
+        moved = {name: latest_moves(some) for name, some in kept.items()}
         state.moves, state.moves_length = state.moves + 1, 0
-    lines = [encode_json([name, one.version, one.nonce, one.keys]) for name, some in moved.items() for one in some]
-    data = "".join(f"{line}\n" for line in lines).encode()
+    data = encode_moves(moved)
     append(moves_of(own, state.moves), data, at=state.moves_length)
     state.moves_length += len(data)
     state.moves_trimmed = state.moves_length if trimmed else state.moves_trimmed
 
 
-def _latest(moves: Sequence[Moves]) -> list[Moves]:
+def latest_moves(moves: Sequence[Moves]) -> list[Moves]:
     """Return the last moves, about as many as a partition must remember."""
     oldest = moves[-1].version - KEPT_MOVES
     return [one for one in moves if one.version > oldest]

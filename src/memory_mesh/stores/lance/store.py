@@ -10,28 +10,16 @@ Reads create nothing. Lance keeps the bytes of deleted rows until its files are 
 
 import os
 import time
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TypeVar
 
-from memory_mesh.core.errors import (
-    Conflict,
-    IdTaken,
-    StoreClosed,
-    StoreCorrupt,
-    StoreError,
-    StoreForeign,
-    StoreFull,
-    StoreUnavailable,
-)  # fmt: skip
-from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector, Where
-from memory_mesh.core.ports import Applied, Changes, Step, no_step
+from memory_mesh.core.errors import StoreClosed, StoreCorrupt, StoreError, StoreForeign, StoreFull, StoreUnavailable
+from memory_mesh.core.ports import Step, no_step
 from memory_mesh.forks import fork_safe
-from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.changes import Change, append, new_nonce
+from memory_mesh.stores.changes import Change, append
 from memory_mesh.stores.files import create_folder, sync
 from memory_mesh.stores.folder import FolderStore
 from memory_mesh.stores.lance import journal
@@ -46,26 +34,23 @@ from memory_mesh.stores.lance.journal import (
     journal_of,
     locked,
     read_journal,
+    read_moves,
     read_state,
 )
 from memory_mesh.stores.lance.migration import check_finished, remove_expired, tables_put_aside
+from memory_mesh.stores.lance.places import Folder, folder_of, latest_version
+from memory_mesh.stores.lance.port import ATTEMPTS, DIRECT_ROWS, FLUSHED_ROWS, T, ViewStore
 from memory_mesh.stores.lance.schema import TABLES
-from memory_mesh.stores.lance.tables import folder_of, latest_version
-from memory_mesh.stores.lance.view import View, versions_of
+from memory_mesh.stores.lance.view import View
 
-T = TypeVar("T")
-
-_FLUSHED_ROWS = 512  # in the journal; more are written into the tables
-_DIRECT_ROWS = 256  # in one change; such a change is written into the tables without the journal
 _INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
 _MAX_COMPACTED_ON_CLOSING = 512 * 1024 * 1024  # bytes of the tables
 _CHECKED_FOR = 0.1  # seconds during which reads do not look again whether another program wrote to a table
-_ATTEMPTS = 20  # to read a state that others replace meanwhile
 
 Signature = tuple[int, int, int] | None  # of the file of the state
 
 
-class LanceStore(FolderStore):
+class LanceStore(FolderStore, ViewStore):
     """Rows in the Lance tables of one folder."""
 
     def __init__(
@@ -77,8 +62,8 @@ class LanceStore(FolderStore):
         busy_seconds: float = 30.0,
         step: Step = no_step,
         url: str = "",
-        flush_rows: int = _FLUSHED_ROWS,
-        direct_rows: int = _DIRECT_ROWS,
+        flush_rows: int = FLUSHED_ROWS,
+        direct_rows: int = DIRECT_ROWS,
     ) -> None:
         self.url = url or f"lancedb:///{path}"
         self._root, self._read_only, self._must_exist = path.absolute(), read_only, must_exist
@@ -102,57 +87,6 @@ class LanceStore(FolderStore):
     def index_folder(self) -> Path | None:
         folder = self._own / "index"
         return folder if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) else None
-
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
-        check_unique(puts, deletes)
-        self.check_writable()
-        with self._writing() as view:
-            before = view.data_version
-            self._step("store.begun")
-            for partition, version in (seen or {}).items():
-                if view.partitions.get(partition, (0, ""))[0] != version:
-                    raise Conflict(f"partition {partition} has changed")
-            change = self._decided(view, puts, deletes)
-            if len(change.puts) + len(change.deletes) >= self._direct_rows:
-                self._write_directly(view, change)
-            else:
-                self._append(view, change)
-            self._wrote = True
-            self._step("store.committed")
-            versions = {name: view.partitions[name][0] for name in change.moves}
-            if max(versions.values(), default=0) >= _INDEXED_FROM:
-                with suppress(OSError):
-                    (self._own / "index").mkdir(mode=0o700, exist_ok=True)
-            if view is self._view and view.size >= self._flush_at:
-                self._flush_if_possible(view)
-            return Applied(not change.frees, before, view.data_version, versions)
-
-    def version(self, partition: str) -> int:
-        return self._reading(lambda view: view.partitions.get(partition, (0, ""))[0])
-
-    def data_version(self) -> Hashable:
-        return self._reading(lambda view: view.data_version)
-
-    def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
-        return self._reading(lambda view: view.get(kind, ids)) if ids else {}
-
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
-        return self._reading(lambda view: view.find(kind, where, limit, after))
-
-    def count(self, kind: Kind, where: Where = ANYTHING) -> int:
-        return self._reading(lambda view: view.count(kind, where))
-
-    def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
-        return self._reading(lambda view: view.ids(kind, where))
-
-    def changes(self, partition: str, since: str | None = None) -> Changes:
-        return self._reading(lambda view: view.moved(partition, since))
-
-    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
-        return self._reading(lambda view: view.nearest(kind, vector, where, limit))
-
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
-        return self._reading(lambda view: view.matching(tokens, visible, where, limit))
 
     def compact(self) -> bool:
         self.check_writable()
@@ -185,23 +119,10 @@ class LanceStore(FolderStore):
 
     # --- changes ---
 
-    def _decided(self, view: View, puts: Sequence[Row], deletes: Sequence[Key]) -> Change:
-        """Return the change that these puts and deletes are, or raise `Conflict`."""
-        stored = view.stored([*deletes, *(row.key for row in puts)])
-        gone = [key for key in deletes if key in stored]
-        moves: defaultdict[str, list[Key]] = defaultdict(list)
-        for key in gone:
-            if key.kind in MOVING:
-                moves[stored[key][0]].append(key)
-        for row in puts:
-            known = stored.get(row.key)
-            if row.replaces == 0 and known:
-                raise IdTaken(f"{row.kind} {row.id} already exists")
-            if row.replaces and (known is None or known[1] != row.replaces):
-                raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-            for partition in {row.partition, known[0] if known else row.partition} if row.kind in MOVING else ():
-                moves[partition].append(row.key)
-        return Change(puts, gone, moves, new_nonce(), bool(gone) or any(row.replaces for row in puts))
+    def _moved(self, versions: Mapping[str, int]) -> None:
+        if max(versions.values(), default=0) >= _INDEXED_FROM:
+            with suppress(OSError):
+                (self._own / "index").mkdir(mode=0o700, exist_ok=True)
 
     def _append(self, view: View, change: Change) -> None:
         """Write a change to the journal and add it to the view."""
@@ -214,20 +135,6 @@ class LanceStore(FolderStore):
         view.replay(journal.decode(record))
         view.journal_end += len(record)
 
-    def _write_directly(self, view: View, change: Change) -> None:
-        """Write a large change into the tables at once. The state commits it, so it needs no journal."""
-        self._view = None  # to be read again, also if this fails
-        view.replay(change)
-        self._flush(view)
-
-    def _flush_if_possible(self, view: View) -> None:
-        """Flush; if it fails, try again when there is more to flush. The change itself is durable."""
-        try:
-            self._flush(view)
-            self._flush_at = self._flush_rows
-        except (StoreError, OSError):
-            self._flush_at = 2 * view.size
-
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
         if view.size or rewrite or view.has_foreign:
             with translated(self._root, OSError):
@@ -237,7 +144,7 @@ class LanceStore(FolderStore):
 
     def _reading(self, read: Callable[[View], T]) -> T:
         """Return what a function reads from the current state; again, if others replaced it meanwhile."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             with self._lock, translated(self._root, OSError):
                 view = self._refreshed()
                 try:
@@ -302,7 +209,7 @@ class LanceStore(FolderStore):
             state = state.after_others(found)
         # A migration changes the tables behind their version numbers, and begins a new log of moves.
         before = self._view if self._view and self._view.state.moves == state.moves else None
-        self._view = View(self._root, self._own, state, versions_of(state), before)
+        self._view = View(Folder(self._root), state, partial(read_moves, self._own, state), before)
         self._view.adopt_foreign()
         return self._view
 
@@ -367,10 +274,6 @@ class LanceStore(FolderStore):
     def is_prepared(self) -> bool:
         """Return whether the folder has a state of this version, so that nothing must be created."""
         return self._reading(lambda view: self._signature is not None)
-
-    def has_deleted_bytes(self) -> bool:
-        """Return whether bytes of deleted rows are still in the files."""
-        return self._reading(lambda view: view.unfreed)
 
     def damage(self) -> list[str]:
         """Read every table and return what cannot be read."""

@@ -6,11 +6,8 @@ vectors, are read for the selected rows only.
 
 import json
 import os
-import re
-import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import reduce
 from pathlib import Path
@@ -45,7 +42,8 @@ from memory_mesh.core.model import (
 )  # fmt: skip
 from memory_mesh.core.ports import Step
 from memory_mesh.stores.files import sync
-from memory_mesh.stores.lance.errors import translated
+from memory_mesh.stores.lance.errors import Superseded, translated
+from memory_mesh.stores.lance.places import Place, folder_of
 from memory_mesh.stores.lance.schema import (
     DIMENSION,
     MEMORIES,
@@ -68,53 +66,27 @@ _FEW = 0.2  # fraction of the rows up to which they are read one by one
 _MAX_FRAGMENTS = 24  # small files of a table; more are merged
 _MERGED_ROWS = 16_384  # rows of a merged file; larger ones stay as they are, so that merging is quick
 _MAX_VERSIONS = 60  # of a table; more are removed with the files that only they use
+_TAG = "memory-mesh-"  # of the versions that a state names, in a fenced place
 _DELETED_AT_ONCE = 5_000  # ids in one condition
 _OPS = {
     "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal
 }  # fmt: skip
 
 
-def folder_of(root: Path, table: Table) -> Path:
-    return root / f"{table.name}.lance"
-
-
-def latest_version(root: Path, table: Table) -> int | None:
-    """Return the newest version of a table; None without a table."""
-    return max((version for version, _ in _manifests(root, table)), default=None)
-
-
-def _manifests(root: Path, table: Table) -> list[tuple[int, Path]]:
-    """Return the versions of a table with their files. Lance names them by the version, or by the distance to the largest one."""
-    folder, found = folder_of(root, table) / "_versions", list[tuple[int, Path]]()
-    with suppress(FileNotFoundError, NotADirectoryError):
-        for name in os.listdir(folder):
-            if match := re.fullmatch(r"(\d{1,20})\.manifest", name):
-                number = int(match[1])
-                found.append((2**64 - 1 - number if number >= 2**63 else number, folder / name))
-    return found
-
-
-def roll_back(root: Path, table: Table, version: int | None) -> None:
-    """Remove the versions of a table after this one, which a process that died began; without a version, remove the table."""
-    if version is None:
-        shutil.rmtree(folder_of(root, table), ignore_errors=True)
-        return
-    for number, file in _manifests(root, table):
-        if number > version:
-            file.unlink()
-    (folder_of(root, table) / "_versions" / "latest_version_hint.json").unlink(missing_ok=True)
-
-
 class Frame:
-    """One table at one version."""
+    """One table at one version.
 
-    def __init__(self, root: Path, table: Table, version: int | None) -> None:
-        self.table, self.version, self._root = table, version, root
+    In a place that is fenced, each change must follow the one before it. If not, another writer changed the table meanwhile:
+    `Superseded`. Nothing that it did is undone or deleted here; `restored` begins anew from a version that is known.
+    """
+
+    def __init__(self, place: Place, table: Table, version: int | None) -> None:
+        self.table, self.version, self._place, self._newest = table, version, place, version
         self._title = f"the table {table.name}"
         self._columns: dict[str, pa.Array] = {}
         self._reads = 0
         with translated(self._title):
-            self._data = None if version is None else lance.dataset(str(folder_of(root, table)), version=version)
+            self._data = None if version is None else self._opened(version)
             self.rows = self._data.count_rows() if self._data is not None else 0
             self.schema: pa.Schema = self._data.schema if self._data is not None else table.schema(DIMENSION)
         vector = self.schema.field("vector").type if "vector" in self.schema.names else pa.list_(pa.float32(), DIMENSION)
@@ -124,7 +96,7 @@ class Frame:
         self.dimension: int = vector.list_size
         self._names = frozenset(self.schema.names)
         if table is MEMORIES and is_schema_v1(self.schema):
-            what = f"{root} has memories with schema V1 of RFC-0011"
+            what = f"{place.name} has memories with schema V1 of RFC-0011"
             raise StoreTooOld(what, expected="schema V2", remedy="run memory-mesh migrate on it; it keeps a backup")
 
     # --- reading ---
@@ -280,26 +252,29 @@ class Frame:
         if found is not None:
             with translated(self._title):
                 for among in _conditions(set(found[0]["id"].to_pylist())):
-                    self._latest().delete(f"partition IS NULL AND {among}")
+                    self._commit(lambda data, among=among: data.delete(f"partition IS NULL AND {among}"))  # type: ignore[misc]
 
     def write(self, puts: Sequence[Row], gone: Mapping[Kind, Collection[str]], step: Step) -> "Frame":
         """Delete the rows with these ids, append rows, and merge small files. Returns the table as it is then."""
-        frame, uri = self, str(folder_of(self._root, self.table))
+        frame, uri = self, self._place.uri(self.table)
         with translated(self._title):
             for kind, ids in gone.items():
                 for among in _conditions(ids):
-                    self._latest().delete(f"kind = '{kind.value}' AND {among}" if self.table is RECORDS else among)
+                    which = f"kind = '{kind.value}' AND {among}" if self.table is RECORDS else among
+                    self._commit(lambda data, which=which: data.delete(which))  # type: ignore[misc]
             step(f"flush.{self.table.name}.deleted")
             if puts:
                 frame = self._fitting(puts)
-                data = self._with_unknown(to_arrow(self.table, puts, frame.dimension))
-                lance.write_dataset(data, uri, mode="create" if frame._data is None else "append")
+                rows = self._with_unknown(to_arrow(self.table, puts, frame.dimension))
+                if frame._data is None:
+                    lance.write_dataset(rows, uri, mode="create")
+                else:
+                    frame._commit(lambda data: lance.write_dataset(rows, data, mode="append"))
                 step(f"flush.{self.table.name}.appended")
-            dataset = frame._latest()
-            if len(dataset.get_fragments()) > _MAX_FRAGMENTS:
-                dataset.optimize.compact_files(target_rows_per_fragment=_MERGED_ROWS)
+            if len(frame._latest().get_fragments()) > _MAX_FRAGMENTS:
+                frame._compact(target_rows_per_fragment=_MERGED_ROWS)
                 step(f"flush.{self.table.name}.merged")
-        return self._reopened()
+        return frame._reopened()
 
     def having(self, kind: Kind, ids: Collection[str]) -> set[str]:
         """Return which of these ids of a kind are in the table."""
@@ -309,8 +284,12 @@ class Frame:
         return set(self.ids(at))
 
     @property
+    def fenced(self) -> bool:
+        return self._place.fenced
+
+    @property
     def has_many_versions(self) -> bool:
-        return len(_manifests(self._root, self.table)) > _MAX_VERSIONS
+        return len(self._place.versions(self.table)) > _MAX_VERSIONS
 
     def check(self) -> None:
         """Read everything once."""
@@ -322,20 +301,68 @@ class Frame:
         """Rewrite the files that contain deleted rows."""
         with translated(self._title):
             if self._data is not None:
-                self._latest().optimize.compact_files(materialize_deletions_threshold=0.0)
+                self._compact(materialize_deletions_threshold=0.0)
         return self._reopened()
 
     def remove_old_versions(self) -> None:
-        """Remove all files that the newest version does not use."""
+        """Remove all files that the newest version does not use.
+
+        In a fenced place that is the version of a state. Later versions with a tag stay, which another state may name by now,
+        and so do files of no version, which another writer may be about to commit.
+        """
+        fenced = self._place.fenced
         with translated(self._title):
             if self._data is not None:
-                self._latest().cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+                for name in self._data.tags.list() if fenced else ():
+                    if name.startswith(_TAG) and int(name.removeprefix(_TAG)) < (self.version or 0):
+                        self._data.tags.delete(name)
+                self._latest().cleanup_old_versions(
+                    older_than=timedelta(0), delete_unverified=not fenced, error_if_tagged_old_versions=not fenced
+                )
+
+    def restored(self) -> "Frame":
+        """Return this version as the newest one of the table, after those that were never committed; an empty table for none."""
+        newest = max(self._place.versions(self.table), default=None)
+        if self.version is not None and newest == self.version:
+            return self
+        with translated(self._title):
+            if self._data is None:
+                empty = self.table.schema(DIMENSION).empty_table()
+                uri, options = self._place.uri(self.table), self._place.options
+                data = lance.write_dataset(empty, uri, mode="overwrite", storage_options=options)
+            else:
+                data = self._opened(self.version)
+                data.restore()
+        return Frame(self._place, self.table, data.version)
+
+    def tag(self) -> None:
+        """Tag this version, which a state is about to name, so that no writer removes it."""
+        with translated(self._title):
+            if self._data is not None and f"{_TAG}{self.version}" not in self._data.tags.list():
+                self._data.tags.create(f"{_TAG}{self.version}", self.version)
+
+    def _opened(self, version: int | None) -> Any:
+        return lance.dataset(self._place.uri(self.table), version=version, storage_options=self._place.options)
 
     def _latest(self) -> Any:
-        return lance.dataset(str(folder_of(self._root, self.table)))
+        return self._opened(self._newest if self._place.fenced else None)
 
     def _reopened(self) -> "Frame":
-        return Frame(self._root, self.table, latest_version(self._root, self.table))
+        newest = self._newest if self._place.fenced else max(self._place.versions(self.table), default=None)
+        return Frame(self._place, self.table, newest)
+
+    def _commit(self, change: Callable[[Any], object], *, commits: int = 1) -> None:
+        """Change the newest version, by this many versions or none."""
+        data = self._latest()
+        before = data.version
+        changed = change(data)
+        self._newest = changed.version if isinstance(changed, lance.LanceDataset) else data.version
+        if self._place.fenced and self._newest not in (before, before + commits):
+            raise Superseded(f"another writer changed the table {self.table.name}")
+
+    def _compact(self, **options: Any) -> None:
+        """Rewrite files. Lance commits twice: the first one reserves numbers."""
+        self._commit(lambda data: data.optimize.compact_files(**options), commits=2)
 
     def _with_unknown(self, data: pa.Table) -> pa.Table:
         """Return rows with the values that columns of other programs have in this table."""
@@ -358,16 +385,17 @@ class Frame:
             return frame
         missing = [field for field in self.table.schema(frame.dimension) if field.name not in frame.schema.names]
         if missing:
-            frame._data.add_columns(missing)
+            frame._commit(lambda data: data.add_columns(missing))
         ours = self.table.schema(frame.dimension)
         for field in frame.schema:
             if not field.nullable and (field.name not in ours.names or ours.field(field.name).nullable):
-                frame._latest().alter_columns({"path": field.name, "nullable": True})
+                nullable = {"path": field.name, "nullable": True}
+                frame._commit(lambda data, change=nullable: data.alter_columns(change))  # type: ignore[misc]
         if sizes and frame.dimension not in sizes and not frame._latest().count_rows("vector IS NOT NULL"):
             frame = frame._reopened()
             rows = frame.read(np.arange(frame.rows))
-            data = frame._with_unknown(to_arrow(self.table, rows, sizes.most_common(1)[0][0]))
-            lance.write_dataset(data, str(folder_of(self._root, self.table)), mode="overwrite")
+            resized = frame._with_unknown(to_arrow(self.table, rows, sizes.most_common(1)[0][0]))
+            frame._commit(lambda data: lance.write_dataset(resized, data, mode="overwrite"))
         return frame._reopened()
 
 

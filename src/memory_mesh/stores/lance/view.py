@@ -1,11 +1,10 @@
 """What one handle of a LanceDB store sees: the tables at the versions of a state, with the changes of the journal over them."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,31 +32,33 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.stores.base import mark_of
-from memory_mesh.stores.changes import Change, Moves, since
+from memory_mesh.stores.changes import Change, Moves, moves_since
 from memory_mesh.stores.lance.foreign import adopted
-from memory_mesh.stores.lance.journal import State, read_moves
+from memory_mesh.stores.lance.journal import State
+from memory_mesh.stores.lance.places import Place
 from memory_mesh.stores.lance.schema import MEMORIES, RECORDS, TABLES, Table, reader_of, table_of
 from memory_mesh.stores.lance.tables import Frame, Positions
 
 Stored = tuple[str, int]  # partition and revision
+_Moved = dict[str, list[Moves]]  # by partition
 
 
 class View:
     """One state of the store, to which the changes of its journal are added as they are read or written."""
 
-    def __init__(self, root: Path, own: Path, state: State, versions: Mapping[str, int | None], before: "View | None") -> None:
-        self.state, self.versions, self._root, self._own = state, versions, root, own
-        self.journal_end = 0
+    def __init__(self, place: Place, state: State, read_moves: Callable[[], _Moved], before: "View | None") -> None:
+        self.state, self.versions, self._place, self._read_moves = state, versions_of(state), place, read_moves
+        self.journal_end = 0  # in bytes; in a bucket, the number of the last entry
         self.changes: dict[Kind, dict[str, Row | None]] = {kind: {} for kind in Kind}  # None: deleted
         self.size = 0  # rows in these changes
         self.recent: defaultdict[str, list[Moves]] = defaultdict(list)
         self.partitions = dict(state.partitions)
         self.writes, self.nonce, self.unfreed = state.writes, state.nonce, state.unfreed
         self.has_foreign = state.foreign  # the next write makes the memories of other programs ours
-        self._flushed: dict[str, list[Moves]] | None = None
+        self._flushed: _Moved | None = None
         kept: Iterable[Frame] = before._frames.values() if before else ()
         self._frames: dict[Table, Frame] = {
-            frame.table: frame for frame in kept if frame.version == versions.get(frame.table.name)
+            frame.table: frame for frame in kept if frame.version == self.versions.get(frame.table.name)
         }
 
     @property
@@ -101,7 +102,7 @@ class View:
     def frame(self, table: Table) -> Frame:
         """Return a table. It is opened when it is first needed."""
         if table not in self._frames:
-            self._frames[table] = Frame(self._root, table, self.versions.get(table.name))
+            self._frames[table] = Frame(self._place, table, self.versions.get(table.name))
         return self._frames[table]
 
     # --- reads ---
@@ -176,12 +177,17 @@ class View:
         now = mark_of(*self.partitions.get(partition, (0, "")))
         if mark == now:
             return Changes(now, ())
-        keys = since(self.recent[partition], mark) if self.recent.get(partition) else None
-        if keys is None and mark is not None:
+        moves = self.moves_since(partition, mark)
+        return Changes(now, None if moves is None else [key for one in moves for key in one.keys])
+
+    def moves_since(self, partition: str, mark: str | None) -> list[Moves] | None:
+        """Return the moves in a partition after a mark; None if they are not known."""
+        moves = moves_since(self.recent[partition], mark) if self.recent.get(partition) else None
+        if moves is None and mark is not None:
             if self._flushed is None:
-                self._flushed = read_moves(self._own, self.state)
-            keys = since([*self._flushed.get(partition, ()), *self.recent.get(partition, ())], mark)
-        return Changes(now, keys)
+                self._flushed = self._read_moves()
+            moves = moves_since([*self._flushed.get(partition, ()), *self.recent.get(partition, ())], mark)
+        return moves
 
     def with_usage(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows; memories with their usage, which the document's table shows."""

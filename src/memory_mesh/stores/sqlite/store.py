@@ -148,11 +148,12 @@ class SqliteStore:
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         if not ids:
             return {}
+        query = with_ids(kind, ids)
         with self._using() as opened:
-            rows = tables.rows_of(kind, opened.connection.execute(with_ids(kind), (json.dumps(ids),)))
+            rows = tables.rows_of(kind, opened.connection.execute(query.text, query.params))
             looked_at = self._looked_at
             if kind is Kind.MEMORY and len(rows) < len({*ids}) and self._take_up(opened) and self._looked_at != looked_at:
-                rows = tables.rows_of(kind, opened.connection.execute(with_ids(kind), (json.dumps(ids),)))
+                rows = tables.rows_of(kind, opened.connection.execute(query.text, query.params))
         found = {row.id: row for row in rows}
         return {id_: found[id_] for id_ in ids if id_ in found}
 

@@ -380,6 +380,7 @@ class Reading:
     """How rows of a kind are read: the columns to select, the fields that the last of them contain, and how to convert those."""
 
     columns: str
+    own_columns: tuple[str, ...]  # the same without reading other tables
     fields: tuple[str, ...]
     converted: tuple[tuple[int, Callable[[Any], Value]], ...]  # at these places of `fields`
 
@@ -392,8 +393,10 @@ def reading_of(kind: Kind) -> Reading:
     base = [table.physical(name) for name in ("id", "partition", "created_at", "revision", "number")]
     further = ["NULL"] * 3 if table is BLOCKS else [table.vector, "model", "extra"]
     derived = [_SEALED.format(table=table.name), _USED.format(table=table.name)] if kind in CONTENTS else ["NULL"] * 2
+    names = [table.physical(column.name) for column in own]
     return Reading(
-        ", ".join([*base, *further, *derived, *(table.physical(column.name) for column in own)]),
+        ", ".join([*base, *further, *derived, *names]),
+        (*base, *further, "NULL", "NULL", *names),
         tuple(column.name for column in own),
         tuple((place, _READERS[column.type]) for place, column in enumerate(own) if column.type in _READERS),
     )

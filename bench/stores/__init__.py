@@ -1,0 +1,1 @@
+"""Every store: what its tests show, and its speed, memory and disk by size."""

@@ -1,0 +1,91 @@
+"""The port of a store that is searched in its own engine, and the values that cross it.
+
+A store with a `candidate_source` (`core.ports.ServerStore`) is searched by `index.CandidateIndex`, every other store by
+`index.LocalIndex`. Both compute the same signals. `index.paged.PagedSource` implements this port over any store, slowly.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from memory_mesh.core.model import Row, Vector, Where
+from memory_mesh.core.search import Corpus
+
+NO_DOCUMENTS = Corpus(0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The memories that a query concerns. Each condition includes the one before."""
+
+    visible: Where  # in the scope of the reader, with any status
+    with_status: Where  # with one of the query's statuses
+    readable: Where  # not expired
+    allowed: Where  # meets the caller's filter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """Counts of memories. A memory without keywords is not a document of a corpus."""
+
+    visible: int = 0
+    with_status: int = 0
+    readable: int = 0
+    allowed: int = 0
+    with_vector: int = 0  # allowed ones with a vector of the query's model and dimension, of their own or of a passage
+    corpus: Corpus = NO_DOCUMENTS  # of the visible memories
+    counts: Mapping[str, int] = field(default_factory=dict)  # by word: visible memories that contain it
+    # Of the readable memories, all of one session as one document; a memory without a session is one by itself.
+    sessions: Corpus = NO_DOCUMENTS
+    session_counts: Mapping[str, int] = field(default_factory=dict)  # by word: such documents that contain it
+
+
+class SessionKey(NamedTuple):
+    """A session. It lies within one partition."""
+
+    partition: str
+    session_id: str
+
+    @classmethod
+    def of(cls, row: Row) -> "SessionKey | None":
+        """Return the session of a memory; None: it has none."""
+        session_id = row.value("session_id")
+        return cls(row.partition, session_id) if isinstance(session_id, str) else None
+
+
+class Around(NamedTuple):
+    """The ids of the memories before and behind one in its session, the nearest first."""
+
+    before: Sequence[str] = ()
+    behind: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTotals:
+    """What the memories of one session add up to."""
+
+    length: int = 0  # keywords
+    counts: Mapping[str, int] = field(default_factory=dict)  # by word: how often it occurs, repeats included
+    cosine: float | None = None  # the best, of passages too; None: the session has no vector of the query's model and dimension
+
+
+class CandidateSource(Protocol):
+    """Answers about memories, each from one query in the engine of a store. A word that is missing in a result has the count 0.
+
+    **statistics** returns the counts of memories for a query of these words; `model` is the name and the dimension of its vector.
+    **count_words** returns how many of the memories that meet a condition contain each word; up to about a thousand words.
+    **speakers** returns each partition and speaker that a memory has which meets the condition.
+    **around** returns for each of these ids up to `steps` memories on each side, among those of its session that meet the
+    condition. A memory without a session, or that does not meet the condition, is left out of the result. A session is ordered by
+    `turn` if every such memory of it has one, else by `event_time` if every one has that, else by `created_at`; then by
+    `created_at`, `number` and `id`.
+    **sessions** returns the totals of the memories of these sessions that meet the condition.
+    """
+
+    def statistics(self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None) -> Statistics: ...
+    def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]: ...
+    def speakers(self, where: Where) -> Collection[tuple[str, str]]: ...
+    def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]: ...
+    def sessions(
+        self, where: Where, keys: Collection[SessionKey], words: Collection[str], vector: Vector | None
+    ) -> Mapping[SessionKey, SessionTotals]: ...

@@ -1,0 +1,173 @@
+"""What `CandidateIndex` asks of a store, from the plain port: rows are read page by page and added up, never kept.
+
+It reads every memory that a query concerns. Server stores answer in their engine instead; this is their definition, and what
+tests compare them with.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+
+from memory_mesh.core.candidate_ports import Around, Conditions, SessionKey, SessionTotals, Statistics
+from memory_mesh.core.model import In, Kind, Or, Row, Vector, Where, all_of, batches, equals
+from memory_mesh.core.ports import Store
+from memory_mesh.core.search import Corpus, completed
+from memory_mesh.index.space import QueryVector, Space
+from memory_mesh.index.table import session_columns
+from memory_mesh.index.view import session_order
+
+PAGE = 1000  # rows read together
+_SESSIONS = 100  # in one condition
+
+
+class PagedSource:
+    """A `CandidateSource` over any store."""
+
+    def __init__(self, store: Store, *, language: str = "english") -> None:
+        self._store, self._language = store, language
+
+    def statistics(self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None) -> Statistics:
+        """Return the counts of memories for a query of these words."""
+        of_memories, of_sessions = _Documents(), dict[object, Counter[str]]()
+        lengths, numbers = Counter[object](), Counter[str]()
+        for rows in self._pages(Kind.MEMORY, conditions.visible):
+            allowed = [row for row in rows if conditions.allowed.matches(row)]
+            numbers["with_vector"] += len(self._with_vector(allowed, model))
+            numbers["allowed"] += len(allowed)
+            for row in rows:
+                keywords = self._keywords(row)
+                found = {word for word in words if word in keywords}
+                of_memories.add(len(keywords), found)
+                numbers["visible"] += 1
+                numbers["with_status"] += conditions.with_status.matches(row)
+                if conditions.readable.matches(row):
+                    numbers["readable"] += 1
+                    key = SessionKey.of(row) or row.id
+                    lengths[key] += len(keywords)
+                    of_sessions.setdefault(key, Counter()).update(found)
+        together = _Documents()
+        for session, length in lengths.items():
+            together.add(length, of_sessions[session])
+        return Statistics(
+            **numbers, corpus=of_memories.corpus, counts=of_memories.counts, sessions=together.corpus,
+            session_counts=together.counts,
+        )  # fmt: skip
+
+    def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]:
+        """Return how many of the memories that meet a condition contain each word."""
+        counts, wanted = Counter[str](), set(words)
+        for rows in self._pages(Kind.MEMORY, where):
+            for row in rows:
+                counts.update(wanted.intersection(self._keywords(row)))
+        return counts
+
+    def speakers(self, where: Where) -> Collection[tuple[str, str]]:
+        """Return each partition and speaker of the memories that meet a condition."""
+        rows = (row for rows in self._pages(Kind.MEMORY, where) for row in rows)
+        return {(row.partition, speaker) for row in rows if isinstance(speaker := row.value("speaker"), str)}
+
+    def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]:
+        """Return up to `steps` memories on each side of each of these in its session."""
+        keys = {
+            key
+            for batch in batches(ids, PAGE)
+            for row in self._store.get(Kind.MEMORY, batch).values()
+            if (key := SessionKey.of(row))
+        }
+        members: list[tuple[SessionKey, str, Sequence[int]]] = []
+        for rows in self._members(where, keys):
+            members += [(key, row.id, session_columns(row)) for row in rows if (key := SessionKey.of(row))]
+        wanted, found = set(ids), dict[str, Around]()
+        for _, group in groupby(_ordered(members), key=lambda member: member[0]):
+            session = [id_ for _, id_, _ in group]
+            for at, id_ in enumerate(session):
+                if id_ in wanted:
+                    found[id_] = Around(session[max(0, at - steps) : at][::-1], session[at + 1 : at + 1 + steps])
+        return found
+
+    def sessions(
+        self, where: Where, keys: Collection[SessionKey], words: Collection[str], vector: Vector | None
+    ) -> Mapping[SessionKey, SessionTotals]:
+        """Return the totals of the memories of these sessions that meet a condition."""
+        totals: dict[SessionKey, _Totals] = {}
+        for rows in self._members(where, keys):
+            for row in rows:
+                if key := SessionKey.of(row):
+                    totals.setdefault(key, _Totals()).add(self._keywords(row), words)
+            for row, cosine in self._cosines(rows, vector) if vector else ():
+                if key := SessionKey.of(row):
+                    totals[key].cosine = max(cosine, cosine if (best := totals[key].cosine) is None else best)
+        return {key: SessionTotals(length=one.length, counts=one.counts, cosine=one.cosine) for key, one in totals.items()}
+
+    def _pages(self, kind: Kind, where: Where) -> Iterator[list[Row]]:
+        last = None
+        while rows := self._store.find(kind, where, limit=PAGE, after=last):
+            yield rows
+            last = rows[-1]
+
+    def _members(self, where: Where, keys: Iterable[SessionKey]) -> Iterator[list[Row]]:
+        """Yield the rows of sessions, page by page."""
+        for batch in batches(sorted(keys), _SESSIONS):
+            each = (all_of(equals("partition", key.partition), equals("session_id", key.session_id)) for key in batch)
+            yield from self._pages(Kind.MEMORY, all_of(where, Or(tuple(each))))
+
+    def _keywords(self, row: Row) -> list[str]:
+        return completed(row.keywords, str(row.value("content") or ""), language=self._language)
+
+    def _with_passages(self, rows: Sequence[Row]) -> Iterator[tuple[Row, Vector]]:
+        """Yield each vector of these memories, with the memory."""
+        owners = {row.id: row for row in rows}
+        yield from ((row, row.vector) for row in rows if row.vector)
+        for passages in self._pages(Kind.PASSAGE, In("ref", tuple(owners))):
+            for passage in passages:
+                owner = owners[str(passage.value("ref"))]
+                if passage.vector and passage.partition == owner.partition:
+                    yield owner, passage.vector
+
+    def _with_vector(self, rows: Sequence[Row], model: tuple[str, int] | None) -> set[str]:
+        vectors = self._with_passages(rows) if rows and model else ()
+        return {row.id for row, vector in vectors if (vector.model, vector.dimension) == model}
+
+    def _cosines(self, rows: Sequence[Row], query: Vector) -> Iterator[tuple[Row, float]]:
+        model = query.model, query.dimension
+        found = [(row, vector.data) for row, vector in self._with_passages(rows) if (vector.model, vector.dimension) == model]
+        if found:
+            space = Space(model)
+            space.add({at: data for at, (_, data) in enumerate(found)})
+            cosines = space.cosines(np.arange(len(found)), QueryVector.of(query.data)).tolist()
+            yield from zip((row for row, _ in found), cosines, strict=True)
+
+
+@dataclass(slots=True)
+class _Documents:
+    corpus: Corpus = Corpus(0, 0)  # noqa: RUF009  (it is frozen)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, length: int, words: Iterable[str]) -> None:
+        self.corpus += Corpus(int(length > 0), length)
+        self.counts.update(set(words))
+
+
+@dataclass(slots=True)
+class _Totals:
+    length: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    cosine: float | None = None
+
+    def add(self, keywords: Sequence[str], words: Collection[str]) -> None:
+        self.length += len(keywords)
+        self.counts.update({word: keywords.count(word) for word in words})
+
+
+def _ordered(members: Sequence[tuple[SessionKey, str, Sequence[int]]]) -> list[tuple[SessionKey, str, Sequence[int]]]:
+    """Return the members of sessions, session by session, each in its order."""
+    if not members:
+        return []
+    codes: dict[SessionKey, int] = {}
+    groups = np.array([codes.setdefault(key, len(codes)) for key, *_ in members])
+    columns = np.array([values for *_, values in members], np.int64).T
+    order = session_order(groups, list(columns), lambda places: [members[at][1] for at in places.tolist()])
+    return [members[at] for at in order.tolist()]

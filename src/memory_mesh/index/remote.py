@@ -1,0 +1,148 @@
+"""The index of a store that is searched in its own engine: candidates come from there, and nothing is kept but marks of states.
+
+A query reads the rows of its candidates and of their neighbours, never a partition. The signals are computed by the same code as
+those of `LocalIndex`. numpy is loaded by the first query.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.model import Key, Kind, Reader, Row, partitions
+from memory_mesh.core.ports import ServerStore, Store
+from memory_mesh.core.search import Pool, Query
+from memory_mesh.forks import fork_safe
+
+if TYPE_CHECKING:
+    from memory_mesh.core.candidate_ports import CandidateSource
+    from memory_mesh.index.remote_search import RemoteSearch
+    from memory_mesh.index.table import Scope
+
+MAX_PARTITIONS = 4096  # whose marks are kept
+MAX_CHANGES = 500  # between two queries, whose scopes are looked up; after more, every reader gets a new mark
+_MAX_SCOPES = 1000  # of a partition
+
+
+class CandidateIndex:
+    """The index of a server store."""
+
+    def __init__(self, store: Store, *, language: str = "english") -> None:
+        self._store, self._language = store, language
+        self._lock = fork_safe(Lock())
+        self._partitions: dict[str, _PartitionMarks] = {}
+
+    def snapshot(self, reader: Reader) -> "CandidateSnapshot":
+        """Note the state of the partitions of a reader."""
+        data_version = self._store.data_version()
+        with self._lock:
+            marks = tuple(self._partition(name).mark(reader, data_version) for name in sorted(partitions(reader)))
+        return CandidateSnapshot(self._store, self._source, self._language, data_version, marks)
+
+    def forget(self, partitions: Iterable[str]) -> None:
+        """Do nothing: there are no files."""
+
+    def close(self) -> None:
+        """Forget all marks."""
+        with self._lock:
+            self._partitions.clear()
+
+    def reset_after_fork(self) -> None:
+        """Forget all marks: a thread of the parent may have been changing them."""
+        self._partitions.clear()
+
+    @cached_property
+    def _source(self) -> "CandidateSource":
+        if isinstance(self._store, ServerStore):
+            return self._store.candidate_source
+        from memory_mesh.index.paged import PagedSource
+
+        return PagedSource(self._store, language=self._language)
+
+    def _partition(self, name: str) -> "_PartitionMarks":
+        marks = self._partitions.pop(name, None) or _PartitionMarks(name, self._store)
+        self._partitions[name] = marks  # at the end: a dict keeps the order of insertion
+        if len(self._partitions) > MAX_PARTITIONS:
+            del self._partitions[next(iter(self._partitions))]
+        return marks
+
+
+class CandidateSnapshot:
+    """What one reader sees, for one search. Each query of it reads the current state."""
+
+    def __init__(self, store: Store, source: "CandidateSource", language: str, data_version: Hashable, mark: Hashable) -> None:
+        self.data_version, self.mark = data_version, mark
+        self._store, self._source, self._language = store, source, language
+        self._searches: list[tuple[Query, RemoteSearch]] = []
+
+    def candidates(self, query: Query, *, size: int) -> Pool:
+        """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
+        return self._search(query).candidates(query, size=size)
+
+    def speakers(self, query: Query) -> frozenset[str]:
+        """Return the speakers of readable memories that the query names, and the tokens that it names them by."""
+        search = self._search(query)
+        return search.people(query).names(search.views)
+
+    def _search(self, query: Query) -> "RemoteSearch":
+        """Return the search of a query. A query that differs only in its vector continues the search for its speakers."""
+        from dataclasses import replace
+
+        from memory_mesh.index.remote_search import RemoteSearch
+
+        by_words = replace(query, vector=None)
+        if not self._searches or self._searches[0][0] != by_words:
+            self._searches = [(by_words, RemoteSearch(query, self._store, self._source, self._language))]
+        return self._searches[0][1]
+
+
+class _PartitionMarks:
+    """When the memories of a partition last changed, by scope.
+
+    The scope of a row that is gone, or that was changed, is not known any more. So such a change gives every reader of the
+    partition a new mark; a new memory gives one to the readers who see it.
+    """
+
+    def __init__(self, name: str, store: Store) -> None:
+        self._name, self._store = name, store
+        self._data_version: Hashable = None
+        self._mark: str | None = None
+        self._start: str | None = None  # the mark of the last change that concerns every reader
+        self._changed: dict[Scope, str] = {}  # by scope: the mark of its last change since then
+
+    def mark(self, reader: Reader, data_version: Hashable) -> Hashable:
+        """Return a value that changes with the memories of the partition that a reader can see."""
+        if data_version != self._data_version:
+            self._refresh()
+            self._data_version = data_version
+        return self._start, *((scope, mark) for scope, mark in self._changed.items() if scope.visible_to(reader))
+
+    def _refresh(self) -> None:
+        changes = self._store.changes(self._name, self._mark)
+        if changes.mark == self._mark:
+            return
+        self._mark = None  # an error below must not hide the changes
+        scopes = None if changes.keys is None else self._scopes_of(list(dict.fromkeys(changes.keys)))
+        if scopes is None or len(self._changed) + len(scopes) > _MAX_SCOPES:
+            self._start, scopes = changes.mark, set()
+            self._changed.clear()
+        for scope in scopes:
+            self._changed.pop(scope, None)
+            self._changed[scope] = changes.mark
+        self._mark = changes.mark
+
+    def _scopes_of(self, keys: Sequence[Key]) -> "set[Scope] | None":
+        """Return the scopes of new rows; None if others are among them, or they are too many."""
+        from memory_mesh.index.table import Scope
+
+        rows: list[Row] = []
+        for kind in (Kind.MEMORY, Kind.PASSAGE):
+            ids = [key.id for key in keys if key.kind is kind]
+            if len(ids) > MAX_CHANGES:
+                return None
+            found = self._store.get(kind, ids) if ids else {}
+            if len(found) < len(ids):
+                return None
+            rows += found.values()
+        are_new = all(row.revision == 1 and row.partition == self._name for row in rows)
+        return {Scope.of(row) for row in rows} if are_new else None

@@ -1,0 +1,25 @@
+"""Call the method of a mesh that an operation names, with arguments that an interface has read."""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from memory_mesh.interfaces import views
+from memory_mesh.interfaces.render import Answer
+from memory_mesh.interfaces.values import Call
+
+if TYPE_CHECKING:
+    from memory_mesh.core.ports import Progress
+    from memory_mesh.faces.mesh import Mesh
+
+
+def perform(mesh: "Mesh", call: Call, progress: "Progress") -> Answer:
+    """Call the method of the mesh that an operation names, and render its result."""
+    operation = call.operation
+    view: Callable[..., Answer] = getattr(views, operation.view)
+    arguments = {name: getattr(mesh.reader, column) for name, column in operation.reader.items()}
+    arguments |= {**operation.fixed, **call.arguments, **({"progress": progress} if operation.progress else {})}
+    result = attrgetter(operation.method)(mesh)(**arguments)
+    if operation.formatter:
+        return view(result, getattr(mesh, operation.formatter)(result, **call.options), call)
+    return view(result, call)

@@ -1,0 +1,198 @@
+"""The nine tools of the official MCP memory server (`@modelcontextprotocol/server-memory`), with its arguments and results.
+
+Clients of that server read JSON, so the answers are not fenced as data.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.faces.mesh import Mesh
+from memory_mesh.interfaces.mcp.knowledge_graph import KnowledgeGraph
+from memory_mesh.interfaces.operation import Effect, Extent
+
+Shown = tuple[str, dict[str, Any]]  # a result as text and as data
+_Call = Callable[[KnowledgeGraph, Any], Shown]
+_TEXT = {"type": "string"}
+_READS, _ADDS, _DELETES = Effect.READ, Effect.WRITE, Effect.DESTRUCTIVE
+
+
+def _list(item: Mapping[str, Any], about: str = "") -> dict[str, Any]:
+    return {"type": "array", "items": item, **({"description": about} if about else {})}
+
+
+def _object(texts: Mapping[str, str], lists: Mapping[str, str] | None = None) -> dict[str, Any]:
+    properties: dict[str, Any] = {name: {**_TEXT, "description": about} for name, about in texts.items()}
+    properties |= {name: _list(_TEXT, about) for name, about in (lists or {}).items()}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+_ENTITIES = _list(
+    _object(
+        {"name": "The name of the entity", "entityType": "The type of the entity"},
+        {"observations": "An array of observation contents associated with the entity"},
+    )
+)
+_RELATIONS = _list(
+    _object(
+        {
+            "from": "The name of the entity where the relation starts",
+            "to": "The name of the entity where the relation ends",
+            "relationType": "The type of the relation",
+        }
+    )
+)
+_ADDED = _object(
+    {"entityName": "The name of the entity to add the observations to"}, {"contents": "An array of observation contents to add"}
+)
+_DELETED = _object(
+    {"entityName": "The name of the entity containing the observations"}, {"observations": "An array of observations to delete"}
+)
+_GRAPH = {"entities": _ENTITIES, "relations": _RELATIONS}
+_DONE = {"success": {"type": "boolean"}, "message": _TEXT}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A tool: what it takes, what it answers with, and what it calls."""
+
+    name: str
+    description: str
+    takes: dict[str, Any]
+    returns: dict[str, Any]
+    call: _Call
+    effect: Effect = _READS
+
+
+def _shown(result: object, data: dict[str, Any]) -> Shown:
+    return json.dumps(result, ensure_ascii=False, indent=2), data
+
+
+def _listing(method: Callable[[KnowledgeGraph, Any], object], key: str) -> _Call:
+    """Return a call whose result is also data under a key."""
+
+    def call(graph: KnowledgeGraph, given: object) -> Shown:
+        result = method(graph, given)
+        return _shown(result, {key: result})
+
+    return call
+
+
+def _graph(method: Callable[[KnowledgeGraph, Any], dict[str, Any]]) -> _Call:
+    """Return a call whose result is a graph."""
+    return lambda graph, given: _shown(found := method(graph, given), found)
+
+
+def _done(message: str) -> Shown:
+    return message, {"success": True, "message": message}
+
+
+def _delete_entities(graph: KnowledgeGraph, names: Any) -> Shown:
+    deleted, missing = graph.delete_entities(names)
+    some = f"Deleted {len(deleted)} of {len(names)} entities. Not found: {', '.join(missing)}"
+    return _done(some if missing else "Entities deleted successfully")
+
+
+def _delete_observations(graph: KnowledgeGraph, given: Any) -> Shown:
+    deleted, missing = graph.delete_observations(given)
+    count = sum(len(one["observations"]) for one in given)
+    some = f"Deleted {deleted} of {count} observations." + (f" Entities not found: {', '.join(missing)}" if missing else "")
+    return _done(some if deleted < count else "Observations deleted successfully")
+
+
+def _delete_relations(graph: KnowledgeGraph, given: Any) -> Shown:
+    deleted = graph.delete_relations(given)
+    some = f"Deleted {deleted} of {len(given)} relations. The rest matched nothing."
+    return _done(some if deleted < len(given) else "Relations deleted successfully")
+
+
+_QUERY = "The search query to match against entity names, types, and observation content"
+_ENTRIES = (
+    _Entry("create_entities", "Create multiple new entities in the knowledge graph",
+           {"entities": _ENTITIES}, {"entities": _ENTITIES}, _listing(KnowledgeGraph.create_entities, "entities"), _ADDS),
+    _Entry("create_relations",
+           "Create multiple new relations between entities in the knowledge graph. Relations should be in active voice",
+           {"relations": _RELATIONS}, {"relations": _RELATIONS}, _listing(KnowledgeGraph.create_relations, "relations"), _ADDS),
+    _Entry("add_observations", "Add new observations to existing entities in the knowledge graph",
+           {"observations": _list(_ADDED)}, {"results": _list(_object({"entityName": ""}, {"addedObservations": ""}))},
+           _listing(KnowledgeGraph.add_observations, "results"), _ADDS),
+    _Entry("delete_entities", "Delete multiple entities and their associated relations from the knowledge graph",
+           {"entityNames": _list(_TEXT, "An array of entity names to delete")}, _DONE, _delete_entities, _DELETES),
+    _Entry("delete_observations", "Delete specific observations from entities in the knowledge graph",
+           {"deletions": _list(_DELETED)}, _DONE, _delete_observations, _DELETES),
+    _Entry("delete_relations", "Delete multiple relations from the knowledge graph", {"relations": _RELATIONS}, _DONE,
+           _delete_relations, _DELETES),
+    _Entry("read_graph", "Read the entire knowledge graph", {}, _GRAPH, _graph(lambda graph, _: graph.read())),
+    _Entry("search_nodes", "Search for nodes in the knowledge graph based on a query",
+           {"query": {**_TEXT, "maxLength": 2048, "description": _QUERY}}, _GRAPH, _graph(KnowledgeGraph.search)),
+    _Entry("open_nodes", "Open specific nodes in the knowledge graph by their names",
+           {"names": _list(_TEXT, "An array of entity names to retrieve")}, _GRAPH, _graph(KnowledgeGraph.open)),
+)  # fmt: skip
+
+
+class GraphTools:
+    """The tools of the official memory server."""
+
+    def __init__(self, *, read_only: bool = False) -> None:
+        self._entries = {one.name: one for one in _ENTRIES if one.effect is _READS or not read_only}
+
+    def listed(self) -> list[Tool]:
+        """Return the tools as clients see them."""
+        return [_tool(entry) for entry in self._entries.values()]
+
+    def refusal(self, name: str, *, read_only: bool, limit: Extent) -> str | None:
+        """Return why a caller may not call a tool, an empty text if it may, and None if there is no such tool."""
+        if name not in self._entries:
+            return None
+        return "the token is for reading only" if read_only and self._entries[name].effect is not _READS else ""
+
+    def call(self, mesh: Mesh, name: str, arguments: Mapping[str, object]) -> CallToolResult:
+        """Call a tool on the graph in a mesh."""
+        entry = self._entries[name]
+        for key in arguments:
+            if key not in entry.takes:
+                raise InvalidInput(f"unknown argument {shown(key)}", expected=", ".join(entry.takes) or "no arguments")
+        for key, schema in entry.takes.items():
+            _check(key, arguments.get(key), schema)
+        text, data = entry.call(KnowledgeGraph(mesh), next(iter(arguments.values()), None))
+        return CallToolResult(content=[TextContent(text=text)], structured_content=data)
+
+
+def _tool(entry: _Entry) -> Tool:
+    takes, returns = (
+        {"type": "object", "properties": part, "required": list(part), "additionalProperties": False}
+        for part in (entry.takes, entry.returns)
+    )
+    hints = ToolAnnotations(
+        read_only_hint=entry.effect is _READS,
+        destructive_hint=entry.effect is _DELETES,
+        idempotent_hint=entry.effect is not _ADDS,
+        open_world_hint=False,
+    )
+    title = entry.name.replace("_", " ").title()
+    return Tool(
+        name=entry.name, title=title, description=entry.description, input_schema=takes, output_schema=returns, annotations=hints
+    )  # fmt: skip
+
+
+def _check(name: str, value: object, schema: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` if a value is not what a schema of this module says."""
+    kind = schema["type"]
+    if kind == "string":
+        longest = schema.get("maxLength")
+        if not isinstance(value, str) or (longest and len(value) > longest):
+            raise InvalidInput(f"{name} is {shown(value)}", expected=f"a text of at most {longest:,}" if longest else "a text")
+    elif kind == "array":
+        if not isinstance(value, list):
+            raise InvalidInput(f"{name} is {shown(value)}", expected="a list")
+        for at, item in enumerate(value):
+            _check(f"{name}[{at}]", item, schema["items"])
+    elif not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} is {shown(value)}", expected=f"an object with {', '.join(schema['required'])}")
+    else:
+        for key, part in schema["properties"].items():
+            _check(f"{name}.{key}", value.get(key), part)

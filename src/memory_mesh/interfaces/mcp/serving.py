@@ -1,0 +1,74 @@
+"""Run the MCP server, over standard input and output or over HTTP."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.faces.mesh import Mesh
+from memory_mesh.interfaces.render import NAME, Answer
+from memory_mesh.interfaces.values import Call
+
+if TYPE_CHECKING:
+    from memory_mesh.interfaces.mcp.server import Toolbox
+
+
+def serve(call: Call) -> Answer:
+    """Serve until the client closes the connection, or until interrupted."""
+    options = dict(call.arguments)
+    compat, toolsets = options.get("compat"), tuple(str(name) for name in _listed(options.get("toolset")))
+    if compat and toolsets:
+        raise InvalidInput("both --compat and --toolset are given", expected="one of them: --compat offers nine tools only")
+    try:
+        from memory_mesh.interfaces.mcp import compat as graph
+        from memory_mesh.interfaces.mcp import server, tools
+    except ModuleNotFoundError as error:
+        what = f"the package {error.name} is not installed"
+        raise SettingsError(what, remedy="install it with pip install 'memory-mesh[server]'") from error
+    read_only = bool(options.get("read_only"))
+    toolbox = graph.GraphTools(read_only=read_only) if compat else tools.OperationTools(toolsets, read_only=read_only)
+    with call.target.mesh() as mesh:
+        if not read_only:
+            mesh.init()
+        if options.get("http"):
+            _over_http(toolbox, mesh, options)
+        else:
+            _over_stdio(server.MemoryServer(toolbox, lambda _: server.Caller(mesh=mesh, read_only=read_only)).build())
+    return Answer(text="", data={})
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _over_stdio(built: Any) -> None:
+    import asyncio
+
+    from mcp.server.stdio import stdio_server
+
+    async def run() -> None:
+        async with stdio_server() as (read, write):
+            await built.run(read, write, built.create_initialization_options())
+
+    asyncio.run(run())
+
+
+def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) -> None:
+    import uvicorn
+
+    from memory_mesh.interfaces.mcp.guard import CALLER, Guard
+    from memory_mesh.interfaces.mcp.server import MemoryServer
+    from memory_mesh.interfaces.rest.access import check_public
+    from memory_mesh.interfaces.tokens import TokenFile
+    from memory_mesh.settings import load
+
+    host, port = str(options["host"]), int(str(options["port"]))
+    settings = load({})
+    tokens = TokenFile(settings.home)
+    check_public(host, tokens.tokens())
+    built = MemoryServer(toolbox, lambda request: cast(Any, request.request).scope[CALLER]).build()
+    app = Guard(built.streamable_http_app(host=host), mesh, tokens, settings.options, read_only=bool(options.get("read_only")))
+    shown = f"[{host}]" if ":" in host else host
+    sys.stderr.write(f"{NAME} MCP server at http://{shown}:{port}/mcp; Ctrl-C ends it\n")
+    sys.stderr.flush()
+    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)

@@ -1,0 +1,182 @@
+"""What REST and MCP have in common: the operations that they offer, the schemas of their arguments, and how a call is made.
+
+Arguments are JSON values by the names of the parameters. A call is checked, made and rendered by the code of the command line,
+so it answers with what `--json` prints there.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.checks import is_number
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.ports import no_progress
+from memory_mesh.interfaces.calling import perform
+from memory_mesh.interfaces.operation import Effect, Extent, Interface, Kind, Operation, Parameter
+from memory_mesh.interfaces.operations import OPERATIONS
+from memory_mesh.interfaces.render import STORED_VALUES, Answer, Form, without_nulls
+from memory_mesh.interfaces.values import Call, did_you_mean, method_arguments, read
+
+if TYPE_CHECKING:
+    from memory_mesh.core.ports import Progress
+    from memory_mesh.faces.mesh import Mesh
+
+Schema = dict[str, object]
+
+# Fields of results that describe the machine of the server or its other users; no client sees them.
+_LOCAL_FIELDS = frozenset({"db_path", "source_file_path", "spent_today", "spent_in_all"})
+_FOR_THE_SHELL = re.compile(r"; (?:- reads standard input|may be repeated)|^with --[a-z-]+: ")
+_SCHEMAS: Mapping[Kind, Schema] = {
+    Kind.INTEGER: {"type": "integer"},
+    Kind.FRACTION: {"type": "number", "minimum": 0, "maximum": 1},
+    Kind.OBJECT: {"type": "object"},
+    Kind.SWITCH: {"type": "boolean"},
+    Kind.DURATION: {"type": "string", "pattern": "^[0-9]{1,6}[smhd]$"},
+    Kind.HEAD: {"type": "string", "pattern": "^[1-9][0-9]{0,14}:[0-9a-f]{64}$"},
+}
+
+
+def exposed(interface: Interface) -> tuple[Operation, ...]:
+    """Return the operations that an interface offers, in the order of the table."""
+    return tuple(one for one in OPERATIONS if interface in one.exposed)
+
+
+def name_in(interface: Interface, operation: Operation) -> str:
+    """Return the name of an operation in an interface, such as `lane store`."""
+    return operation.aliases.get(interface, operation.name)
+
+
+def summary(operation: Operation) -> str:
+    """Return what an operation does, as a sentence."""
+    text = operation.summary[:1].upper() + operation.summary[1:]
+    return text if text.endswith(".") else f"{text}."
+
+
+def schema(operation: Operation) -> Schema:
+    """Return the JSON schema of the arguments of an operation."""
+    properties = {one.name: _described(one) for one in operation.parameters}
+    required = _required(operation)
+    whole: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**whole, "required": required} if required else whole
+
+
+def call(
+    mesh: "Mesh", operation: Operation, arguments: Mapping[str, object], *, progress: "Progress" = no_progress
+) -> dict[str, object]:
+    """Call an operation for the reader of a mesh, and return the answer as JSON data.
+
+    Raises `InvalidInput` for an unknown, missing or wrong argument, and what the method raises.
+    """
+    return data_of(answer(mesh, operation, arguments, progress=progress))
+
+
+def answer(mesh: "Mesh", operation: Operation, arguments: Mapping[str, object], *, progress: "Progress" = no_progress) -> Answer:
+    """Call an operation like `call`, and return the answer with its text for people and models."""
+    return perform(mesh, prepare(operation, arguments), progress)
+
+
+def data_of(done: Answer) -> dict[str, object]:
+    """Return the data of an answer without what is about the server, and without null fields."""
+    return {name: without_nulls(_without_local(part)) for name, part in done.data.items() if name not in _LOCAL_FIELDS}
+
+
+def prepare(operation: Operation, arguments: Mapping[str, object]) -> Call:
+    """Check the arguments of a call. Raises `InvalidInput` if one is unknown, missing or of another type."""
+    known = {one.name: one for one in operation.parameters}
+    for name in arguments:
+        if name not in known:
+            hint = did_you_mean(str(name), known)
+            raise InvalidInput(f"unknown argument {shown(name)}", expected=", ".join(known) or "no arguments", remedy=hint)
+    if missing := [name for name in _required(operation) if name not in arguments]:
+        raise InvalidInput(f"{', '.join(missing)} is missing", expected=", ".join(_required(operation)))
+    values = {name: _value(known[name], value) for name, value in arguments.items()}
+    options = {one.name: values[one.name] for one in operation.parameters if (one.option or one.shared) and one.name in values}
+    return Call(
+        operation=operation,
+        arguments=method_arguments(operation, values, attrgetter("name")),
+        options=options,
+        form=Form.JSON,
+    )
+
+
+def refusal(operation: Operation, *, read_only: bool, limit: Extent) -> str:
+    """Return why a caller may not call an operation, or an empty text if it may."""
+    if read_only and operation.effect is not Effect.READ:
+        return "the token is for reading only"
+    return "" if operation.extent <= limit else _BEYOND[operation.extent]
+
+
+_BEYOND = {
+    Extent.PROJECTS: "it reaches other projects than that of the token",
+    Extent.USER: "it reaches other agents than that of the token",
+    Extent.SERVER: "it reads or writes files that the users of the server share",
+}
+
+
+# --- parameters ---
+
+
+def _required(operation: Operation) -> list[str]:
+    return [one.name for one in operation.parameters if one.required]
+
+
+def _described(parameter: Parameter) -> Schema:
+    default = parameter.default if parameter.cli_default is None else parameter.cli_default
+    one: Schema = dict(_SCHEMAS.get(parameter.kind, {"type": "string"}))
+    if parameter.choices:
+        words = list(parameter.choices.values())
+        one = {"type": "boolean"} if _is_yes_no(parameter) else {"type": "string", "enum": words}
+    if parameter.kind is Kind.DURATION and default is not None:
+        default = parameter.shown_default
+    whole: Schema = {"type": "array", "items": one} if parameter.repeated else one
+    about = _FOR_THE_SHELL.sub("", parameter.help)
+    if parameter.default_help:
+        about += f" (default: {parameter.default_help})"
+    whole = {**whole, "description": about}
+    return whole if default is None else {**whole, "default": list(default) if isinstance(default, tuple) else default}
+
+
+def _is_yes_no(parameter: Parameter) -> bool:
+    return all(isinstance(value, bool) for value in parameter.choices.values())
+
+
+def _value(parameter: Parameter, given: object) -> object:
+    if not parameter.repeated:
+        return _single(parameter, given)
+    if not isinstance(given, list):
+        raise InvalidInput(f"{parameter.name} is {shown(given)}", expected="a list")
+    return [_single(parameter, item) for item in given]
+
+
+def _single(parameter: Parameter, given: object) -> object:
+    """Return a value of the method, or raise `InvalidInput` if the JSON value is of another type."""
+    if parameter.choices:
+        if isinstance(given, bool) if _is_yes_no(parameter) else given in list(parameter.choices.values()):
+            return given
+        words = "true or false" if _is_yes_no(parameter) else f"one of {', '.join(parameter.choices)}"
+        raise InvalidInput(f"{parameter.name} is {shown(given)}", expected=words)
+    expected, accepts = _TYPES.get(parameter.kind, _TEXT)
+    if not accepts(given):
+        raise InvalidInput(f"{parameter.name} is {shown(given)}", expected=expected)
+    return read(parameter, str(given)) if parameter.kind in (Kind.DURATION, Kind.HEAD) else given
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18
+
+
+_TEXT: tuple[str, Callable[[object], bool]] = ("a text", lambda value: isinstance(value, str))
+_TYPES: Mapping[Kind, tuple[str, Callable[[object], bool]]] = {
+    Kind.INTEGER: ("a whole number", _is_integer),
+    Kind.FRACTION: ("a number from 0 to 1", lambda value: is_number(value, min_=0, max_=1)),
+    Kind.OBJECT: ("an object", lambda value: isinstance(value, Mapping)),
+    Kind.SWITCH: ("true or false", lambda value: isinstance(value, bool)),
+}
+
+
+def _without_local(value: object) -> object:
+    if isinstance(value, Mapping):
+        kept = ((name, part) for name, part in value.items() if name not in _LOCAL_FIELDS)
+        return {name: part if name in STORED_VALUES else _without_local(part) for name, part in kept}
+    return [_without_local(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,197 @@
+"""The application: a route for each operation of the table, health, metrics, and the heartbeat in the background."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memory_mesh.core.errors import AccessDenied, MemoryMeshError
+from memory_mesh.interfaces import remote
+from memory_mesh.interfaces.operation import Effect, Extent, Interface, Operation
+from memory_mesh.interfaces.render import outcome, to_json
+from memory_mesh.interfaces.rest import logs, openapi, problems, requests, stream
+from memory_mesh.interfaces.rest.access import check_origin
+from memory_mesh.interfaces.rest.metrics import CONTENT_TYPE
+from memory_mesh.interfaces.rest.server import Server
+from memory_mesh.wiring.aio import to_thread
+
+_HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def build(server: Server) -> FastAPI:
+    """Return the application of a server."""
+    app = FastAPI(
+        title="memory-mesh",
+        version="1",
+        description="Memory for AI agents. Every verb of the command line that is not about the machine of the server.",
+        docs_url=None,  # it would load scripts of another site
+        redoc_url=None,
+        lifespan=lambda _: _lifespan(server),
+        exception_handlers={MemoryMeshError: _on_error, HTTPException: _on_http_error},
+    )
+    for operation in remote.exposed(Interface.REST):
+        path, endpoint = openapi.path_of(operation), _endpoint(server, operation)
+        for method in ("GET", "POST") if operation.effect is Effect.READ else ("POST",):
+            app.add_api_route(path, endpoint, methods=[method], **openapi.described(operation, method))
+    app.add_api_route("/v1/ingest", stream.ingest(server), methods=["POST"], **openapi.INGEST)
+    app.add_api_route("/health", _health, methods=["GET"], **openapi.plain("health", "Whether the server runs."))
+    app.add_api_route("/ready", _ready(server), methods=["GET"], **openapi.plain("ready", "Whether the store can be read."))
+    app.add_api_route("/metrics", _metrics(server), methods=["GET"], **openapi.METRICS)
+    app.add_middleware(Gate, server=server)
+    openapi.complete(app)
+    return app
+
+
+# --- routes ---
+
+
+def _endpoint(server: Server, operation: Operation) -> Endpoint:
+    async def call(request: Request) -> Response:
+        mesh = server.reader(request, operation)
+        arguments = await requests.arguments(request, operation, server.options.server_max_body)
+        if operation.effect is not Effect.READ:
+            items = arguments.get("items")
+            server.count_writes(mesh, len(items) if isinstance(items, list) and items else 1)
+        data = await to_thread(remote.call, mesh, operation, arguments)
+        return Response(to_json(data), media_type="application/json", headers=requests.next_page(request, data))
+
+    return call
+
+
+async def _health(request: Request) -> Response:
+    return Response('{"status": "ok"}', media_type="application/json")
+
+
+def _ready(server: Server) -> Endpoint:
+    async def ready(request: Request) -> Response:
+        if server.stopping.is_set():
+            return Response('{"status": "stopping"}', 503, media_type="application/json")
+        await to_thread(server.mesh.get, "ready")  # reads the store; there is no such memory
+        return Response('{"status": "ready"}', media_type="application/json")
+
+    return ready
+
+
+def _metrics(server: Server) -> Endpoint:
+    async def metrics(request: Request) -> Response:
+        caller = server.admit(request)
+        if caller.extent(server.mesh) is not Extent.SERVER:
+            raise AccessDenied("the metrics are about all users", remedy="use a token of the user of the server")
+        return Response(server.metrics.text(), media_type=CONTENT_TYPE)
+
+    return metrics
+
+
+# --- errors ---
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MemoryMeshError)  # noqa: S101  (registered for it)
+    if outcome(error).http_status >= 500:
+        logs.LOG.warning("%s: %s", type(error).__name__, error)
+    return problems.response(problems.problem_of(error))
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101  (registered for it)
+    return problems.response(problems.from_http(error), dict(error.headers or {}))
+
+
+class Gate:
+    """Around every request: check host and origin, count, log and trace it, and answer for mistakes of ours."""
+
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self._app, self._server = app, server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        server, began, request_id, status = self._server, time.perf_counter(), secrets.token_hex(8), 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *_HEADERS, (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        with server.metrics.in_flight(), server.telemetry.span(scope["method"], request_id) as attributes:
+            try:
+                check_origin(Request(scope).headers, server.names)
+                await self._app(scope, receive, answer)
+            except MemoryMeshError as error:
+                await problems.response(problems.problem_of(error))(scope, receive, answer)
+            except ClientDisconnect:
+                status = status or 499
+            except Exception:  # noqa: BLE001  (a mistake of ours must not end the server, nor show its text to a client)
+                logs.LOG.exception("unexpected")
+                if not status:
+                    await problems.response(problems.unexpected())(scope, receive, answer)
+            route = getattr(scope.get("route"), "path", "unknown")
+            seconds = time.perf_counter() - began
+            attributes |= {"http.route": route, "http.response.status_code": status, "seconds": seconds}
+        server.metrics.request(route, status, seconds)
+        logs.request_line(request_id, scope["method"], route, status, scope.get("state", {}).get("caller", "unknown"), began)
+
+
+# --- the life of the server ---
+
+
+@asynccontextmanager
+async def _lifespan(server: Server) -> AsyncIterator[None]:
+    """Open the store, run the heartbeat in the background, and close the store when every request has ended."""
+    threads = ThreadPoolExecutor(server.options.server_threads, thread_name_prefix="memory-mesh")
+    asyncio.get_running_loop().set_default_executor(threads)
+    await to_thread(server.mesh.__enter__)
+    every = server.options.server_heartbeat_seconds
+    beats = asyncio.create_task(_beat(server, every)) if every else None
+    try:
+        yield
+    finally:
+        server.stopping.set()
+        if beats:
+            beats.cancel()
+            await asyncio.wait([beats])
+        await to_thread(server.mesh.close)
+
+
+async def _beat(server: Server, every: float) -> None:
+    """Run the jobs that are due, of the user of the server and of every user with a token, again and again."""
+    while True:
+        users: set[str | None] = {server.mesh.reader.user_id}
+        try:
+            users |= {token.user_id for token in server.tokens.tokens().values()}
+        except MemoryMeshError as error:
+            _failed(server, "heartbeat: %s", error)
+        for user in users:
+            try:
+                await _beat_for(server, user)
+            except MemoryMeshError as error:
+                _failed(server, "heartbeat: %s", error)
+            except Exception:  # noqa: BLE001  (a mistake of ours must not end the heartbeat of the others)
+                server.metrics.add("heartbeat_failures")
+                logs.LOG.exception("heartbeat")
+        await asyncio.sleep(every)
+
+
+async def _beat_for(server: Server, user: str | None) -> None:
+    beat = await to_thread(server.mesh.scoped(user_id=user).heartbeat)
+    server.metrics.add("heartbeats")
+    for run in beat.runs:
+        if not run.ok:
+            _failed(server, "heartbeat: %s failed: %s", run.job, run.detail)
+
+
+def _failed(server: Server, message: str, *parts: object) -> None:
+    server.metrics.add("heartbeat_failures")
+    logs.LOG.warning(message, *parts)

@@ -1,0 +1,106 @@
+"""Metrics of the server in the text format of Prometheus, and the same by OpenTelemetry if that is installed.
+
+Labels are the names of routes and statuses, never a user, an agent or a text.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """Count requests by route and status, and how long they took."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._buckets: Counter[tuple[str, float]] = Counter()
+        self._seconds: Counter[str] = Counter()
+        self._gauges: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that has ended."""
+        with self._lock:
+            self._requests[route, status] += 1
+            self._seconds[route] += seconds  # type: ignore[assignment]  # a Counter of floats
+            for limit in (*_BUCKETS, float("inf")):
+                if seconds <= limit:
+                    self._buckets[route, limit] += 1
+
+    def add(self, name: str, number: int = 1) -> None:
+        """Add to a count, such as `heartbeats`."""
+        with self._lock:
+            self._counts[name] += number
+
+    @contextmanager
+    def in_flight(self) -> Iterator[None]:
+        """Count a request while it is worked on."""
+        with self._lock:
+            self._gauges["requests_in_flight"] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._gauges["requests_in_flight"] -= 1
+
+    def text(self) -> str:
+        """Return all metrics in the format of Prometheus."""
+        with self._lock:
+            return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        name = "memory_mesh_requests"
+        yield f"# HELP {name}_total Requests by route and status."
+        yield f"# TYPE {name}_total counter"
+        for (route, status), number in sorted(self._requests.items()):
+            yield f'{name}_total{{route="{route}",status="{status}"}} {number}'
+        name = "memory_mesh_request_seconds"
+        yield f"# HELP {name} How long requests took."
+        yield f"# TYPE {name} histogram"
+        for route, total in sorted(self._seconds.items()):
+            for limit in (*_BUCKETS, float("inf")):
+                le = "+Inf" if limit == float("inf") else f"{limit:g}"
+                yield f'{name}_bucket{{route="{route}",le="{le}"}} {self._buckets[route, limit]}'
+            yield f'{name}_sum{{route="{route}"}} {total:.6f}'
+            yield f'{name}_count{{route="{route}"}} {self._buckets[route, float("inf")]}'
+        for kind, numbers in (("gauge", self._gauges), ("counter", self._counts)):
+            for name, number in sorted(numbers.items()):
+                full = f"memory_mesh_{name}{'_total' if kind == 'counter' else ''}"
+                yield f"# TYPE {full} {kind}"
+                yield f"{full} {number}"
+
+
+class Telemetry:
+    """Spans and metrics of OpenTelemetry; nothing without the extra `otel`. The program's providers decide where they go."""
+
+    def __init__(self) -> None:
+        self._tracer: Any = None
+        self._duration: Any = None
+        if find_spec("opentelemetry") is not None:
+            from opentelemetry import metrics, trace
+
+            self._tracer = trace.get_tracer("memory_mesh")
+            meter = metrics.get_meter("memory_mesh")
+            self._duration = meter.create_histogram("http.server.request.duration", unit="s")
+
+    @contextmanager
+    def span(self, method: str, request_id: str) -> Iterator[dict[str, object]]:
+        """Make a span around a request; what is put into the yielded mapping becomes its attributes."""
+        attributes: dict[str, object] = {}
+        if self._tracer is None:
+            yield attributes
+            return
+        with self._tracer.start_as_current_span(method) as span:
+            yield attributes
+            route = attributes.get("http.route", "unknown")
+            span.update_name(f"{method} {route}")
+            named = {"http.request.method": method, **attributes}
+            span.set_attributes({**named, "memory_mesh.request_id": request_id})
+            self._duration.record(attributes.pop("seconds", 0.0), {name: named[name] for name in named if name != "seconds"})

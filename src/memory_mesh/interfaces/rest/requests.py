@@ -1,0 +1,106 @@
+"""The arguments of a request: from the query of a GET, the JSON of a POST, and the header Idempotency-Key."""
+
+import json
+from contextlib import suppress
+from typing import Never
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.interfaces.operation import Kind, Operation, Parameter
+from memory_mesh.interfaces.rest.limits import read_body
+
+KEY_HEADER = "Idempotency-Key"
+_WORDS = {"true": True, "false": False}
+
+
+async def arguments(request: Request, operation: Operation, max_body: int) -> dict[str, object]:
+    """Return the arguments of a request. Raises `InvalidInput` and `TooLarge`."""
+    if request.method == "GET":
+        return _from_query(request, operation)
+    given = read_json(await _json_body(request, max_body))
+    if not isinstance(given, dict):
+        raise InvalidInput("the body is not a JSON object", expected="an object with the arguments")
+    return with_key(request, operation, given)
+
+
+def read_json(text: bytes) -> object:
+    """Return the value of a JSON text. Raises `InvalidInput` if it is not valid."""
+    try:
+        return json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+        raise InvalidInput(f"the JSON is not valid{place}", expected="JSON in UTF-8") from None
+
+
+def with_key(request: Request, operation: Operation, given: dict[str, object]) -> dict[str, object]:
+    """Return the arguments with the key of the header `Idempotency-Key`."""
+    key = request.headers.get(KEY_HEADER)
+    if key is None:
+        return given
+    if not takes_key(operation):
+        raise InvalidInput(f"{operation.name} takes no {KEY_HEADER}", remedy="leave it out")
+    if given.get("idempotency_key", key) != key:
+        raise InvalidInput(f"{KEY_HEADER} and idempotency_key differ", expected="one of them")
+    return {**given, "idempotency_key": key}
+
+
+def takes_key(operation: Operation) -> bool:
+    return any(one.name == "idempotency_key" for one in operation.parameters)
+
+
+def next_page(request: Request, data: dict[str, object]) -> dict[str, str]:
+    """Return the header that links to the next page of a list; empty if there is none."""
+    after = data.get("next")
+    if request.method != "GET" or not isinstance(after, str):
+        return {}
+    query = [(name, value) for name, value in request.query_params.multi_items() if name != "after"]
+    return {"Link": f'<{request.url.path}?{urlencode([*query, ("after", after)])}>; rel="next"'}
+
+
+async def _json_body(request: Request, max_body: int) -> bytes:
+    body = await read_body(request, max_body)
+    # A form or plain text could be sent by a page of any site without asking first.
+    if media_type(request) != "application/json":
+        raise HTTPException(415)
+    return body
+
+
+def media_type(request: Request) -> str:
+    """Return the type of the body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _from_query(request: Request, operation: Operation) -> dict[str, object]:
+    known = {one.name: one for one in operation.parameters}
+    given: dict[str, object] = {}
+    for name in request.query_params:
+        texts = request.query_params.getlist(name)
+        parameter = known.get(name)
+        if parameter is None:
+            given[name] = texts  # the check says that it is unknown
+        elif parameter.repeated:
+            given[name] = [_read(parameter, text) for text in texts]
+        elif len(texts) > 1:
+            raise InvalidInput(f"{name} is given {len(texts)} times", expected="one value")
+        else:
+            given[name] = _read(parameter, texts[0])
+    return given
+
+
+def _read(parameter: Parameter, text: str) -> object:
+    """Return the JSON value that a text stands for; the text itself if it stands for none, which the check refuses."""
+    if parameter.kind is Kind.SWITCH or (parameter.choices and not isinstance(next(iter(parameter.choices.values())), str)):
+        return _WORDS.get(text, text)
+    with suppress(ValueError):
+        if parameter.kind is Kind.INTEGER and len(text) < 20:
+            return int(text)
+        if parameter.kind is Kind.FRACTION:
+            return float(text)
+    return text
+
+
+def _refuse_constant(name: str) -> Never:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,87 @@
+"""Run the server until it is interrupted. Requests that were accepted are finished, and the store is closed."""
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import ceil
+
+import uvicorn
+
+from memory_mesh.core.errors import SettingsError
+from memory_mesh.interfaces.render import Answer
+from memory_mesh.interfaces.rest import logs
+from memory_mesh.interfaces.rest.access import check_public
+from memory_mesh.interfaces.rest.app import build
+from memory_mesh.interfaces.rest.server import Server
+from memory_mesh.interfaces.tokens import TokenFile
+from memory_mesh.interfaces.values import Call
+from memory_mesh.settings import load
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve(call: Call) -> Answer:
+    """Listen, and answer requests until a signal arrives."""
+    from memory_mesh.wiring.mesh import MemoryMesh
+
+    arguments = {**call.target.arguments, **call.arguments}
+    settings = load(arguments)
+    host, port = settings.options.server_host, settings.options.server_port
+    tokens = TokenFile(settings.home)
+    check_public(host, tokens.tokens())
+    mesh = MemoryMesh(**arguments)  # type: ignore[arg-type]
+    mesh.init()  # a store that cannot be used is an error now, not one of every request
+    server = Server(mesh, settings.options, tokens)
+    logs.write_json_lines()
+    config = uvicorn.Config(
+        build(server), log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none", lifespan="on",
+        timeout_graceful_shutdown=ceil(settings.options.server_shutdown_seconds),
+    )  # fmt: skip
+    running = _Running(config, server)
+    with _listen(host, port) as listening:
+        fields = {"event": "listening", "address": f"http://{host}:{port}", "tokens": len(tokens.tokens())}
+        logs.LOG.info("", extra={"fields": fields})
+        asyncio.run(running.serve(sockets=[listening]))
+    if not running.started:
+        raise SettingsError("the server could not start", remedy="see the lines above")
+    logs.LOG.info("", extra={"fields": {"event": "stopped"}})
+    return Answer(text="", data={})
+
+
+class _Running(uvicorn.Server):
+    """Uvicorn, which after a signal ends by itself instead of by the signal."""
+
+    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+        super().__init__(config)
+        self._server = server
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if sys.platform == "win32":  # it has no such handlers
+            with super().capture_signals():
+                yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        self._server.stopping.set()
+        self.should_exit = True
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
+        raise SettingsError(what, remedy="choose another --port or --host") from None

@@ -1,0 +1,106 @@
+"""`POST /v1/ingest`: memories as lines of JSON, stored in batches while they arrive; progress as server-sent events.
+
+A `progress` event is sent when its batch is durable. After an error, or when the server stops, the client continues behind the
+last line of the last such event; with the same `Idempotency-Key` it may also send all lines again.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreUnavailable, TooLarge
+from memory_mesh.faces.mesh import Mesh
+from memory_mesh.interfaces.operations import OPERATIONS
+from memory_mesh.interfaces.render import to_json
+from memory_mesh.interfaces.rest.limits import check_declared, pieces
+from memory_mesh.interfaces.rest.problems import problem_of
+from memory_mesh.interfaces.rest.requests import KEY_HEADER, media_type, read_json
+from memory_mesh.interfaces.rest.server import Server
+from memory_mesh.wiring.aio import to_thread
+
+_BATCH = 100  # lines that are stored at once
+_STORE_MANY = next(one for one in OPERATIONS if one.name == "store-many")
+_Line = tuple[int, bytes]
+Event = tuple[str, dict[str, object]]
+
+
+class EventStream(Response):
+    """Server-sent events. Unlike a streaming response it leaves the body of the request to who makes the events."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async for name, data in self._events:
+            text = f"event: {name}\ndata: {to_json(data)}\n\n"
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def ingest(server: Server) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint."""
+
+    async def ingest(request: Request) -> Response:
+        mesh = server.reader(request, _STORE_MANY)
+        check_declared(request, server.options.server_max_stream)
+        if media_type(request) != "application/x-ndjson":
+            raise HTTPException(415)
+        return EventStream(_events(server, mesh, request))
+
+    return ingest
+
+
+async def _events(server: Server, mesh: Mesh, request: Request) -> AsyncIterator[Event]:
+    key, stored, last = request.headers.get(KEY_HEADER), 0, 0
+    try:
+        async for batch in _batches(request, server.options.server_max_stream, server.options.server_max_body):
+            if server.stopping.is_set():
+                raise StoreUnavailable("the server is stopping")
+            items = [_item(number, text) for number, text in batch]
+            server.count_writes(mesh, len(items))
+            first, last_line = batch[0][0], batch[-1][0]
+            add = partial(mesh.add_many, items, idempotency_key=key and f"{key}:{first}")  # type: ignore[arg-type]
+            memories = await to_thread(add)
+            stored, last = stored + len(memories), last_line
+            yield "progress", {"lines": last, "stored": stored, "ids": [memory.id for memory in memories]}
+    except MemoryMeshError as error:
+        yield "error", {**problem_of(error), "lines": last, "stored": stored}
+        return
+    yield "done", {"lines": last, "stored": stored}
+
+
+async def _batches(request: Request, max_bytes: int, max_line: int) -> AsyncIterator[list[_Line]]:
+    """Yield the lines of the body with their numbers, without blank ones, in batches."""
+    number, rest, batch = 0, b"", list[_Line]()
+    async for piece in pieces(request, max_bytes):
+        *lines, rest = (rest + piece).split(b"\n")
+        if max(map(len, (*lines, rest))) > max_line:
+            raise TooLarge(f"a line behind line {number} has more than {max_line:,} bytes", remedy="send it in parts")
+        for line in lines:
+            number += 1
+            batch += [(number, line)] if line.strip() else []
+            if len(batch) == _BATCH:
+                yield batch
+                batch = []
+    batch += [(number + 1, rest)] if rest.strip() else []
+    if batch:
+        yield batch
+
+
+def _item(number: int, text: bytes) -> object:
+    try:
+        item = read_json(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"line {number}: {error.what}", expected=error.expected) from None
+    if not isinstance(item, dict | str):
+        raise InvalidInput(f"line {number} is neither a text nor an object", expected='a line such as {"content": "…"}')
+    return item

@@ -1,0 +1,362 @@
+"""The LanceDB store in a bucket of S3-compatible object storage: the same tables, with a log of numbered objects as the journal.
+
+An entry of the log is a change, or the state after a flush, which names the versions of the tables. A reader lists the log from
+the entry on that it read last, and sees whole changes only. A flush writes new versions of the tables first; they count when
+its entry is in the log. If another writer was faster, the versions are ignored, and the next flush begins from those that count.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from memory_mesh.core.errors import (
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreForeign,
+    StoreMissing,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from memory_mesh.core.ports import Progress, Step, no_step
+from memory_mesh.forks import fork_safe
+from memory_mesh.stores.archive_file import ArchivedStore
+from memory_mesh.stores.base import encode_json, mark_of
+from memory_mesh.stores.changes import Change, Moves, as_json, decode_change, encode_change, new_nonce
+from memory_mesh.stores.lance.bucket import LEASE_SECONDS, Bucket, Lease, Listed, Log, entry_name, moves_name
+from memory_mesh.stores.lance.errors import Superseded
+from memory_mesh.stores.lance.flush import changed, new_state
+from memory_mesh.stores.lance.journal import State, decode_moves, decode_state, encode_moves, latest_moves
+from memory_mesh.stores.lance.port import ATTEMPTS, DIRECT_ROWS, FLUSHED_ROWS, T, ViewStore
+from memory_mesh.stores.lance.schema import TABLES, Table
+from memory_mesh.stores.lance.tables import Frame
+from memory_mesh.stores.lance.view import View
+
+_READ_AT_ONCE = 16  # objects
+_MAX_LOGS = 32  # of moves; more are merged
+_FLUSHED_ON_CLOSING = 64  # rows in the journal; fewer stay there
+
+
+@dataclass(slots=True)
+class BucketState(State):
+    """The state of a store in a bucket."""
+
+    logs: list[str] = field(default_factory=list)  # of moves, oldest first
+
+
+class BucketStore(ViewStore):
+    """Rows in the Lance tables of a bucket."""
+
+    index_folder = None
+
+    def __init__(
+        self,
+        bucket: Bucket,
+        *,
+        url: str,
+        read_only: bool = False,
+        must_exist: bool = True,
+        busy_seconds: float = 30.0,
+        step: Step = no_step,
+        flush_rows: int = FLUSHED_ROWS,
+        direct_rows: int = DIRECT_ROWS,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        self.url, self._bucket, self._log = url, bucket, Log(bucket, lease_seconds=lease_seconds)
+        self._read_only, self._must_exist, self._busy_seconds, self._step = read_only, must_exist, busy_seconds, step
+        self._lock, self._turn = fork_safe(RLock()), fork_safe(RLock())
+        self._closed = self._wrote = False
+        self._view: View | None = None
+        self._flush_rows = self._flush_at = flush_rows
+        self._direct_rows = direct_rows
+        self._lease: Lease  # of the write that is under way
+        self._reading(lambda view: None)
+
+    def compact(self) -> bool:
+        self.check_writable()
+        return not self._reading(lambda view: view.journal_end) or self._flushed(rewrite=True)
+
+    def flush(self) -> None:
+        """Write the changes in the journal into the tables."""
+        if self._reading(lambda view: view.size):
+            self._flushed()
+
+    def _flushed(self, *, rewrite: bool = False) -> bool:
+        for _ in range(ATTEMPTS):
+            with suppress(Superseded), self._writing() as view:
+                self._flush(view, rewrite=rewrite)
+                return True
+        return False
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        with suppress(StoreError):  # what could not be flushed is in the journal
+            if self._wrote and self._reading(lambda view: view.unfreed or view.size >= _FLUSHED_ON_CLOSING):
+                self._flushed(rewrite=self._reading(lambda view: view.unfreed))
+        with self._lock:
+            self._closed, self._view = True, None
+
+    # --- writing ---
+
+    @contextmanager
+    def _writing(self) -> Iterator[View]:
+        with self._turn:
+            self._check_open()
+            with self._log.lease(new_nonce(), self._listed, busy_seconds=self._busy_seconds) as self._lease, self._lock:
+                view = self._refreshed(self._lease.listed)
+                if not view.journal_end:
+                    self._commit(view, {"state": asdict(BucketState())})
+                    self._view = None
+                    view = self._refreshed()
+                try:
+                    yield view
+                except (StoreCorrupt, FileNotFoundError):
+                    if self._log.listed(view.journal_end).entries != [view.journal_end]:  # others removed what it read
+                        raise self._superseded() from None
+                    raise
+
+    def _append(self, view: View, change: Change) -> None:
+        record, before = encode_change(change), {name: mark_of(*view.partitions.get(name, (0, ""))) for name in change.moves}
+        if not self._commit(view, {"change": record, "base": view.state.generation}):
+            self._look_up(change, before)
+        # The view gets a copy: later changes to the lists of the caller must not change it.
+        view.replay(decode_change(json.loads(encode_json(record))))
+
+    def _look_up(self, change: Change, before: Mapping[str, str]) -> None:
+        """Raise `Superseded` if a change is not among those after these marks of the partitions."""
+        self._view = None
+        view = self._refreshed()
+        for partition, mark in before.items():
+            if (moves := view.moves_since(partition, mark)) is not None:
+                if not any(one.nonce == change.nonce for one in moves):
+                    raise self._superseded()
+                return
+        raise self._unknown()
+
+    def _commit(self, view: View, entry: dict[str, object]) -> bool:
+        """Write the next entry of the log, or raise `Superseded`. See `Log.write`."""
+        entry |= {"lease": self._lease.number, "nonce": self._lease.nonce}
+        self._step("store.writing")
+        is_known = self._log.write(view.journal_end + 1, encode_json(entry).encode(), step=self._step)
+        view.journal_end += 1
+        return is_known
+
+    def _superseded(self) -> Superseded:
+        return Superseded(f"another process wrote to {self._bucket.name} first")
+
+    def _unknown(self) -> StoreUnavailable:
+        what = f"others wrote so much to {self._bucket.name} during a write that its outcome is unknown"
+        return StoreUnavailable(what, remedy="read again whether it was written")
+
+    def _flush(self, view: View, *, rewrite: bool = False) -> None:
+        if not view.size and not rewrite:
+            return
+        self._view = None  # to be read again, also if this fails
+        with self._log.renewing(self._lease):
+            self._step("flush.begun")
+            frames = [self._written(view, table, rewrite=rewrite) for table in TABLES]
+            for frame in frames:
+                if frame.version != view.state.tables.get(frame.table.name):
+                    frame.tag()
+            state = new_state(BucketState, view, frames, rewrite=rewrite)
+            state.generation = view.journal_end + 1
+            state.logs = self._logged(view, state.generation)
+            self._step("flush.logged")
+            if not self._commit(view, {"state": asdict(state)}):
+                raise self._unknown()
+            self._view = self._viewed(state, view)
+            self._step("flush.committed")
+            self._cut(state, frames, rewrite=rewrite)
+        self._step("store.freed")
+
+    def _written(self, view: View, table: Table, *, rewrite: bool) -> Frame:
+        frame = changed(view, view.frame(table), self._step)
+        return frame.restored().compacted() if rewrite and frame.rows else frame
+
+    def _logged(self, view: View, number: int) -> list[str]:
+        """Write the moves of a flush, and return the logs of all moves. Many of them are merged."""
+        logs, recent = _logs_of(view.state), dict(view.recent)
+        if len(logs) >= _MAX_LOGS:
+            recent = {name: latest_moves(some) for name, some in self._moves(logs, recent).items()}
+            logs = []
+        name = moves_name(number, new_nonce())
+        self._bucket.put(name, encode_moves(recent))
+        return [*logs, name]
+
+    def _cut(self, state: BucketState, frames: list[Frame], *, rewrite: bool) -> None:
+        """Remove what this state does not need. It is committed: the next flush removes what is left."""
+        with suppress(StoreError, OSError):
+            self._log.remove_before(state.generation)
+            old = [name for name in self._bucket.list("memory_mesh/moves") if name < min(state.logs)]
+            self._bucket.delete(old)
+            self._step("flush.cut")
+            for frame in frames:
+                if rewrite or frame.has_many_versions:
+                    frame.remove_old_versions()
+
+    # --- reading ---
+
+    def _reading(self, read: Callable[[View], T]) -> T:
+        for _ in range(ATTEMPTS):
+            with self._lock:
+                view = self._refreshed()
+                try:
+                    return read(view)
+                except (StoreCorrupt, FileNotFoundError):
+                    if self._refreshed().state is view.state:
+                        raise
+        raise StoreUnavailable(f"{self._bucket.name} changes too fast to be read", remedy="try again")
+
+    def _listed(self) -> Listed:
+        view = self._view
+        return self._log.listed(view.journal_end if view else 0)
+
+    def _refreshed(self, listed: Listed | None = None) -> View:
+        """Return the view with all that is committed."""
+        self._check_open()
+        for _ in range(ATTEMPTS):
+            view, listed = self._view, listed or self._listed()
+            if view and (not view.journal_end or view.journal_end in listed.entries) and self._follow(view, listed.entries):
+                return view
+            listed = self._log.listed()
+            with suppress(FileNotFoundError):  # it was removed after a flush
+                self._view = self._loaded(listed)
+        raise StoreCorrupt(f"the log of {self._bucket.name} has gaps", remedy="restore a backup")
+
+    def _follow(self, view: View, numbers: list[int]) -> bool:
+        """Add the entries after those of the view. Returns False if there is a newer state; those before it are removed."""
+        with suppress(FileNotFoundError):
+            for number, entry in self._entries([number for number in numbers if number > view.journal_end]):
+                if "state" in entry or number != view.journal_end + 1:
+                    return False
+                view.replay(entry["change"])
+                view.journal_end = number
+            return True
+        return False
+
+    def _loaded(self, listed: Listed) -> View:
+        """Read the newest state. The last entry tells which it is."""
+        state = BucketState()
+        if numbers := listed.entries:
+            ((number, entry),) = self._entries(numbers[-1:])
+            if "state" not in entry:
+                ((number, entry),) = self._entries([entry["base"]])
+            try:
+                state = decode_state(entry["state"], BucketState, self._bucket.name)
+            except (TypeError, KeyError, ValueError, AttributeError) as error:
+                raise StoreCorrupt(f"{entry_name(number)} is damaged", remedy="restore a backup") from error
+            state.generation = number
+        elif listed.state:
+            raise StoreCorrupt(f"{self._bucket.name} lacks its log", remedy="restore a backup")
+        else:
+            self._check_empty()
+        return self._viewed(state, self._view)
+
+    def _viewed(self, state: BucketState, before: View | None) -> View:
+        view = View(self._bucket, state, lambda: self._moves(state.logs, {}), before)
+        view.journal_end = state.generation
+        return view
+
+    def _entries(self, numbers: Collection[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Read entries of the log, several at once. Raises `FileNotFoundError`."""
+        if len(numbers) < 2:
+            found = [self._bucket.get(entry_name(number)) for number in numbers]
+        else:
+            with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+                found = list(pool.map(lambda number: self._bucket.get(entry_name(number)), numbers))
+        for number, data in zip(numbers, found, strict=True):
+            yield number, _decoded(number, data)
+
+    def _moves(self, logs: list[str], recent: dict[str, list[Moves]]) -> dict[str, list[Moves]]:
+        found: dict[str, list[Moves]] = {}
+        for part in (*(decode_moves(self._bucket.get(name), name) for name in logs), recent):
+            for partition, moves in part.items():
+                found.setdefault(partition, []).extend(moves)
+        return found
+
+    def _check_empty(self) -> None:
+        """Raise `StoreForeign` if there are tables of another program."""
+        for table in TABLES:
+            if self._bucket.versions(table):
+                what = f"{self._bucket.name} has the table {table.name} of another program"
+                raise StoreForeign(
+                    what, remedy="name another prefix, or copy the tables to a folder and open it with lancedb:///"
+                )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"{self._bucket.name} is closed", remedy="open it again")
+
+    # --- the objects ---
+
+    def require_file(self) -> None:
+        """Raise `StoreMissing` if there is no store, unless it was opened with `must_exist=False`."""
+        if self._must_exist and not self._reading(lambda view: view.journal_end):
+            what = f"the store {self._bucket.name} does not exist"
+            raise StoreMissing(what, remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it")
+
+    def is_prepared(self) -> bool:
+        return self._reading(lambda view: view.journal_end > 0)
+
+    def create_file(self) -> None:
+        """Create the store if there is none."""
+        if not self._read_only and not self.is_prepared():
+            self.prepare()
+
+    def prepare(self) -> None:
+        """Create what a write needs. Every write does that."""
+        self.check_writable()
+        with suppress(Superseded), self._writing():
+            pass
+
+    def check_writable(self) -> None:
+        if self._read_only:
+            raise StoreReadOnly(f"{self._bucket.name} is opened read-only", remedy="open it without ?mode=ro to write")
+
+    def was_replaced(self) -> bool:
+        return False
+
+    def backup(self, target: Path, progress: Progress) -> int:
+        """Write the rows to an archive file, as for a store without files."""
+        return ArchivedStore(self).backup(target, progress)
+
+    def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
+        """Return the samples that are in the objects, each with the name of an object."""
+        found: dict[bytes, str] = {}
+        forms = {sample: sample for sample in samples} | {as_json(sample): sample for sample in samples}
+        for name in self._bucket.list("") if samples else ():
+            with suppress(FileNotFoundError):
+                data = self._bucket.get(name)
+                found |= {sample: name for form, sample in forms.items() if form in data}
+        return found
+
+    def damage(self) -> list[str]:
+        """Read every table and return what cannot be read."""
+        found: list[str] = []
+        for table in TABLES:
+            try:
+                self._reading(lambda view, table=table: view.frame(table).check())  # type: ignore[misc]
+            except StoreCorrupt as error:
+                found.append(str(error))
+        return found
+
+
+def _decoded(number: int, data: bytes) -> dict[str, Any]:
+    """Return an entry of the log: a state, or a change with the number of the state before it."""
+    try:
+        entry = json.loads(data)
+        if "state" in entry:
+            return {"state": entry["state"]}
+        return {"change": decode_change(entry["change"]), "base": int(entry["base"])}
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise StoreCorrupt(f"{entry_name(number)} is damaged", remedy="restore a backup") from error
+
+
+def _logs_of(state: State) -> list[str]:
+    return state.logs if isinstance(state, BucketState) else []

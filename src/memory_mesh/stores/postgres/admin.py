@@ -1,0 +1,62 @@
+"""What the owner of the tables does: let roles use them, and distribute them over several servers with Citus."""
+
+from collections.abc import Iterator
+
+import psycopg
+from psycopg import sql
+
+from memory_mesh.core.errors import InvalidInput, StoreUnavailable
+from memory_mesh.core.text import shown_url
+from memory_mesh.stores.postgres.errors import translated
+from memory_mesh.stores.postgres.store import PostgresStore
+from memory_mesh.stores.postgres.tables import ALL, TABLES
+
+SCOPES = ("user", "server", "token")
+
+
+def grant(store: PostgresStore, role: str, *, scope: str, user_id: str | None, agent_id: str | None) -> None:
+    """Let a role use the tables; see `mesh_grant` in `security.sql`. The role must exist."""
+    if scope not in SCOPES or (scope != "user" and (user_id or agent_id)):
+        what = f"scope {scope} with a user or an agent" if scope in SCOPES else f"unknown scope {scope}"
+        raise InvalidInput(what, expected="user with --user and --agent, or server, or token")
+    if user_id == "":
+        raise InvalidInput("the user is empty", expected="the name of a user, or no --user for rows without one")
+    store.prepare()
+    call = sql.SQL("SELECT {}(%s, %s, %s, %s)").format(sql.Identifier(store.schema, "mesh_grant"))
+    try:
+        with store.connection() as connection:
+            connection.execute(call, (role, scope, user_id, agent_id))
+    except psycopg.errors.UndefinedObject as error:
+        raise InvalidInput(f"the server has no role {role}", remedy="create it with CREATE ROLE … LOGIN") from error
+    except psycopg.Error as error:
+        raise translated(shown_url(store.url), error) from error
+
+
+def distribute(store: PostgresStore) -> None:
+    """Distribute the tables over the servers of Citus by user. Rows without a user share one shard."""
+    store.prepare()
+    try:
+        with store.connection() as connection, connection.transaction():
+            if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchone() is None:
+                what = f"{shown_url(store.url)} has no extension citus"
+                raise StoreUnavailable(what, remedy="install Citus and run CREATE EXTENSION citus, or use one server")
+            connection.execute(sql.SQL("SET LOCAL search_path TO {}, public").format(sql.Identifier(store.schema)))
+            for statement in distribution():
+                connection.execute(statement.encode())
+    except psycopg.Error as error:
+        raise translated(shown_url(store.url), error) from error
+
+
+def distribution() -> Iterator[str]:
+    """Yield the statements that distribute the tables. Their keys begin with the tenant."""
+    for table in TABLES:
+        # Citus cannot keep an id unique over all users. An id is random, and unique for each user.
+        yield f"DROP INDEX {table.name}_by_id"
+        yield f"CREATE INDEX {table.name}_by_id ON {table.name} (id, kind)"
+    first, *others = ALL
+    yield f"SELECT create_distributed_table('{first}', 'tenant')"
+    for name in others:
+        yield f"SELECT create_distributed_table('{name}', 'tenant', colocate_with => '{first}')"
+    for name in ("mesh_roles", "mesh_migrations"):
+        yield f"SELECT create_reference_table('{name}')"
+    yield f"SELECT create_distributed_function('mesh_apply(text, jsonb)', 'tenant', colocate_with => '{first}')"

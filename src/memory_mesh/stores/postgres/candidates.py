@@ -1,0 +1,76 @@
+"""What a search asks of the database beside candidates: each method of `CandidateSource` calls one function of `search.sql`.
+
+The words of a memory are its stored keywords.
+"""
+
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from memory_mesh.core.candidate_ports import Around, Conditions, SessionKey, SessionTotals, Statistics
+from memory_mesh.core.model import Vector, Where
+from memory_mesh.core.search.lexical import Corpus
+from memory_mesh.stores.postgres.segments import is_by_segment
+from memory_mesh.stores.postgres.tables import condition, vector_text
+
+
+class FunctionSource:
+    """A `CandidateSource` over a function that calls a SQL function with a payload; see `FunctionStore._call`."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, object], Any], Any]) -> None:
+        self._call = call
+
+    def statistics(self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None) -> Statistics:
+        """Return the counts of memories for a query of these words."""
+        names = ("visible", "with_status", "readable", "allowed")
+        payload = {name: condition(getattr(conditions, name)) for name in names} | {"words": _stored(words)}
+        payload["by_segment"] = is_by_segment(conditions.visible)
+        payload |= {"model": model[0], "dimension": model[1]} if model else {}
+        found = self._call("mesh_statistics", payload, None)
+        if found is None:
+            return Statistics()
+        return Statistics(
+            **found["numbers"], corpus=Corpus(*found["corpus"]), counts=found["counts"] or {},
+            sessions=Corpus(*found["sessions"]), session_counts=found["session_counts"] or {},
+        )  # fmt: skip
+
+    def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]:
+        """Return how many of the memories that meet a condition contain each word."""
+        return self._call("mesh_count_words", {"where": condition(where), "words": _stored(words)}, None) or {}
+
+    def speakers(self, where: Where) -> Collection[tuple[str, str]]:
+        """Return each partition and speaker of the memories that meet a condition."""
+        found = self._call("mesh_speakers", {"where": condition(where)}, None) or []
+        return {(partition, speaker) for partition, speaker in found}
+
+    def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]:
+        """Return up to `steps` memories on each side of each of these in its session."""
+        payload = {"where": condition(where), "ids": _stored(ids), "steps": steps}
+        found = self._call("mesh_around", payload, None) or {}
+        return {id_: Around(before[::-1], behind) for id_, (before, behind) in found.items()}
+
+    def sessions(
+        self, where: Where, keys: Collection[SessionKey], words: Collection[str], vector: Vector | None
+    ) -> Mapping[SessionKey, SessionTotals]:
+        """Return the totals of the memories of these sessions that meet a condition."""
+        payload: dict[str, object] = {"where": condition(where), "keys": [[*key] for key in keys], "words": _stored(words)}
+        if vector:
+            payload |= {"model": vector.model, "dimension": vector.dimension, "vector": vector_text(vector.data)}
+            payload["rounded"] = vector_text(_rounded(vector.data))
+        found = self._call("mesh_sessions", payload, None) or []
+        return {
+            SessionKey(partition, session): SessionTotals(length=length, counts=counts or {}, cosine=cosine)
+            for partition, session, length, counts, cosine in found
+        }
+
+
+def _rounded(data: bytes) -> bytes:
+    """Return a vector with whole numbers up to 127, as `index.space.QueryVector` rounds it, in 32 bits."""
+    numbers = array("f", data)
+    (scale,) = array("f", [127 / max(max(map(abs, numbers), default=0.0), 1e-30)])
+    return array("f", map(round, array("f", [number * scale for number in numbers]))).tobytes()
+
+
+def _stored(texts: Collection[str]) -> list[str]:
+    """Return the texts that can be stored, each once. PostgreSQL has no character 0."""
+    return [text for text in dict.fromkeys(texts) if "\0" not in text]

@@ -1,0 +1,103 @@
+"""The connections of a PostgreSQL store: a few, each used by one thread at a time."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import BoundedSemaphore, Lock
+from typing import Any
+
+import psycopg
+
+from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreUnavailable
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+_MAX_CONNECTIONS = 8
+_CONNECT_SECONDS = 10
+_CHECK, _LIMIT = "check that the server is running", "close other connections, or raise the limit of the server"
+_REFUSALS: tuple[tuple[str, type[StoreError], str], ...] = (
+    ("authentication failed", StoreUnavailable, "check the user and the password in the URL"),
+    ("no password supplied", StoreUnavailable, "check the user and the password in the URL"),
+    ("does not exist", StoreUnavailable, "check the name of the database, or create it"),
+    ("too many", StoreBusy, _LIMIT),
+    ("connection slots", StoreBusy, _LIMIT),
+)
+
+
+class Pool:
+    """Idle connections, and how to make one. `psycopg_pool` needs threads of its own and hides why it cannot connect."""
+
+    def __init__(self, conninfo: str, shown: str, busy_seconds: float, *, read_only: bool) -> None:
+        self._conninfo, self._shown, self._seconds = conninfo, shown, busy_seconds
+        self._options = f"-c lock_timeout={max(1, round(busy_seconds * 1000))} -c timezone=UTC"
+        self._options += " -c default_transaction_read_only=on" if read_only else ""
+        self._idle: list[Connection] = []
+        self._lock, self._places, self._process = Lock(), BoundedSemaphore(_MAX_CONNECTIONS), os.getpid()
+        self._closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Yield a connection. One that failed is closed, so that the next call makes another."""
+        self._after_fork()
+        if not self._places.acquire(timeout=self._seconds):
+            raise StoreBusy(f"{self._shown}: all connections of this process are in use", remedy="try again")
+        try:
+            connection = self._taken()
+            try:
+                yield connection
+            except BaseException:
+                if connection.closed or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                    connection.close()
+                raise
+            finally:
+                with self._lock:
+                    if self._closed:
+                        connection.close()
+                    elif not connection.closed:
+                        self._idle.append(connection)
+        finally:
+            self._places.release()
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"{self._shown} is closed", remedy="open it again")
+
+    def close(self) -> None:
+        """Close the idle connections; the others close after their use."""
+        with self._lock:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+
+    def _taken(self) -> Connection:
+        with self._lock:
+            self.check_open()
+            if self._idle:
+                return self._idle.pop()
+        try:
+            connection = psycopg.connect(
+                self._conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="memory-mesh",
+                options=self._options, prepare_threshold=None,  # a pooler between us and the server may not keep statements
+            )  # fmt: skip
+        except psycopg.Error as error:
+            raise self._refused(error) from None  # the cause may quote the connection string
+        connection.execute("SET client_min_messages TO error")
+        return connection
+
+    def _refused(self, error: psycopg.Error) -> StoreError:
+        """Return the error of a connection that was not made. It has no SQLSTATE, only the words of the server."""
+        text = " ".join(str(error).split())
+        kind, remedy = next(((kind, remedy) for words, kind, remedy in _REFUSALS if words in text), (StoreUnavailable, _CHECK))
+        return kind(f"{self._shown}: {text[:300]}", remedy=remedy)
+
+    def _after_fork(self) -> None:
+        """Forget the connections of the parent process, without closing them: it still uses them."""
+        if self._process != os.getpid():
+            self._process, self._lock, self._places = os.getpid(), Lock(), BoundedSemaphore(_MAX_CONNECTIONS)
+            for connection in self._idle:
+                with suppress(OSError):
+                    os.close(connection.fileno())
+            _inherited.extend(self._idle)
+            self._idle = []
+
+
+_inherited: list[Connection] = []  # never collected, since that would end the sessions of the parent

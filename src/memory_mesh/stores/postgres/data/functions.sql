@@ -1,0 +1,304 @@
+-- The functions of the PostgreSQL and Supabase stores. All take and return JSON, and run with the rights of the caller.
+-- `tables.description` fills in <description>, and `VERSION` <version>.
+
+CREATE OR REPLACE FUNCTION mesh_tables() RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $sql$ SELECT $json$<description>$json$::jsonb $sql$;
+
+CREATE OR REPLACE FUNCTION mesh_texts(list jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $sql$
+  SELECT CASE WHEN jsonb_typeof(list) = 'array' THEN ARRAY(SELECT jsonb_array_elements_text(list)) END
+$sql$;
+
+-- The user of a partition, '' for rows without one: [user, agent], or [chain, user, agent] for blocks. Rows of the whole store
+-- (partition '') belong to the caller.
+CREATE OR REPLACE FUNCTION mesh_tenant(partition text) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $sql$
+BEGIN
+  IF partition = '' THEN
+    RETURN mesh_home();
+  ELSIF partition IS JSON ARRAY THEN
+    RETURN coalesce(partition::json ->> -2, '');
+  END IF;
+  RETURN '';
+END $sql$;
+
+-- An older program must not write rows that it does not know, nor read what has changed its meaning.
+CREATE OR REPLACE FUNCTION mesh_check(payload jsonb) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $sql$
+BEGIN
+  IF payload ->> 'schema' IS DISTINCT FROM '<version>' THEN
+    RAISE EXCEPTION 'the store has schema <version>' USING ERRCODE = 'MM003', HINT = '<version>';
+  END IF;
+END $sql$;
+
+-- --- conditions: the SQL text of a condition that is given as JSON ---
+
+CREATE OR REPLACE FUNCTION mesh_condition(of_kind text, given jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+DECLARE
+  op text := given ->> 0;
+  parts text;
+BEGIN
+  IF jsonb_typeof(given) IS DISTINCT FROM 'array' THEN
+    RETURN 'true';
+  ELSIF op IN ('and', 'or') THEN
+    SELECT string_agg('(' || mesh_condition(of_kind, part) || ')', ' ' || op || ' ') INTO parts FROM jsonb_array_elements(given -> 1) part;
+    RETURN coalesce(parts, CASE op WHEN 'and' THEN 'true' ELSE 'false' END);
+  ELSIF op = 'not' THEN
+    RETURN 'NOT (' || mesh_condition(of_kind, given -> 1) || ')';
+  END IF;
+  RETURN mesh_comparison(of_kind, op, given ->> 1, given -> 2);
+END $sql$;
+
+CREATE OR REPLACE FUNCTION mesh_comparison(of_kind text, op text, field text, literals jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+DECLARE
+  type text := mesh_tables() -> 'types' ->> field;
+  value text := CASE field WHEN 'kind' THEN quote_literal(of_kind) || '::text' ELSE mesh_tables() -> 'kinds' -> of_kind -> 'fields' ->> field END;
+  tests text[];
+  literal_type text;
+  same jsonb;
+BEGIN
+  -- The operator becomes SQL text. An invented one could make a REST client another user.
+  IF op IS NULL OR op NOT IN ('null', 'in', 'like', '=', '<>', '<', '<=', '>', '>=') THEN
+    RAISE EXCEPTION 'unknown operator %', op USING ERRCODE = 'MM004';
+  END IF;
+  IF starts_with(field, 'metadata.') THEN
+    type := 'key';
+    value := coalesce(mesh_tables() -> 'kinds' -> of_kind -> 'fields' ->> 'metadata', 'NULL::jsonb') || ' -> ' || quote_literal(substr(field, 10));
+  ELSIF type IS NULL THEN
+    RAISE EXCEPTION 'unknown column %', field USING ERRCODE = 'MM004';
+  END IF;
+  IF op = 'null' THEN
+    RETURN CASE type WHEN 'key' THEN format('coalesce(jsonb_typeof(%s), ''null'') = ''null''', value) ELSE coalesce(value, 'NULL') || ' IS NULL' END;
+  END IF;
+  FOR literal_type, same IN
+    SELECT replace(jsonb_typeof(one), 'object', 'number'), jsonb_agg(coalesce(one -> 'real', one)) FROM jsonb_array_elements(literals) one GROUP BY 1
+  LOOP
+    tests := tests || CASE
+      WHEN value IS NULL THEN 'NULL::boolean'
+      WHEN type = 'key' THEN format('CASE jsonb_typeof(%s) WHEN %L THEN %s END', value, literal_type,
+        mesh_test(op, literal_type, format('((%s) #>> ''{}'')', value) || CASE literal_type WHEN 'number' THEN '::float8' WHEN 'boolean' THEN '::boolean' ELSE ' COLLATE "C"' END, same))
+      WHEN type = 'list' AND literal_type = 'string' THEN mesh_list_test(op, value, same)
+      WHEN type = literal_type THEN mesh_test(op, literal_type, value, same)
+      ELSE 'NULL::boolean'
+    END;
+  END LOOP;
+  RETURN coalesce(array_to_string(tests, ' OR '), 'false');
+END $sql$;
+
+-- A test of one value. LIKE has no escape character, and compares text only.
+CREATE OR REPLACE FUNCTION mesh_test(op text, type text, value text, literals jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+  SELECT CASE
+    WHEN op = 'like' THEN CASE type WHEN 'string' THEN format('%s LIKE %L ESCAPE ''''', value, literals ->> 0) ELSE 'NULL::boolean' END
+    WHEN op = 'in' THEN format('%s = ANY (%L::%s[])', value, ARRAY(SELECT jsonb_array_elements_text(literals)),
+      CASE type WHEN 'number' THEN 'float8' WHEN 'string' THEN 'text' ELSE type END)
+    WHEN type = 'number' AND literals ->> 0 ~ '^-?\d{1,15}$' THEN format('%s %s %s', value, op, literals ->> 0)
+    ELSE format('%s %s %L::%s', value, op, literals ->> 0, CASE type WHEN 'number' THEN 'float8' WHEN 'string' THEN 'text' ELSE type END)
+  END
+$sql$;
+
+-- A list satisfies a test that one of its items does; "<>" means that no item is equal.
+CREATE OR REPLACE FUNCTION mesh_list_test(op text, value text, literals jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+  SELECT CASE
+    WHEN op IN ('=', 'in') THEN format('%s && %L::text[]', value, ARRAY(SELECT jsonb_array_elements_text(literals)))
+    WHEN op = '<>' THEN format('NOT (%s && %L::text[])', value, ARRAY(SELECT jsonb_array_elements_text(literals)))
+    ELSE format('CASE WHEN %1$s IS NOT NULL THEN EXISTS (SELECT 1 FROM unnest(%1$s) item WHERE %2$s) END', value,
+      mesh_test(op, 'string', 'item COLLATE "C"', literals))
+  END
+$sql$;
+
+CREATE OR REPLACE FUNCTION mesh_source(of_kind text, given jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+  SELECT format('%I t WHERE t.kind = %L AND (%s)', mesh_tables() -> 'kinds' -> of_kind ->> 'table', of_kind, mesh_condition(of_kind, given))
+$sql$;
+
+-- --- reads ---
+
+-- kind, where, limit?, after? (created_at, partition, number, id): rows as arrays, newest first.
+CREATE OR REPLACE FUNCTION mesh_find(payload jsonb) RETURNS SETOF json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+DECLARE
+  of_kind text := payload ->> 'kind';
+  page jsonb := payload -> 'after';
+BEGIN
+  PERFORM mesh_check(payload);
+  RETURN QUERY EXECUTE format(
+    'SELECT %s FROM (SELECT * FROM %s%s ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC LIMIT %L) t '
+    'ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC',
+    mesh_tables() -> 'kinds' -> of_kind ->> 'reading', mesh_source(of_kind, payload -> 'where'),
+    CASE WHEN page ->> 0 IS NULL THEN '' ELSE
+      format(' AND (t.created_at, t.partition, t.number, t.id) < (%L, %L, %s, %L)', page ->> 0, page ->> 1, (page ->> 2)::bigint, page ->> 3) END,
+    (payload ->> 'limit')::bigint);
+END $sql$;
+
+CREATE OR REPLACE FUNCTION mesh_ids(payload jsonb) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+BEGIN
+  PERFORM mesh_check(payload);
+  RETURN QUERY EXECUTE 'SELECT t.id::text FROM ' || mesh_source(payload ->> 'kind', payload -> 'where');
+END $sql$;
+
+CREATE OR REPLACE FUNCTION mesh_count(payload jsonb) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+DECLARE
+  found bigint;
+BEGIN
+  PERFORM mesh_check(payload);
+  EXECUTE 'SELECT count(*) FROM ' || mesh_source(payload ->> 'kind', payload -> 'where') INTO found;
+  RETURN found;
+END $sql$;
+
+-- partition, version?: the state of a partition, and its moves from a version on.
+CREATE OR REPLACE FUNCTION mesh_changes(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+BEGIN
+  PERFORM mesh_check(payload);
+  RETURN json_build_object(
+    'version', p.version, 'nonce', p.nonce,
+    'moves', (SELECT coalesce(json_agg(json_build_array(m.version, m.nonce, m.kind, m.id) ORDER BY m.version), '[]') FROM moves m
+      WHERE m.tenant = p.tenant AND m.partition = p.partition AND m.version >= (payload ->> 'version')::bigint))
+    FROM (SELECT 1) one LEFT JOIN partitions p ON p.tenant = mesh_tenant(payload ->> 'partition') AND p.partition = payload ->> 'partition';
+END $sql$;
+
+-- Equal values mean that nothing was written in between.
+CREATE OR REPLACE FUNCTION mesh_data_version(payload jsonb) RETURNS text LANGUAGE sql STABLE AS $sql$
+  SELECT pg_current_snapshot()::text
+$sql$;
+
+-- kind, model, dimension, vector, where, limit, index?: the owners of the nearest vectors, each with a vector as base64.
+-- pgvector computes in 32 bits. So all vectors within a small distance of the last one are returned, and those that 32 bits cannot
+-- compare; the caller ranks them in 64 bits.
+-- Of more than <few_vectors> memories, an index of the model finds the nearest, if there is one and the planner prefers it.
+CREATE OR REPLACE FUNCTION mesh_nearest(payload jsonb) RETURNS SETOF json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+DECLARE
+  of_kind text := payload ->> 'kind';
+  comparable text := format('t.model = %L AND vector_dims(t.embedding) = %s', payload ->> 'model', (payload ->> 'dimension')::int);
+  source text := mesh_source(of_kind, payload -> 'where');
+  parts text[] := ARRAY[format('SELECT t.id AS owner, t.embedding FROM %s AND %s', source, comparable)];
+  nearest text := format(' ORDER BY t.embedding::vector(%s) <=> %L LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
+  owners text;
+  found bigint;
+BEGIN
+  PERFORM mesh_check(payload);
+  IF of_kind = 'memory' THEN
+    parts := parts || format('SELECT t.ref AS owner, t.embedding FROM records t WHERE t.kind = ''passage'' AND %s AND (t.tenant, t.ref) IN (SELECT t.tenant, t.id FROM %s)',
+      comparable, source);
+  END IF;
+  owners := array_to_string(parts, ' UNION ALL ');
+  EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM %s AND t.model = %L LIMIT <few_vectors> + 1) capped', source, payload ->> 'model') INTO found;
+  IF found > <few_vectors> THEN
+    PERFORM set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', '200', true);
+    RETURN QUERY EXECUTE format('SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM (%s) near',
+      '(' || array_to_string(parts, nearest || ') UNION ALL (') || nearest || ')');
+    GET DIAGNOSTICS found = ROW_COUNT;
+    IF found >= 2 * (payload ->> 'limit')::bigint THEN
+      RETURN;
+    END IF;  -- the index gave up before it found enough that meet the condition
+  END IF;
+  RETURN QUERY EXECUTE format(
+    'WITH given AS MATERIALIZED (%s), compared AS MATERIALIZED (SELECT owner, embedding, CASE WHEN vector_norm(embedding) BETWEEN 1e-9 AND 1e9 '
+    'AND vector_norm(%2$L) BETWEEN 1e-9 AND 1e9 THEN embedding <=> %2$L ELSE -1 END AS distance FROM given), '
+    'last AS (SELECT min(distance) AS distance FROM compared WHERE distance >= 0 GROUP BY owner ORDER BY 1 OFFSET greatest(%3$s - 1, 0) LIMIT 1) '
+    'SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM compared '
+    'WHERE distance <= coalesce((SELECT distance FROM last), 2) + 1e-5 AND %3$s > 0', owners, payload ->> 'vector', (payload ->> 'limit')::bigint);
+END $sql$;
+
+-- --- writes ---
+
+-- The rows of a change that are stored now.
+CREATE OR REPLACE FUNCTION mesh_stored(keys jsonb) RETURNS TABLE (source text, kind text, id text, tenant text, partition text, revision bigint)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+BEGIN
+  FOR source IN SELECT DISTINCT mesh_tables() -> 'kinds' -> (one ->> 'kind') ->> 'table' FROM jsonb_array_elements(keys) one LOOP
+    RETURN QUERY EXECUTE format('SELECT %1$L, t.kind::text, t.id::text, t.tenant::text, t.partition::text, t.revision FROM %1$I t '
+      'WHERE (t.id, t.kind) IN (SELECT one ->> ''id'', one ->> ''kind'' FROM jsonb_array_elements($1) one)', source) USING keys;
+  END LOOP;
+END $sql$;
+
+-- Applies a change as one. The caller's tenant is that of all new rows, or null if they are of several.
+--   nonce    a random name of this change
+--   seen     partition -> version at which the caller read it
+--   deletes  [{kind, id}, …]
+--   puts     [{column: value, …, replaces, place}, …], vectors as text
+--   retry    true if an earlier call with this nonce may have been committed
+-- MM001: an id is taken. MM002: what the caller read has changed. MM003: the store has another schema.
+CREATE OR REPLACE FUNCTION mesh_apply(tenant text, payload jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $sql$
+#variable_conflict use_column
+DECLARE
+  moving CONSTANT text[] := ARRAY['memory', 'skill', 'passage', 'link'];
+  puts jsonb := coalesce(payload -> 'puts', '[]');
+  keys jsonb := coalesce(payload -> 'deletes', '[]');
+  seen jsonb := coalesce(payload -> 'seen', '{}');
+  old jsonb;
+  touched text[];
+  moved jsonb;
+  versions jsonb;
+  source text;
+  columns text;
+  gone bigint;
+BEGIN
+  PERFORM mesh_check(payload);
+  IF tenant IS NOT NULL AND EXISTS (SELECT 1 FROM jsonb_array_elements(puts) one WHERE mesh_tenant(one ->> 'partition') <> tenant) THEN
+    RAISE EXCEPTION 'a row of the change belongs to another user than %', tenant USING ERRCODE = 'MM004';
+  END IF;
+  SELECT keys || coalesce(jsonb_agg(jsonb_build_object('kind', one -> 'kind', 'id', one -> 'id', 'replaces', one -> 'replaces')), '[]')
+    INTO keys FROM jsonb_array_elements(puts) one WHERE (one ->> 'replaces')::bigint > 0;
+  SELECT coalesce(jsonb_agg(stored), '[]') INTO old FROM mesh_stored(keys) stored;
+
+  -- Locks in one order, so that two changes never wait for each other.
+  SELECT coalesce(array_agg(DISTINCT name ORDER BY name), '{}') INTO touched FROM (
+    SELECT one ->> 'partition' AS name FROM jsonb_array_elements(puts || old) one WHERE one ->> 'kind' = ANY (moving)
+    UNION SELECT jsonb_object_keys(seen)) named;
+  INSERT INTO partitions (tenant, partition, version, nonce) SELECT mesh_tenant(name), name, 0, '' FROM unnest(touched) name ORDER BY name ON CONFLICT DO NOTHING;
+  PERFORM 1 FROM partitions p WHERE p.partition = ANY (touched) ORDER BY p.partition FOR UPDATE;
+  IF keys <> '[]' THEN  -- again: another change may have come first
+    SELECT coalesce(jsonb_agg(stored), '[]') INTO old FROM mesh_stored(keys) stored;
+    IF EXISTS (SELECT 1 FROM jsonb_array_elements(old) one WHERE one ->> 'kind' = ANY (moving) AND one ->> 'partition' <> ALL (touched)) THEN
+      RAISE EXCEPTION 'a row moved meanwhile' USING ERRCODE = '40001';
+    END IF;
+  END IF;
+  IF payload -> 'retry' = 'true' AND EXISTS (SELECT 1 FROM moves m WHERE m.partition = ANY (touched) AND m.nonce = payload ->> 'nonce') THEN
+    RETURN (SELECT jsonb_object_agg(p.partition, p.version) FROM partitions p WHERE p.partition = ANY (touched) AND p.nonce = payload ->> 'nonce');
+  END IF;
+  IF EXISTS (SELECT 1 FROM jsonb_each_text(seen) s LEFT JOIN partitions p ON p.partition = s.key WHERE p.version IS DISTINCT FROM s.value::bigint) THEN
+    RAISE EXCEPTION 'a partition has changed' USING ERRCODE = 'MM002';
+  END IF;
+
+  -- A replaced row is deleted and inserted: it may have moved to another user.
+  PERFORM mesh_count_keywords(old, -1);
+  SELECT count(*) INTO gone FROM jsonb_array_elements(keys) one WHERE one ? 'replaces';
+  FOR source IN SELECT DISTINCT one ->> 'source' FROM jsonb_array_elements(old) one LOOP
+    EXECUTE format('WITH gone AS (DELETE FROM %I t USING jsonb_to_recordset($1) AS o(kind text, id text, tenant text, source text), '
+      'jsonb_to_recordset($2) AS k(kind text, id text, replaces bigint) WHERE t.tenant = o.tenant AND t.kind = o.kind AND t.id = o.id '
+      'AND k.kind = o.kind AND k.id = o.id AND o.source = %L AND (k.replaces IS NULL OR k.replaces = t.revision) '
+      'RETURNING k.replaces) SELECT $3 - count(replaces) FROM gone', source, source) INTO gone USING old, keys, gone;
+  END LOOP;
+  IF gone > 0 THEN
+    RAISE EXCEPTION 'a row is not at the revision that was read' USING ERRCODE = 'MM002';
+  END IF;
+  FOR source IN SELECT DISTINCT mesh_tables() -> 'kinds' -> (one ->> 'kind') ->> 'table' FROM jsonb_array_elements(puts) one LOOP
+    SELECT string_agg(name, ', ') INTO columns FROM jsonb_array_elements_text(mesh_tables() -> 'columns' -> source) name;
+    EXECUTE format('INSERT INTO %1$I (tenant, %2$s) SELECT mesh_tenant(partition), %2$s FROM jsonb_array_elements($1) one '
+      'CROSS JOIN LATERAL jsonb_populate_record(null::%1$I, one) WHERE one ->> ''kind'' = ANY ($2)',
+      source, columns) USING puts, ARRAY(SELECT key FROM jsonb_each(mesh_tables() -> 'kinds') WHERE value ->> 'table' = source);
+  END LOOP;
+  PERFORM mesh_count_keywords(puts, 1);
+  IF EXISTS (SELECT 1 FROM jsonb_array_elements(puts) one WHERE one ->> 'kind' = 'usage' OR one ->> 'kind' = 'memory' AND one ->> 'replaces' <> '0') THEN
+    UPDATE memories m SET access_count = (u.extra ->> 'access_count')::bigint FROM records u WHERE u.tenant = m.tenant AND u.kind = 'usage' AND u.id = m.id
+      AND m.id IN (SELECT one ->> 'id' FROM jsonb_array_elements(puts) one) AND u.extra ->> 'access_count' <> m.access_count::text;
+  END IF;
+
+  -- The log: what was deleted, then what was put, each in the partition that it left and in the one that it entered.
+  WITH ends AS (
+    SELECT DISTINCT coalesce((put ->> 'place')::bigint, -1) AS place, given ->> 'kind' AS kind, given ->> 'id' AS id, given ->> 'partition' AS partition
+    FROM jsonb_array_elements(puts || old) given
+    LEFT JOIN jsonb_array_elements(puts) put ON put ->> 'kind' = given ->> 'kind' AND put ->> 'id' = given ->> 'id'
+    WHERE given ->> 'kind' = ANY (moving)
+  ), numbered AS (
+    SELECT p.tenant, p.partition, p.version + row_number() OVER (PARTITION BY p.partition ORDER BY e.place, e.kind, e.id) AS version, e.kind, e.id
+    FROM ends e JOIN partitions p ON p.partition = e.partition
+  ), logged AS (
+    INSERT INTO moves (tenant, partition, version, nonce, kind, id) SELECT tenant, partition, version, payload ->> 'nonce', kind, id FROM numbered
+  ), counted AS (
+    UPDATE partitions p SET version = n.version, nonce = payload ->> 'nonce'
+    FROM (SELECT tenant, partition, max(version) AS version FROM numbered GROUP BY 1, 2) n WHERE p.tenant = n.tenant AND p.partition = n.partition
+    RETURNING p.partition, p.version
+  )
+  SELECT coalesce(jsonb_object_agg(partition, version), '{}') INTO versions FROM counted;
+  IF EXISTS (SELECT 1 FROM jsonb_each_text(versions) WHERE value::bigint % 1000 < jsonb_array_length(puts || old)) THEN
+    DELETE FROM moves m USING jsonb_each_text(versions) v WHERE m.tenant = mesh_tenant(v.key) AND m.partition = v.key AND m.version <= v.value::bigint - <kept>;
+  END IF;
+  RETURN versions;
+EXCEPTION WHEN unique_violation THEN
+  RAISE EXCEPTION 'an id is taken: %', SQLERRM USING ERRCODE = 'MM001';
+END $sql$;

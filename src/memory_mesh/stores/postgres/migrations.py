@@ -1,0 +1,140 @@
+"""The schema of the PostgreSQL store: create it, upgrade it, and say which version a database has."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+
+from psycopg.sql import SQL, Composed, Identifier, Literal
+
+from memory_mesh.stores.base import KEPT_MOVES
+from memory_mesh.stores.postgres import segments
+from memory_mesh.stores.postgres.calls import VERSION
+from memory_mesh.stores.postgres.tables import ALL, LOGS, TABLES, description
+
+FEW_HITS = 2000  # documents with a rare word that are read before others
+FEW_VECTORS = 20_000  # in the scope of a query, which are all compared; more of one model get an index
+LOCK = 0x4D4D5348  # the number of the advisory lock under which tables are created
+
+_INDEXES = (
+    "CREATE INDEX memories_by_age ON memories (partition, created_at DESC, number DESC, id DESC)",
+    "CREATE INDEX memories_by_scope ON memories (user_id, status, partition)",
+    "CREATE INDEX memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
+    "CREATE INDEX memories_by_claim ON memories (claim_key) WHERE claim_key IS NOT NULL",
+    "CREATE INDEX memories_by_turn ON memories (partition, session_id, project, turn) WHERE turn IS NOT NULL",
+    "CREATE INDEX memories_by_keyword ON memories USING gin (keywords)",
+    "CREATE INDEX memories_by_source ON memories USING gin (sources) WHERE sources <> '{}'",
+    "CREATE INDEX blocks_by_memory ON yamo_blocks (tenant, ref, memory_revision) WHERE ref IS NOT NULL",
+    "CREATE UNIQUE INDEX blocks_by_number ON yamo_blocks (tenant, chain, number)",
+    "CREATE INDEX links_by_source ON memory_links (source_id)",
+    "CREATE INDEX links_by_target ON memory_links (target_id)",
+    "CREATE INDEX records_by_ref ON records (kind, ref) WHERE ref IS NOT NULL",
+    "CREATE INDEX partitions_by_name ON partitions (partition)",
+)
+
+# A server sees every partition, a program those of its user; rows of no partition are seen by the user that wrote them. The names
+# alone do not tell: those of a user named "chain" begin as the names of chains do.
+_MAY_SEE = (
+    "(partition <> '' AND (SELECT mesh_identity()) = ARRAY['']) "
+    "OR (tenant = (SELECT mesh_home()) AND (partition = '' OR partition ^@ ANY ((SELECT mesh_identity())::text[])))"
+)
+
+# A program of one user writes no row that a server takes for that of another user, and no head of the chain of another user.
+_IS_OWN = "(SELECT mesh_identity()) = ARRAY[''] OR ((user_id IS NULL OR user_id = tenant) AND (kind <> 'head' OR id = partition))"
+
+
+# What changes the tables of an older version, by the version that it leads to.
+_STEPS: dict[int, tuple[str, ...]] = {
+    2: ("CREATE INDEX IF NOT EXISTS memories_by_session ON memories (partition, session_id) WHERE session_id IS NOT NULL",),
+    3: (*segments.TABLES.values(), *segments.INDEXES),
+    4: (),
+}
+# What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
+_FILLS: dict[int, tuple[str, ...]] = {
+    3: (
+        "ALTER TABLE memories NO FORCE ROW LEVEL SECURITY",
+        "SELECT mesh_count_keywords(rows, 1) FROM (SELECT jsonb_agg(to_jsonb(named)) AS rows FROM "
+        "(SELECT kind, id, partition, number FROM memories) named GROUP BY partition, number / 10000) each",
+        "ALTER TABLE memories FORCE ROW LEVEL SECURITY",
+    ),
+}
+
+
+def upgrade(version: int) -> Iterator[str]:
+    """Yield what turns the schema of an older version into that of this one. The caller has set the search path."""
+    steps = range(version + 1, VERSION + 1)
+    yield from chain(*(_STEPS[step] for step in steps))
+    yield from _functions()
+    yield from chain(*(_FILLS.get(step, ()) for step in steps))
+    yield from _row_policies(segments.TABLES if version < 3 else ())
+    yield "SELECT mesh_grant(role, scope, user_id, agent_id) FROM mesh_roles WHERE role IN (SELECT rolname FROM pg_roles)"
+    yield f"INSERT INTO mesh_migrations (version) VALUES ({VERSION})"
+
+
+def statements() -> Iterator[str]:
+    """Yield what turns an empty schema into that of this version. The caller has set the search path."""
+    yield "CREATE TABLE IF NOT EXISTS mesh_migrations (version int PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
+    for table in TABLES:
+        yield table.definition
+        # An id is unique in the whole store. A distributed table cannot have this index; see `distribute`.
+        yield f"CREATE UNIQUE INDEX {table.name}_by_id ON {table.name} (id, kind) WHERE partition <> ''"
+    yield from (*LOGS, *_INDEXES, *chain(*_STEPS.values()), sql("views"))
+    yield from _functions()
+    yield from _policies()
+    yield f"INSERT INTO mesh_migrations (version) VALUES ({VERSION})"
+    # The role that creates the tables may use them for all users.
+    yield "INSERT INTO mesh_roles (role, scope) VALUES (session_user, 'server') ON CONFLICT DO NOTHING"
+
+
+def _functions() -> Iterator[str]:
+    yield from map(sql, ("security", "functions", "keywords", "search", "rpc"))
+
+
+def _policies() -> Iterator[str]:
+    for name in ("mesh_roles", "mesh_migrations"):
+        yield f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY"
+    yield "CREATE POLICY mesh_versions ON mesh_migrations FOR SELECT USING (true)"
+    yield from _row_policies(ALL)
+
+
+def _row_policies(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY"
+        yield f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY"
+        own = _IS_OWN if name in {table.name for table in TABLES} else "true"
+        check = f"({_MAY_SEE}) AND tenant = mesh_tenant(partition) AND ({own})"
+        yield f"CREATE POLICY mesh_rows ON {name} USING ({_MAY_SEE}) WITH CHECK ({check})"
+
+
+# The tables, models and dimensions with many vectors, and the names of their indexes; pgvector cannot index longer vectors.
+LARGE = (
+    "SELECT source, model, size, format('%s_by_vector_%s', source, left(md5(format('%s %s', model, size)), 16)) FROM "
+    "(SELECT 'memories' AS source, model, vector_dims(embedding) AS size FROM memories "
+    "UNION ALL SELECT 'records', model, vector_dims(embedding) FROM records) each "
+    f"WHERE size <= 2000 GROUP BY source, model, size HAVING count(*) > {FEW_VECTORS}"
+)
+
+
+def vector_index(table: str, model: str, dimension: int, name: str) -> Composed:
+    """Return the statement that creates the index of a model. Others can write meanwhile; it runs outside of a transaction."""
+    statement = SQL(
+        "CREATE INDEX CONCURRENTLY IF NOT EXISTS {} ON {} USING hnsw ((embedding::vector({})) vector_cosine_ops) "
+        "WHERE model = {} AND vector_dims(embedding) = {}"
+    )
+    return statement.format(Identifier(name), Identifier(table), Literal(dimension), Literal(model), Literal(dimension))
+
+
+@cache
+def sql(name: str) -> str:
+    """Return the statements of a file, filled in."""
+    text = files(__package__).joinpath("data", f"{name}.sql").read_text("utf-8")
+    filled = {
+        "description": description(),
+        "version": VERSION,
+        "kept": KEPT_MOVES,
+        "tables": ", ".join(ALL),
+        "few": FEW_HITS,
+        "few_vectors": FEW_VECTORS,
+    }
+    return re.sub(r"<(\w+)>", lambda found: str(filled[found[1]]), text)

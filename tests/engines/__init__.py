@@ -1,0 +1,1 @@
+"""Tests on real engines. All are marked deep."""

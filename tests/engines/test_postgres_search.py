@@ -1,0 +1,252 @@
+"""Searches in the engine of PostgreSQL: what a search asks is answered as by reading every row."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import product
+from unittest.mock import patch
+
+import psycopg
+import pytest
+from numpy.linalg import norm
+from numpy.random import default_rng
+
+from engines.postgres import Server
+from index.corpus import fill, make_rows
+from memory_mesh.core.candidate_ports import Conditions, SessionKey
+from memory_mesh.core.errors import StoreReadOnly, StoreTooOld
+from memory_mesh.core.model import (
+    Compare,
+    In,
+    Kind,
+    Reader,
+    Row,
+    Vector,
+    Where,
+    all_of,
+    equals,
+    not_expired,
+    partition_for,
+    visible_to,
+)
+from memory_mesh.core.ports import ServerStore
+from memory_mesh.core.search.lexical import tokens
+from memory_mesh.index import CandidateIndex, make_index
+from memory_mesh.index.paged import PagedSource
+from memory_mesh.stores.postgres import PostgresStore
+from memory_mesh.stores.postgres.admin import grant
+from memory_mesh.stores.postgres.calls import VERSION
+from memory_mesh.stores.postgres.migrations import FEW_HITS, FEW_VECTORS
+from memory_mesh.stores.postgres.segments import is_by_segment
+from memory_mesh.stores.postgres.tables import ALL
+from memory_mesh.testing.rows import memory
+
+pytestmark = pytest.mark.deep
+
+READERS = (Reader("ann", "planner"), Reader("ann", "coder", "ann-coder-1"), Reader(None, "planner"), Reader("bob"), Reader("eve"))
+WORDS = (*tokens("fence Lisbon bicycle repaired person Katherine telescope"), "unknown", "with\0zero")
+
+
+@pytest.fixture(scope="module")
+def store(server: Server) -> Iterator[PostgresStore]:
+    """A store with conversations, and with sessions that lack turns, times, keywords and vectors."""
+    with closing(PostgresStore(server.keeper(server.database()))) as store:
+        fill(store, make_rows(sessions=3, turns=8))
+        store.apply(list(_odd_rows()))
+        yield store
+
+
+def _odd_rows() -> Iterator[Row]:
+    for at in range(6):
+        times = {"event_time": f"2026-01-0{6 - at}T00:00:00.000Z"}
+        for name, fields in {"timed": times, "untimed": times if at else {}, "turns": {**times, "turn": 9 - at // 2}}.items():
+            vector = {"vector": [0.0, 0.0] if at == 3 else [1e-20, at * 1e-20]} if at else {}
+            yield memory(
+                f"{name}{at}", partition='["ann", null]', user_id="ann", session_id=name, number=5 - at, content="red fence",
+                keywords=["red", "fenc", "fenc"] if at else [], **fields, **vector,
+            )  # fmt: skip
+
+
+def conditions(reader: Reader, *, allowed: Where) -> Conditions:
+    active = all_of(visible_to(reader), equals("status", "active"))
+    readable = all_of(active, not_expired("2026-01-01T00:30:00.000Z"))
+    return Conditions(visible=visible_to(reader), with_status=active, readable=readable, allowed=all_of(readable, allowed))
+
+
+def positive(counts: object) -> dict[str, int]:
+    return {word: count for word, count in dict(counts).items() if count}  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("reader", READERS, ids=str)
+def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: Reader) -> None:
+    mine, paged, where = store.candidate_source, PagedSource(store), visible_to(reader)
+    rows = store.find(Kind.MEMORY, where)
+    assert bool(rows) == (reader.user_id != "eve")
+    models = {(row.vector.model, row.vector.dimension): row.vector for row in rows if row.vector}
+    for model in (None, *models, ("it's 100% another", 3)):
+        given = conditions(reader, allowed=Compare("importance", ">=", 0.4)), WORDS, model
+        found, right = mine.statistics(*given), paged.statistics(*given)
+        for name in ("visible", "with_status", "readable", "allowed", "with_vector", "corpus", "sessions"):
+            assert getattr(found, name) == getattr(right, name), name
+        assert (found.counts, found.session_counts) == (positive(right.counts), positive(right.session_counts))
+    assert mine.count_words(where, WORDS) == positive(paged.count_words(where, WORDS))
+    assert mine.speakers(where) == paged.speakers(where)
+    for steps in (1, 3):
+        ids = [row.id for row in rows[::3]] + ["unknown"]
+        found_around, right_around = mine.around(where, ids, steps=steps), paged.around(where, ids, steps=steps)
+        assert {id_: (*map(list, one),) for id_, one in found_around.items()} == {
+            id_: (*map(list, one),) for id_, one in right_around.items()
+        }
+    keys = {key for row in rows if (key := SessionKey.of(row))} | {SessionKey('["ann", null]', "unknown")}
+    for vector in (None, *models.values(), Vector("another", b"\0\0\x80?" * 3)):
+        totals, right_totals = mine.sessions(where, keys, WORDS, vector), paged.sessions(where, keys, WORDS, vector)
+        assert totals.keys() == right_totals.keys()
+        for key, total in right_totals.items():
+            assert (totals[key].length, totals[key].counts) == (total.length, positive(total.counts))
+            assert totals[key].cosine == (None if total.cosine is None else pytest.approx(total.cosine, abs=0.01))
+
+
+def test_a_mesh_on_postgres_searches_in_the_engine(store: PostgresStore) -> None:
+    assert isinstance(store, ServerStore)
+    assert isinstance(make_index(store, language="english"), CandidateIndex)
+
+
+SCOPED = [Reader("ann", "a"), Reader("ann", "a", "s1"), Reader("ann"), Reader("ann", "b", "s1", project="p", only_project=True)]
+
+
+def _scoped_rows() -> Iterator[Row]:
+    """Yield a memory of each scope and of scopes that only another program can have written."""
+    scopes = product(
+        (None, "global", "agent", "session", "lesson", "odd"), (None, "global", "agent", "session"), ("a", "b"), "s12", "p "
+    )
+    for at, (type_, reach, agent, session, project) in enumerate(scopes):
+        yield memory(
+            f"scoped{at}", partition=partition_for("ann", agent, type_, reach), user_id="ann", agent_id=agent, memory_type=type_,
+            reach=reach, session_id=f"s{session}", project=project.strip() or None,
+            keywords=["red", f"word{at % 5}", "red"][at % 3 :],
+        )  # fmt: skip
+
+
+def counted(store: PostgresStore, reader: Reader) -> object:
+    where = visible_to(reader)
+    same = Conditions(visible=where, with_status=where, readable=where, allowed=where)
+    found = store.candidate_source.statistics(same, ["red", "word1", "gone"], None)
+    return found.corpus, dict(found.counts), store.matching(["red", "word1", "word1", "gone"], where, limit=9)
+
+
+def test_the_counts_of_keywords_are_those_of_the_memories_after_every_change(server: Server) -> None:
+    database = server.database()
+    with closing(PostgresStore(server.keeper(database))) as store:
+        rows = list(_scoped_rows())
+        changed = [
+            replace(row, revision=2, replaces=1, fields={**row.fields, "keywords": ["gone"], "agent_id": "b"}) for row in rows
+        ]
+        removed = [row.key for row in rows]
+        for puts, deletes in ((rows, ()), (changed[::3], removed[1::3]), ((), removed)):
+            store.apply(puts, deletes)
+            for reader in SCOPED:
+                assert is_by_segment(visible_to(reader))
+                found = counted(store, reader)
+                assert bool(found[2]) == (deletes is not removed)  # type: ignore[index]
+                with (
+                    patch("memory_mesh.stores.postgres.calls.is_by_segment", lambda _: False),
+                    patch("memory_mesh.stores.postgres.candidates.is_by_segment", lambda _: False),
+                ):
+                    assert counted(store, reader) == found
+            words = server.execute("SELECT DISTINCT word FROM keyword_counts", database=database)
+            assert bool(words) == (deletes is not removed), "a deleted memory left its words"
+        assert server.execute("SELECT count(*) FROM keyword_segments", database=database) == [(0,)]
+
+
+def test_a_condition_on_sessions_that_is_not_the_rule_of_visibility_counts_the_memories() -> None:
+    assert is_by_segment(equals("partition", "p"))
+    assert not is_by_segment(equals("session_id", "s1"))
+    assert not is_by_segment(all_of(visible_to(SCOPED[1]), equals("status", "active")))
+    assert not is_by_segment(all_of(visible_to(SCOPED[1]), equals("session_id", "s2")))
+
+
+def test_the_best_by_keywords_are_found_without_reading_every_memory_with_a_common_word(server: Server) -> None:
+    with closing(PostgresStore(server.keeper(server.database()))) as store:
+        count = 3 * FEW_HITS
+        words = [["common"] * (1 + at % 3) + ["rare"] * (at % 100 == 0) + ["other"] * (at % 70 == 0) for at in range(count)]
+        store.apply([memory(f"m{at}", keywords=[*each, "filler"]) for at, each in enumerate(words)])
+        for tokens_ in (["common", "rare", "other"], ["common", "common", "rare"], ["common", "filler"], ["rare", "unknown"]):
+            every = store.matching(tokens_, equals("partition", "p"), limit=count)
+            with patch.object(store, "_call", wraps=store._call) as call:
+                assert store.matching(tokens_, equals("partition", "p"), limit=10) == every[:10]
+            payload = call.call_args.args[1]
+            read = len(store._call("mesh_matching", payload, None)["found"])
+            assert read == len(every) if "filler" in tokens_ else read <= FEW_HITS
+
+
+def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> None:
+    with closing(PostgresStore(server.keeper(server.database()))) as store:
+        given, where = conditions(READERS[0], allowed=equals("status", "active")), visible_to(READERS[0])
+        assert store.candidate_source.statistics(given, WORDS, None).visible == 0
+        assert not store.candidate_source.count_words(where, WORDS)
+        assert not store.candidate_source.speakers(where)
+        assert not store.candidate_source.around(where, ["m1"], steps=1)
+        assert not store.candidate_source.sessions(where, [SessionKey("", "s")], WORDS, None)
+
+
+@pytest.mark.req("MESH-020")
+def test_tables_of_the_first_version_are_upgraded_by_their_owner_and_not_by_a_read(server: Server) -> None:
+    database = server.database()
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.apply([memory("m1", content="red fence", keywords=["red", "fenc"])])
+        server.execute("CREATE ROLE early LOGIN PASSWORD 'secret'")
+        grant(store, "early", scope="server", user_id=None, agent_id=None)
+    first = (
+        "DROP FUNCTION mesh_statistics; DROP INDEX memories_by_session; UPDATE mesh_migrations SET version = 1; "
+        "DROP TABLE keyword_counts, keyword_segments"
+    )
+    server.execute(first, database=database)
+    with closing(PostgresStore(server.keeper(database))) as store:
+        with pytest.raises(StoreTooOld, match="postgres prepare"):
+            store.find(Kind.MEMORY)
+        assert server.execute("SELECT max(version) FROM mesh_migrations", database=database) == [(1,)]
+        with closing(PostgresStore(server.url(database, user="early"))) as early:
+            with pytest.raises(StoreReadOnly, match="postgres prepare"):  # only the owner can upgrade
+                early.apply([memory("m2")])
+            store.prepare()
+            early.apply([memory("m2", content="red house", keywords=["red", "hous"])])
+        assert {row.id for row in store.find(Kind.MEMORY)} == {"m1", "m2"}
+        everything = equals("partition", "p")
+        same = Conditions(visible=everything, with_status=everything, readable=everything, allowed=everything)
+        assert store.candidate_source.statistics(same, ["red", "fenc"], None).counts == {"red": 2, "fenc": 1}
+    assert server.execute("SELECT max(version) FROM mesh_migrations", database=database) == [(VERSION,)]
+    forced = "SELECT count(*) FROM pg_class WHERE relforcerowsecurity AND relnamespace = 'public'::regnamespace"
+    assert server.execute(forced, database=database) == [(len(ALL),)]
+    server.execute("DROP OWNED BY early", database=database)
+    server.execute("DROP ROLE early")
+
+
+def test_an_index_finds_nearly_all_of_the_nearest_among_many_vectors(server: Server) -> None:
+    """The vectors lie around a few hundred centres, as those of sentences do."""
+    database, size, count = server.database(), 32, FEW_VECTORS + 1000
+    numbers = default_rng(7)
+    centres = numbers.normal(size=(300, size))
+    vectors = (centres[numbers.integers(300, size=count)] + 0.5 * numbers.normal(size=(count, size))).astype("<f4")
+    columns = "tenant, partition, kind, id, revision, number, created_at, user_id, content, status, model, embedding"
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.prepare()
+        with psycopg.connect(server.keeper(database)) as owner, owner.cursor() as cursor:
+            server.execute("ALTER TABLE memories DISABLE ROW LEVEL SECURITY", database=database)  # which COPY does not support
+            with cursor.copy(f"COPY memories ({columns}) FROM STDIN".encode()) as copy:
+                for at, vector in enumerate(vectors):
+                    row = ("ann", '["ann", null]', "memory", f"m{at}", 1, at, "2026-01-01T00:00:00.000Z", "ann", "text", "active")
+                    copy.write_row((*row, "model", str(vector.tolist())))
+        server.execute("ALTER TABLE memories ENABLE ROW LEVEL SECURITY", database=database)
+        assert store.compact()
+        index = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'memories_by_vector%'"
+        assert server.execute(index, database=database) == [(0,)]
+        lengths, same, where = norm(vectors, axis=1), 0, visible_to(Reader("ann"))
+        for query in centres[:40].astype("<f4"):
+            right = {f"m{at}" for at in (-(vectors @ query) / lengths).argsort()[:10]}
+            found = store.nearest(Kind.MEMORY, Vector("model", query.tobytes()), where, limit=10)
+            same += len(right.intersection(hit.id for hit in found))
+        assert same >= 0.95 * 400
+        few = all_of(where, In("id", tuple(f"m{at}" for at in range(0, count, 100))))  # all of them are compared
+        right = [f"m{at * 100}" for at in (-(vectors[::100] @ query) / lengths[::100]).argsort()[:10]]
+        assert [hit.id for hit in store.nearest(Kind.MEMORY, Vector("model", query.tobytes()), few, limit=10)] == right
+    assert server.execute(index, database=database) == [(40,)]

@@ -1,0 +1,301 @@
+"""Row-level security of the PostgreSQL store, as real roles: what one user's program writes and reads stays with that user."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from engines.postgres import Server
+from memory_mesh import MemoryMesh
+from memory_mesh.core.errors import IdTaken, StoreReadOnly
+from memory_mesh.core.model import In, Kind, Row, Vector, iso
+from memory_mesh.stores.postgres import PostgresStore
+from memory_mesh.stores.postgres.calls import VERSION
+from memory_mesh.stores.postgres.tables import ALL
+from memory_mesh.testing.fakes import NEW_YEAR
+from memory_mesh.testing.rows import MODEL, memory
+
+pytestmark = pytest.mark.deep
+
+ROLES = {
+    "ann_program": ("user", "ann", None),
+    "bob_program": ("user", "bob", None),
+    "planner": ("user", "ann", "planner"),
+    "service": ("server", None, None),
+    "rest": ("token", None, None),
+    "chain_program": ("user", "chain", None),
+    "recalls_program": ("user", "recalls", None),
+}
+
+
+@pytest.fixture(scope="module")
+def urls(server: Server) -> Iterator[dict[str, str]]:
+    """The URL of each role on a database in which Ann and Bob have memories."""
+    database = server.database()
+    with psycopg.connect(server.keeper(database), autocommit=True) as owner:
+        with closing(PostgresStore(server.keeper(database))) as store:
+            store.prepare()
+        for role, given in ROLES.items():
+            server.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
+            owner.execute("SELECT mesh_grant(%s, %s, %s, %s)", (role, *given))
+    urls = {role: server.url(database, user=role) for role in ROLES} | {"keeper": server.keeper(database)}
+    for user in ("ann", "bob"):
+        with MemoryMesh(store=urls[f"{user}_program"], user_id=user, agent_id="planner", embedder="hash") as mesh:
+            mesh.add(f"{user} likes green tea")
+            mesh.add(f"{user} keeps a secret", {"type": "agent"})
+        with MemoryMesh(store=urls[f"{user}_program"], user_id=user, agent_id="coder", embedder="hash") as mesh:
+            mesh.add(f"{user} writes code", {"type": "agent"})
+    yield urls
+    for role in ROLES:
+        server.execute(f"DROP OWNED BY {role}", database=database)
+        server.execute(f"DROP ROLE {role}")
+
+
+def seen(url: str, *before: str, query: str = "SELECT content FROM memories ORDER BY content") -> list[object]:
+    with psycopg.connect(url) as connection:
+        for statement in before:
+            connection.execute(statement.encode())
+        return [row[0] for row in connection.execute(query.encode())]
+
+
+ANNS = ["ann keeps a secret", "ann likes green tea", "ann writes code"]
+BOBS = [text.replace("ann", "bob") for text in ANNS]
+
+
+@pytest.mark.req("GRAPH-93")
+def test_a_program_of_a_user_sees_the_rows_of_that_user_only(urls: dict[str, str]) -> None:
+    assert seen(urls["ann_program"]) == ANNS
+    assert seen(urls["bob_program"]) == BOBS
+    assert seen(urls["service"]) == seen(urls["keeper"]) == [*ANNS, *BOBS]
+    assert seen(urls["planner"]) == ANNS[:2]
+    for name in ALL:
+        tenants = f"SELECT DISTINCT tenant FROM {name}"
+        assert seen(urls["ann_program"], query=tenants) in ([], ["ann"])
+        assert {*seen(urls["service"], query=tenants)} in (set(), {"ann", "bob"}, {"", "ann", "bob"})
+    for name in (
+        "memories",
+        "yamo_blocks",
+        "records",
+        "partitions",
+        "moves",
+        "keyword_segments",
+        "keyword_counts",
+    ):  # these have rows of both
+        assert seen(urls["ann_program"], query=f"SELECT DISTINCT tenant FROM {name}") == ["ann"]
+
+
+@pytest.mark.req("GRAPH-93")
+def test_row_level_security_is_enabled_on_every_table_and_forced_where_rows_are(urls: dict[str, str]) -> None:
+    tables = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
+    assert {*seen(urls["keeper"], query=tables)} == {*ALL, "mesh_roles", "mesh_migrations"}
+    assert {*seen(urls["keeper"], query=f"{tables} AND relrowsecurity")} == {*ALL, "mesh_roles", "mesh_migrations"}
+    assert {*seen(urls["keeper"], query=f"{tables} AND relforcerowsecurity")} == {*ALL}
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        'SET request.jwt.claims = \'{"sub": "bob"}\'',
+        'SET request.jwt.claims = \'{"role": "service_role"}\'',
+        "CREATE TEMP TABLE mesh_roles AS SELECT 'ann_program'::text AS role, 'server'::text AS scope, null::text AS user_id, "
+        "null::text AS agent_id",
+        "SET search_path TO pg_temp, public",
+        "SET row_security TO off",
+    ],
+)
+@pytest.mark.req("GRAPH-93")
+def test_nothing_that_a_program_can_set_changes_who_it_is(urls: dict[str, str], attempt: str) -> None:
+    try:
+        assert seen(urls["ann_program"], attempt) == ANNS
+    except psycopg.errors.InsufficientPrivilege as refused:
+        assert "row_security" in attempt or "TEMP" in attempt, refused  # noqa: PT017
+
+
+@pytest.mark.req("GRAPH-93")
+def test_the_verified_token_of_a_rest_server_names_the_user(urls: dict[str, str]) -> None:
+    assert seen(urls["rest"]) == []
+    assert seen(urls["rest"], 'SET request.jwt.claims = \'{"sub": "bob"}\'') == BOBS
+    assert seen(urls["rest"], 'SET request.jwt.claims = \'{"sub": "bob", "agent_id": "coder"}\'') == BOBS[1:]
+    assert seen(urls["rest"], 'SET request.jwt.claims = \'{"role": "service_role"}\'') == [*ANNS, *BOBS]
+    for name in ("*", "", "server"):
+        assert seen(urls["rest"], f'SET request.jwt.claims = \'{{"sub": "{name}"}}\'') == []
+
+
+@pytest.mark.req("GRAPH-93")
+@pytest.mark.parametrize("role", ["chain_program", "recalls_program"])
+def test_a_user_whose_name_begins_the_names_of_chains_sees_no_chain_of_others(urls: dict[str, str], role: str) -> None:
+    for name in ALL:
+        assert seen(urls[role], query=f"SELECT tenant FROM {name}") == []
+    with MemoryMesh(store=urls[role], user_id=role.split("_")[0], embedder="hash") as mesh:
+        added = mesh.add("mine")
+        assert seen(urls[role]) == ["mine"]
+        assert seen(urls[role], query="SELECT DISTINCT tenant FROM yamo_blocks") == [role.split("_")[0]]
+        mesh.delete(added.id)
+    with psycopg.connect(urls[role]) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(
+            "INSERT INTO records (tenant, partition, kind, id, revision, number, created_at) "
+            """VALUES ('ann', '["chain", "ann", "x"]', 'head', '["chain", "ann", "x"]', 1, 0, '2026')"""
+        )
+
+
+# Conditions of a REST client that continue as SQL and change its identity.
+CLAIM = "set_config('request.jwt.claims', '{\"role\": \"service_role\"}', false)"
+INJECTED: dict[str, object] = {
+    "an operator": [f"= '' OR {CLAIM} <> '' OR '' =", "id", ["x"]],
+    "a field": ["=", f"id = '' OR {CLAIM} <> '' OR t.id", ["x"]],
+    "a key of metadata": ["=", f"metadata.x' = '' OR {CLAIM} <> '' OR '' = '", ["x"]],
+    "a literal": ["=", "id", [f"x' OR {CLAIM} <> '' OR '' = '"]],
+    "a number": ["=", "number", [{"real": f"1 OR {CLAIM} <> ''"}]],
+    "a connective": [f"and true) OR {CLAIM} <> '' OR (", [["=", "id", ["x"]]]],
+    "a pattern": ["like", "id", [f"x' OR {CLAIM} <> '' OR '' LIKE '"]],
+}
+
+
+@pytest.mark.req("GRAPH-93")
+@pytest.mark.parametrize("place", INJECTED)
+def test_no_text_in_a_condition_runs_as_sql(urls: dict[str, str], place: str) -> None:
+    payload = json.dumps({"schema": VERSION, "kind": "memory", "where": INJECTED[place]})
+    with psycopg.connect(urls["rest"], autocommit=True) as connection:
+        connection.execute('SET request.jwt.claims = \'{"sub": "eve"}\'')
+        try:
+            assert connection.execute("SELECT mesh_read('mesh_find', %s)", (payload,)).fetchone() == ("[]",)
+        except psycopg.Error as error:
+            assert error.sqlstate == "PT422", error  # noqa: PT017
+        assert connection.execute("SELECT current_setting('request.jwt.claims')").fetchone() == ('{"sub": "eve"}',)
+        assert connection.execute("SELECT count(*) FROM memories").fetchone() == (0,)
+
+
+@pytest.mark.req("GRAPH-93")
+def test_a_passage_of_one_user_does_not_count_for_the_memory_of_another(urls: dict[str, str]) -> None:
+    vector, where = Vector.of(MODEL, [1.0, 0.0]), In("id", ("target",))
+    forged = Row(
+        kind=Kind.PASSAGE, id="p1", partition=OWN, created_at=iso(NEW_YEAR), revision=1, number=0, replaces=0,
+        fields={"ref": "target"}, vector=vector,
+    )  # fmt: skip
+    with closing(PostgresStore(urls["ann_program"])) as ann, closing(PostgresStore(urls["service"])) as service:
+        service.apply([memory("target", partition=OTHER, user_id="bob", vector=[0.0, 1.0])])
+        ann.apply([forged])
+        (found,) = service.nearest(Kind.MEMORY, vector, where, limit=1)
+        service.apply(deletes=[memory("target").key, forged.key])
+    assert found.score == pytest.approx(0.0, abs=1e-6)
+
+
+INSERT = (
+    "INSERT INTO memories (tenant, partition, kind, id, revision, number, created_at, user_id, content) "
+    "VALUES ('{tenant}', '{partition}', 'memory', 'forged', 1, 0, '2026', {user}, 'forged')"
+)
+HEAD = (
+    "INSERT INTO records (tenant, partition, kind, id, revision, number, created_at) "
+    "VALUES ('ann', '[\"ann\", null]', 'head', '{head}', 1, 0, '2026')"
+)
+OWN, OTHER = '["ann", null]', '["bob", null]'
+
+# Each writes to the rows of Bob. After it, the same with Ann's own rows, or None if that is refused too.
+ATTACKS: dict[str, tuple[str, str | None]] = {
+    "insert": (
+        INSERT.format(tenant="bob", partition=OTHER, user="'bob'"),
+        INSERT.format(tenant="ann", partition=OWN, user="'ann'"),
+    ),
+    "insert under another tenant": (INSERT.format(tenant="bob", partition=OWN, user="'ann'"), None),
+    "insert into another partition": (INSERT.format(tenant="ann", partition=OTHER, user="'ann'"), None),
+    "insert for another user": (INSERT.format(tenant="ann", partition=OWN, user="'bob'"), None),
+    "update": (
+        "UPDATE memories SET content = 'forged' WHERE tenant = 'bob'",
+        "UPDATE memories SET content = 'forged' WHERE tenant = 'ann'",
+    ),
+    "give away": ("UPDATE memories SET tenant = 'bob', partition = '[\"bob\", null]', user_id = 'bob'", None),
+    "delete": ("DELETE FROM memories WHERE tenant = 'bob'", "DELETE FROM memories WHERE tenant = 'ann'"),
+    "block a chain": (HEAD.format(head='["chain", "bob", "new"]'), None),
+    "become a server": ("INSERT INTO mesh_roles VALUES ('ann_program', 'server')", None),
+    "change a role": ("UPDATE mesh_roles SET scope = 'server'", None),
+    "read the roles": ("SELECT * FROM mesh_roles", None),
+    "grant": ("SELECT mesh_grant('ann_program', 'server')", None),
+    "switch it off": ("ALTER TABLE memories DISABLE ROW LEVEL SECURITY", None),
+    "another role": ("SET ROLE bob_program", None),
+    "another session": ("SET SESSION AUTHORIZATION bob_program", None),
+    "empty the table": ("TRUNCATE memories", None),
+}  # fmt: skip
+
+
+@pytest.mark.req("GRAPH-93")
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_statement_of_a_program_reaches_the_rows_of_another_user(urls: dict[str, str], attack: str) -> None:
+    statement, control = ATTACKS[attack]
+    before = seen(urls["service"], query="SELECT md5(string_agg(m::text, ',' ORDER BY id)) FROM memories m")
+    with psycopg.connect(urls["ann_program"]) as connection:
+        try:
+            assert connection.execute(statement.encode()).rowcount == 0
+        except psycopg.errors.InsufficientPrivilege:
+            connection.rollback()
+        if control:
+            assert connection.execute(control.encode()).rowcount > 0
+        connection.rollback()
+    assert seen(urls["service"], query="SELECT md5(string_agg(m::text, ',' ORDER BY id)) FROM memories m") == before
+    assert seen(urls["bob_program"]) == BOBS
+
+
+@pytest.mark.req("GRAPH-93")
+def test_a_change_of_the_store_is_held_to_the_user_of_its_role(urls: dict[str, str]) -> None:
+    with closing(PostgresStore(urls["ann_program"])) as store, closing(PostgresStore(urls["service"])) as service:
+        with pytest.raises(StoreReadOnly, match="row-level security"):
+            store.apply([memory("m1", partition=OTHER, user_id="bob")])
+        (bobs,) = (row for row in service.find(Kind.MEMORY) if row.fields["content"] == BOBS[1])
+        store.apply(deletes=[bobs.key])  # for Ann there is no such row
+        assert seen(urls["bob_program"]) == BOBS
+        store.apply([memory("m1", partition=OWN, user_id="ann")])
+        assert store.count(Kind.MEMORY) == 4
+        with pytest.raises(IdTaken):
+            service.apply([memory("m1", partition=OTHER, user_id="bob")])
+        service.apply(deletes=[memory("m1").key])
+        assert store.count(Kind.MEMORY) == 3
+
+
+@pytest.mark.req("GRAPH-92", "GRAPH-93")
+def test_the_functions_of_the_document_rank_by_similarity_and_obey_count_and_threshold(urls: dict[str, str]) -> None:
+    vector = seen(urls["service"], query="SELECT embedding::text FROM memories WHERE content = 'ann likes green tea'")[0]
+
+    def found(role: str, call: str) -> list[object]:
+        return seen(urls[role], query=f"SELECT content FROM {call.format(vector=vector)}")
+
+    assert found("ann_program", "search_memories_semantic('{vector}', 'planner', 1, 0)") == ["ann likes green tea"]
+    assert {*found("ann_program", "search_memories_semantic('{vector}', 'planner', 9, -1)")} == {*ANNS[:2]}
+    assert found("ann_program", "search_memories_semantic('{vector}', 'coder', 9, -1)") == ANNS[2:]
+    assert found("ann_program", "search_memories_semantic('{vector}', 'planner', 9, 0.99)") == ["ann likes green tea"]
+    assert found("ann_program", "search_memories_global('{vector}', 9, -1)") == ["ann likes green tea"]
+    assert found("service", "search_memories_global('{vector}', 9, -1)") == ["ann likes green tea", "bob likes green tea"]
+    assert found("service", "search_memories_global('{vector}', 1, -1)") == ["ann likes green tea"]
+    assert found("service", "search_memories_global('{vector}', 9, 0.999)") == ["ann likes green tea"]
+    with psycopg.connect(urls["service"]) as connection:
+        connection.execute("UPDATE memories SET status = 'archived' WHERE content = 'ann likes green tea'")
+        for call in (f"search_memories_semantic('{vector}', 'planner', 9, -1)", f"search_memories_global('{vector}', 9, -1)"):
+            names = [row[0] for row in connection.execute(f"SELECT content FROM {call}".encode())]
+            assert names
+            assert "ann likes green tea" not in names
+        assert connection.execute("SELECT content FROM memory_archive").fetchall() == [("ann likes green tea",)]
+        connection.rollback()
+
+
+DOCUMENT = {
+    *("id", "agent_id", "content", "category", "tags", "embedding", "importance", "access_count", "created_at", "updated_at"),
+    *("claim", "provenance", "confidence", "status", "quarantine", "reinforcements", "disputes", "superseded_by", "supersedes"),
+}
+
+
+@pytest.mark.req("GRAPH-89", "GRAPH-90", "GRAPH-91")
+def test_the_tables_of_the_document_exist_with_its_columns(urls: dict[str, str]) -> None:
+    def columns(name: str) -> set[object]:
+        return {
+            *seen(urls["keeper"], query=f"SELECT column_name::text FROM information_schema.columns WHERE table_name = '{name}'")
+        }
+
+    assert columns("memories") >= DOCUMENT
+    with closing(PostgresStore(urls["service"])) as store:
+        store.apply([memory("trusted", trust=0.25, confidence=0.75)])
+    for name, value in (("confidence", 0.25), ("author_confidence", 0.75)):  # its readers expect the trust in `confidence`
+        assert seen(urls["service"], query=f"SELECT {name} FROM memories WHERE id = 'trusted'") == [value]
+    assert columns("memory_archive") == columns("memories")
+    assert columns("memory_links") >= {"source_id", "target_id", "similarity", "created_at"}
+    for name in ("pending_conflicts", "episodes", "memory_clusters"):
+        assert columns(name), name

@@ -1,0 +1,137 @@
+"""The Supabase store passes the contract on a real server in front of PostgreSQL, and a token shows the rows of its user only."""
+
+import hashlib
+import hmac
+import json
+import traceback
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+from postgrest import SyncPostgrestClient
+
+from memory_mesh import MemoryMesh
+from memory_mesh.core.errors import StoreError
+from memory_mesh.core.model import Key, Kind, partition_for
+from memory_mesh.core.ports import Secret, Store
+from memory_mesh.net import HttpClient
+from memory_mesh.stores.supabase import SupabaseStore
+from memory_mesh.testing import StoreContract, machine_for
+from memory_mesh.testing.rows import memory
+from memory_mesh.testing.state_machine import StoreMachine
+from stores.properties import KEPT, READ
+
+from .postgres import Server
+from .supabase import JWT_SECRET, KEY, PUBLIC_KEY, Project
+
+pytestmark = pytest.mark.deep
+
+
+@pytest.fixture(scope="module")
+def project(server: Server) -> Iterator[Project]:
+    project = Project(server)
+    yield project
+    project.stop()
+
+
+class TestSupabase(StoreContract):
+    """Rows in the tables of a project. Each test begins with empty tables."""
+
+    @pytest.fixture(autouse=True)
+    def _on(self, project: Project) -> None:
+        self.project, self.place = project, Path()
+
+    def open(self, place: Path) -> Store:
+        if place.name == "elsewhere":
+            return SupabaseStore(f"{self.project.url}&schema=elsewhere", KEY)
+        if place != self.place:  # another place is another, empty store
+            self.project.clear()
+        self.place = place
+        return SupabaseStore(self.project.url, KEY)
+
+    def test_compacting_changes_no_answer(self, store: Store) -> None:
+        store.apply([memory("m1")])
+        assert not store.compact()  # only the owner of the database can
+        assert store.count(Kind.MEMORY) == 1
+
+
+# The SQL is that of the PostgreSQL store, which is tried with many examples.
+for property_ in (*KEPT, *READ):
+    assert hasattr(TestSupabase, property_)
+    setattr(TestSupabase, property_, None)
+
+
+def test_any_history_in_supabase_is_a_history_of_a_dict(project: Project) -> None:
+    places: list[Path] = []
+
+    def opened(place: Path) -> Store:
+        if place not in places:
+            project.clear()
+            places.append(place)
+        return SupabaseStore(project.url, KEY)
+
+    effort = settings(StoreMachine.TestCase.settings, max_examples=15, stateful_step_count=15)
+    run_state_machine_as_test(machine_for(opened), settings=effort)
+
+
+def signed(user: str) -> str:
+    """Return a token of a user, as Supabase issues it."""
+    parts = ({"alg": "HS256", "typ": "JWT"}, {"sub": user, "role": "authenticated", "aud": "authenticated", "exp": 4102444800})
+    text = b".".join(urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
+    signature = urlsafe_b64encode(hmac.digest(JWT_SECRET.encode(), text, hashlib.sha256)).rstrip(b"=")
+    return (text + b"." + signature).decode()
+
+
+def store_of(project: Project, user: str) -> SupabaseStore:
+    token = signed(user)
+    headers: dict[str, str | Secret] = {"apikey": Secret(PUBLIC_KEY), "authorization": Secret(token, prefix="Bearer ")}
+    client = HttpClient(project.address, headers=headers, allow_local=True)
+    return SupabaseStore(project.url, token, client=client)
+
+
+@pytest.mark.req("GRAPH-73")
+def test_a_token_shows_and_writes_the_rows_of_its_user_only(project: Project) -> None:
+    project.clear()
+    ann, bob = (partition_for(user, "planner", "global", None) for user in ("ann", "bob"))
+    with closing(SupabaseStore(project.url, KEY)) as owner, closing(store_of(project, "ann")) as store:
+        owner.apply([memory("a", partition=ann, user_id="ann")])
+        owner.apply([memory("b", partition=bob, user_id="bob")])
+        assert sorted(owner.ids(Kind.MEMORY)) == ["a", "b"]
+        assert store.ids(Kind.MEMORY) == ["a"]
+        store.apply([memory("a2", partition=ann, user_id="ann")])
+        with pytest.raises(StoreError) as refused:
+            store.apply([memory("b2", partition=bob, user_id="bob")])
+        store.apply(deletes=[Key(Kind.MEMORY, "b")])  # for this user there is no such row
+        assert sorted(owner.ids(Kind.MEMORY)) == ["a", "a2", "b"]
+    assert signed("ann") not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.req("GRAPH-73")
+def test_the_tables_and_functions_of_the_document_answer_over_http(project: Project) -> None:
+    project.clear()
+    with closing(SupabaseStore(project.url, KEY)) as store:
+        store.apply([memory("m1", vector=[1, 0], status="active"), memory("m2", vector=[0, 1], status="archived")])
+    with SyncPostgrestClient(project.address, headers={"apikey": KEY}, http_client=httpx.Client()) as client:
+        assert [row["id"] for row in client.from_("memory_archive").select("id").execute().data] == ["m2"]
+        assert client.from_("memory_links").select("id").execute().data == []
+        for function in ("search_memories_semantic", "search_memories_global"):
+            found = client.rpc(function, {"query_embedding": "[0.9,0.1]", "match_count": 5}).execute().data
+            assert [row["id"] for row in found] == ["m1"]
+
+
+@pytest.mark.req("MESH-020")
+def test_a_mesh_uses_a_project_by_its_url(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.clear()
+    monkeypatch.setenv("SUPABASE_KEY", KEY)
+    with MemoryMesh(store=project.url, agent_id="planner") as mesh:
+        mesh.add("The deploy key rotates on Mondays")
+        assert [one.content for one in mesh.search("deploy key")] == ["The deploy key rotates on Mondays"]
+    with MemoryMesh(store=project.url, store_key="sb_secret_wrong-key-0123456789", agent_id="planner") as mesh:
+        with pytest.raises(StoreError, match="Invalid API key") as refused:
+            mesh.get_all()
+        assert "sb_secret_wrong" not in "".join(traceback.format_exception(refused.value))
