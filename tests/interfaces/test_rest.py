@@ -417,6 +417,7 @@ def test_metrics_and_logs_say_what_happened_and_no_text(tmp_path: Path, caplog: 
     assert "AKIAIOSFODNN7EXAMPLE" not in JsonLines().format(record)
 
 
+@pytest.mark.deep  # only the deep tests install the library
 def test_a_request_is_a_span_of_open_telemetry(tmp_path: Path) -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
