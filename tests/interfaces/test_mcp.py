@@ -432,3 +432,11 @@ def test_over_http_an_error_of_the_store_names_no_file(tmp_path) -> None:
         for is_local in (True, False):
             answer = ask(mesh, lambda client: client.call_tool("remember", {"content": "x y"}), is_local=is_local)
             assert (answer.is_error, str(file) in answer.content[0].text) == (True, is_local)
+
+
+def test_over_http_a_caller_is_limited_in_requests_a_minute_with_and_without_a_valid_token(mesh, tmp_path) -> None:
+    tokens, options = TokenFile(tmp_path), Options(server_requests_per_minute=2)
+    client = TestClient(Guard(PlainTextResponse("reached"), mesh, tokens, options, read_only=False), base_url="http://localhost")
+    assert [client.post("/mcp").status_code for _ in range(3)] == [200, 200, 429]
+    tokens.add(Token(id="a", name="a", sha256="", user_id=None, created_at="", expires_at=""))
+    assert [client.post("/mcp").status_code for _ in range(3)] == [401, 401, 429]

@@ -6,12 +6,13 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.core.errors import AccessDenied, MemoryMeshError
 from memory_mesh.core.model import iso
 from memory_mesh.core.options import Options
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.mcp.server import Caller
 from memory_mesh.interfaces.rest.access import caller_of, check_origin, server_names
+from memory_mesh.interfaces.rest.limits import requests_limiter
 from memory_mesh.interfaces.rest.problems import problem_of, response
 from memory_mesh.interfaces.tokens import TokenFile
 
@@ -25,6 +26,7 @@ class Guard:
     def __init__(self, app: Any, mesh: Mesh, tokens: TokenFile, options: Options, *, read_only: bool) -> None:
         self._app, self._mesh, self._tokens, self._read_only = app, mesh, tokens, read_only
         self._names = server_names(options)
+        self._rate = requests_limiter(options)
 
     async def __call__(
         self, scope: _Messages, receive: Callable[[], Awaitable[_Messages]], send: Callable[[_Messages], Awaitable[None]]
@@ -39,6 +41,12 @@ class Guard:
 
     def _caller(self, headers: Headers, client: str) -> Caller:
         check_origin(headers, self._names)
-        who = caller_of(self._tokens, headers, client, iso(time.time_ns() // 1_000_000))
+        now = iso(time.time_ns() // 1_000_000)
+        try:
+            who = caller_of(self._tokens, headers, client, now)
+        except AccessDenied:
+            self._rate.count(f"unknown:{client}")
+            raise
+        self._rate.count(who.name)
         read_only = self._read_only or (who.token is not None and who.token.read_only)
         return Caller(mesh=who.mesh(self._mesh, headers), read_only=read_only, limit=who.extent(self._mesh), is_local=False)

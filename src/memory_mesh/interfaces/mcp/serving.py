@@ -54,11 +54,10 @@ def _over_stdio(built: Any) -> None:
 
 
 def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) -> None:
-    import uvicorn
-
     from memory_mesh.interfaces.mcp.guard import CALLER, Guard
     from memory_mesh.interfaces.mcp.server import MemoryServer
     from memory_mesh.interfaces.rest.access import check_public
+    from memory_mesh.interfaces.rest.serve import listen, run
     from memory_mesh.interfaces.tokens import TokenFile
     from memory_mesh.settings import load
 
@@ -69,6 +68,7 @@ def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) ->
     built = MemoryServer(toolbox, lambda request: cast(Any, request.request).scope[CALLER]).build()
     app = Guard(built.streamable_http_app(host=host), mesh, tokens, settings.options, read_only=bool(options.get("read_only")))
     shown = f"[{host}]" if ":" in host else host
-    sys.stderr.write(f"{NAME} MCP server at http://{shown}:{port}/mcp; Ctrl-C ends it\n")
-    sys.stderr.flush()
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)
+    with listen(host, port) as listening:
+        sys.stderr.write(f"{NAME} MCP server at http://{shown}:{port}/mcp; Ctrl-C ends it\n")
+        sys.stderr.flush()
+        run(app, listening, settings.options.server_shutdown_seconds, lambda: None)

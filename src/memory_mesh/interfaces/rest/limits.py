@@ -11,6 +11,7 @@ from threading import Lock
 from starlette.requests import Request
 
 from memory_mesh.core.errors import InvalidInput, TooLarge, TooManyRequests
+from memory_mesh.core.options import Options
 
 _MAX_KEYS = 10_000  # callers whose counts are kept
 
@@ -37,6 +38,11 @@ class Limiter:
                 self._counts.popitem(last=False)
         if not allowed:
             raise TooManyRequests(f"more than {self._limit:,} {self._what}", remedy="wait, and try again")
+
+
+def requests_limiter(options: Options) -> Limiter:
+    """Return what limits the requests of a caller."""
+    return Limiter(options.server_requests_per_minute, 60, "requests in this minute")
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:

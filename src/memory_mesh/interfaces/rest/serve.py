@@ -4,9 +4,10 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import ceil
+from typing import Any
 
 import uvicorn
 
@@ -36,27 +37,32 @@ def serve(call: Call) -> Answer:
     mesh.init()  # a store that cannot be used is an error now, not one of every request
     server = Server(mesh, settings.options, tokens)
     logs.write_json_lines()
-    config = uvicorn.Config(
-        build(server), log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none", lifespan="on",
-        timeout_graceful_shutdown=ceil(settings.options.server_shutdown_seconds),
-    )  # fmt: skip
-    running = _Running(config, server)
-    with _listen(host, port) as listening:
-        fields = {"event": "listening", "address": f"http://{host}:{port}", "tokens": len(tokens.tokens())}
+    fields = {"event": "listening", "address": f"http://{host}:{port}", "tokens": len(tokens.tokens())}
+    with listen(host, port) as listening:
         logs.LOG.info("", extra={"fields": fields})
-        asyncio.run(running.serve(sockets=[listening]))
-    if not running.started:
-        raise SettingsError("the server could not start", remedy="see the lines above")
+        run(build(server), listening, settings.options.server_shutdown_seconds, server.stopping.set)
     logs.LOG.info("", extra={"fields": {"event": "stopped"}})
     return Answer(text="", data={})
+
+
+def run(app: Any, listening: socket.socket, shutdown_seconds: float, on_stop: Callable[[], object]) -> None:
+    """Serve an application until a signal arrives; then finish the requests that were accepted."""
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none", lifespan="on",
+        timeout_graceful_shutdown=ceil(shutdown_seconds),
+    )  # fmt: skip
+    running = _Running(config, on_stop)
+    asyncio.run(running.serve(sockets=[listening]))
+    if not running.started:
+        raise SettingsError("the server could not start", remedy="see the lines above")
 
 
 class _Running(uvicorn.Server):
     """Uvicorn, which after a signal ends by itself instead of by the signal."""
 
-    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], object]) -> None:
         super().__init__(config)
-        self._server = server
+        self._on_stop = on_stop
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -74,11 +80,12 @@ class _Running(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def _stop(self) -> None:
-        self._server.stopping.set()
+        self._on_stop()
         self.should_exit = True
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises `SettingsError` if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=2048)

@@ -12,11 +12,11 @@ from memory_mesh.core.options import Options
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.operation import Operation
 from memory_mesh.interfaces.rest.access import Caller, caller_of, server_names
-from memory_mesh.interfaces.rest.limits import Limiter
+from memory_mesh.interfaces.rest.limits import Limiter, requests_limiter
 from memory_mesh.interfaces.rest.metrics import Metrics, Telemetry
 from memory_mesh.interfaces.tokens import TokenFile
 
-_MINUTE, _DAY = 60, 86_400
+_DAY = 86_400
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Server:
     names: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rate = Limiter(self.options.server_requests_per_minute, _MINUTE, "requests in this minute")
+        self.rate = requests_limiter(self.options)
         self.quota = Limiter(self.options.server_agent_writes_per_day, _DAY, "writes of this agent today")
         self.names = server_names(self.options)
 
