@@ -245,6 +245,7 @@ MALFORMED: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/store", {"content": b"{", "headers": JSON}, 400, "not valid at character 1"),
     ("/v1/store", {"content": b'{"content": "\xff"}', "headers": JSON}, 400, "JSON in UTF-8"),
     ("/v1/store", {"content": b'{"content": NaN}', "headers": JSON}, 400, "not valid"),
+    ("/v1/store", {"content": b'{"content": "one", "content": "two"}', "headers": JSON}, 400, "a name stands twice"),
     ("/v1/store", {"content": b"[" * 100_000, "headers": JSON}, 400, "not valid"),
     ("/v1/store", {"content": b'{"content": ' + b"9" * 5000 + b"}", "headers": JSON}, 400, "not valid"),
     ("/v1/store", {"content": b'["x"]', "headers": JSON}, 400, "not a JSON object"),

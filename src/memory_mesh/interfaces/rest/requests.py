@@ -29,7 +29,7 @@ async def arguments(request: Request, operation: Operation, max_body: int) -> di
 def read_json(text: bytes) -> object:
     """Return the value of a JSON text. Raises `InvalidInput` if it is not valid."""
     try:
-        return json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
+        return json.loads(text.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
         raise InvalidInput(f"the JSON is not valid{place}", expected="JSON in UTF-8") from None
@@ -100,6 +100,13 @@ def _read(parameter: Parameter, text: str) -> object:
         if parameter.kind is Kind.FRACTION:
             return float(text)
     return text
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidInput("a name stands twice in an object of the JSON", expected="each name once")
+    return found
 
 
 def _refuse_constant(name: str) -> Never:
