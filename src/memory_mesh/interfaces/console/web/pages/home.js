@@ -1,0 +1,47 @@
+// The first view: counts, what needs a review, and the newest memories.
+import { read } from "../api.js";
+import { Card, Empty, Loaded, LongList, MemoryLink, Status, Tag, Title, When, address, count, html, plural, useLoad } from "../ui.js";
+
+const REACHES_REVIEW = ["user", "server"];
+const PAGE = 50;
+
+export default function Home({ session }) {
+  const stats = useLoad(() => read("stats"));
+  const reviews = REACHES_REVIEW.includes(session.extent);
+  return html`<${Title}>What the memory knows</${Title}>
+    <${Loaded} of=${stats}>${(data) => html`<div class="cards">
+      <${Count} number=${data.total_memories} label=${data.total_memories === 1 ? "memory" : "memories"} />
+      ${Object.entries(data.by_status || {}).map(([status, number]) => html`<${Count} number=${number} label=${status}
+        href=${status === "quarantined" && reviews ? "#/review" : address("/search", { status })} />`)}
+      <${Count} number=${data.total_skills} label=${data.total_skills === 1 ? "skill" : "skills"} href="#/skills" />
+    </div>`}</${Loaded}>
+    <div class="columns">
+      <${Card} title="Newest memories"><${Newest} /></${Card}>
+      ${reviews && html`<${Card} title="Waiting for a review"><${Waiting} /></${Card}>`}
+    </div>`;
+}
+
+const Count = ({ number, label, href }) => html`<div class="card"><div class="big-number">${count(number)}</div>${href ? html`<a href=${href}>${label}</a>` : html`<span class="faint">${label}</span>`}</div>`;
+
+function Newest() {
+  const load = async (after) => {
+    const { memories, next } = await read("list", { limit: PAGE, after });
+    return { items: memories, next };
+  };
+  return html`<${LongList} label="Newest memories" load=${load} height=${70} empty="Nothing is stored yet. Store a first memory with: memory-mesh store “…”" row=${(memory) => html`
+    <${MemoryLink} id=${memory.id} title=${memory.content} />
+    <div class="meta one-line"><${When} at=${memory.created_at} /> <span>${memory.category || memory.memory_type}</span> ${memory.agent_id && html`<bdi>${memory.agent_id}</bdi>`}
+      ${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`} ${memory.tags.slice(0, 4).map((tag) => html`<${Tag}>${tag}</${Tag}> `)}</div>`} />`;
+}
+
+function Waiting() {
+  const load = useLoad(async () => {
+    const [quarantined, conflicts] = await Promise.all([read("quarantined", { limit: 6 }), read("conflicts", { status: "pending" })]);
+    return { memories: quarantined.memories.slice(0, 5), more: quarantined.memories.length > 5, conflicts: conflicts.count };
+  });
+  return html`<${Loaded} of=${load}>${(data) => html`
+    ${!data.memories.length && !data.conflicts && html`<${Empty}>Nothing waits for a review.</${Empty}>`}
+    <ul class="items">${data.memories.map((memory) => html`<li key=${memory.id}><${MemoryLink} id=${memory.id} title=${memory.content} />
+      <div class="meta"><${Status} of=${memory.status} /><${When} at=${memory.created_at} /></div></li>`)}</ul>
+    ${(data.memories.length > 0 || data.conflicts > 0) && html`<p class="after"><a class="button primary" href="#/review">Review${data.conflicts ? ` (${plural(data.conflicts, "conflict")})` : ""}</a></p>`}`}</${Loaded}>`;
+}
