@@ -117,13 +117,14 @@ def length(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
 
 
 def strays(folder: Path) -> list[str]:
-    """The files of a source folder that are neither Python nor data in a folder called `data`."""
+    """The files of a source folder that are neither Python, nor data in a folder called `data`, nor pages in one called `web`."""
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    belongs = (".py", ".pyi")
+    belongs, pages = (".py", ".pyi"), (".html", ".css", ".js", ".json", ".txt")
     return sorted(
         path.as_posix()
         for path in files
         if not {"data", "__pycache__"} & {*path.parts[:-1]} and path.suffix not in belongs and path.name != "py.typed"
+        if not ("web" in path.parts[:-1] and path.suffix in pages)
         if not path.parts[0].endswith(".egg-info")
     )
 

@@ -180,7 +180,7 @@ function QuickSearch({ route }) {
   </form>`;
 }
 
-const THEMES = { auto: "System colours", light: "Light", dark: "Dark" };
+const THEMES = { auto: ["◐", "as the system"], light: ["☀", "light"], dark: ["☾", "dark"] };
 
 function Theme() {
   const [theme, setTheme] = useState(storedTheme);
@@ -189,8 +189,10 @@ function Theme() {
     else document.documentElement.dataset.theme = theme;
     try { localStorage.setItem("theme", theme); } catch { /* a browser may refuse to store; the theme holds until the page is closed */ }
   }, [theme]);
-  return html`<label class="theme"><span class="visually-hidden">Colours</span><select value=${theme} onChange=${(event) => setTheme(event.target.value)}>
-    ${Object.entries(THEMES).map(([value, title]) => html`<option value=${value}>${title}</option>`)}</select></label>`;
+  const names = Object.keys(THEMES);
+  const [sign, name] = THEMES[theme];
+  return html`<button type="button" class="theme button quiet" aria-label=${`Colours: ${name}`} title=${`Colours: ${name}`}
+    onClick=${() => setTheme(names[(names.indexOf(theme) + 1) % names.length])}><span aria-hidden="true">${sign}</span></button>`;
 }
 
 function storedTheme() {

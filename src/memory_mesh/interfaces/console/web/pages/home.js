@@ -17,7 +17,7 @@ export default function Home({ session }) {
     </div>`}</${Loaded}>
     <div class="columns">
       <${Card} title="Newest memories"><${Newest} /></${Card}>
-      ${reviews && html`<${Card} title="Waiting for a review"><${Waiting} /></${Card}>`}
+      ${reviews && html`<${Card} title="Waiting for a review" class="first-on-phone"><${Waiting} /></${Card}>`}
     </div>`;
 }
 
