@@ -1,5 +1,6 @@
 """Who makes a request, and what it may read and write: tokens, hosts, origins, and the scope that headers narrow."""
 
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -7,10 +8,11 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from memory_mesh.core.errors import AccessDenied, SettingsError, shown
+from memory_mesh.core.errors import AccessDenied, SettingsError, TokenInvalid, shown
 from memory_mesh.core.options import Options
 from memory_mesh.core.tokens import Token, find_token
 from memory_mesh.faces.mesh import Mesh
+from memory_mesh.interfaces.console.sessions import Session
 from memory_mesh.interfaces.operation import Extent, Operation
 from memory_mesh.interfaces.remote import refusal
 from memory_mesh.interfaces.tokens import TokenFile
@@ -62,13 +64,40 @@ class Caller:
         return server.scoped(**asked, only_project=self.token.project is not None)
 
 
-def caller_of(tokens: TokenFile, headers: Headers, client: str, now: str) -> Caller:
-    """Return who makes a request. Raises `TokenInvalid` if a token is required and it has no valid one."""
-    if not tokens.is_required():
+def caller_of(tokens: TokenFile, headers: Headers, client: str, now: str, *, private: bool = False) -> Caller:
+    """Return who makes a request without a session. Raises `TokenInvalid` if a token is required and it has no valid one.
+
+    On a private server a token is required also if there are none.
+    """
+    if not private and not tokens.is_required():
         return Caller(name=f"local:{client}")
     presented = headers.getlist("authorization")
     token = find_token(tokens.tokens(), presented[0] if len(presented) == 1 else None, now)
     return Caller(name=f"token:{token.id}", token=token)
+
+
+def caller_in(session: Session, tokens: TokenFile, client: str, now: str) -> Caller:
+    """Return the caller that is logged in. Raises `TokenInvalid` if the token of the session is not valid any more."""
+    if session.owner:
+        return Caller(name=f"session:{session.id}")
+    if session.token_id is None and not tokens.is_required():
+        return Caller(name=f"local:{client}")
+    token = tokens.tokens().get(session.token_id or "")
+    if token is None or token.state(now) != "valid":
+        raise TokenInvalid("the session has ended: its token is not valid any more", remedy="log in with another token")
+    return Caller(name=f"token:{token.id}", token=token)
+
+
+def check_csrf(headers: Headers, session: Session) -> None:
+    """Raise `AccessDenied` if a request does not repeat the secret of its session: a page of another site may have made it."""
+    if not hmac.compare_digest(headers.get("x-csrf-token", "").encode(), session.csrf.encode()):
+        raise AccessDenied("the header X-CSRF-Token is missing or wrong", remedy="read it from /console/session")
+
+
+def cookie_name(headers: Headers) -> str:
+    """Return the name of the cookie of the console. Browsers send cookies to every port of a host, so it names the port."""
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"memory_mesh_session_{port}" if port.isascii() and port.isdecimal() else "memory_mesh_session"
 
 
 def check_origin(headers: Headers, names: frozenset[str]) -> None:

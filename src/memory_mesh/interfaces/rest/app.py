@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mesh.core.errors import AccessDenied, MemoryMeshError
 from memory_mesh.interfaces import remote
+from memory_mesh.interfaces.console import routes as console
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Operation
 from memory_mesh.interfaces.render import outcome, to_json
 from memory_mesh.interfaces.rest import logs, openapi, problems, requests, stream
@@ -23,7 +24,17 @@ from memory_mesh.interfaces.rest.metrics import CONTENT_TYPE
 from memory_mesh.interfaces.rest.server import Server
 from memory_mesh.wiring.aio import to_thread
 
-_HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+# Of every response, unless it has one of its own. A browser runs no script that is not a file of the console.
+_HEADERS = {
+    b"cache-control": b"no-store",
+    b"x-content-type-options": b"nosniff",
+    b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    b"connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    b"referrer-policy": b"no-referrer",
+    b"x-frame-options": b"DENY",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+}
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -46,6 +57,7 @@ def build(server: Server) -> FastAPI:
     app.add_api_route("/health", _health, methods=["GET"], **openapi.plain("health", "Whether the server runs."))
     app.add_api_route("/ready", _ready(server), methods=["GET"], **openapi.plain("ready", "Whether the store can be read."))
     app.add_api_route("/metrics", _metrics(server), methods=["GET"], **openapi.METRICS)
+    console.install(app, server)
     app.add_middleware(Gate, server=server)
     openapi.complete(app)
     return app
@@ -122,7 +134,9 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *_HEADERS, (b"x-request-id", request_id.encode())]
+                own = dict(message.get("headers", ()))
+                extra = [(name, value) for name, value in _HEADERS.items() if name not in own]
+                message["headers"] = [*message.get("headers", ()), *extra, (b"x-request-id", request_id.encode())]
             await send(message)
 
         with server.metrics.in_flight(), server.telemetry.span(scope["method"], request_id) as attributes:

@@ -20,7 +20,7 @@ async def arguments(request: Request, operation: Operation, max_body: int) -> di
     """Return the arguments of a request. Raises `InvalidInput` and `TooLarge`."""
     if request.method == "GET":
         return _from_query(request, operation)
-    given = read_json(await _json_body(request, max_body))
+    given = read_json(await json_body(request, max_body))
     if not isinstance(given, dict):
         raise InvalidInput("the body is not a JSON object", expected="an object with the arguments")
     return with_key(request, operation, given)
@@ -60,7 +60,8 @@ def next_page(request: Request, data: dict[str, object]) -> dict[str, str]:
     return {"Link": f'<{request.url.path}?{urlencode([*query, ("after", after)])}>; rel="next"'}
 
 
-async def _json_body(request: Request, max_body: int) -> bytes:
+async def json_body(request: Request, max_body: int) -> bytes:
+    """Return the body of a request with JSON. Raises `TooLarge`."""
     body = await read_body(request, max_body)
     # A form or plain text could be sent by a page of any site without asking first.
     if media_type(request) != "application/json":
