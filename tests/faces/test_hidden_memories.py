@@ -177,7 +177,7 @@ WRITES = {
     "prune_skills",
     "graph": "link unlink "
     "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
-    "undo_review decay unarchive auto_compress consolidate",
+    "undo_review decay archive unarchive auto_compress consolidate",
     "lane": "init close scoped store feedback on_session_event",
     "notes": "init close scoped append save sync feedback extract_and_save import_files refresh",
     "traces": "init close scoped record run log_experience consolidate retention archive keep_decisions",

@@ -12,7 +12,7 @@ from memory_mesh.flows import decay as decaying
 from memory_mesh.flows import heartbeat, usage
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.decay import decay, unarchive
+from memory_mesh.flows.decay import archive_one, decay, unarchive
 from memory_mesh.flows.review import reinforce
 from memory_mesh.testing.fakes import FakeClock
 
@@ -209,6 +209,22 @@ def test_only_an_archived_memory_of_the_user_is_unarchived(context: Context) -> 
     change(context, memory.id, status=Status.ARCHIVED.value)
     with pytest.raises(NotFound):
         unarchive(replace(context, reader=Reader("v", "ann")), memory.id)
+
+
+def test_a_person_archives_an_active_or_disputed_memory_and_the_history_says_why(context: Context) -> None:
+    memory = stored(context, "Ana likes tea.")
+    with pytest.raises(NotFound):
+        archive_one(replace(context, reader=Reader("v", "ann")), memory.id)
+    assert archive_one(replace(context, reader=Reader("u", "bob")), memory.id, "she moved").status == "archived"
+    (last,) = context.store.get(Kind.CHANGE, [f"{memory.id}#{read(context, memory.id).revision}"]).values()
+    assert (Change.of(last).action, Change.of(last).why) == ("archive", "she moved")
+    for status in (Status.ARCHIVED, Status.QUARANTINED, Status.SUPERSEDED):
+        change(context, memory.id, status=status.value)
+        with pytest.raises(InvalidInput, match=f"is {status.value}"):
+            archive_one(context, memory.id)
+    change(context, memory.id, status=Status.DISPUTED.value)
+    assert archive_one(context, memory.id).status == "archived"
+    assert unarchive(context, memory.id).status == "active"
 
 
 def test_an_archived_memory_that_was_altered_outside_comes_not_back_and_is_not_erased(context: Context) -> None:

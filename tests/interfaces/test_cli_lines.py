@@ -149,7 +149,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "restore": ["copy.db", "--store", "new.db"], "copy": ["--from", "copy.db", "--to", "newer.db"],
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [], "unarchive": [archived()],
-        "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
+        "archive": [kept], "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
         "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [], "notes match": ["login"],
         "notes lint": [], "notes sync": [], "notes import": [], "notes extract": ["Done.", "--task", "x", "--agent-name", "a"],
         "trace record": ["--goal", "Ship it"], "trace list": [], "trace similar": ["ship"],

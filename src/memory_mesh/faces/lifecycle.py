@@ -30,6 +30,14 @@ class Lifecycle(Handle):
         """
         return decaying.decay(self._context(), dry_run=dry_run, delete=delete, progress=as_progress(progress))
 
+    def archive(self, memory_id: str, reason: str | None = None) -> MemoryRecord:
+        """Archive an active or disputed memory of this user, and return it.
+
+        Searches no longer find it; `unarchive` brings it back. Raises `InvalidInput` for a memory of another status,
+        and `NotFound` for a memory of another user.
+        """
+        return decaying.archive_one(self._context(), memory_id, reason).record()
+
     def unarchive(self, memory_id: str) -> MemoryRecord:
         """Make an archived memory of this user active again, and return it. For decay, its age begins anew.
 

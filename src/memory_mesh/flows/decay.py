@@ -31,7 +31,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.upkeep import ARCHIVE_BELOW, ERASE_BELOW, Decayed, strength_of
-from memory_mesh.core.upkeep.decay import REINFORCED, UNARCHIVED
+from memory_mesh.core.upkeep.decay import ARCHIVED, REINFORCED, UNARCHIVED
 from memory_mesh.flows import usage
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.cases import Case, owner_of
@@ -70,6 +70,22 @@ def decay(context: Context, *, dry_run: object = False, delete: object = False, 
     removed = sum(commit(context, partial(_plan_links, context, batch)) for batch in batches(links, _AT_ONCE))
     archived = archive_weak(context, fading, progress)
     return Decayed(examined=examined, archived=tuple(archived), erased=_erase(context, doomed, progress), links=removed)
+
+
+def archive_one(context: Context, memory_id: str, reason: str | None = None) -> Memory:
+    """Archive an active or disputed memory of the user, also a pinned one."""
+
+    def decide() -> Plan[Memory]:
+        case = Case.read(context, memory_id, reason)
+        if case.memory.status not in (Status.ACTIVE, Status.DISPUTED):
+            expected = "an active or disputed memory"
+            raise InvalidInput(
+                f"{memory_id} is {case.memory.status}", expected=expected, remedy="a review rejects a quarantined one"
+            )
+        case.revise(case.memory, ARCHIVED, why=case.reason, status=Status.ARCHIVED.value)
+        return case.plan(case.changed[0])
+
+    return commit(context, decide)
 
 
 def unarchive(context: Context, memory_id: str) -> Memory:

@@ -723,6 +723,12 @@ OPERATIONS = (
         examples=("compress", "compress --max-digests 20 --archive-originals"),
     ),
     Operation(
+        name="archive", method="graph.archive", view="unarchived", heading=CHANGE, effect=Effect.WRITE,
+        exposed=EVERYWHERE, extent=Extent.USER,
+        summary="Archive a memory: it is kept, and searches no longer find it.", parameters=(_MEMORY, _REASON),
+        examples=(f"archive {_SAMPLE}",),
+    ),
+    Operation(
         name="unarchive", method="graph.unarchive", view="unarchived", heading=CHANGE, effect=Effect.WRITE,
         exposed=EVERYWHERE, extent=Extent.USER,
         summary="Make an archived memory active again.", parameters=(_MEMORY,), examples=(f"unarchive {_SAMPLE}",),

@@ -331,6 +331,12 @@ class AsyncMemoryGraph:
         `delete`, those below 0.05 are erased for good instead, also those that decay archived earlier. Pinned memories and
         lessons stay. With `dry_run` nothing is changed, and the result has the same counts.
         """
+    async def archive(self, memory_id: str, reason: str | None = None) -> MemoryRecord:
+        """Archive an active or disputed memory of this user, and return it.
+
+        Searches no longer find it; `unarchive` brings it back. Raises `InvalidInput` for a memory of another status,
+        and `NotFound` for a memory of another user.
+        """
     async def unarchive(self, memory_id: str) -> MemoryRecord:
         """Make an archived memory of this user active again, and return it. For decay, its age begins anew.
 

@@ -8,6 +8,7 @@ from memory_mesh.core.model import DAY_MS, UNKNOWN_IMPORTANCE, Change, Memory, m
 ARCHIVE_BELOW, ERASE_BELOW = 0.15, 0.05
 AGE_HALF_LIFE, TOUCH_HALF_LIFE = 30.0, 60.0  # days
 REINFORCED, UNARCHIVED = "reinforce", "unarchive"  # the changes that make a memory last longer
+ARCHIVED = "archive"  # a decision of a person, unlike decay
 _FACTORS = {"decision": 1.3, "preference": 1.4, "insight": 1.1}
 _FLOOR = 0.1  # of each fading factor
 

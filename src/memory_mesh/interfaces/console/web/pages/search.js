@@ -1,0 +1,165 @@
+// Search, with an explanation of every score; without a query it lists what the filters select.
+import { read } from "../api.js";
+import { Bar, Button, Card, Choice, Empty, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
+
+const STATUSES = ["active", "superseded", "disputed", "quarantined", "archived"];
+const KINDS = ["global", "agent", "session", "lesson", "reflection"];
+const MODES = [["precise", "Precise"], ["recall", "Everything close"]];
+const RANKERS = [["", "As configured"], ["learnt", "Learnt"], ["deep", "Deep (reads each)"], ["rrf", "Rank fusion"]];
+const FILTERS = ["status", "kind", "category", "tag", "project", "since", "until", "as_of", "known_at"];
+const LEFT_OUT = {
+  status: "of another status", min_score: "probably irrelevant", limit: "beyond the number shown", filter: "excluded by the filter", expired: "expired",
+  copies: "with the same text", valid: "not valid then", gone: "erased meanwhile",
+};
+
+export default function Search({ route }) {
+  const args = Object.fromEntries(route.args);
+  const change = (changes) => navigate("/search", { ...args, ...changes }, { replace: true });
+  return html`<${Title}>${args.query ? "Search" : "Browse"}</${Title}>
+    <${Controls} args=${args} change=${change} />
+    ${args.query ? html`<${Results} args=${args} change=${change} />` : html`<${Browse} args=${args} />`}`;
+}
+
+function Controls({ args, change }) {
+  const used = FILTERS.filter((name) => args[name]);
+  const field = (name, label, type = "text") => html`<${Field} label=${label}><input type=${type} value=${args[name] || ""} onChange=${(event) => change({ [name]: event.target.value })} /></${Field}>`;
+  const select = (name, label, values, first) => html`<${Field} label=${label}><select value=${args[name] || ""} onChange=${(event) => change({ [name]: event.target.value })}>
+    <option value="">${first}</option>${values.map((value) => html`<option value=${value}>${value}</option>`)}</select></${Field}>`;
+  return html`<${Card}>
+    <div class="row spread">
+      ${args.query ? html`<div class="row"><${Choice} label="Mode" value=${args.mode || "precise"} options=${MODES} onChange=${(mode) => change({ mode })} />
+        <label class="inline faint">Ranker <select value=${args.ranker || ""} onChange=${(event) => change({ ranker: event.target.value })}>${RANKERS.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label></div>`
+      : html`<span class="faint">Type a question above, or choose filters.</span>`}
+      ${used.length > 0 && html`<button type="button" class="button small quiet" onClick=${() => change(Object.fromEntries(FILTERS.map((name) => [name, ""])))}>Remove ${plural(used.length, "filter")}</button>`}
+    </div>
+    <details open=${used.length > 0}><summary class="faint">Filters</summary><div class="filters">
+      ${select("status", "Status", [...STATUSES, "any"], "active (default)")}${select("kind", "Kind", KINDS, "any")}
+      ${field("category", "Category")}${field("tag", "Tag")}${field("project", "Project")}
+      ${field("since", "Stored since", "date")}${field("until", "Stored until", "date")}
+      ${args.query && html`${field("as_of", "Valid on", "date")}${field("known_at", "As known on", "date")}`}
+    </div></details>
+  </${Card}>`;
+}
+
+/** The filter expression and the statuses of the arguments of the page. */
+function selection({ status, kind, category, tag, project, since, until }) {
+  const equal = { memory_type: kind, category, tags: tag, project };
+  const parts = Object.entries(equal).filter(([, value]) => value).map(([name, value]) => `${name} = ${quoted(value)}`);
+  if (since) parts.push(`created_at >= ${quoted(since)}`);
+  if (until) parts.push(`created_at < ${quoted(dayAfter(until))}`);
+  return { filter: parts.join(" AND "), status: status === "any" ? STATUSES : status };
+}
+
+const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
+
+function dayAfter(day) {
+  const time = new Date(`${day}T00:00:00Z`);
+  time.setUTCDate(time.getUTCDate() + 1);
+  return Number.isNaN(time.getTime()) ? day : time.toISOString().slice(0, 10);
+}
+
+function Browse({ args }) {
+  const load = async (after) => {
+    const { memories, next } = await read("list", { ...selection(args), limit: 50, after });
+    return { items: memories, next };
+  };
+  return html`<${Card}><${LongList} label="Memories" load=${load} deps=${[JSON.stringify(args)]} height=${70} empty="Nothing is stored that fits these filters." row=${(memory) => html`
+    <${MemoryLink} id=${memory.id} title=${memory.content} /><${About} memory=${memory} oneLine />`} /></${Card}>`;
+}
+
+export function About({ memory, oneLine }) {
+  return html`<div class=${`meta ${oneLine ? "one-line" : ""}`}>${memory.status !== "active" && html`<${Status} of=${memory.status} />`}<${When} at=${memory.event_time || memory.created_at} />
+    <span>${memory.category || memory.memory_type}</span>${memory.agent_id && html`<bdi>${visible(memory.agent_id)}</bdi>`}${memory.project && html`<bdi>${visible(memory.project)}</bdi>`}
+    ${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`}${(memory.tags || []).slice(0, 6).map((tag) => html`<${Tag}>${visible(tag)}</${Tag}>`)}</div>`;
+}
+
+function Results({ args, change }) {
+  const [limit, setLimit] = useState(20);
+  useEffect(() => setLimit(20), [args.query]);
+  const { query, mode = "precise", ranker, as_of, known_at } = args;
+  const load = useLoad(() => read("explain", { query, mode, ranker, as_of, known_at, limit, ...selection(args) }), [JSON.stringify(args), limit]);
+  return html`<div aria-busy=${load.busy}><${Loaded} of=${load}>${(found) => html`
+    <${Summary} found=${found} />
+    ${found.answers.map((hit) => html`<${Hit} key=${hit.id} hit=${hit} found=${found} />`)}
+    ${!found.answers.length && html`<div class="card card-empty"><h2>Nothing relevant is known.</h2>
+      <p class="faint">${found.candidates ? `${plural(found.candidates, "memory was", "memories were")} compared; none is likely to answer this.` : "No memory has a word or a meaning in common with this."}</p>
+      ${mode === "precise" && found.candidates > 0 && html`<${Button} onClick=${() => change({ mode: "recall" })}>Show everything close</${Button}>`}</div>`}
+    ${found.left_out.limit > 0 && limit < 100 && html`<${Button} onClick=${() => setLimit(limit < 50 ? 50 : 100)}>Show more</${Button}>`}
+    ${found.nearly?.length > 0 && html`<${Card} title="Just below the minimum score"><ul class="items">${found.nearly.map((hit) => html`<li key=${hit.id}>
+      <${MemoryLink} id=${hit.id} title=${hit.content} /><div class="meta">${score(hit.score)}</div></li>`)}</ul></${Card}>`}`}</${Loaded}></div>`;
+}
+
+function Summary({ found }) {
+  const reasons = Object.entries(found.left_out).filter(([, number]) => number).map(([name, number]) => `${count(number)} ${LEFT_OUT[name] || name.replaceAll("_", " ")}`);
+  const typos = Object.entries(found.corrections);
+  return html`<p class="meta" role="status">${plural(found.answers.length, "result")} of ${plural(found.documents, "memory", "memories")}
+    ${reasons.length > 0 && html`<span>left out: ${reasons.join(", ")}</span>`}
+    ${typos.length > 0 && html`<span>read as: ${typos.map(([from, to]) => `${from} → ${to}`).join(", ")}</span>`}
+    ${!found.model && html`<span>compared by words only</span>`}</p>`;
+}
+
+const score = (value) => (value >= 0.1 ? percent(value) : `${(value * 100).toFixed(1)} %`);
+
+function Hit({ hit, found }) {
+  const marks = useMemo(() => marker(found), [found]);
+  const short = hit.content.length <= 240 && !hit.passage;
+  return html`<article class="card hit" data-item>
+    <h2>${short ? html`<a class="text" dir="auto" href=${address(`/memory/${encodeURIComponent(hit.id)}`)}><${Text} marks=${marks}>${hit.content}</${Text}></a>` : html`<${MemoryLink} id=${hit.id} title=${hit.content} />`}</h2>
+    ${!short && html`<div class=${hit.passage ? "passage found" : ""}><${Text} marks=${marks} limit=${900}>${hit.passage?.text ?? hit.content}</${Text}></div>`}
+    <div class="row"><span class="score">${score(hit.score)}</span><${About} memory=${hit} /></div>
+    <${Notes} hit=${hit} />
+    <details><summary>Why this score</summary><${Why} hit=${hit} found=${found} /></details>
+  </article>`;
+}
+
+function Notes({ hit }) {
+  const notes = [
+    hit.passage && `A passage of a memory with ${count(hit.content.length)} characters${hit.passage.section?.length ? `, under “${hit.passage.section.join(" › ")}”` : ""}`,
+    hit.copies > 1 && `${hit.copies} memories with this text`,
+    hit.valid_until && `valid until ${hit.valid_until.slice(0, 10)}`,
+    hit.newer && "a newer version of it is above",
+  ].filter(Boolean);
+  return notes.length > 0 && html`<p class="faint">${visible(notes.join(" · "))}</p>`;
+}
+
+// What the learnt ranker compares, in plain words: the feature, its name, and whether it lowers the score.
+const PARTS = [
+  ["coverage", "Words of the question in it"], ["keywords_fraction_of_best", "Rare words in common, beside the best"], ["vectors", "Similar meaning"],
+  ["coverage_context", "Words, with the turns around it", "coverage"], ["vectors_context", "Meaning, with the turns around it", "vectors"],
+  ["speaker", "Said by the person named"], ["role", "Said by the one who is asked about"], ["when", "Fits the time named"],
+  ["answer_keywords", "Follows a question with these words"], ["answer_vectors", "Follows a similar question"],
+];
+const LOWER = [["question", "Asks instead of telling"], ["stranger", "The question names someone else"]];
+const CHANNELS = { keywords: "Words", keywords_context: "Words, with the turns around it", keywords_session: "Words, in its session", vectors: "Meaning", vectors_context: "Meaning, with the turns around it", vectors_session: "Meaning, in its session" };
+const PLACES = { keywords_fraction_of_best: "keywords", vectors: "vectors" };
+const FUSION = 60;
+
+function Why({ hit, found }) {
+  const features = hit.features || {};
+  const differs = ([name, , like]) => !like || (hit.session_id && Math.abs(features[name] - features[like]) > 0.005);
+  const place = (name) => (hit.channels?.[name] ? ` · no. ${hit.channels[name].rank}` : "");
+  const parts = PARTS.filter((part) => features[part[0]] !== undefined && (features[part[0]] || part[0] === "coverage" || part[0] === "vectors") && differs(part));
+  const fused = found.ranker === "rrf";
+  return html`<div class="why">
+    <${Bar} value=${hit.score} label=${fused ? "Score: its ranks together" : "Score: how likely it answers"} text=${score(hit.score)} />
+    ${parts.map(([name, label]) => html`<${Bar} value=${features[name]} label=${label} kind="quiet" text=${`${percent(features[name])}${PLACES[name] ? place(PLACES[name]) : ""}`} />`)}
+    ${LOWER.filter(([name]) => features[name] > 0).map(([name, label]) => html`<${Bar} value=${-features[name]} label=${label} text="lowers it" />`)}
+    ${fused && Object.entries(hit.channels || {}).map(([name, channel]) => html`<${Bar} value=${(FUSION + 1) / (FUSION + channel.rank)} kind="quiet"
+      label=${`Place by ${(CHANNELS[name] || name).toLowerCase()}`} text=${`no. ${channel.rank}`} />`)}
+    <p class="faint">${fused ? "Rank fusion adds up the places; it does not say how likely an answer is." : `The ${found.ranker} ranker weighs these parts as it learnt from questions with known answers.`}
+      ${hit.trust !== undefined && html` Trust, ${percent(hit.trust)}, plays no part in it.`}</p>
+  </div>`;
+}
+
+/** A function that says whether a word of a text is one of the query: stems are compared, without accents. */
+function marker({ tokens = [], corrections = {} }) {
+  const stems = [...tokens, ...Object.values(corrections)].map(plain).filter(Boolean);
+  const known = new Map();
+  return (word) => {
+    const text = plain(word);
+    if (!known.has(text)) known.set(text, stems.some((stem) => text === stem || (stem.length >= 3 && text.startsWith(stem) && text.length - stem.length <= 5) || (/[\u3040-\u9fff\uac00-\ud7af]/.test(stem) && text.includes(stem))));
+    return known.get(text);
+  };
+}
+
+const plain = (word) => word.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
