@@ -236,11 +236,13 @@ def test_four_processes_write_and_one_is_killed(server: Server) -> None:
     children = [spawn.Process(target=_remember, args=(url, f"agent{n}", 10_000 if n == 3 else 12)) for n in range(4)]
     for child in children:
         child.start()
-    for child in children[:3]:
-        child.join(120)
-        assert child.exitcode == 0
-    children[3].kill()
-    children[3].join()
+    try:
+        for child in children[:3]:
+            child.join(120)
+            assert child.exitcode == 0
+    finally:
+        children[3].kill()
+        children[3].join()
     with MemoryMesh(store=url, agent_id="first", embedder="none") as mesh:
         assert {type(chain) for chain in mesh.verify()} == {Sound}
     with closing(PostgresStore(url)) as store:

@@ -49,10 +49,10 @@ def test_a_decision_that_lost_the_race_is_made_again(context: Context) -> None:
 
 
 def test_a_decision_that_loses_every_race_gives_up(context: Context) -> None:
-    contended, waits = busy(context, *[Conflict] * 100)
+    contended, waits = busy(context, *[Conflict] * 400)
     with pytest.raises(StoreBusy, match="other writers kept changing it"):
         commit(contended, lambda: Plan(None, ["row"]))
-    assert len(waits) == 100
+    assert len(waits) == 400
     assert contended.store.applied == []
 
 

@@ -8,7 +8,8 @@ describes it.
 import json
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
@@ -72,6 +73,12 @@ class StoreRows:
 
     def present(self, kind: Kind, ids: Sequence[str]) -> Collection[str]:
         return self._store.get(kind, ids)
+
+
+def snapshot_of(store: Store) -> AbstractContextManager[Store]:
+    """Return one state of a store for a long read, if it has a method `snapshot`; otherwise the store itself."""
+    snapshot: Callable[[], AbstractContextManager[Store]] | None = getattr(store, "snapshot", None)
+    return snapshot() if snapshot else nullcontext(store)
 
 
 def archive_lines(store: Store, *, vectors: bool, progress: Progress) -> Iterator[str]:

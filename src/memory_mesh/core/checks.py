@@ -63,6 +63,9 @@ def missing_parts(given: object, parts: Iterable[str]) -> list[str]:
     return [part for part in parts if isinstance(given, type) or getattr(given, part, absent) is absent]
 
 
+_MAX_PATH = 4096
+
+
 @runtime_checkable
 class _PathLike(Protocol):
     def __fspath__(self) -> object: ...
@@ -72,11 +75,11 @@ def path(name: str, value: object) -> str:
     """Return a path as text."""
     given = value.__fspath__() if isinstance(value, _PathLike) else value
     try:
-        if isinstance(given, str) and b"\0" not in given.encode("utf-8", "surrogateescape"):
+        if isinstance(given, str) and len(given) <= _MAX_PATH and b"\0" not in given.encode("utf-8", "surrogateescape"):
             return given
     except UnicodeEncodeError:
         pass  # half a surrogate pair
-    raise InvalidInput(f"{name} is {shown(given)}", expected="a path")
+    raise InvalidInput(f"{name} is {shown(given)}", expected=f"a path of at most {_MAX_PATH:,} characters")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

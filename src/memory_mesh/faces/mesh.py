@@ -410,9 +410,9 @@ class Mesh(Learning, Auditing):
         Equal stores of all kinds give equal lines. Without vectors, the import computes them. Raises `StoreBusy` before the last
         line if the store was written to meanwhile.
         """
-        from memory_mesh.core.archive import archive_lines
+        from memory_mesh.flows import moving
 
-        return archive_lines(self._flushed().store, vectors=vectors, progress=as_progress(progress))
+        return moving.export(self._flushed(), bool(vectors), as_progress(progress))
 
     def import_file(
         self, file: str | PathLike[str], *, format: str | None = None, progress: Progress | None = None

@@ -73,7 +73,7 @@ else:
     hooks = LazyModule("memory_mesh.flows.hooks")  # most meshes have none
 
 # With eight processes on one audit chain, a write loses a few races. A hundred lost races are a fault.
-_MAX_ATTEMPTS = 100
+_MAX_ATTEMPTS = 400  # a writer that reads anew after each lost race is slower than one that wins them
 _PAGE = 500
 _MAX_READS = 100  # values kept from one write to the next
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from memory_mesh.core import archive
-from memory_mesh.core.archive import AT_ONCE, KINDS, MARK, StoreRows, Tally
+from memory_mesh.core.archive import AT_ONCE, KINDS, MARK, StoreRows, Tally, snapshot_of
 from memory_mesh.core.audit import Broken
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import Conflict, InvalidInput, StoreBusy, StoreCorrupt, shown
@@ -25,6 +25,12 @@ _MAX_PASSES = 10  # over a source that others write to
 _REMEDY = "copy into another store, or remove this one first; nothing was changed"
 
 _Pair = tuple[Row | None, Row | None]
+
+
+def export(context: Context, vectors: bool, progress: Progress) -> Iterator[str]:  # noqa: FBT001
+    """Yield all rows of a store as the lines of an archive."""
+    with snapshot_of(context.store) as state:
+        yield from archive.archive_lines(state, vectors=vectors, progress=progress)
 
 
 def copy(context: Context, source: RowSource, progress: Progress) -> Copied:

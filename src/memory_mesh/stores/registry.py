@@ -1,7 +1,6 @@
 """URLs and paths of stores: parse them, and open the store that one names."""
 
 import re
-from contextlib import AbstractContextManager, nullcontext
 from os import fsdecode, fsencode
 from os.path import isdir
 from pathlib import Path
@@ -96,13 +95,6 @@ def is_store_file(store: Store) -> TypeGuard[StoreFile]:
     if store.url.startswith("s3:"):
         return isinstance(store, bucket_store())
     return isinstance(store, SqliteStore) or (store.url.startswith("lancedb:") and isinstance(store, lance_store()))
-
-
-def snapshot_of(store: Store) -> AbstractContextManager[Store]:
-    """Return one state of a store for a long read, if the store can show one; otherwise the store itself."""
-    if store.url.startswith(("postgresql:", "postgres:")) and isinstance(store, postgres_store()):
-        return store.snapshot()
-    return nullcontext(store)
 
 
 def lance_store() -> "type[LanceStore]":

@@ -6,7 +6,7 @@ from os.path import realpath
 from pathlib import Path
 
 from memory_mesh.core import checks
-from memory_mesh.core.archive import StoreRows
+from memory_mesh.core.archive import StoreRows, snapshot_of
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import Copied, Reader
 from memory_mesh.core.ports import Progress, as_progress
@@ -14,7 +14,6 @@ from memory_mesh.core.text import shown_url
 from memory_mesh.flows import moving
 from memory_mesh.settings import Settings, load
 from memory_mesh.stores import normal_url, open_store, store_file
-from memory_mesh.stores.registry import snapshot_of
 from memory_mesh.wiring.build import context_over, file_of, signing_keys
 
 
