@@ -19,14 +19,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No deadline: on a busy machine a single example may take long.
-settings.register_profile("quick", max_examples=15, derandomize=True, database=None, deadline=None)
+# Nothing fails for its time: on a busy machine a single example may take long, and so may making it.
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("quick", max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW)
 # In CI the examples are the same in every run, so that a change is judged by what it changes, and fewer; elsewhere they are
 # random.
 IN_CI = os.environ.get("CI") == "true"
-settings.register_profile("deep", max_examples=80 if IN_CI else 200, derandomize=IN_CI, deadline=None, print_blob=True)
+settings.register_profile(
+    "deep", max_examples=80 if IN_CI else 200, derandomize=IN_CI, deadline=None, print_blob=True, suppress_health_check=_SLOW
+)
 settings.load_profile("quick")
 
 # Loading the local model takes a moment. Tests of vectors pass an embedder; the others, and the processes that they start, search
