@@ -35,11 +35,13 @@ ROOT = Path(__file__).parents[1]
 # Many commands, many writes, or libraries that only the deep tests install.
 LONG_PAGES = (
     "docs/cli.md",
+    "docs/cookbook.md",
     "docs/hosts.md",
     "docs/integrations.md",
     "docs/lane.md",
     "docs/mcp.md",
     "docs/notes.md",
+    "docs/operate.md",
     "docs/rest.md",
     "docs/traces.md",
 )
@@ -257,9 +259,13 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
     assert named or page != "CONTRIBUTING.md"
 
 
-def test_every_page_of_docs_is_linked_from_the_readme() -> None:
-    linked = set(LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")))
-    assert {name for name in names(PAGES) if name.startswith("docs/")} <= linked
+def test_every_page_is_in_the_navigation_of_the_site_and_linked_from_its_first_page() -> None:
+    pages = {path.name for path in ROOT.glob("docs/*.md")}
+    listed = re.findall(r"^ +- .+: ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(listed) == sorted({*pages, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"})
+    first = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert pages - {"index.md"} <= set(LINK.findall(first))
+    assert "docs/index.md" in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 # --- tables that are the code's own ---
@@ -325,6 +331,7 @@ _MCP = pytest.param("mcp_transcript", marks=pytest.mark.deep)  # it starts a ser
         "claim_docs",
         "settings_docs",
         "cli_docs",
+        "reference_docs",
         _PICTURE,
         _MCP,
     ],
