@@ -127,9 +127,7 @@ def trust() -> str:
         parts += _bar(270 + 28 * row, name, min(at, at + part), max(at, at + part), f"{part:+.2f}", colour)
         at += part
     parts += _bar(270 + 28 * 4, "trust", 0.0, example.value, f"{example.value:.2f}", _COLOURS["quarantined"])
-    limits = (
-        "at most +0.20 for corroboration, ±0.15 for feedback, −0.10 for age; a derived memory: its least trusted source"
-    )
+    limits = "at most +0.20 for corroboration, ±0.15 for feedback, −0.10 for age; a derived memory: its least trusted source"
     parts.append(_words(24, 434, limits, size=12))
     return _picture(840, 452, parts)
 
