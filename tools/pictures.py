@@ -59,7 +59,7 @@ TRANSITIONS = (
     Transition("disputed", "active", "reinforce", ((700, 150), (463, 244)), (640, 200), "start"),
     Transition("active", "superseded", "a newer claim, lesson or reflection", ((462, 252), (668, 340)), (590, 290), "start"),
     Transition("superseded", "active", "undo of a review", ((668, 356), (450, 261)), (545, 330), "end"),
-    Transition("active", "archived", "decay, end of session", ((420, 260), (420, 409)), (428, 385), "start"),
+    Transition("active", "archived", "archive, decay, end of session", ((420, 260), (420, 409)), (428, 385), "start"),
     Transition("archived", "active", "unarchive", ((380, 410), (380, 261)), (372, 345), "end"),
     Transition("superseded", "archived", "after 90 days", ((730, 370), (730, 430), (462, 430)), (600, 422)),
     Transition("quarantined", "archived", "review: reject", ((350, 80), (210, 160), (210, 330), (350, 410)), (202, 300), "end"),
