@@ -1,6 +1,7 @@
 """The commands of the owner of a PostgreSQL store."""
 
 from contextlib import closing
+from time import monotonic, sleep
 
 import psycopg
 import pytest
@@ -63,3 +64,28 @@ def test_every_key_of_a_distributed_table_begins_with_the_tenant(server: Server)
     assert {*after.values()} == {"tenant"}
     assert before.keys() - after.keys() == {name for name, column in before.items() if column != "tenant"}
     assert len(after) >= 9
+
+
+def test_doctor_says_what_the_server_knows_of_deleted_bytes(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    database = server.database()
+
+    def bytes_line() -> str:
+        assert run(["doctor", "--store", server.keeper(database)]) == 0
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if "write-ahead log" in line]
+        return line
+
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.apply([memory("m1", content="the quetzal nests")])
+        assert "the server counts no deleted rows" in bytes_line()
+        server.execute("ALTER TABLE memories SET (autovacuum_enabled = false)", database=database)
+        store.apply(deletes=[memory("m1").key])
+        until = monotonic() + 20
+        while not store.has_deleted_bytes():  # the server counts a little later
+            assert monotonic() < until
+            sleep(0.1)
+        assert "until the server vacuums them, or memory-mesh compact" in bytes_line()
+        assert store.compact()
+        while store.has_deleted_bytes():
+            assert monotonic() < until
+            sleep(0.1)
+        assert "the server counts no deleted rows" in bytes_line()

@@ -1,5 +1,7 @@
 """Searches in the engine of PostgreSQL: what a search asks is answered as by reading every row."""
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -37,8 +39,8 @@ from memory_mesh.stores.postgres import PostgresStore
 from memory_mesh.stores.postgres.admin import grant
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.migrations import FEW_HITS, FEW_VECTORS
-from memory_mesh.stores.postgres.segments import is_by_segment
-from memory_mesh.stores.postgres.tables import ALL
+from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
+from memory_mesh.stores.postgres.tables import ALL, condition
 from memory_mesh.testing.rows import memory
 
 pytestmark = pytest.mark.deep
@@ -149,12 +151,17 @@ def test_the_counts_of_keywords_are_those_of_the_memories_after_every_change(ser
                 found = counted(store, reader)
                 assert bool(found[2]) == (deletes is not removed)  # type: ignore[index]
                 with (
+                    patch("memory_mesh.stores.postgres.calls.partitions_in", lambda _: None),
                     patch("memory_mesh.stores.postgres.calls.is_by_segment", lambda _: False),
                     patch("memory_mesh.stores.postgres.candidates.is_by_segment", lambda _: False),
                 ):
                     assert counted(store, reader) == found
-            words = server.execute("SELECT DISTINCT word FROM keyword_counts", database=database)
-            assert bool(words) == (deletes is not removed), "a deleted memory left its words"
+            for name in ("keyword_counts", "keyword_postings"):
+                words = server.execute(f"SELECT DISTINCT word FROM {name}", database=database)
+                assert bool(words) == (deletes is not removed), f"a deleted memory left its words in {name}"
+            posted = server.execute("SELECT tenant, partition, word, id FROM keyword_postings", database=database)
+            stored = "SELECT DISTINCT tenant, partition, word, id FROM memories, unnest(keywords) word"
+            assert sorted(posted) == sorted(server.execute(stored, database=database))  # type: ignore[type-var]
         assert server.execute("SELECT count(*) FROM keyword_segments", database=database) == [(0,)]
 
 
@@ -179,6 +186,46 @@ def test_the_best_by_keywords_are_found_without_reading_every_memory_with_a_comm
             assert read == len(every) if "filler" in tokens_ else read <= FEW_HITS
 
 
+@pytest.mark.req("GRAPH-93")
+def test_a_program_of_one_user_finds_memories_by_keyword_with_an_index(server: Server) -> None:
+    """Row-level security lets no operator see a row first that may reveal it. So the plan of a restricted role is looked at."""
+    database, count = server.database(), 4000
+    server.execute("CREATE ROLE seeker LOGIN PASSWORD 'secret'")
+    where = all_of(visible_to(Reader("ann")), equals("status", "active"))
+    with closing(PostgresStore(server.keeper(database))) as store:
+        rows = (
+            memory(f"m{at}", partition='["ann", null]', user_id="ann", status="active", keywords=["common", f"rare{at % 400}"])
+            for at in range(count)
+        )
+        store.apply(list(rows))
+        grant(store, "seeker", scope="user", user_id="ann", agent_id=None)
+    server.execute("ANALYZE", database=database)
+    payload = json.dumps({"partitions": partitions_in(where), "where": condition(where)})
+    with psycopg.connect(server.url(database, user="seeker")) as connection:
+
+        def plan(test: str) -> str:
+            (source,) = connection.execute("SELECT mesh_source('memory', %s::jsonb -> 'where')", (payload,)).fetchone() or ("",)
+            query = f"EXPLAIN (ANALYZE, TIMING OFF) SELECT t.id FROM {source} AND {test}"
+            return "\n".join(line for (line,) in connection.execute(query.encode()))
+
+        posting = "SELECT mesh_posted(%s::jsonb, $$'{rare7,rare8}'::text[]$$)"
+        (posted,) = connection.execute(posting, (payload,)).fetchone() or ("",)
+        by_index = plan(f"(t.tenant, t.id) IN (SELECT tenant, id FROM ({posted}) p)")
+        by_filter = plan("t.keywords && '{rare7,rare8}'")
+    assert f"Rows Removed by Filter: {count - 20}" in by_filter, by_filter  # each memory of the partition is read
+    assert "using keyword_postings_pkey on keyword_postings" in by_index
+    assert re.search(r"Index Cond: .*\(word = ANY", by_index), by_index
+    assert "Seq Scan" not in by_index
+    assert "Rows Removed" not in by_index, by_index
+    index = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'keyword_postings_pkey'"
+    (before,) = server.execute(index, database=database)
+    with closing(PostgresStore(server.url(database, user="seeker"))) as store:
+        assert len(store.matching(["rare7", "rare8", "common"], where, limit=9)) == 9
+    assert server.execute(index, database=database) > [before]  # type: ignore[operator]
+    server.execute("DROP OWNED BY seeker", database=database)
+    server.execute("DROP ROLE seeker")
+
+
 def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> None:
     with closing(PostgresStore(server.keeper(server.database()))) as store:
         given, where = conditions(READERS[0], allowed=equals("status", "active")), visible_to(READERS[0])
@@ -198,7 +245,7 @@ def test_tables_of_the_first_version_are_upgraded_by_their_owner_and_not_by_a_re
         grant(store, "early", scope="server", user_id=None, agent_id=None)
     first = (
         "DROP FUNCTION mesh_statistics; DROP INDEX memories_by_session; UPDATE mesh_migrations SET version = 1; "
-        "DROP TABLE keyword_counts, keyword_segments"
+        "DROP TABLE keyword_counts, keyword_segments, keyword_postings"
     )
     server.execute(first, database=database)
     with closing(PostgresStore(server.keeper(database))) as store:

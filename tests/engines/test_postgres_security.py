@@ -82,6 +82,7 @@ def test_a_program_of_a_user_sees_the_rows_of_that_user_only(urls: dict[str, str
         "moves",
         "keyword_segments",
         "keyword_counts",
+        "keyword_postings",
     ):  # these have rows of both
         assert seen(urls["ann_program"], query=f"SELECT DISTINCT tenant FROM {name}") == ["ann"]
 

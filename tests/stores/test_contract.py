@@ -1,7 +1,7 @@
 """Every store passes the contract, and no store leaves deleted bytes in its files."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,6 +140,18 @@ class TestLanceDirectly(StoreContract, FreesBytes):
 
     def open(self, place: Path) -> Store:
         return LanceStore(place / "memory", direct_rows=1)
+
+
+def test_a_changed_row_is_found_once_in_lance_also_while_the_table_has_its_older_revision(tmp_path: Path) -> None:
+    with closing(LanceStore(tmp_path / "memory", flush_rows=500)) as store:
+        store.apply([memory(f"m{n}", ["word"], vector=[1, 0], status="active") for n in range(3)])
+        assert store.compact()  # these rows are in the table, and what follows is in the journal
+        store.apply([memory("m1", ["word"], vector=[1, 0], status="active", revision=2, replaces=1)], [Key(Kind.MEMORY, "m2")])
+        active = Compare("status", "=", "active")
+        assert sorted(store.ids(Kind.MEMORY, active)) == ["m0", "m1"]
+        assert store.count(Kind.MEMORY, active) == 2
+        assert {row.id: row.revision for row in store.find(Kind.MEMORY, active)} == {"m0": 1, "m1": 2}
+        assert sorted(hit.id for hit in store.matching(["word"], within("p"), limit=9)) == ["m0", "m1"]
 
 
 class TestJsonBriefly(CountsMoves, FreesBytes):

@@ -15,10 +15,10 @@ from memory_mesh.core.search.lexical import K1, B, Corpus, Posting, best, bm25
 from memory_mesh.core.search.scores import best_cosines
 from memory_mesh.stores.base import BEGINNING, check_unique, mark_of, version_in
 from memory_mesh.stores.postgres.candidates import FunctionSource
-from memory_mesh.stores.postgres.segments import is_by_segment
+from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
 from memory_mesh.stores.postgres.tables import condition, decoded, encoded, floats, vector_text
 
-VERSION = 4  # of the schema; each has a step in `migrations`
+VERSION = 5  # of the schema; each has a step in `migrations`
 
 
 class FunctionStore(ABC):
@@ -103,6 +103,7 @@ class FunctionStore(ABC):
         payload = {
             "tokens": [*counts], "weights": [*counts.values()], "k1": K1, "b": B, "limit": limit,
             "visible": condition(visible), "by_segment": is_by_segment(visible), "where": condition(where),
+            "partitions": partitions_in(visible),
         }  # fmt: skip
         found = self._call("mesh_matching", payload, None) if counts else None
         return [Hit(*one) for one in _scored(found, counts)[:limit]] if found else []

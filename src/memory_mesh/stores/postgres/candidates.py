@@ -10,7 +10,7 @@ from typing import Any
 from memory_mesh.core.candidate_ports import Around, Conditions, SessionKey, SessionTotals, Statistics
 from memory_mesh.core.model import Vector, Where
 from memory_mesh.core.search.lexical import Corpus
-from memory_mesh.stores.postgres.segments import is_by_segment
+from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
 from memory_mesh.stores.postgres.tables import condition, vector_text
 
 
@@ -36,7 +36,8 @@ class FunctionSource:
 
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]:
         """Return how many of the memories that meet a condition contain each word."""
-        return self._call("mesh_count_words", {"where": condition(where), "words": _stored(words)}, None) or {}
+        payload = {"where": condition(where), "partitions": partitions_in(where), "words": _stored(words)}
+        return self._call("mesh_count_words", payload, None) or {}
 
     def speakers(self, where: Where) -> Collection[tuple[str, str]]:
         """Return each partition and speaker of the memories that meet a condition."""

@@ -34,7 +34,7 @@ from memory_mesh.stores.postgres import migrations
 from memory_mesh.stores.postgres.calls import VERSION, FunctionStore
 from memory_mesh.stores.postgres.connections import Connection, Pool
 from memory_mesh.stores.postgres.errors import is_lost, is_retried, translated
-from memory_mesh.stores.postgres.tables import ALL, decode_json
+from memory_mesh.stores.postgres.tables import ALL, TABLES, decode_json
 
 _PAUSES = (0.001, 0.005, 0.02, 0.1)  # seconds before a change is tried again; the last one repeats
 _MAX_REWRITTEN = 512 * 1024 * 1024  # bytes of tables that `compact` rewrites, while it locks them
@@ -45,6 +45,7 @@ _MAY_REWRITE = (
     "SELECT sum(pg_total_relation_size(oid)) <= %s AND bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class "
     "WHERE oid = ANY (%s::regclass[])"
 )
+_DEAD_ROWS = "SELECT coalesce(sum(n_dead_tup), 0) > 0 FROM pg_stat_user_tables WHERE schemaname = %s AND relname = ANY (%s)"
 _OWNS = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s::regclass"
 _INVALID = (
     "SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -121,7 +122,7 @@ class PostgresStore(FunctionStore):
             with self._pool.connection() as connection:
                 given = (_MAX_REWRITTEN, [name.as_string() for name in names])
                 full = connection.execute(_MAY_REWRITE, given).fetchone() == (True,)
-                statement = "VACUUM (FULL) {}" if full else "VACUUM {}"  # which skips the tables of others
+                statement = "VACUUM (FULL, ANALYZE) {}" if full else "VACUUM (ANALYZE) {}"  # which skips the tables of others
                 connection.execute(sql.SQL(statement).format(sql.SQL(", ").join(names)))
                 self._index_vectors(connection)
         except psycopg.errors.LockNotAvailable:
@@ -256,7 +257,15 @@ class PostgresStore(FunctionStore):
         return {}
 
     def has_deleted_bytes(self) -> bool:
-        return False
+        """Return whether the server counts deleted or replaced rows that VACUUM has not removed. It counts a little late."""
+        if not self.is_prepared():
+            return False
+        try:
+            with self._pool.connection() as connection:
+                given = self.schema, [table.name for table in TABLES]
+                return connection.execute(_DEAD_ROWS, given).fetchone() == (True,)
+        except psycopg.Error as error:
+            raise translated(shown_url(self.url), error) from error
 
     def damage(self) -> list[str]:
         return []

@@ -127,7 +127,7 @@ LOGS = (
     'CREATE TABLE moves (tenant text COLLATE "C" NOT NULL, partition text COLLATE "C" NOT NULL, version bigint NOT NULL, '
     "nonce text NOT NULL, kind text NOT NULL, id text NOT NULL, PRIMARY KEY (tenant, partition, version))",
 )
-ALL = (*(table.name for table in TABLES), "partitions", "moves", *segments.TABLES)
+ALL = (*(table.name for table in TABLES), "partitions", "moves", *segments.TABLES, *segments.POSTINGS)
 
 
 def table_of(kind: Kind) -> Table:

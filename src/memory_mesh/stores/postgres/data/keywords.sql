@@ -1,16 +1,19 @@
--- How many documents contain each keyword, by segment: memories that the same readers see. `mesh_apply` keeps these counts, and holds
+-- Which documents contain each keyword, and how many, by segment: memories that the same readers see. `mesh_apply` keeps both, and holds
 -- the locks of the partitions meanwhile. A memory without keywords is not a document.
 
--- rows ([{kind, id, partition}, …]), sign: adds the stored memories among the rows to the counts, or subtracts them. Of the memories that
+-- rows ([{kind, id, partition}, …]), sign: adds the stored memories among the rows to the counts and postings, or takes them away. Of the memories that
 -- are visible in all sessions, the segment has no session.
 CREATE OR REPLACE FUNCTION mesh_count_keywords(rows jsonb, sign int) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $sql$
+DECLARE
+  gone jsonb;
 BEGIN
   WITH given AS (
     SELECT t.tenant, t.partition, t.user_id, t.agent_id, t.memory_type, t.reach, t.project, t.id, t.keywords,
       CASE WHEN coalesce(t.memory_type, 'global') = ANY ('{global,reflection,lesson,agent}') AND coalesce(t.reach, 'global') = ANY ('{global,agent}')
         THEN NULL ELSE t.session_id END AS session_id
-    FROM memories t JOIN jsonb_to_recordset(rows) AS r(kind text, id text, partition text) ON r.kind = 'memory' AND r.id = t.id AND r.partition = t.partition
-    WHERE t.kind = 'memory' AND cardinality(t.keywords) > 0
+    FROM (SELECT r.id, r.partition, mesh_tenant(r.partition) AS tenant FROM jsonb_to_recordset(rows) AS r(kind text, id text, partition text) WHERE r.kind = 'memory' OFFSET 0) r
+    CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.tenant = r.tenant AND m.kind = 'memory' AND m.id = r.id OFFSET 0) t
+    WHERE t.partition = r.partition AND cardinality(t.keywords) > 0
   ), named AS MATERIALIZED (
     SELECT *, md5(json_build_array(partition, user_id, agent_id, session_id, memory_type, reach, project)::text) AS segment FROM given
   ), segments AS (
@@ -18,12 +21,22 @@ BEGIN
     SELECT tenant, segment, partition, user_id, agent_id, session_id, memory_type, reach, project, sign * count(*), sign * sum(cardinality(keywords))
     FROM named GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
     ON CONFLICT (tenant, segment) DO UPDATE SET documents = s.documents + excluded.documents, length = s.length + excluded.length
+  ), words AS MATERIALIZED (
+    SELECT DISTINCT tenant, segment, partition, id, word FROM named, unnest(keywords) word
+  ), posted AS (
+    INSERT INTO keyword_postings (tenant, partition, word, id) SELECT tenant, partition, word, id FROM words WHERE sign > 0 ON CONFLICT DO NOTHING
+  ), removed AS (
+    DELETE FROM keyword_postings p USING words w WHERE sign < 0 AND p.tenant = w.tenant AND p.partition = w.partition AND p.word = w.word AND p.id = w.id
+  ), counted AS (
+    INSERT INTO keyword_counts AS c (tenant, segment, partition, word, documents)
+    SELECT tenant, segment, partition, word, sign * count(*) FROM words
+    GROUP BY 1, 2, 3, 4 ON CONFLICT (tenant, segment, word) DO UPDATE SET documents = c.documents + excluded.documents
+    RETURNING c.tenant, c.segment, c.word, c.documents
   )
-  INSERT INTO keyword_counts AS c (tenant, segment, partition, word, documents)
-  SELECT tenant, segment, partition, word, sign * count(*) FROM (SELECT DISTINCT tenant, segment, partition, id, word FROM named, unnest(keywords) word) each
-  GROUP BY 1, 2, 3, 4 ON CONFLICT (tenant, segment, word) DO UPDATE SET documents = c.documents + excluded.documents;
+  SELECT coalesce(jsonb_agg(to_jsonb(counted)) FILTER (WHERE documents <= 0), '[]') INTO gone FROM counted;
   IF sign < 0 THEN
-    DELETE FROM keyword_counts WHERE documents <= 0 AND partition IN (SELECT one ->> 'partition' FROM jsonb_array_elements(rows) one);
+    DELETE FROM keyword_counts c USING jsonb_to_recordset(gone) AS g(tenant text, segment text, word text)
+      WHERE c.tenant = g.tenant AND c.segment = g.segment AND c.word = g.word AND c.documents <= 0;
     DELETE FROM keyword_segments WHERE documents <= 0 AND partition IN (SELECT one ->> 'partition' FROM jsonb_array_elements(rows) one);
   END IF;
 END $sql$;
@@ -46,7 +59,16 @@ BEGIN
     INTO documents, length, frequencies USING words;
 END $sql$;
 
--- tokens (each once), weights (their counts in the query), visible, by_segment, where, limit, k1, b: the numbers of visible documents and
+-- partitions?, words (an expression): a query of the tenant, the id and the word of each memory that contains one of the words. Of named
+-- partitions it reads the postings; otherwise it reads all memories.
+CREATE OR REPLACE FUNCTION mesh_posted(payload jsonb, words text) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $sql$
+  SELECT CASE WHEN jsonb_typeof(payload -> 'partitions') = 'array' THEN
+    format('SELECT p.tenant, p.id, p.word FROM unnest(%L::text[]) place CROSS JOIN LATERAL (SELECT mesh_tenant(place) AS tenant OFFSET 0) owner '
+      'JOIN keyword_postings p ON p.tenant = owner.tenant AND p.partition = place AND p.word = ANY (%s)', mesh_texts(payload -> 'partitions'), words)
+    ELSE format('SELECT DISTINCT t.tenant, t.id, word FROM memories t, unnest(t.keywords) word WHERE word = ANY (%s)', words) END
+$sql$;
+
+-- tokens (each once), weights (their counts in the query), visible, by_segment, partitions?, where, limit, k1, b: the numbers of visible documents and
 -- of their keywords, how many contain each token, and of those that `where` selects the id, the length and how often they contain each
 -- token: of all, or of those among which the best are. Documents with a rare token are found first. If enough of them have a higher
 -- score than the other tokens together can give, the documents that only contain the others are not read.
@@ -59,6 +81,7 @@ DECLARE
   rest float8;
   found json;
   better bigint;
+  containing text := '(t.tenant, t.id) IN (SELECT tenant, id FROM (' || mesh_posted(payload, '$2') || ') posted)';
 BEGIN
   PERFORM mesh_check(payload);
   SELECT * INTO corpus FROM mesh_corpus(payload, tokens);
@@ -68,13 +91,18 @@ BEGIN
     SELECT token, score, sum(times) OVER (ORDER BY times, at) <= <few> OR row_number() OVER (ORDER BY times, at) = 1 AS is_rare
     FROM unnest(tokens, corpus.frequencies, limits) WITH ORDINALITY one(token, times, score, at) WHERE times > 0) each;
   FOR attempt IN 1..2 LOOP
+    -- Words of many documents: to read all documents in order takes less time than to look each of these up.
+    IF jsonb_typeof(payload -> 'partitions') IS DISTINCT FROM 'array' OR corpus.documents <
+      (SELECT 4 * sum(times) FROM unnest(tokens, corpus.frequencies) one(token, times) WHERE rare IS NULL OR token = ANY (rare)) THEN
+      containing := 't.keywords && $2';
+    END IF;
     EXECUTE format(
       'WITH hits AS MATERIALIZED (SELECT t.id, cardinality(t.keywords) AS length, '
       '  ARRAY(SELECT cardinality(array_positions(t.keywords, token)) FROM unnest($1) WITH ORDINALITY one(token, at) ORDER BY at) AS times '
-      '  FROM %s AND (%s) AND t.keywords && $2), '
+      '  FROM %s AND (%s) AND %s), '
       'scored AS (SELECT (SELECT sum(score * n / (n + $4 * (1 - $5 + $5 * hits.length * $6))) FROM unnest(hits.times, $3) one(n, score)) AS score FROM hits) '
       'SELECT (SELECT coalesce(json_agg(json_build_array(id, length, times)), ''[]'') FROM hits), (SELECT count(*) FROM scored WHERE score > $7)',
-      mesh_source('memory', payload -> 'visible'), mesh_condition('memory', payload -> 'where')) INTO found, better
+      mesh_source('memory', payload -> 'visible'), mesh_condition('memory', payload -> 'where'), containing) INTO found, better
       USING tokens, coalesce(rare, tokens), limits, (payload ->> 'k1')::float8, (payload ->> 'b')::float8, corpus.documents::float8 / greatest(corpus.length, 1), rest * 1.000001;
     EXIT WHEN rest IS NULL OR better >= (payload ->> 'limit')::bigint;
     rare := tokens;

@@ -33,15 +33,15 @@ CREATE OR REPLACE FUNCTION mesh_comparable(payload jsonb) RETURNS text LANGUAGE 
     ELSE format('%%1$s.model = %s AND vector_dims(%%1$s.embedding) = %s', replace(quote_literal(payload ->> 'model'), '%', '%%'), (payload ->> 'dimension')::int) END
 $sql$;
 
--- where, words: how many memories contain each word.
+-- where, partitions?, words: how many memories contain each word.
 CREATE OR REPLACE FUNCTION mesh_count_words(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
 DECLARE
   answer json;
 BEGIN
   PERFORM mesh_check(payload);
   EXECUTE format('SELECT json_object_agg(word, times) FROM (SELECT word, count(*) AS times FROM '
-    '(SELECT DISTINCT t.partition, t.id, word FROM (SELECT t.* FROM %s) t, unnest(t.keywords) word WHERE word = ANY ($1)) each GROUP BY word) counted',
-    mesh_source('memory', payload -> 'where')) INTO answer USING mesh_texts(payload -> 'words');
+    '(SELECT t.tenant, t.id FROM %s) t JOIN (%s) posted USING (tenant, id) GROUP BY word) counted',
+    mesh_source('memory', payload -> 'where'), mesh_posted(payload, '$1')) INTO answer USING mesh_texts(payload -> 'words');
   RETURN answer;
 END $sql$;
 

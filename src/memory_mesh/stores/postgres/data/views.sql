@@ -1,9 +1,9 @@
 -- Tables of neolata that are computed from the others. They show what the reader may see of those.
 
-CREATE VIEW memory_archive WITH (security_invoker) AS SELECT * FROM memories WHERE status = 'archived';
+CREATE OR REPLACE VIEW memory_archive WITH (security_invoker) AS SELECT * FROM memories WHERE status = 'archived';
 
 -- As `core.graph.episodes` splits them by default: a session, and within it wherever nothing was stored for half an hour.
-CREATE VIEW episodes WITH (security_invoker) AS
+CREATE OR REPLACE VIEW episodes WITH (security_invoker) AS
   WITH stored AS (
     SELECT tenant, user_id, agent_id, session_id, coalesce(event_time, created_at) AS at, turn, number, id FROM memories
     WHERE status = 'active' AND coalesce(memory_type, '') NOT IN ('lesson', 'reflection')
@@ -19,7 +19,7 @@ CREATE VIEW episodes WITH (security_invoker) AS
   FROM split GROUP BY tenant, user_id, agent_id, session_id, episode;
 
 -- Memories that links connect. The first id names the cluster, and its most frequent keyword labels it.
-CREATE VIEW memory_clusters WITH (security_invoker) AS
+CREATE OR REPLACE VIEW memory_clusters WITH (security_invoker) AS
   WITH RECURSIVE pairs AS (
     SELECT tenant, source_id AS one, target_id AS other FROM memory_links
     UNION SELECT tenant, target_id, source_id FROM memory_links

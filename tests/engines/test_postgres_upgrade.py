@@ -1,0 +1,85 @@
+"""Tables that an earlier version created: the upgrade keeps their rows, and brings the functions and policies of today."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from engines.postgres import Server
+from memory_mesh import MemoryMesh
+from memory_mesh.core.errors import StoreTooOld
+from memory_mesh.core.model import Kind, Reader, visible_to
+from memory_mesh.stores.postgres import PostgresStore
+from memory_mesh.stores.postgres.calls import VERSION
+from memory_mesh.stores.postgres.tables import encoded
+from memory_mesh.testing.rows import memory
+
+pytestmark = pytest.mark.deep
+
+SCHEMA_4 = Path(__file__).parents[1] / "data" / "stores" / "postgres-schema-4.sql"
+# What a role may see and do, and the functions, views and indexes, without the names of databases.
+RULES = (
+    "SELECT tablename::text, policyname::text, cmd, qual, with_check FROM pg_policies WHERE schemaname = 'public'",
+    "SELECT relname::text, relrowsecurity, relforcerowsecurity FROM pg_class "
+    "WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'",
+    "SELECT proname::text, prosrc, prosecdef, proconfig::text, proacl::text FROM pg_proc "
+    "WHERE pronamespace = 'public'::regnamespace AND proname ~ '^(mesh_|search_memories)'",
+    "SELECT viewname::text, definition FROM pg_views WHERE schemaname = 'public'",
+    "SELECT indexname::text, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+)
+
+
+def rules(server: Server, database: str) -> list[list[str]]:
+    return [sorted(map(str, server.execute(query, database=database))) for query in RULES]
+
+
+@pytest.fixture
+def early(server: Server) -> Iterator[str]:
+    """A database with the tables of schema 4, rows of Ann and Bob that its functions wrote, and a role of Ann."""
+    database = server.database()
+    server.execute("CREATE ROLE ann_early LOGIN PASSWORD 'secret'")
+    with psycopg.connect(server.keeper(database), autocommit=True) as owner:
+        owner.execute("SET search_path TO public, pg_temp")
+        owner.execute(SCHEMA_4.read_bytes())
+        owner.execute("SELECT mesh_grant('ann_early', 'user', 'ann')")
+        for user in ("ann", "bob"):
+            rows = [
+                memory(f"{user}{at}", partition=f'["{user}", null]', user_id=user, content=f"red fence of {user}",
+                       keywords=["red", "fenc"], status="active", vector=[1.0, at])
+                for at in range(3)
+            ]  # fmt: skip
+            payload = {"schema": 4, "nonce": user, "puts": [encoded(row, place) for place, row in enumerate(rows)]}
+            owner.execute("SELECT mesh_apply(%s, %s::jsonb)", (user, json.dumps(payload)))
+    yield database
+    server.execute("DROP OWNED BY ann_early", database=database)
+    server.execute("DROP ROLE ann_early")
+
+
+@pytest.mark.req("MESH-020", "GRAPH-93")
+def test_an_upgrade_keeps_the_rows_and_brings_the_rules_of_today(server: Server, early: str) -> None:
+    # Someone weakened the rules of the early version; today's replace them.
+    server.execute("DROP POLICY mesh_rows ON memories", database=early)
+    server.execute("CREATE POLICY mesh_rows ON memories USING (true)", database=early)
+    server.execute("ALTER TABLE records NO FORCE ROW LEVEL SECURITY", database=early)
+    ann = server.url(early, user="ann_early")
+    with psycopg.connect(ann) as connection:
+        assert connection.execute("SELECT count(*) FROM memories").fetchone() == (6,)  # before: the weak rule
+    with closing(PostgresStore(ann)) as store, pytest.raises(StoreTooOld, match="postgres prepare"):
+        store.find(Kind.MEMORY)
+    with closing(PostgresStore(server.keeper(early))) as store:
+        store.prepare()
+        assert sorted(store.ids(Kind.MEMORY)) == ["ann0", "ann1", "ann2", "bob0", "bob1", "bob2"]
+        assert store.version('["ann", null]') == 3
+    with closing(PostgresStore(server.keeper(new := server.database()))) as fresh:
+        fresh.prepare()
+    assert rules(server, early) == rules(server, new)
+    assert server.execute("SELECT max(version) FROM mesh_migrations", database=early) == [(VERSION,)]
+    with closing(PostgresStore(ann)) as store:
+        assert sorted(store.ids(Kind.MEMORY)) == ["ann0", "ann1", "ann2"]
+        assert len(store.matching(["red"], visible_to(Reader("ann")), limit=9)) == 3
+    with MemoryMesh(store=ann, user_id="ann", embedder="none") as mesh:
+        mesh.add("A blue gate")
+        assert {hit.content for hit in mesh.search("red fence")} == {"red fence of ann"}
