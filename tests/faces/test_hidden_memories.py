@@ -162,6 +162,7 @@ ASKED_FOR = {
     "graph.list_quarantined": "is about them", "graph.conflicts": "is about them, and returns ids",
     "graph.explain_memory": "by its id", "graph.explain_supersession": "by its id",
     "lane.junk": "see below",
+    "lane.judge": "reads only what it is given",
     "notes.load": "reads files", "notes.extract": "reads what is given",
     "notes.lint": "reads files", "notes.format_for_prompt": "what the caller gives",
     "traces.get_all": "reads files", "traces.get": "by its id", "traces.experiences": "reads files",

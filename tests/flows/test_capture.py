@@ -13,7 +13,7 @@ from memory_mesh.core.errors import CallTimedOut
 from memory_mesh.core.lane import NewLaneMemory
 from memory_mesh.core.model import Kind, Memory, equals
 from memory_mesh.flows import capture, lane
-from memory_mesh.flows.capture import on_session_event
+from memory_mesh.flows.capture import judge, on_session_event
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.lane_context import session_context
 from memory_mesh.testing.fakes import ScriptedChat
@@ -177,6 +177,24 @@ def test_bad_input_is_refused_and_nothing_is_stored(context: Context, event: str
     with pytest.raises(InvalidInput):
         on_session_event(context, event, transcript, session_id="s")
     assert context.store.count(Kind.META, equals("kind", Kind.META)) == 0
+
+
+def test_messages_are_judged_without_storing_anything_or_asking_a_model(context: Context) -> None:
+    asked = ScriptedChat([])
+    found = judge(
+        replace(context, chat=asked), [user("Hi there!"), user(LINTER), user("My mail is ann@example.org, always use it.")]
+    )
+    assert [(each.content, each.message) for each in found.kept][:1] == [(LINTER, 1)]
+    assert [(each.text, each.why, each.message) for each in found.not_kept][:1] == [("Hi there!", "small talk", 0)]
+    assert "ann@example.org" not in repr([*found.kept, *found.not_kept])
+    assert stored(context) == []
+    assert idle(context, user(LINTER)).new_messages == 1  # judging is not reading: the cursor did not move
+
+
+@pytest.mark.parametrize("messages", ["/etc/hostname", Path("/etc/hostname"), ["a text"], 7])
+def test_only_a_list_of_messages_is_judged_and_no_file_is_opened(context: Context, messages: object) -> None:
+    with pytest.raises(InvalidInput):
+        judge(context, messages)
 
 
 def answer(*memories: dict[str, object]) -> str:

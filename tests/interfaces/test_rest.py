@@ -85,6 +85,7 @@ def test_a_hidden_memory_reaches_no_route_that_reads(tmp_path: Path) -> None:
                 continue  # these two show what waits for a review, by name
             given = {name: own["id"] if "id" in name else QUERY for name in minimal(operation)}
             given |= {"id": own["id"]} if operation.name == "get" else {}
+            given |= {"messages": [{"role": "user", "content": QUERY}]} if operation.name == "lane judge" else {}
             given |= {"mode": "recall"} if any(one.name == "mode" for one in operation.parameters) else {}
             path = "/v1/" + operation.aliases.get(Interface.REST, operation.name).replace(" ", "/")
             answer = client.post(path, json=given, headers=scope)

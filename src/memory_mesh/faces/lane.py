@@ -6,7 +6,7 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 
-from memory_mesh.core.capture import CaptureReport, JunkFound
+from memory_mesh.core.capture import CaptureReport, Judgement, JunkFound
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults, NewLaneMemory
@@ -101,6 +101,16 @@ class MemoryLane(Handle):
         return on_session_event(
             self._context(), event, transcript, session_id=session_id, progress=progress or no_progress
         )  # fmt: skip
+
+    def judge(self, messages: Sequence[Mapping[str, object]]) -> Judgement:
+        """Return what `on_session_event` would keep of some messages, and what it would not keep and why. Nothing is stored.
+
+        Messages have `role` and `content`. The deterministic extractor judges them, also if there is a language model, and
+        without regard to what is known already. Raises `InvalidInput` for a message that is not an object.
+        """
+        from memory_mesh.flows.capture import judge  # loads the tables of capture
+
+        return judge(self._reading(), messages)
 
     def junk(self, *, archive: bool = False, limit: int = 100) -> list[JunkFound]:
         """Return stored memories that should not be there, oldest first, each with the reason; with `archive`, archive them.

@@ -15,7 +15,7 @@ from os import PathLike
 from typing import Any
 
 from memory_mesh.core import model
-from memory_mesh.core.capture import CaptureReport, NotKept, Transcript
+from memory_mesh.core.capture import CaptureReport, Judgement, NotKept, Transcript, WouldKeep
 from memory_mesh.core.capture.classify import Judge, judge_with_vectors, judge_without_vectors, model_of_vectors
 from memory_mesh.core.capture.extract import Captured, Message, captured, extract, is_grounded
 from memory_mesh.core.capture.junk import RECALLED, why_not
@@ -83,6 +83,21 @@ def on_session_event(
         except NotFound:  # nothing was stored in the session
             return report
     return report
+
+
+def judge(context: Context, messages: object) -> Judgement:
+    """Return what the deterministic extractor would keep of some messages, and why not the rest. Nothing is stored or sent."""
+    if isinstance(messages, str | PathLike):  # servers offer this, and must not open files for their clients
+        raise InvalidInput("messages is a text", expected="a list of messages with role and content")
+    run = _Run(seen=set(), skip_before=0)
+    judgement = Judgement()
+    numbered = _numbered(_messages(messages), run, context.gate().redact)
+    for each in extract(numbered, judge=_judge(context)):
+        if isinstance(each, Captured) and len(judgement.kept) < MAX_KEPT:
+            judgement.kept.append(WouldKeep(each.content, each.memory_type, each.confidence_score, each.message))
+        elif isinstance(each, NotKept) and len(judgement.not_kept) < MAX_NOT_KEPT:
+            judgement.not_kept.append(each)
+    return judgement
 
 
 def _messages(transcript: object) -> Transcript:

@@ -9,7 +9,7 @@ from memory_mesh.interfaces.render import NAME, Answer, counted, masked, one_lin
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:  # every command loads the views, and few need the lane
-    from memory_mesh.core.capture import JunkFound
+    from memory_mesh.core.capture import Judgement, JunkFound
     from memory_mesh.core.lane import LaneResult, LaneResults
     from memory_mesh.flows.graph import Stored
 
@@ -45,6 +45,14 @@ def lane_found(found: "LaneResults", call: Call) -> Answer:
 def lane_rated(memory: MemoryRecord, call: Call) -> Answer:
     score = f"feedback score {memory.feedback_score:.2f} after {counted(memory.feedback_count, 'rating')}"
     return Answer(text=f"{NAME} Record {memory.id} has the {score}", data=asdict(memory))
+
+
+def judged(found: "Judgement", call: Call) -> Answer:
+    """Render what would be kept, and the rest with the reasons."""
+    lines = [f"{NAME} Would keep {counted(len(found.kept), 'memory')}"]
+    lines += [f"{one_line(one.memory_type)}: {preview(one_line(one.content))}" for one in found.kept]
+    lines += [f"not kept, {one.why}: {preview(one_line(one.text))}" for one in found.not_kept]
+    return Answer(text="\n".join(lines), data=asdict(found), rows="kept")
 
 
 def junk_found(found: "list[JunkFound]", call: Call) -> Answer:

@@ -1216,6 +1216,18 @@ OPERATIONS = (
         ),
     ),
     Operation(
+        name="lane judge", method="lane.judge", view="judged", exposed=REMOTE,
+        summary="Show what capture would keep of some messages, and what it would not keep and why. Nothing is stored.",
+        parameters=(
+            Parameter("messages", "each with role and content", kind=Kind.OBJECT, repeated=True, required=True),
+        ),
+    ),
+    Operation(
+        name="junk-list", method="lane.junk", view="junk_found", exposed=frozenset({Interface.REST}), fixed={"archive": False},
+        summary="Show memories that should not be there, such as logs, questions and repetitions, and change nothing.",
+        parameters=(Parameter("limit", "the maximum number of memories", kind=Kind.INTEGER, default=100),),
+    ),
+    Operation(
         name="graph store", method="graph.store", view="graph_stored", reader=_AGENT, effect=Effect.WRITE, exposed=REMOTE,
         summary="Store a memory with a claim: it corroborates or supersedes stored claims, or waits in quarantine for a review.",
         parameters=(

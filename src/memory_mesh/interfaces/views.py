@@ -44,7 +44,7 @@ from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
     reviewed,
     unlinked,
 )
-from memory_mesh.interfaces.lane_views import junk_found, lane_found, lane_rated, lane_stored  # noqa: F401  (found by name)
+from memory_mesh.interfaces.lane_views import judged, junk_found, lane_found, lane_rated, lane_stored  # noqa: F401  (found by name)
 from memory_mesh.interfaces.note_views import (  # noqa: F401  (found by name)
     note_added,
     note_extracted,

@@ -5,7 +5,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from memory_mesh.core.capture import CaptureReport, JunkFound
+from memory_mesh.core.capture import CaptureReport, Judgement, JunkFound
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults
 from memory_mesh.core.model import GivenTime, MemoryRecord
@@ -117,6 +117,12 @@ class AsyncMemoryLane:
         path of a transcript of Claude Code or opencode, or a list of messages with `role` and `content`. A message is read once:
         `session_id` names the session whose cursor is used. Greetings, questions, speculation, output of tools, secrets and
         recalled memories are not kept. With a language model it finds the memories; else a deterministic extractor does.
+        """
+    async def judge(self, messages: Sequence[Mapping[str, object]]) -> Judgement:
+        """Return what `on_session_event` would keep of some messages, and what it would not keep and why. Nothing is stored.
+
+        Messages have `role` and `content`. The deterministic extractor judges them, also if there is a language model, and
+        without regard to what is known already. Raises `InvalidInput` for a message that is not an object.
         """
     async def junk(self, *, archive: bool = False, limit: int = 100) -> list[JunkFound]:
         """Return stored memories that should not be there, oldest first, each with the reason; with `archive`, archive them.

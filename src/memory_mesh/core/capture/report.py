@@ -34,6 +34,28 @@ class CaptureReport:
     note: str | None = None  # what was left for the next run, or could not be read
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class WouldKeep:
+    """A statement that capture would keep, and as which type."""
+
+    __repr__ = short_repr
+
+    content: str
+    memory_type: str
+    confidence_score: int
+    message: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Judgement:
+    """What capture would keep of some messages, and what it would not keep and why. Nothing was stored."""
+
+    __repr__ = short_repr
+
+    kept: list[WouldKeep] = field(default_factory=list)  # the first 200
+    not_kept: list[NotKept] = field(default_factory=list)  # the first 500
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JunkFound:
     """A stored memory that should not be in a memory, and why; `archived` if it was archived just now."""

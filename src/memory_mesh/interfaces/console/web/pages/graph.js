@@ -1,0 +1,116 @@
+// Graph: the memories and their links, as a picture and as a list.
+import { page } from "../api.js";
+import cytoscape from "../vendor/cytoscape.js";
+import { Button, Card, Choice, Empty, Loaded, MemoryLink, Tag, Title, address, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useRef, useState } from "../ui.js";
+import { cut, useColours } from "./parts.js";
+
+const LIMIT = 500; // of nodes that can be read; beyond it the server puts clusters together
+const HUES = ["accent", "info", "warn", "good", "bad", "soft"];
+
+// cytoscape adds a <style> element, which the Content-Security-Policy refuses, unless an element with this id is there.
+if (!document.getElementById("__________cytoscape_stylesheet")) {
+  document.head.append(Object.assign(document.createElement("meta"), { id: "__________cytoscape_stylesheet" }));
+}
+
+export default function Graph({ route }) {
+  const seed = route.args.get("seed") || "";
+  const view = route.args.get("view") || "picture";
+  const colour = route.args.get("colour") || "kind";
+  const depth = Number(route.args.get("depth")) || 2;
+  const load = useLoad(() => page("graph", { seed, depth: seed && depth, limit: LIMIT }), [seed, depth]);
+  const go = (args) => navigate("/graph", { seed, view, colour, depth: seed ? depth : "", ...args });
+  return html`<${Title} note="Memories that share a topic or name each other are linked.">Graph</${Title}>
+    <div class="row spread controls"><${Choice} label="View" value=${view} options=${[["picture", "Picture"], ["list", "List"]]} onChange=${(next) => go({ view: next })} />
+      ${view === "picture" && html`<${Choice} label="Colours" value=${colour} options=${[["kind", "Colour by kind"], ["cluster", "by group"]]} onChange=${(next) => go({ colour: next })} />`}
+      ${seed && html`<div class="row"><label class="row"><span>Links away</span><select value=${depth} onChange=${(event) => go({ depth: event.target.value })}>${[1, 2, 3, 4].map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
+        <${Button} onClick=${() => go({ seed: "", depth: "" })}>Show the whole memory</${Button}></div>`}</div>
+    <${Loaded} of=${load}>${(data) => html`
+      ${!data.nodes.length && html`<${Card} class="card-empty"><${Empty}>${seed ? "Nothing is linked with this memory." : "No memories are linked yet. Links appear when related memories are stored, or with graph.link."}</${Empty}></${Card}>`}
+      ${data.aggregated && html`<p class="faint">There are more memories than can be read at once, so groups of linked memories are one circle, with their number. Click a group to open it.</p>`}
+      ${data.nodes.length > 0 && (view === "list" ? html`<${List} data=${data} go=${go} />` : html`<${Picture} data=${data} go=${go} colour=${colour} />`)}`}</${Loaded}>`;
+}
+
+const isGroup = (node) => node.count > 1;
+
+/** Kinds in the order of their frequency, so that the most frequent ones have different colours. */
+function useKinds(nodes, kindOf, colour) {
+  return useMemo(() => {
+    const numbers = new Map();
+    for (const node of nodes) numbers.set(kindOf(node), (numbers.get(kindOf(node)) || 0) + (node.count || 1));
+    return [...numbers].sort((one, other) => other[1] - one[1]).map(([kind]) => kind);
+  }, [nodes, colour]);
+}
+
+function Picture({ data, go, colour }) {
+  const frame = useRef();
+  const drawn = useRef();
+  const [chosen, setChosen] = useState(null);
+  const colours = useColours();
+  const kindOf = (node) => (colour === "kind" ? node.kind || "other" : `group ${(node.cluster ?? 0) + 1}`);
+  const kinds = useKinds(data.nodes, kindOf, colour);
+  const hue = (node) => HUES[Math.min(kinds.indexOf(kindOf(node)), HUES.length - 1)];
+  useEffect(() => {
+    const known = new Set(data.nodes.map((node) => node.id));
+    const elements = [
+      ...data.nodes.map((node) => ({ data: { ...node, label: isGroup(node) ? count(node.count) : cut(node.title || node.id, 28), across: radius(node), hue: hue(node) } })),
+      ...data.edges.filter((edge) => known.has(edge.from) && known.has(edge.to)).map((edge, index) => ({ data: { id: `edge ${index}`, source: edge.from, target: edge.to, type: edge.type, width: 1 + 2 * (edge.strength ?? 0.5) } })),
+    ];
+    const graph = cytoscape({ container: frame.current, elements, minZoom: 0.1, maxZoom: 4,
+      layout: { name: "cose", animate: false, nodeDimensionsIncludeLabels: data.nodes.length < 80, idealEdgeLength: () => 70, nodeRepulsion: () => 9000, componentSpacing: 60, randomize: true } });
+    graph.on("tap", "node", (event) => setChosen(event.target.data()));
+    graph.on("tap", (event) => { if (event.target === graph) setChosen(null); });
+    graph.on("mouseover", "node", () => { frame.current.style.cursor = "pointer"; });
+    graph.on("mouseout", "node", () => { frame.current.style.cursor = ""; });
+    drawn.current = graph;
+    frame.current.graph = graph; // for tests
+    return () => graph.destroy();
+  }, [data, colour]);
+  useEffect(() => { drawn.current?.style(looks(colours)); }, [colours, data, colour]);
+  const zoom = (factor) => {
+    const graph = drawn.current;
+    graph.zoom({ level: graph.zoom() * factor, renderedPosition: { x: graph.width() / 2, y: graph.height() / 2 } });
+  };
+  return html`<${Card} class="graph-card">
+    <div class="graph" ref=${frame} role="img" aria-label=${`${plural(data.nodes.length, "node")} and ${plural(data.edges.length, "link")}. The list view has the same.`}></div>
+    <div class="graph-tools"><${Button} class="small" aria-label="Zoom in" onClick=${() => zoom(1.4)}>+</${Button}><${Button} class="small" aria-label="Zoom out" onClick=${() => zoom(1 / 1.4)}>−</${Button}><${Button} class="small" onClick=${() => drawn.current.fit(undefined, 30)}>Fit</${Button}></div>
+    <div class="row legend">${kinds.slice(0, HUES.length).map((kind, index) => html`<span><i class=${`dot ${HUES[index]}`}></i>${index === HUES.length - 1 && kinds.length > HUES.length ? "others" : kind}</span>`)}</div>
+    <div aria-live="polite">${chosen ? html`<${Chosen} node=${chosen} go=${go} />` : html`<p class="faint">Drag to move, scroll to zoom, click a circle to see what it is.</p>`}</div>
+  </${Card}>`;
+}
+
+const radius = (node) => Math.min(90, 22 + 8 * Math.log2(1 + (isGroup(node) ? node.count * 2 : node.size || 1)));
+
+const looks = (colours) => [
+  { selector: "node", style: { "background-color": (node) => colours[node.data("hue")], width: "data(across)", height: "data(across)", label: "data(label)", color: colours.ink, "font-size": 11,
+    "text-wrap": "wrap", "text-max-width": 110, "text-valign": "bottom", "text-margin-y": 4, "min-zoomed-font-size": 7, "border-width": 2, "border-color": colours.card, "text-outline-color": colours.card, "text-outline-width": 2 } },
+  { selector: "node[count > 1]", style: { "text-valign": "center", "text-margin-y": 0, "font-size": 13, "border-style": "double", "border-width": 5 } },
+  { selector: "node[status != 'active'][status]", style: { opacity: 0.55 } },
+  { selector: "node:selected", style: { "border-color": colours.ink, "border-width": 3 } },
+  { selector: "edge", style: { "line-color": colours["strong-line"], width: "data(width)", "curve-style": "haystack", opacity: 0.55 } },
+];
+
+function Chosen({ node, go }) {
+  if (isGroup(node)) return html`<div class="row spread chosen-node"><span><strong>${count(node.count)} memories</strong> <bdi>${cut(node.title || "", 120)}</bdi></span><${Button} class="small" kind="primary" onClick=${() => go({ seed: node.id })}>Open the group</${Button}></div>`;
+  return html`<div class="row spread chosen-node"><div class="chosen-text"><${MemoryLink} id=${node.id} title=${node.title} /><p class="meta"><${Tag}>${node.kind || "other"}</${Tag}>${node.status && html`<span>${node.status}</span>`}${node.trust != null && html`<span>trust ${percent(node.trust)}</span>`}</p></div>
+    <div class="actions"><a class="button small primary" href=${address(`/memory/${encodeURIComponent(node.id)}`)}>Open the memory</a><${Button} class="small" onClick=${() => go({ seed: node.id })}>Centre it</${Button}></div></div>`;
+}
+
+/** The same as text: every node with its links, the best linked first. */
+function List({ data, go }) {
+  const [shown, setShown] = useState(100);
+  const nodes = useMemo(() => {
+    const names = new Map(data.nodes.map((node) => [node.id, node]));
+    const links = new Map(data.nodes.map((node) => [node.id, []]));
+    for (const edge of data.edges) {
+      if (!names.has(edge.from) || !names.has(edge.to)) continue;
+      links.get(edge.from).push({ type: edge.type, node: names.get(edge.to) });
+      links.get(edge.to).push({ type: edge.type, node: names.get(edge.from) });
+    }
+    return data.nodes.map((node) => ({ node, links: links.get(node.id) })).sort((one, other) => other.links.length - one.links.length);
+  }, [data]);
+  const name = (node) => (isGroup(node) ? html`<${Button} class="small" onClick=${() => go({ seed: node.id })}>${count(node.count)} memories: ${cut(node.title || "a group", 60)}</${Button}>` : html`<${MemoryLink} data-item id=${node.id} title=${node.title} />`);
+  return html`<${Card} title="Memories and their links" note=${nodes.length}><ul class="items">${nodes.slice(0, shown).map(({ node, links }) => html`<li key=${node.id}>
+      <div class="row spread"><span class="chosen-text">${name(node)}</span><${Tag}>${node.kind || "other"}</${Tag}></div>
+      ${links.length > 0 && html`<details><summary>${plural(links.length, "link")}</summary><ul class="plain inside">${links.slice(0, 100).map((link) => html`<li><span class="faint">${link.type}</span> ${name(link.node)}</li>`)}</ul></details>`}</li>`)}</ul>
+    ${nodes.length > shown && html`<${Button} onClick=${() => setShown(shown + 200)}>Show more</${Button}>`}</${Card}>`;
+}

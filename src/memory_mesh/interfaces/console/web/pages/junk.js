@@ -1,0 +1,49 @@
+// Junk: memories that should not be in a memory, and why.
+import { read, write } from "../api.js";
+import { Button, Card, Confirm, Empty, Loaded, Tag, Text, Title, html, plural, say, useLoad, useState } from "../ui.js";
+import { Erase, cut } from "./parts.js";
+
+const LIMIT = 200;
+
+export default function Junk() {
+  const load = useLoad(() => read("junk-list", { limit: LIMIT }), []);
+  const [only, setOnly] = useState("");
+  return html`<${Title} note="Output of programs, small talk, questions, secrets, instructions for a model, and repetitions of an older memory.">Junk</${Title}>
+    <${Loaded} of=${load}>${({ results }) => {
+      const reasons = [...new Set(results.map((one) => one.why))].sort();
+      const shown = results.filter((one) => !only || one.why === only);
+      if (!results.length) return html`<${Card} class="card-empty"><${Empty}>Every memory looks worth keeping.</${Empty}></${Card}>`;
+      return html`<div class="row spread controls">
+          <label class="row"><span>Show</span><select value=${only} onChange=${(event) => setOnly(event.target.value)}>
+            <option value="">all reasons (${results.length}${results.length === LIMIT ? " or more" : ""})</option>
+            ${reasons.map((why) => html`<option value=${why}>${why} (${results.filter((one) => one.why === why).length})</option>`)}</select></label>
+          <${ArchiveAll} results=${results} again=${load.again} /></div>
+        <ul class="cards-list">${shown.map((one) => html`<li key=${one.id}><${Item} one=${one} again=${load.again} /></li>`)}</ul>`;
+    }}</${Loaded}>`;
+}
+
+const Item = ({ one, again }) => html`<${Card} class="junk">
+  <div class="row"><${Tag} kind=${/secret|instruction/.test(one.why) ? "bad" : "warn"}>${one.why}</${Tag}></div>
+  <${Text} limit=${500}>${one.content}</${Text}>
+  <div class="actions"><a class="button small" data-item href=${`#/memory/${encodeURIComponent(one.id)}`} aria-label=${`Open: ${cut(one.content)}`}>Open</a>
+    <${Erase} id=${one.id} what=${one.content} onDone=${again} /></div>
+</${Card}>`;
+
+/** Archive all that was found. It is the gentle way: an archived memory can be brought back. */
+function ArchiveAll({ results, again }) {
+  const [open, setOpen] = useState(false);
+  const archive = async () => {
+    const done = await write("junk", { archive: true, limit: results.length });
+    const ids = done.results.filter((one) => one.archived).map((one) => one.id);
+    setOpen(false);
+    const undo = async () => {
+      for (const memory_id of ids) await write("unarchive", { memory_id });
+      again();
+    };
+    say(`Archived ${plural(ids.length, "memory", "memories")}.`, { undo });
+    again();
+  };
+  return html`<${Button} writes onClick=${() => setOpen(true)}>Archive all …</${Button}>
+    ${open && html`<${Confirm} title=${`Archive ${plural(results.length, "memory", "memories")}?`} action="Archive all" onYes=${archive} onNo=${() => setOpen(false)}>
+      <p>They are no longer found by searches. Each stays with its history, and can be made active again.</p></${Confirm}>`}`;
+}
