@@ -1,15 +1,89 @@
-"""Views of a whole memory for people: numbers, a timeline and a picture of the links. The web console shows them."""
+"""Views of a whole memory for people: numbers, a timeline, a picture of the links, and one memory with all that belongs to it.
 
+The web console shows them. They only read.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.lazy import LazyModule
+from memory_mesh.core.model import Block, Change, Memory, Row, Sighting
 from memory_mesh.faces.handle import Handle
+from memory_mesh.flows.context import Context, find_memory, require_memory
+
+if TYPE_CHECKING:
+    from memory_mesh.core.claims.reviews import MemoryExplanation
+    from memory_mesh.core.graph import MemoryLink
+    from memory_mesh.flows import anchor, cases, erase, explain_memory, linking, overview, search, sightings
+else:
+    anchor, cases, erase, explain_memory, linking, overview, search, sightings = (
+        LazyModule(f"memory_mesh.flows.{name}")
+        for name in ("anchor", "cases", "erase", "explain_memory", "linking", "overview", "search", "sightings")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeMemory:
+    """A memory with all that belongs to it."""
+
+    explanation: "MemoryExplanation"
+    passages: list[Row]
+    history: list[Change]
+    sightings: list[Sighting]
+    links: "list[MemoryLink]"
+    blocks: list[Block]
 
 
 class Overview(Handle):
-    """What the reader of a mesh can see, counted and grouped. It only reads."""
+    """What the reader of a mesh can see, counted and grouped."""
 
     @property
     def store_kind(self) -> str:
         """The kind of the store, such as `sqlite`."""
         return self._source.url.partition(":")[0]
+
+    def numbers(self) -> "overview.Numbers":
+        """Return how many memories there are, by day, type, status and trust."""
+        return overview.numbers(self._reading())
+
+    def timeline(
+        self, *, as_of: str | None = None, known_at: str | None = None, limit: int = 50, after: str | None = None
+    ) -> "overview.Timeline":  # fmt: skip
+        """Return a page of what was valid (`as_of`) or believed (`known_at`) at a time, and what was stored by day."""
+        return overview.timeline(self._reading(), as_of=as_of, known_at=known_at, limit=limit, after=after)
+
+    def picture(self, *, seed: str | None = None, limit: int = 500, depth: int = 2) -> "overview.Picture":
+        """Return linked memories as nodes and edges, at most `limit` nodes; with `seed`, those around a memory."""
+        return overview.picture(self._reading(), seed=seed, limit=limit, depth=depth)
+
+    def memory(self, memory_id: str, *, any_agent: bool = False) -> WholeMemory:
+        """Return a memory with all that belongs to it, or raise `NotFound`; with `any_agent` also one of another agent."""
+        context = self._reader_of(memory_id, any_agent=any_agent)
+        memory = require_memory(context, memory_id)
+        return WholeMemory(
+            explanation=explain_memory.explain_memory(context, memory_id),
+            passages=overview.passages_of(context, memory),
+            history=search.history(context, memory_id),
+            sightings=sightings.sightings(context, memory_id),
+            links=linking.links(context, memory_id),
+            blocks=overview.blocks_of(context, memory_id),
+        )
+
+    def erase_preview(self, memory_id: str) -> "erase.Preview":
+        """Return what `erase` would do with a memory."""
+        return erase.preview(self._reading(), memory_id)
+
+    def anchored(self) -> "anchor.LastAnchor":
+        """Return whether the heads of the audit chains are anchored by the heartbeat, and those that were anchored last."""
+        return anchor.last_anchor(self._reading())
+
+    def title(self, memory: Memory) -> str:
+        """Return the first words of a memory, on one line."""
+        return overview.title_of(memory)
+
+    def _reader_of(self, memory_id: str, *, any_agent: bool) -> Context:
+        context = self._reading()
+        return cases.acting_for(context, memory_id) if any_agent and not find_memory(context, memory_id) else context
 
 
 def overview_of(mesh: Handle) -> Overview:

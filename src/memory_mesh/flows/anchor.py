@@ -6,6 +6,7 @@ with its number is missing then, or is another one.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Anchored, Broken, Sound, Verdict
@@ -46,6 +47,21 @@ def anchor_if_moved(context: Context) -> str:
     done = anchor(context, None)
     commit(context, lambda: Plan(None, [Meta.read(context.store, meta.id).row(state, at=done.time)]))
     return f"{len(done.heads)} heads anchored"
+
+
+@dataclass(frozen=True, slots=True)
+class LastAnchor:
+    """Whether the settings name a target, and the heads that the heartbeat anchored last: the block hash of each chain."""
+
+    configured: bool
+    heads: Mapping[str, str]
+
+
+def last_anchor(context: Context) -> LastAnchor:
+    """Return what the heartbeat anchored last for this user."""
+    written = Meta.read(context.store, f"anchor {json.dumps(context.reader.user_id)}").detail.get("heads")
+    known = {chain: str(hash_) for chain, hash_ in written.items()} if isinstance(written, dict) else {}
+    return LastAnchor(context.options.audit_anchor is not None, known)
 
 
 def _record(ends: Sequence[Head], at: str) -> dict[str, Json]:

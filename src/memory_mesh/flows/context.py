@@ -320,17 +320,22 @@ def count_by_status(context: Context) -> dict[str, int]:
     """Return how many memories the reader can see of each status that occurs."""
     if not context.options.enable_memory:
         return {}
-    shared, *own = partitions(context.reader)
+    counts = {status.value: count_visible(context, equals("status", status)) for status in Status}
+    return {status: count for status, count in counts.items() if count}
+
+
+def count_visible(context: Context, *conditions: Where) -> int:
+    """Return how many memories the reader can see that meet the conditions."""
+    reader = context.reader
+    shared, *own = partitions(reader)
     # Every agent of the user sees the whole shared partition, which counts faster without a condition on each row.
     parts = [
-        all_of(equals("user_id", context.reader.user_id), equals("partition", shared)),
-        all_of(visible_to(context.reader), In("partition", tuple(own))),
+        all_of(equals("user_id", reader.user_id), equals("partition", shared)),
+        all_of(visible_to(reader), In("partition", tuple(own))),
     ]
-    counts = {
-        status.value: sum(context.store.count(Kind.MEMORY, all_of(part, equals("status", status))) for part in parts)
-        for status in Status
-    }
-    return {status: count for status, count in counts.items() if count}
+    # A reader of one project sees a part of it only.
+    parts = [visible_to(reader)] if reader.only_project else parts
+    return sum(context.store.count(Kind.MEMORY, all_of(part, *conditions)) for part in parts)
 
 
 def count_skills(context: Context) -> int:

@@ -39,7 +39,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import tokens
 from memory_mesh.flows import hooks
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
-from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
+from memory_mesh.flows.context import Context, Plan, check_texts, find_rows, write_plan
 from memory_mesh.flows.revisions import retain_entry, revise
 from memory_mesh.flows.sightings import sightings_of
 from memory_mesh.flows.write import plan_passages
@@ -99,6 +99,25 @@ def free(context: Context, proof: Erasure) -> Erasure:
     # An earlier deletion may have left bytes too, also of these memories.
     pending = not proof.bytes_freed or context.file.has_deleted_bytes()
     return replace(proof, bytes_freed=context.store.compact()) if pending else proof
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an erasure would do: what goes, and what stays but loses a source."""
+
+    erased: Sequence[Memory]  # the named memory first
+    changed: Sequence[Memory]
+    proof: Erasure
+
+
+def preview(context: Context, memory_id: str) -> Preview:
+    """Return what `erase` would do with a memory. It writes nothing, and is empty for one that the reader may not erase."""
+    check_texts(id=memory_id)
+    plan = _plan_erasure(context, [memory_id], None, lambda _: True)
+    rows = find_rows(context, plan.answer.memories)
+    erased = sorted(map(Memory.of, rows.values()), key=lambda memory: (memory.id != memory_id, memory.id))
+    changed = [Memory.of(row) for row in plan.puts if row.kind in CONTENTS]
+    return Preview(erased, changed, plan.answer)
 
 
 def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:

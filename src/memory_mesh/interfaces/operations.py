@@ -15,6 +15,7 @@ STORE, READ, LEARN, CHANGE, REVIEW, DELETE, MAINTAIN, SETUP = (
 )  # fmt: skip
 EVERYWHERE = frozenset(Interface)
 REMOTE = frozenset({Interface.REST, Interface.MCP})
+CLI_AND_REST = frozenset({Interface.CLI, Interface.REST})  # for people; an agent has no use for it
 
 # Commands that only group other commands.
 GROUPS = {
@@ -673,6 +674,7 @@ OPERATIONS = (
     ),
     Operation(
         name="heartbeat-log", method="heartbeat_log", view="runs", aliases={Interface.CLI: "heartbeat --log"},
+        exposed=CLI_AND_REST, extent=Extent.USER,
         summary="show earlier runs instead",
     ),
     Operation(
@@ -1034,7 +1036,7 @@ OPERATIONS = (
         ),
     ),
     Operation(
-        name="audit head", method="audit_heads", view="heads", heading=MAINTAIN,
+        name="audit head", method="audit_heads", view="heads", heading=MAINTAIN, exposed=CLI_AND_REST, extent=Extent.SERVER,
         summary="Show the last block of each chain. Note it elsewhere: audit verify --head checks it later.",
         parameters=(_CHAIN_AGENT, _CHAIN), examples=("audit head", "audit head --agent planner --chain main"),
     ),
@@ -1050,7 +1052,7 @@ OPERATIONS = (
         examples=("audit rekey",),
     ),
     Operation(
-        name="audit log", method="audit_log", view="blocks", heading=MAINTAIN,
+        name="audit log", method="audit_log", view="blocks", heading=MAINTAIN, exposed=CLI_AND_REST, extent=Extent.SERVER,
         summary="Show the latest audit blocks, newest first. Texts of other agents and sessions are withheld.", parameters=_LOG,
         examples=("audit log --limit 5", "audit log --operation recall --agent planner", 'audit log --auditor "Eve Miller"'),
     ),
@@ -1279,6 +1281,11 @@ OPERATIONS = (
     Operation(
         name="graph unlink", method="graph.unlink", view="unlinked", effect=Effect.WRITE, exposed=REMOTE, extent=Extent.USER,
         summary="Remove a link that graph link added.", parameters=_LINK,
+    ),
+    Operation(
+        name="audit-verify", method="verify", view="verdicts", exposed=frozenset({Interface.REST}), extent=Extent.SERVER,
+        aliases={Interface.REST: "audit verify"}, progress="bar",
+        summary="Verify every audit chain, or those of an agent.", parameters=(_CHAIN_AGENT, _CHAIN),
     ),
     Operation(
         name="trace-record", method="traces.record", view="trace_recorded", effect=Effect.WRITE, exposed=REMOTE,

@@ -4,7 +4,7 @@ Labels are the names of routes and statuses, never a user, an agent or a text.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from threading import Lock
@@ -54,6 +54,25 @@ class Metrics:
         """Return all metrics in the format of Prometheus."""
         with self._lock:
             return "".join(f"{line}\n" for line in self._lines())
+
+    def latency(self, routes: Sequence[str]) -> dict[str, object]:
+        """Return how long requests to some routes took, in milliseconds: counts by upper limit, the median and the 95 % mark.
+
+        A limit of None has no end. The two figures are the limits of the buckets that they fall into.
+        """
+        limits = (*_BUCKETS, float("inf"))
+        with self._lock:
+            below = [sum(self._buckets[route, limit] for route in routes) for limit in limits]
+        count = below[-1]
+        shown = [None if limit == float("inf") else limit * 1000 for limit in limits]
+        if not count:
+            return {"count": 0}
+        p50, p95 = (
+            next(ms or _BUCKETS[-1] * 1000 for ms, n in zip(shown, below, strict=True) if n >= part * count)
+            for part in (0.5, 0.95)
+        )
+        each = [n - before for n, before in zip(below, [0, *below], strict=False)]
+        return {"count": count, "p50": p50, "p95": p95, "buckets": [list(one) for one in zip(shown, each, strict=True)]}
 
     def _lines(self) -> Iterator[str]:
         name = "memory_mesh_requests"
