@@ -109,6 +109,7 @@ NO_PARAMETER = {
     **dict.fromkeys((f"traces.record {name}" for name in ("agents", "recovered", "tool_results", "timestamp")), "for programs"),
     **dict.fromkeys((f"traces.{name} project" for name in ("get_all", "plan_context", "record", "similar")), "likewise"),
     **dict.fromkeys(("traces.consolidate project", "traces.archive project"), "likewise"),
+    "verify anchor": "a path of the server",
     "progress": "given by the interface",
     "use_cache": "a command has no earlier searches",
     "heartbeat_log limit": "the command shows the latest",

@@ -16,13 +16,14 @@ BY_NAME = {one.name: one for one in OPERATIONS}
 REMOTE = remote.exposed(Interface.REST)
 # What only the machine of the server may do, although it takes no path: audits of every scope, maintenance of the whole store.
 LOCAL_ONLY = {
-    "sync-skills", "audit head", "audit rekey", "audit log", "audit log-all", "heartbeat", "heartbeat-log", "reembed", "compact",
-    "hooks status", "hooks retry", "model check",
+    "sync-skills", "audit rekey", "audit log-all", "heartbeat", "reembed", "compact", "hooks status", "hooks retry", "model check",
 }  # fmt: skip
+# What the pages of the console show to people; no tool of an agent.
+FOR_PEOPLE = {"audit head", "audit log", "audit-verify", "heartbeat-log"}
 # Commands that do more than one call; each has an entry for servers.
 REPLACED = {
     "store-messages": "store-many", "ingest-skill-file": "ingest-skill", "review": "quarantined",
-    "trace record": "trace-record", "trace similar": "trace-similar",
+    "trace record": "trace-record", "trace similar": "trace-similar", "audit verify": "audit-verify",
 }  # fmt: skip
 
 
@@ -49,7 +50,8 @@ def minimal(operation: Operation) -> dict[str, object]:
 
 def test_every_operation_is_remote_or_belongs_to_the_machine_of_the_server() -> None:
     names = {one.name for one in REMOTE}
-    assert names == {one.name for one in remote.exposed(Interface.MCP)}
+    assert names - FOR_PEOPLE == {one.name for one in remote.exposed(Interface.MCP)}
+    assert all(BY_NAME[name].effect is Effect.READ and BY_NAME[name].extent >= Extent.USER for name in FOR_PEOPLE)
     local = {one.name for one in OPERATIONS if one.handler or any(parameter.kind in LOCAL_KINDS for parameter in one.parameters)}
     assert names == BY_NAME.keys() - local - LOCAL_ONLY
     assert BY_NAME.keys() - local >= LOCAL_ONLY

@@ -1285,7 +1285,8 @@ OPERATIONS = (
     Operation(
         name="audit-verify", method="verify", view="verdicts", exposed=frozenset({Interface.REST}), extent=Extent.SERVER,
         aliases={Interface.REST: "audit verify"}, progress="bar",
-        summary="Verify every audit chain, or those of an agent.", parameters=(_CHAIN_AGENT, _CHAIN),
+        summary="Verify every audit chain, or those of an agent.",
+        parameters=(_CHAIN_AGENT, Parameter("head", "a head noted earlier, as audit head prints it", kind=Kind.HEAD), _CHAIN),
     ),
     Operation(
         name="trace-record", method="traces.record", view="trace_recorded", effect=Effect.WRITE, exposed=REMOTE,
