@@ -16,7 +16,8 @@ BY_NAME = {one.name: one for one in OPERATIONS}
 REMOTE = remote.exposed(Interface.REST)
 # What only the machine of the server may do, although it takes no path: audits of every scope, maintenance of the whole store.
 LOCAL_ONLY = {
-    "sync-skills", "audit rekey", "audit log-all", "heartbeat", "reembed", "compact", "hooks status", "hooks retry", "model check",
+    "sync-skills", "audit rekey", "audit log-all", "heartbeat", "reembed", "compact", "hooks status", "hooks retry",
+    "model check",
 }  # fmt: skip
 # What the pages of the console show to people; no tool of an agent.
 FOR_PEOPLE = {"audit head", "audit log", "audit-verify", "heartbeat-log"}
