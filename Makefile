@@ -14,6 +14,7 @@ LLM := $(VENV)/.llm
 ENGINES := $(VENV)/.engines
 SITE := $(VENV)/.site
 LITE := build/supabase/.ready
+BROWSER := $(VENV)/.browser
 RESULTS := build/requirements.json
 MESH := src/memory_mesh/wiring/mesh.py
 MANAGER := src/memory_mesh/wiring/context_manager.py
@@ -42,7 +43,7 @@ demo: $(READY) ## store, find, erase and verify in a throw-away memory
 test: $(READY) ## run the tests, with few examples: the same in every run, at most 7 minutes of CPU time
 	$(PYTEST)
 
-test-deep: $(READY) $(LLM) $(ENGINES) ## run every test, with many random examples and coverage of core and flows
+test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
 	$(PYTEST) --deep --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS)
 
@@ -131,6 +132,15 @@ $(LITE): tests/engines/supabase_lite/package.json tests/engines/supabase_lite/pa
 	@mkdir -p $(@D)
 	cp $^ $(@D)
 	npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# What drives Debian's Chromium through the pages of the console, and the rules of accessibility that they are checked with.
+$(BROWSER): $(READY) tests/console/axe/package.json tests/console/axe/package-lock.json
+	@test -x /usr/bin/chromium || { echo "the tests of the console need Chromium: apt-get install chromium" >&2; exit 1; }
+	@mkdir -p build/axe
+	cp tests/console/axe/package.json tests/console/axe/package-lock.json build/axe
+	npm ci --prefix build/axe --no-audit --no-fund --loglevel=error
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt playwright
 	@touch $@
 
 $(PEERS)/.ready: pyproject.toml constraints-peers.txt
