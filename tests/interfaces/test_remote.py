@@ -20,7 +20,7 @@ LOCAL_ONLY = {
     "model check",
 }  # fmt: skip
 # What the pages of the console show to people; no tool of an agent.
-FOR_PEOPLE = {"audit head", "audit log", "audit-verify", "heartbeat-log"}
+FOR_PEOPLE = {"audit head", "audit log", "audit-verify", "heartbeat-log", "junk-list"}
 # Commands that do more than one call; each has an entry for servers.
 REPLACED = {
     "store-messages": "store-many", "ingest-skill-file": "ingest-skill", "review": "quarantined",
@@ -52,7 +52,8 @@ def minimal(operation: Operation) -> dict[str, object]:
 def test_every_operation_is_remote_or_belongs_to_the_machine_of_the_server() -> None:
     names = {one.name for one in REMOTE}
     assert names - FOR_PEOPLE == {one.name for one in remote.exposed(Interface.MCP)}
-    assert all(BY_NAME[name].effect is Effect.READ and BY_NAME[name].extent >= Extent.USER for name in FOR_PEOPLE)
+    assert {BY_NAME[name].effect for name in FOR_PEOPLE} == {Effect.READ}
+    assert {one.extent for one in REMOTE if one.name.startswith("audit")} == {Extent.SERVER}
     local = {one.name for one in OPERATIONS if one.handler or any(parameter.kind in LOCAL_KINDS for parameter in one.parameters)}
     assert names == BY_NAME.keys() - local - LOCAL_ONLY
     assert BY_NAME.keys() - local >= LOCAL_ONLY
