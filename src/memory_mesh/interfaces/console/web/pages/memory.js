@@ -29,7 +29,7 @@ function View({ data, again }) {
     </div></div>`;
 }
 
-const About = ({ memory }) => html`<span class="meta"><${Status} of=${memory.status} />${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`}
+const About = ({ memory }) => html`<span class="meta"><${Status} of=${memory.status} />${memory.sealed === false && html`<${Tag} kind="bad">not sealed</${Tag}>`}${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`}
   <span>${memory.category || memory.memory_type}</span><span>stored <${When} at=${memory.created_at} /></span>
   <span>${memory.access_count ? `found ${plural(memory.access_count, "time")}` : "not found by a search yet"}</span><code>${memory.id}</code></span>`;
 
@@ -144,14 +144,15 @@ function Provenance({ memory, provenance = {} }) {
     ["Stored by", memory.agent_id], ["User", memory.user_id], ["Session", memory.session_id], ["Project", memory.project], ["Said by", memory.speaker], ["Key", memory.key],
     ["Importance", memory.importance?.toFixed(2)], ["Changed", memory.updated_at !== memory.created_at && html`<${When} at=${memory.updated_at} exact />`], ["Happened", memory.event_time && html`<${When} at=${memory.event_time} exact />`],
     ["Expires", memory.expires_at && html`<${When} at=${memory.expires_at} exact />`],
-    ...Object.entries(provenance).map(([name, value]) => [name.replaceAll("_", " "), value]),
-    ...Object.entries(memory.metadata || {}).filter(([name]) => !KNOWN.has(name)).map(([name, value]) => [name, value]),
+    ...Object.entries(provenance).map(([name, value]) => [capital(name), name === "source" ? String(value).replaceAll("_", " ") : value]),
+    ...Object.entries(memory.metadata || {}).filter(([name]) => !KNOWN.has(name)).map(([name, value]) => [capital(name), value]),
     ["Masked", Object.entries(memory.redactions || {}).map(([name, number]) => `${number} ${name}`).join(", ")],
   ].filter(([, value]) => value);
   return html`<${Card} title="Provenance"><dl class="pairs">${rows.map(([name, value]) => html`<dt><bdi>${visible(name)}</bdi></dt><dd>${shown(value)}</dd>`)}</dl>
     ${memory.sources?.length > 0 && html`<p class="after">Made from ${memory.sources.map((id) => html`<br /><${MemoryLink} id=${id} />`)}</p>`}</${Card}>`;
 }
 
+const capital = (name) => (name[0] || "").toUpperCase() + name.slice(1).replaceAll("_", " ");
 const KNOWN = new Set(["tags", "type", "category", "importance", "provenance", "claim"]);
 
 function shown(value) {
@@ -168,7 +169,7 @@ function Links({ data }) {
   const { memory, links = [], contents = {}, supersessions = [] } = data;
   const others = links.map((link) => ({ ...link, other: link.ref === memory.id ? link.target : link.ref, outgoing: link.ref === memory.id }));
   const replaced = [...(memory.supersedes || []).map((id) => [id, "It replaced"]), ...(memory.superseded_by ? [[memory.superseded_by, "Replaced by"]] : [])];
-  const reason = (id) => supersessions.find((one) => [one.old, one.new, one.ref, one.target, one.id].includes(id))?.why;
+  const reason = (id) => supersessions.find((one) => [one.older, one.newer].includes(id) && [one.older, one.newer].includes(memory.id))?.why;
   if (!data.links && !replaced.length) return null;
   return html`<${Card} title="Links" note=${count(others.length + replaced.length)}>
     ${!others.length && !replaced.length && html`<${Empty}>It is linked with no other memory.</${Empty}>`}

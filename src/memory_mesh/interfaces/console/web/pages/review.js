@@ -1,6 +1,6 @@
 // Decide what to believe: quarantined memories and conflicts, each beside what it contradicts.
 import { read, write } from "../api.js";
-import { Bar, Button, Card, Empty, Loaded, MemoryLink, ProblemBox, Status, Text, Title, When, html, percent, plural, say, useEffect, useKey, useLoad, useRef, useState, useSession, visible } from "../ui.js";
+import { Bar, Button, Empty, Loaded, MemoryLink, ProblemBox, Status, Text, Title, When, html, plural, say, useEffect, useKey, useLoad, useRef, useState, useSession, visible } from "../ui.js";
 
 const PAGE = 20;
 // The key, the button, the decision about a quarantined memory, and what stays of a conflict alone.
@@ -24,10 +24,12 @@ export default function Review() {
   const list = useRef();
   const undone = useRef([]); // the ids of the decisions of this page, the last one at the end
 
+  const [touched, setTouched] = useState({}); // how often a memory was changed by a decision of this page
+  const touch = ({ memory, changed = [] }) => setTouched((before) => Object.fromEntries([...Object.entries(before), ...[memory, ...changed].map((one) => [one.id, (before[one.id] || 0) + 1])]));
   const mark = (item, state) => setDecided((before) => ({ ...before, [item.id]: state }));
   const decide = async (item, decision, reason) => {
     const about = item.memory ? { memory_id: item.memory.id } : { conflict_id: item.conflicts[0].id, keep: decision.keep };
-    await write(item.memory ? decision.verb : "resolve-conflict", { ...about, reason: reason || undefined });
+    touch(await write(item.memory ? decision.verb : "resolve-conflict", { ...about, reason: reason || undefined }));
     mark(item, { done: decision.done });
     undone.current.push(item);
     const next = open[open.indexOf(item) + 1];
@@ -36,7 +38,7 @@ export default function Review() {
   };
   const undo = async (item) => {
     const about = item.memory?.id || item.conflicts[0].ref;
-    await write("review-undo", { memory_id: about });
+    touch(await write("review-undo", { memory_id: about }));
     undone.current = undone.current.filter((one) => one !== item);
     mark(item, undefined);
     setChosen(item.id);
@@ -52,7 +54,7 @@ export default function Review() {
     <${Loaded} of=${load}>${() => html`
       ${!kept.length && !load.busy && html`<div class="card card-empty"><h2>Nothing waits for a review.</h2><p class="faint">New claims that contradict what is known, and memories that were disputed, appear here.</p></div>`}
       <div ref=${list}>${kept.map((item) => html`<${Decision} key=${item.id} item=${item} state=${decided[item.id]} chosen=${item === current} choose=${() => setChosen(item.id)}
-        decide=${decide} undo=${() => undo(item)} elsewhere=${(text) => mark(item, { done: text, elsewhere: true })} />`)}</div>
+        touched=${touched} decide=${decide} undo=${() => undo(item)} elsewhere=${(text) => mark(item, { done: text, elsewhere: true })} />`)}</div>
       ${load.data?.more && html`<${Button} onClick=${() => setLimit(limit + PAGE)}>Show more</${Button}>`}`}</${Loaded}>`;
 }
 
@@ -74,12 +76,15 @@ function focusCard(list, id) {
   card?.scrollIntoView({ block: "nearest" });
 }
 
-function Decision({ item, state, chosen, choose, decide, undo, elsewhere }) {
+function Decision({ item, state, chosen, choose, touched, decide, undo, elsewhere }) {
+  const busy = useRef(false);
   const [reason, setReason] = useState("");
   const [problem, setProblem] = useState(null);
   const session = useSession();
   const newId = item.memory?.id || item.conflicts[0].ref;
   const act = async (decision) => {
+    if (busy.current) return; // a key that is pressed twice
+    busy.current = true;
     setProblem(null);
     try {
       await decide(item, decision, reason.trim());
@@ -88,15 +93,16 @@ function Decision({ item, state, chosen, choose, decide, undo, elsewhere }) {
       if (now) elsewhere(now);
       else setProblem(failed);
     }
+    busy.current = false;
   };
-  const key = (decision) => useKey(decision.key, () => chosen && !state && !session.read_only && act(decision), [chosen, state, reason, item]);
+  const key = (decision) => useKey(decision.key, () => chosen && !state && !session.read_only && act(decision), [chosen, state, reason, decide]);
   DECISIONS.forEach(key);
   if (state) return html`<div class="card row spread" role="status"><span><strong>${state.done}</strong> <${MemoryLink} id=${newId} title=${item.memory?.content || item.conflicts[0].why} /></span>
     ${!state.elsewhere && html`<${Button} writes class="small" onClick=${undo} keys="u">Undo</${Button}>`}</div>`;
   return html`<article class=${`card decision ${chosen ? "chosen" : ""}`} data-item=${item.id} tabindex="-1" aria-label=${`Decision about ${(item.memory?.content || item.conflicts[0].why).slice(0, 80)}`} onFocusCapture=${choose}>
     ${item.conflicts[0]?.why && html`<p><strong>${visible(item.conflicts[0].why)}</strong></p>`}
-    <div class="sides"><${Side} title="New, waits for you" id=${newId} />
-      ${item.conflicts.map((conflict) => html`<${Side} key=${conflict.id} title="Known so far" id=${conflict.target} />`)}
+    <div class="sides"><${Side} title="New, waits for you" id=${newId} turn=${touched[newId]} />
+      ${item.conflicts.map((conflict) => html`<${Side} key=${conflict.id} title="Known so far" id=${conflict.target} turn=${touched[conflict.target]} />`)}
       ${!item.conflicts.length && html`<div class="side"><h3>Known so far</h3><${Empty}>It contradicts no other memory. It was stored for a review, or was disputed.</${Empty}></div>`}</div>
     ${problem && html`<${ProblemBox} problem=${problem} />`}
     ${!session.read_only && html`<div class="actions">${DECISIONS.filter((one) => item.conflicts.length || one.key !== "b").map((one) => html`<${Button} key=${one.key} writes kind=${one.key === "a" ? "primary" : ""} keys=${one.key} onClick=${() => act(one)}>${item.conflicts.length ? one.text : one.text.replace(" the new one", " it")}</${Button}>`)}
@@ -115,8 +121,8 @@ async function decidedElsewhere(item, id) {
   }
 }
 
-function Side({ title, id }) {
-  const load = useLoad(() => read("explain-memory", { memory_id: id }), [id]);
+function Side({ title, id, turn }) {
+  const load = useLoad(() => read("explain-memory", { memory_id: id }), [id, turn]);
   return html`<div class="side"><h3>${title}</h3><${Loaded} of=${load}>${({ memory, trust, claim, provenance }) => html`
     <${Text} limit=${600}>${memory.content}</${Text}>
     ${claim && html`<p class="claim"><bdi>${visible(claim.subject)}</bdi> · <bdi>${visible(claim.predicate)}</bdi> = <strong><bdi>${visible(String(claim.value))}</bdi></strong></p>`}

@@ -1,6 +1,6 @@
 // Search, with an explanation of every score; without a query it lists what the filters select.
 import { read } from "../api.js";
-import { Bar, Button, Card, Choice, Empty, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
+import { Bar, Button, Card, Choice, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
 
 const STATUSES = ["active", "superseded", "disputed", "quarantined", "archived"];
 const KINDS = ["global", "agent", "session", "lesson", "reflection"];
