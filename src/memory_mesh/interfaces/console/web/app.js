@@ -1,6 +1,6 @@
 // The frame of the console: pages and navigation, keys, theme, session and messages.
 import { events, login, logout, readAs, session as readSession } from "./api.js";
-import { Button, Component, Field, ProblemBox, Session, Title, html, navigate, render, typing, useEffect, useRef, useRoute, useState } from "./ui.js";
+import { Button, Component, Field, ProblemBox, Session, Title, currentRoute, html, navigate, render, typing, useEffect, useRef, useRoute, useState } from "./ui.js";
 
 // `key` is the second key after g. `needs` names the smallest extent of a token that may read the page.
 const PAGES = [
@@ -69,7 +69,7 @@ function Frame({ session, setSession }) {
   const [help, setHelp] = useState(false);
   const [ended, setEnded] = useState(false);
   const [turn, setTurn] = useState(0);
-  const page = PAGES.find((one) => one.path === (route.parts[0] || ""));
+  const page = pageOf(route);
   useKeys(() => setHelp(true));
   useEffect(() => {
     const show = () => setEnded(true);
@@ -280,6 +280,9 @@ function step(direction) {
   target.scrollIntoView({ block: "nearest" });
 }
 
+const pageOf = (route) => PAGES.find((one) => one.path === (route.parts[0] || ""));
+
+pageOf(currentRoute())?.load().catch(() => {}); // meanwhile the session is read; a failure is shown by the page itself
 const root = document.getElementById("app");
 root.replaceChildren();
 render(html`<${App} />`, root);

@@ -3,7 +3,7 @@ import { read } from "../api.js";
 import { Card, Empty, Loaded, LongList, MemoryLink, Status, Tag, Title, When, address, count, html, plural, useLoad } from "../ui.js";
 
 const REACHES_REVIEW = ["user", "server"];
-const PAGE = 50;
+const PAGE = 30;
 
 export default function Home({ session }) {
   const stats = useLoad(() => read("stats"));

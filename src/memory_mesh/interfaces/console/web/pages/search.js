@@ -124,7 +124,7 @@ function Notes({ hit }) {
 
 // What the learnt ranker compares, in plain words: the feature, its name, and whether it lowers the score.
 const PARTS = [
-  ["coverage", "Words of the question in it"], ["keywords_fraction_of_best", "Rare words in common, beside the best"], ["vectors", "Similar meaning"],
+  ["coverage", "Words of the question in it"], ["keywords_fraction_of_best", "Rare words, beside the best"], ["vectors", "Similar meaning"],
   ["coverage_context", "Words, with the turns around it", "coverage"], ["vectors_context", "Meaning, with the turns around it", "vectors"],
   ["speaker", "Said by the person named"], ["role", "Said by the one who is asked about"], ["when", "Fits the time named"],
   ["answer_keywords", "Follows a question with these words"], ["answer_vectors", "Follows a similar question"],
