@@ -262,6 +262,7 @@ def test_the_colours_are_switched_and_remembered(console: Console, page: Watched
     switch = page.page.get_by_role("button", name=re.compile("Colours"))
     switch.click()
     switch.click()
+    page.page.get_by_role("button", name="Colours: dark").wait_for()
     assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     page.page.reload()
     page.page.get_by_role("button", name="Colours: dark").wait_for()
@@ -285,7 +286,9 @@ def test_a_damaged_store_is_said_on_the_page(fresh: Console, browser: "Browser")
         page.expects("5\\d\\d|4\\d\\d")
         page.open("/")
         with sqlite3.connect(fresh.seeded.home / "memory.db") as db:
-            tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")]
+            tables = [
+                name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
+            ]
             damaged = [name for name in tables if name.startswith("mem")]
             assert damaged
             for name in damaged:

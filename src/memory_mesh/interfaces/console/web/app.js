@@ -1,6 +1,6 @@
 // The frame of the console: pages and navigation, keys, theme, session and messages.
 import { events, login, logout, readAs, session as readSession } from "./api.js";
-import { Button, Component, Field, ProblemBox, Session, Title, currentRoute, html, navigate, render, typing, useEffect, useRef, useRoute, useState } from "./ui.js";
+import { Button, Component, Field, ProblemBox, Session, Title, currentRoute, html, navigate, render, typing, useEffect, useLayoutEffect, useRef, useRoute, useState } from "./ui.js";
 
 // `key` is the second key after g. `needs` names the smallest extent of a token that may read the page.
 const PAGES = [
@@ -184,15 +184,19 @@ const THEMES = { auto: ["◐", "as the system"], light: ["☀", "light"], dark: 
 
 function Theme() {
   const [theme, setTheme] = useState(storedTheme);
-  useEffect(() => {
-    if (theme === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
+  useLayoutEffect(() => {
+    applyTheme(theme);
     try { localStorage.setItem("theme", theme); } catch { /* a browser may refuse to store; the theme holds until the page is closed */ }
   }, [theme]);
   const names = Object.keys(THEMES);
   const [sign, name] = THEMES[theme];
   return html`<button type="button" class="theme button quiet" aria-label=${`Colours: ${name}`} title=${`Colours: ${name}`}
     onClick=${() => setTheme(names[(names.indexOf(theme) + 1) % names.length])}><span aria-hidden="true">${sign}</span></button>`;
+}
+
+function applyTheme(theme) {
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
 }
 
 function storedTheme() {
@@ -282,6 +286,7 @@ function step(direction) {
 
 const pageOf = (route) => PAGES.find((one) => one.path === (route.parts[0] || ""));
 
+applyTheme(storedTheme());
 pageOf(currentRoute())?.load().catch(() => {}); // meanwhile the session is read; a failure is shown by the page itself
 const root = document.getElementById("app");
 root.replaceChildren();
