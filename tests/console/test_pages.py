@@ -13,6 +13,7 @@ USER = {"source": "user_explicit"}
 ANA = {"subject": "Ana", "predicate": "works_at"}
 
 
+@pytest.mark.req("MESH-009")
 def test_numbers_count_what_the_caller_can_see(tmp_path: Path) -> None:
     clock = FakeClock()
     with running(tmp_path, clock=clock.seconds) as (client, server):
@@ -122,6 +123,7 @@ def test_one_memory_comes_with_all_that_belongs_to_it(tmp_path: Path) -> None:
         assert (len(found["sightings"]), found["trust"]["value"] > 0) == (1, True)
 
 
+@pytest.mark.req("MESH-009")
 @pytest.mark.parametrize("page", ["memory", "erase-preview"])
 def test_a_memory_of_another_agent_is_shown_only_to_who_may_see_it(page: str, tmp_path: Path) -> None:
     with running(tmp_path) as (client, server):

@@ -176,6 +176,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "trace plan",
         "trace decisions",
         "serve",
+        "console",
         "token revoke",
     }
     assert words.keys() == COMMANDS.keys() - others

@@ -148,7 +148,7 @@ def reviewed(cli, line, id_):
     "name",
     sorted(
         COMMANDS.keys()
-        - {"model status", "model fetch", "migrate", "notes watch", "mcp", "serve", "token revoke"}
+        - {"model status", "model fetch", "migrate", "notes watch", "mcp", "serve", "console", "token revoke"}
         - {"postgres prepare", "postgres grant", "postgres distribute"}
     ),
 )  # they need a model, old tables, a token or a server, or do not end

@@ -57,6 +57,14 @@ def serve(call: Call) -> Answer:
     return server.serve(call)
 
 
+def console(call: Call) -> Answer:
+    try:
+        from memory_mesh.interfaces.console import command
+    except ImportError as error:
+        raise SettingsError(f"console needs {error.name}", remedy="pip install 'memory-mesh[server]'") from None
+    return command.console(call)
+
+
 def token_create(call: Call) -> Answer:
     from memory_mesh.interfaces import tokens
 

@@ -1172,6 +1172,15 @@ OPERATIONS = (
         examples=("serve", "serve --port 8080 --store sqlite:///memory.db"),
     ),
     Operation(
+        name="console", handler="console", heading=SETUP, effect=Effect.WRITE,
+        summary="Open the web console in a browser: a server for this machine only, until it is interrupted.",
+        parameters=(
+            Parameter("port", "the port to listen on", kind=Kind.INTEGER, default=0, default_help="one that is free"),
+            Parameter("browser", "only print the link", flag="--no-browser", kind=Kind.SWITCH, default=True),
+        ),
+        examples=("console", "console --no-browser --port 8712 --store sqlite:///memory.db"),
+    ),
+    Operation(
         name="token create", handler="token_create", heading=SETUP, target=(), effect=Effect.WRITE,
         summary="Create a token of the server, and show it once. As soon as there is one, every request needs a token.",
         parameters=(

@@ -76,7 +76,8 @@ class Server:
                 self.sessions.use_once(once)
                 secret, session = self.sessions.begin(owner=True)
             else:
-                found = find_token(self.tokens.tokens(), f"Bearer {token}", _now())
+                presented = token if token is not None and token.isascii() else ""  # a lone surrogate cannot be hashed
+                found = find_token(self.tokens.tokens(), f"Bearer {presented}", _now())
                 secret, session = self.sessions.begin(token_id=found.id)
         except TokenInvalid:
             self.rate.count(f"unknown:{client_of(request)}")
