@@ -153,7 +153,7 @@ def test_a_session_ends_with_its_token(end: str, tmp_path: Path) -> None:
         else:
             token(server, "own")
         answer = client.get("/v1/stats")
-        assert (answer.status_code, "session has ended" in answer.json()["what"]) == (401, True)
+        assert (answer.status_code, "session has ended" in answer.text) == (401, True)
         assert client.get("/console/session").json()["needs_login"] is True
 
 
@@ -190,7 +190,7 @@ def test_the_one_time_link_logs_in_once_and_only_for_five_minutes(tmp_path: Path
         assert (session["extent"], client.get("/v1/stats").status_code) == ("server", 200)
         stranger = TestClient(client.app, base_url="http://localhost")
         again = stranger.post("/console/login", json={"once": once})
-        assert (again.status_code, "used already" in again.json()["what"]) == (401, True)
+        assert (again.status_code, "used already" in again.text) == (401, True)
         assert stranger.get("/v1/stats").status_code == 401
         # It stays the owner's also when tokens are created, which others log in with.
         assert stranger.post("/console/login", json={"token": text_of(token(server, "own"))}).status_code == 200
