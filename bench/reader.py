@@ -1,11 +1,12 @@
-"""Measure the deep ranker beside the default one, on LoCoMo's turns.
+"""Measure the deep ranker beside the default one, on the turns of LoCoMo or of LongMemEval.
 
-    python -m bench.reader --data DIR [--vectors FILE] [--every 1] [--out FOLDER]
+    python -m bench.reader --data DIR [--set locomo|longmemeval] [--vectors FILE] [--every 1] [--out FOLDER]
 
 Each question is searched with both rankers through the public API, without a budget of time. The logits of the 30 candidates that
 were read also give what fewer candidates would have reached. Processor time is that of this process, all cores together.
-Settings were chosen on conversations 1–5, so 6–10 are also shown separately. `--every 6` asks every sixth question. Writes
-reader.json, and pictures of quality against time and of the reliability of the scores.
+The weight and the calibration come from LongMemEval, whose questions the model also saw in its training. LoCoMo is shown as a
+whole, and its conversations 6–10, on which nothing was chosen, separately. `--every 6` asks every sixth question. Writes
+reader.json or reader_longmemeval.json, and for LoCoMo pictures of quality against time and of the reliability of the scores.
 """
 
 import argparse
@@ -26,13 +27,14 @@ from bench.picture import Line, unit_chart
 from bench.quality.measuring import Judged, figures, interval, mean
 from bench.quality.reliability import diagram, reliability
 from bench.quality.report import RESULTS
-from bench.quality.sets import Question, Space, locomo_turns
+from bench.quality.sets import Question, Space, locomo_turns, longmemeval_oracle_turns
 from bench.quality.vectors import local
 from memory_mesh import MemoryMesh
 from memory_mesh.core.model import batches
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.search.deep import MAX_READ, WEIGHT
 
+SETS = {"locomo": locomo_turns, "longmemeval": longmemeval_oracle_turns}
 DEPTHS = (0, 5, 10, 20, MAX_READ)
 _CHOSEN_ON = 5  # conversations
 _SHOWN = 10  # results whose scores are judged
@@ -62,16 +64,22 @@ class Searched:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.reader", description="The deep ranker beside the default one")
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--set", choices=SETS, default="locomo", help="the questions")
     parser.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
     parser.add_argument("--every", type=int, default=1, help="ask one question in so many")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result files")
     options = parser.parse_args()
     commit, embedder, found = measured_at(), local(options.vectors), list[Searched]()
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        for number, space in enumerate(locomo_turns(options.data)):
-            found += searched(space, embedder, Path(folder) / f"{number}.db", options.every, held_out=number >= _CHOSEN_ON)
+        for number, space in enumerate(SETS[options.set](options.data)):
+            held_out = options.set == "locomo" and number >= _CHOSEN_ON
+            found += searched(space, embedder, Path(folder) / f"{number}.db", options.every, held_out=held_out)
             print(space.name, len(found), mean([figures([id_ for id_, _ in each.deep], each.question.gold) for each in found]))
-    result = {"command": f"python -m bench.reader --data DIR --every {options.every}", **commit, **summary(found)}
+    command = f"python -m bench.reader --data DIR --set {options.set} --every {options.every}"
+    result = {"command": command, **commit, **summary(found)}
+    if options.set != "locomo":
+        (options.out / f"reader_{options.set}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        return
     (options.out / "reader.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     (options.out / "reader_reliability.svg").write_text(diagram(result["reliability"]), encoding="utf-8")
     curve = [(row["ms"], row["recall@5"] / 100) for row in result["curve"]]

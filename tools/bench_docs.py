@@ -6,7 +6,8 @@ python tools/bench_docs.py [--check]
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -257,10 +258,11 @@ def _traces(result: Mapping[str, Any] | None) -> Iterator[str]:
 
 def deep_ranker() -> str:
     """Return the page of the deep ranker with its figures."""
-    return _with_figures(DEEP, _deep_ranker(_read("reader")))
+    data = {"reader": "LoCoMo", "reader_longmemeval": "LongMemEval"}
+    return _with_figures(DEEP, chain.from_iterable(_deep_ranker(_read(file), name) for file, name in data.items()))
 
 
-def _deep_ranker(result: Mapping[str, Any] | None) -> Iterator[str]:
+def _deep_ranker(result: Mapping[str, Any] | None, data: str) -> Iterator[str]:
     if result is None:
         return
     yield f"{_source(result['command'], result)}\n"
@@ -270,13 +272,13 @@ def _deep_ranker(result: Mapping[str, Any] | None) -> Iterator[str]:
         rows.append(
             [name, str(part["questions"]), *recalls, *(f"{low:+.1f} to {high:+.1f}" for low, high in part["gain"].values())]
         )
-    names = ["questions of LoCoMo", "number", "recall@5 / @10, default", "deep", "difference @5, 95 %", "@10"]
+    names = [f"questions of {data}", "number", "recall@5 / @10, default", "deep", "difference @5, 95 %", "@10"]
     yield f"{_table(names, rows)}\n"
     names = ["candidates read", "processor time", "recall@5", "recall@10"]
     curve = [[str(row["read"]), f"{row['ms']:.0f} ms", f"{row['recall@5']}", f"{row['recall@10']}"] for row in result["curve"]]
     yield f"{_table(names, curve)}\n"
     errors = " and ".join(f"{100 * result['reliability'][ranker]['error']:.1f}" for ranker in ("fast", "deep"))
-    yield f"The scores of the first ten results are off by {errors} points on average (default and deep).\n"
+    yield f"The scores of the first ten results are off by {errors} points on average (default and deep).\n\n"
 
 
 def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -308,7 +310,7 @@ def _extracted(result: Mapping[str, Any] | None) -> Iterator[str]:
     yield f"\n`{result['command']}` at {result['commit']}.\n"
 
 
-def _with_figures(page: Path, figures: Iterator[str]) -> str:
+def _with_figures(page: Path, figures: Iterable[str]) -> str:
     before, begin, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not (begin and end):
