@@ -53,7 +53,8 @@ function Login({ onSession, problem: first, again }) {
   const [token, setToken] = useState("");
   const [problem, setProblem] = useState(first);
   const enter = async () => onSession(await login({ token: token.trim() }));
-  return html`<form class="card login-card" onSubmit=${(event) => { event.preventDefault(); enter().catch(setProblem); }}>
+  const failed = (error) => setProblem(error.status === 401 ? { what: error.what, remedy: "Create another one with memory-mesh token create, or ask the person who runs the server." } : error);
+  return html`<form class="card login-card" onSubmit=${(event) => { event.preventDefault(); enter().catch(failed); }}>
     <${again ? "h2" : "h1"}>${again ? "Your session has ended" : "memory-mesh"}</${again ? "h2" : "h1"}>
     <p>${again ? "Log in again to go on. What you wrote on this page is still here." : "This server needs a token. Create one with:"}</p>
     ${!again && html`<pre>memory-mesh token create console</pre>`}

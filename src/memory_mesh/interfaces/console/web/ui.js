@@ -79,14 +79,14 @@ export function Loaded({ of, children }) {
 /** Say what went wrong: <${ProblemBox} problem=${problem} again=${retry} />. */
 export function ProblemBox({ problem, again }) {
   return html`<div class="problem" role="alert">
-    <strong>${problem.what || problem.message || String(problem)}</strong>
+    <strong>${sentence(problem.what || problem.message || String(problem))}</strong>
     ${problem.expected && html`<p>Expected: ${problem.expected}</p>`}
     ${problem.remedy && html`<p>${sentence(problem.remedy)}</p>`}
     ${again && html`<button class="button small" type="button" onClick=${again}>Try again</button>`}
   </div>`;
 }
 
-const sentence = (text) => text[0].toUpperCase() + text.slice(1);
+const sentence = (text) => (/^[a-z]+[ ,]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text); // an id stays as it is
 
 /** Say something in a message that disappears: say("Archived."). With {undo: fn} it has a button. */
 export const say = (text, options = {}) => window.dispatchEvent(new CustomEvent("say", { detail: { text, ...options } }));

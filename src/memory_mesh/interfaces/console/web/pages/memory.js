@@ -80,7 +80,7 @@ function Along({ data }) {
     ${memories.length > 20 && html`<p class="faint">and ${count(memories.length - 20)} more</p>`}`;
   return html`${along.length ? list(`${plural(along.length, "memory that was", "memories that were")} made from it will be erased, too:`, along) : html`<p>No other memory goes with it.</p>`}
     ${list("These stay, and lose what they have from it:", data.changed)}${list("These stay as they are:", data.kept)}
-    <p class="faint">${plural(data.rows ?? 1, "row")} of the store${data.notes ? `, ${plural(data.notes, "note")}` : ""}${data.traces ? `, ${plural(data.traces, "trace")}` : ""}.</p>`;
+    <p class="faint">${plural(data.rows ?? 1, "row")} of the store: the memory, its history, sightings and links${data.notes ? `, ${plural(data.notes, "note")}` : ""}${data.traces ? `, ${plural(data.traces, "trace")}` : ""}.</p>`;
 }
 
 function Edit({ memory, close, again }) {
@@ -193,7 +193,12 @@ function Blocks({ blocks }) {
 
 // History ----------------------------------------------------------------------------------------------------------------
 
-const ACTIONS = { add: "Stored", update: "Changed", pin: "Pinned", unpin: "Unpinned", supersede: "Superseded", activate: "Activated by a review", reject: "Rejected by a review", archive: "Archived", unarchive: "Made active again" };
+const ACTIONS = {
+  add: "Stored", update: "Changed", observe: "Stored again", heritage: "Reasons added", pin: "Pinned", unpin: "Unpinned", supersede: "Superseded", corroborate: "Confirmed by another source",
+  reinforce: "Reinforced", dispute: "Disputed", activate: "Activated by a review", reject: "Rejected by a review", keep_both: "Kept beside the other by a review", undo: "Review undone",
+  decay: "Archived because it was weak", archive: "Archived", unarchive: "Made active again",
+};
+const QUIET = new Set(["last_observed", "updated_at", "revision"]); // a change of these says no more than the line above
 
 function History({ memory, changes }) {
   const steps = useMemo(() => withResults(memory, changes).reverse(), [memory, changes]);
@@ -211,7 +216,7 @@ const brief = (value) => (value === null || value === undefined ? "none" : typeo
 function withResults(memory, changes) {
   const later = { ...memory };
   return [...changes].reverse().map((change) => {
-    const fields = Object.entries(change.before || {}).map(([name, before]) => [name, before, later[name]]);
+    const fields = Object.entries(change.before || {}).filter(([name]) => !QUIET.has(name)).map(([name, before]) => [name, before, later[name]]);
     Object.assign(later, change.before);
     return { ...change, fields };
   }).reverse();
