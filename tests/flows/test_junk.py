@@ -30,6 +30,16 @@ def test_junk_is_shown_with_its_reason_and_archived_only_if_asked(context: Conte
     assert junk(context, apply=False, limit=100) == []
 
 
+def test_only_the_newest_are_judged_and_of_a_long_text_the_beginning(context: Context) -> None:
+    long = "A report of the quay. " * 40_000
+    add_many(context.with_options(deduplicate=False), ["Thanks a lot!", long, long, "hello there"])
+    assert [each.content for each in junk(context, apply=False, limit=9, newest=1)] == ["hello there"]
+    assert [each.why[:11] for each in junk(context, apply=False, limit=9, newest=3)] == ["it says the", "small talk"]
+    assert len(junk(context, apply=False, limit=9)) == 3
+    with pytest.raises(InvalidInput, match="newest is 0"):
+        junk(context, apply=False, limit=9, newest=0)
+
+
 def test_junk_shows_at_most_so_many(context: Context) -> None:
     add_many(context, list(BAD))
     assert len(junk(context, apply=False, limit=2)) == 2

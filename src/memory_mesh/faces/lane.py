@@ -112,16 +112,18 @@ class MemoryLane(Handle):
 
         return judge(self._reading(), messages)
 
-    def junk(self, *, archive: bool = False, limit: int = 100) -> list[JunkFound]:
+    def junk(self, *, archive: bool = False, limit: int = 100, newest: int | None = None) -> list[JunkFound]:
         """Return stored memories that should not be there, oldest first, each with the reason; with `archive`, archive them.
 
         These are output of programs, small talk, questions, secrets, instructions for a model, recalled text, and memories that
-        say the same as an older one. Turns of conversations, lessons, reflections, pinned memories and those with a key stay.
+        say the same as an older one. With `newest`, only so many of the newest memories are judged, which bounds the time. Of a
+        long text the first 20,000 characters are judged. Turns of conversations, lessons, reflections, pinned memories and those
+        with a key stay.
         `graph.unarchive` brings an archived one back.
         """
         from memory_mesh.flows.junk import junk  # loads the tables of capture
 
-        return junk(self._context() if archive else self._reading(), apply=archive, limit=limit)
+        return junk(self._context() if archive else self._reading(), apply=archive, limit=limit, newest=newest)
 
     def session_context(self, *, max_tokens: int = 2000) -> str:
         """Return what the memory knows that matters, as data for a language model, to begin a session with.

@@ -1,6 +1,7 @@
 """Find what a store holds that should not be there, and archive it."""
 
 from dataclasses import replace
+from itertools import islice
 
 from memory_mesh.core import model
 from memory_mesh.core.capture import JunkFound
@@ -13,27 +14,31 @@ from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context, intact, paged
 
 _ACTION = "junk"
+_JUDGED_CHARS = 20_000  # the beginning of a text tells; the patterns take seconds for a text of a megabyte
 
 
-def junk(context: Context, *, apply: object, limit: object) -> list[JunkFound]:
+def junk(context: Context, *, apply: object, limit: object, newest: object = None) -> list[JunkFound]:
     """Return the memories of the reader that are junk, oldest first, and archive them if `apply` is set.
 
-    Turns of conversations, lessons, reflections, pinned memories and those with a key are left alone.
+    With `newest`, only so many of the newest memories are read. Turns of conversations, lessons, reflections, pinned memories and
+    those with a key are left alone.
     """
     most = whole_number("limit", limit)
+    read = None if newest is None else whole_number("newest", newest)
     if not isinstance(apply, bool):
         raise InvalidInput(f"archive is {shown(apply)}", expected="True or False")
     active = all_of(model.visible_to(context.reader), model.in_project(context.reader.project), equals("status", Status.ACTIVE))
     memories = sorted(
-        map(Memory.of, intact(context, paged(context, Kind.MEMORY, active))),
+        map(Memory.of, intact(context, islice(paged(context, Kind.MEMORY, active), read))),
         key=lambda memory: (memory.created_at, memory.number or 0),
     )
     known: dict[tuple[str, ...], Memory] = {}
     found: list[JunkFound] = []
     for memory in filter(_is_judged, memories):
-        first = known.setdefault((memory.category or "", *same_words(memory.content)), memory)
-        same = first is not memory and says_the_same(first.content, memory.content)
-        if why := f"it says the same as {first.id}" if same else why_stored_is_junk(memory.content):
+        text, is_long = memory.content[:_JUDGED_CHARS], len(memory.content) > _JUDGED_CHARS
+        first = known.setdefault((memory.category or "", *((memory.content,) if is_long else same_words(text))), memory)
+        same = first is not memory and (is_long or says_the_same(first.content, text))
+        if why := f"it says the same as {first.id}" if same else why_stored_is_junk(text):
             found.append(JunkFound(id=memory.id, content=memory.content, why=why))
         if len(found) == most:
             break

@@ -689,6 +689,7 @@ OPERATIONS = (
         parameters=(
             Parameter("archive", "archive them; `unarchive` brings one back", kind=Kind.SWITCH, default=False),
             Parameter("limit", "the maximum number of memories", kind=Kind.INTEGER, default=100),
+            Parameter("newest", "judge only so many of the newest memories", kind=Kind.INTEGER, default_help="all"),
         ),
         examples=("junk", "junk --archive"),
     ),
@@ -1236,7 +1237,10 @@ OPERATIONS = (
     Operation(
         name="junk-list", method="lane.junk", view="junk_found", exposed=frozenset({Interface.REST}), fixed={"archive": False},
         summary="Show memories that should not be there, such as logs, questions and repetitions, and change nothing.",
-        parameters=(Parameter("limit", "the maximum number of memories", kind=Kind.INTEGER, default=100),),
+        parameters=(
+            Parameter("limit", "the maximum number of memories", kind=Kind.INTEGER, default=100),
+            Parameter("newest", "judge only so many of the newest memories", kind=Kind.INTEGER, default_help="all"),
+        ),
     ),
     Operation(
         name="graph store", method="graph.store", view="graph_stored", reader=_AGENT, effect=Effect.WRITE, exposed=REMOTE,

@@ -124,11 +124,13 @@ class AsyncMemoryLane:
         Messages have `role` and `content`. The deterministic extractor judges them, also if there is a language model, and
         without regard to what is known already. Raises `InvalidInput` for a message that is not an object.
         """
-    async def junk(self, *, archive: bool = False, limit: int = 100) -> list[JunkFound]:
+    async def junk(self, *, archive: bool = False, limit: int = 100, newest: int | None = None) -> list[JunkFound]:
         """Return stored memories that should not be there, oldest first, each with the reason; with `archive`, archive them.
 
         These are output of programs, small talk, questions, secrets, instructions for a model, recalled text, and memories that
-        say the same as an older one. Turns of conversations, lessons, reflections, pinned memories and those with a key stay.
+        say the same as an older one. With `newest`, only so many of the newest memories are judged, which bounds the time. Of a
+        long text the first 20,000 characters are judged. Turns of conversations, lessons, reflections, pinned memories and those
+        with a key stay.
         `graph.unarchive` brings an archived one back.
         """
     async def session_context(self, *, max_tokens: int = 2000) -> str:

@@ -1,18 +1,19 @@
 // Junk: memories that should not be in a memory, and why.
 import { read, write } from "../api.js";
-import { Button, Card, Confirm, Empty, Loaded, Tag, Text, Title, html, plural, say, useLoad, useState } from "../ui.js";
+import { Button, Card, Confirm, Empty, Loaded, Tag, Text, Title, count, html, plural, say, useLoad, useState } from "../ui.js";
 import { Erase, cut } from "./parts.js";
 
 const LIMIT = 200;
+const NEWEST = 2000; // memories that are judged, so that the page opens soon in a large store
 
 export default function Junk() {
-  const load = useLoad(() => read("junk-list", { limit: LIMIT }), []);
+  const load = useLoad(() => read("junk-list", { limit: LIMIT, newest: NEWEST }), []);
   const [only, setOnly] = useState("");
-  return html`<${Title} note="Output of programs, small talk, questions, secrets, instructions for a model, and repetitions of an older memory.">Junk</${Title}>
+  return html`<${Title} note="Output of programs, small talk, questions, secrets, instructions for a model, and repetitions, among the newest memories.">Junk</${Title}>
     <${Loaded} of=${load}>${({ results }) => {
       const reasons = [...new Set(results.map((one) => one.why))].sort();
       const shown = results.filter((one) => !only || one.why === only);
-      if (!results.length) return html`<${Card} class="card-empty"><${Empty}>Every memory looks worth keeping.</${Empty}></${Card}>`;
+      if (!results.length) return html`<${Card} class="card-empty"><${Empty}>Every memory looks worth keeping. The newest ${count(NEWEST)} were judged; <code>memory-mesh junk</code> judges all.</${Empty}></${Card}>`;
       return html`<div class="row spread controls">
           <label class="row"><span>Show</span><select value=${only} onChange=${(event) => setOnly(event.target.value)}>
             <option value="">all reasons (${results.length}${results.length === LIMIT ? " or more" : ""})</option>
@@ -33,7 +34,7 @@ const Item = ({ one, again }) => html`<${Card} class="junk">
 function ArchiveAll({ results, again }) {
   const [open, setOpen] = useState(false);
   const archive = async () => {
-    const done = await write("junk", { archive: true, limit: results.length });
+    const done = await write("junk", { archive: true, limit: results.length, newest: NEWEST });
     const ids = done.results.filter((one) => one.archived).map((one) => one.id);
     setOpen(false);
     const undo = async () => {

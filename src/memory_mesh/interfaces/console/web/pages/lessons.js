@@ -9,7 +9,7 @@ const MORE = 50;
 export default function Lessons({ route }) {
   const query = route.args.get("query") || "";
   const [limit, setLimit] = useState(MORE);
-  const load = useLoad(() => read("lessons", { query, limit, mode: query && "recall" }), [query, limit]);
+  const load = useLoad(() => read("lessons", { query, limit }), [query, limit]);
   const find = (text) => navigate("/lessons", { query: text }, { replace: true });
   return html`<${Title} note="A lesson is a rule that came from a failure. Agents get the rules that fit their task.">Lessons</${Title}>
     <${Filter} label="Find lessons" placeholder="A task, such as: deploy the shop" value=${query} onChange=${find} />
@@ -32,7 +32,7 @@ function Lesson({ lesson }) {
     <${Bar} label="Confidence in the rule" value=${lesson.rule_confidence} />
     <details onToggle=${(event) => setOpen(event.target.open)}><summary data-item>Where it came from, and what agents think of it</summary>
       ${open && html`<${Origin} lesson=${lesson} />`}</details>
-    <div class="actions"><${Button} writes class="small" aria-label=${`Make a skill of: ${cut(lesson.preventative_rule)}`} onClick=${makeSkill}>Make a skill of it</${Button}></div>
+    <div class="actions"><${Button} writes class="small" aria-label=${`Make a skill of it: ${cut(lesson.preventative_rule)}`} onClick=${makeSkill}>Make a skill of it</${Button}></div>
   </${Card}>`;
 }
 

@@ -60,7 +60,7 @@ export function Erase({ id, what, onDone, label = "Delete …" }) {
     say("Deleted for good.");
     onDone?.();
   };
-  return html`<${Button} writes kind="danger" class="small" aria-label=${`Delete: ${cut(what)}`} onClick=${() => setOpen(true)}>${label}</${Button}>
+  return html`<${Button} writes kind="danger" class="small" aria-label=${`${label} ${cut(what)}`} onClick=${() => setOpen(true)}>${label}</${Button}>
     ${open && html`<${Confirm} title="Delete this for good?" action="Delete for good" danger onYes=${erase} onNo=${() => setOpen(false)}>
       <div class="quote"><${Text} limit=${400}>${what}</${Text}></div>
       <p>Its text, its history and what was made from it alone are erased from every file. This cannot be undone.</p>

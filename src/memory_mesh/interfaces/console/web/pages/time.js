@@ -43,7 +43,10 @@ function Slider({ data, kind, chosen, go }) {
   };
   const shown = value >= days - 1 ? "now" : dayOf(first + value * DAY);
   // "What was true" needs a time of its own: without one, both say what holds now.
-  const choose = (next) => go({ [next]: chosen || (next === "as_of" ? iso(Date.now()) : "") });
+  const choose = (next) => {
+    clearTimeout(timer.current); // of a move that would choose the kind before
+    go({ [next]: chosen || (next === "as_of" ? iso(Date.now()) : "") });
+  };
   return html`<${Card}>
     <div class="row spread"><${Choice} label="What the time means" value=${kind} options=${Object.entries(KINDS)} onChange=${choose} />
       <${Field} label="Day"><input type="date" value=${dayOf(first + value * DAY)} min=${dayOf(first)} max=${dayOf(Date.now())} onChange=${(event) => event.target.value && move(Math.round((Date.parse(event.target.value) - first) / DAY))} /></${Field}></div>
