@@ -1,10 +1,10 @@
 // Audit: the chains of blocks, whether they are sound, their anchors, and the newest blocks.
 import { page, read } from "../api.js";
 import { Button, Card, Choice, Empty, Loaded, ProblemBox, Table, Tag, Title, When, count, html, plural, useLoad, useState } from "../ui.js";
-import { Pairs } from "./parts.js";
+import { Pairs, cut } from "./parts.js";
 
 const OPERATIONS = ["", "retain", "recall", "reflect", "synthesize", "lesson"];
-const nameOf = (chain) => `${chain.kind === "recalls" ? "Searches" : "Memories"} of ${chain.agent_id || "unknown"}${chain.user_id ? `, user ${chain.user_id}` : ""}`;
+const nameOf = (chain) => `${chain.kind === "recalls" ? "Searches" : "Memories"} of ${cut(chain.agent_id || "unknown", 60)}${chain.user_id ? `, user ${cut(chain.user_id, 60)}` : ""}`;
 const short = (hash) => html`<code title=${hash || ""}>${hash ? `${hash.slice(0, 12)}…` : "none"}</code>`;
 
 export default function Audit() {

@@ -9,12 +9,12 @@ await stylesheet("../vendor/uplot.css");
 export default function Numbers() {
   const load = useLoad(() => page("numbers"), []);
   return html`<${Title} note="What you can see of the memory, counted.">Numbers</${Title}>
-    <${Loaded} of=${load}>${(data) => html`<div class="plots"><${Growth} days=${data.by_day} step=${data.step_days} /><${Words} title="Kinds" of=${data.kinds} says=${saysMost("memories", "kind")} />
-      <${Words} title="Status" of=${data.status} says=${saysMost("memories", "status")} /><${Trust} buckets=${data.trust} of=${data.trust_of} total=${data.total} /><${Latency} of=${data.latency_ms} /><${Spending} of=${data.spending} /></div>`}</${Loaded}>`;
+    <${Loaded} of=${load}>${(data) => html`<div class="plots"><${Growth} days=${data.by_day} step=${data.step_days} /><${Words} title="Kinds" of=${data.kinds} says=${saysMost("record", "records", "kind", "kinds")} />
+      <${Words} title="Status" of=${data.status} says=${saysMost("memory", "memories", "state", "states")} /><${Trust} buckets=${data.trust} of=${data.trust_of} total=${data.total} /><${Latency} of=${data.latency_ms} /><${Spending} of=${data.spending} /></div>`}</${Loaded}>`;
 }
 
 const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
-const saysMost = (what, name) => (entries) => `${plural(sum(entries.map(([, number]) => number)), what === "memories" ? "memory" : what, what)} in ${plural(entries.length, name, name === "status" ? "states" : `${name}s`)}; the most frequent is ${entries[0][0]} (${count(entries[0][1])}).`;
+const saysMost = (one, many, kind, kinds) => (entries) => `${plural(sum(entries.map(([, number]) => number)), one, many)} in ${plural(entries.length, kind, kinds)}; the most frequent is ${entries[0][0]} (${count(entries[0][1])}).`;
 
 /** A plot with its sentence, and the same numbers as a table: <${Plot} title says options data rows columns />. */
 function Plot({ title, says, data, series, x, y, rows, columns }) {
@@ -40,6 +40,8 @@ const bars = (colours) => ({ stroke: colours.accent, fill: colours.accent, width
 const columnsOf = (...titles) => titles.map((title, index) => ({ title, class: index && "number", cell: (row) => (typeof row[index] === "number" ? count(row[index]) : html`<bdi>${row[index]}</bdi>`) }));
 const nothing = (title, text) => html`<${Card} title=${title}><${Empty}>${text}</${Empty}></${Card}>`;
 
+const dayAndMonth = (time) => new Date(time * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
 function Growth({ days, step }) {
   const data = useMemo(() => {
     let total = 0;
@@ -48,7 +50,7 @@ function Growth({ days, step }) {
   if (!days.length) return nothing("Growth", "Nothing is stored yet. The plot begins with the first memory.");
   const most = days.reduce((one, other) => (other[1] > one[1] ? other : one));
   const line = (colours) => ({ stroke: colours.accent, fill: `${colours.accent}22`, width: 2, points: { show: days.length < 3 } });
-  return html`<${Plot} title="Growth" says=${`${plural(data[1].at(-1), "memory", "memories")} since ${days[0][0]}; most ${step === 1 ? "on" : `in the ${step} days from`} ${most[0]} (${count(most[1])}).`} data=${data} series=${line} x=${{ time: true, axis: { space: 70 } }} rows=${[...days].reverse().slice(0, 400)} columns=${columnsOf(step === 1 ? "Day" : `${step} days from`, "Stored")} />`;
+  return html`<${Plot} title="Growth" says=${`${plural(data[1].at(-1), "memory", "memories")} since ${days[0][0]}; most ${step === 1 ? "on" : `in the ${step} days from`} ${most[0]} (${count(most[1])}).`} data=${data} series=${line} x=${{ time: true, axis: { space: 70, values: (_, times) => times.map(dayAndMonth) } }} rows=${[...days].reverse().slice(0, 400)} columns=${columnsOf(step === 1 ? "Day" : `${step} days from`, "Stored")} />`;
 }
 
 /** Counts by name as bars. */
