@@ -8,7 +8,7 @@ from typing import Protocol
 
 _WIDTH, _HEIGHT = 760, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 210, 48, 56
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # distinct for colour-blind readers
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933")  # distinct for colour-blind readers
 _INK, _GRID = "#7a7a7a", "#7a7a7a"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench.commit import measured_at
+from bench.stores import results as store_results
 
 import bench_docs
 
@@ -83,6 +84,7 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
     [
         ("README", bench_docs.readme, "/s |"),
         ("STORAGE", bench_docs.storage, "/s |"),
+        *([("SCALE", bench_docs.scale, "/s |")] if (bench_docs.RESULTS / "stores.json").exists() else []),
         ("CONTEXT", bench_docs.context, " % |"),
         ("LIFECYCLE", bench_docs.lifecycle, " MB |"),
         ("TRACES", bench_docs.traces, " ms |"),
@@ -101,3 +103,29 @@ def test_figures_that_are_not_those_of_the_results_are_written_anew(
     stale.write_text("without markers", encoding="utf-8")
     with pytest.raises(SystemExit, match="has no place for figures"):
         write()
+
+
+def test_a_part_that_is_measured_again_replaces_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, timing = tmp_path / "stores.json", {"p50_ms": 1.0, "cpu_p50_ms": 1.0}
+    times = {"bulk_per_s": 100.0, "add": timing, "search": timing, "filtered": timing}
+    for store, size, disk in (("sqlite", 1000, 5), ("postgresql", 1000, 7), ("sqlite", 100, 6), ("sqlite", 1000, 8)):
+        store_results.put(file, 0.1, store, "sizes", size, {"memories": size, "times": times, "resident": -1, "disk": disk})
+    store_results.put(file, 0.1, "sqlite", "tests", "crash", {"passed": 3, "failed": 1, "skipped": 0})
+    store_results.put(file, 0.1, "s3", "sizes", 1000, {"memories": 1000, "left_out": "no server"})
+    sqlite, postgresql, _ = store_results.read(file)
+    assert [(one["memories"], one["disk"]) for one in sqlite["sizes"]] == [(100, 6), (1000, 8)]
+    assert [one["disk"] for one in postgresql["sizes"]] == [7]
+    store_results.draw(file)
+    assert {path.name for path in tmp_path.glob("*.svg")} == {
+        f"stores_{name}.svg" for name in ("insert", "search", "filtered", "disk")
+    }
+    monkeypatch.setattr(bench_docs, "_read", lambda _: {**json.loads(file.read_text()), "clean": True})
+    found = json.loads(file.read_text())
+    for row in found["stores"]:
+        for part in (*row["tests"].values(), *row["sizes"]):
+            part["clean"] = True
+    file.write_text(json.dumps(found))
+    page = bench_docs.scale()
+    assert "| sqlite | 1,000 | 100/s |" in page
+    assert "| sqlite | – | – | **1 failed**, 3 passed |" in page
+    assert "- s3 with 1,000 was not measured: no server" in page

@@ -570,17 +570,34 @@ def _store_speed(row: Mapping[str, Any]) -> list[str]:
 def _all_stores(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
-    yield f"{_source(result['made_by'], result)}\n"
     columns, stores = ("contract", "processes", "crash"), result["stores"]
-    if any(row["clean"] is False for row in stores):
-        sys.exit("stores.json was measured with uncommitted changes")
-    rows = [[row["store"], *(_tested(row["tests"].get(column)) for column in columns), _commit(row)] for row in stores]
-    yield f"{_table(['store', 'contract', 'several processes', 'crash', 'measured at'], rows)}\n"
+    parts = [part for row in stores for part in (*row["tests"].values(), *row["sizes"])]
+    if any(part["clean"] is False for part in parts):
+        sys.exit("stores.json was measured with uncommitted changes: commit them and measure these parts again")
+    commits = ", ".join(sorted({str(part["commit"])[:7] for part in parts}))
+    loads = [part["load_average"][at] for part in parts for at in ("before", "after")]
+    load = f"load average {min(loads):.1f} to {max(loads):.1f}"
+    yield f"`{result['made_by']}`, {result['system']}, at the commits {commits}, {load}.\n\n"
+    rows = [[row["store"], *(_tested(row["tests"].get(column)) for column in columns)] for row in stores]
+    yield f"{_table(['store', 'contract', 'several processes', 'crash'], rows)}\n"
     names = ["store", "memories", "bulk", "add", "search", "filtered search", "memory, bytes each", "disk, bytes each"]
-    yield f"{_table(names, [_at_size(row['store'], one) for row in result['stores'] for one in row['sizes']])}\n"
-    left_out = [f"- {row['store']} was not measured: {row['left_out']}\n" for row in result["stores"] if row["left_out"]]
+    sizes = [(row["store"], one) for row in stores for one in row["sizes"]]
+    yield f"{_table(names, [_at_size(store, one) for store, one in sizes if 'times' in one])}\n"
+    left_out = [
+        f"- {store} with {one['memories']:,} was not measured: {one['left_out']}\n" for store, one in sizes if "left_out" in one
+    ]
     yield from (*left_out, "\n") if left_out else ()
-    yield "![Milliseconds per search, by store](../bench/results/stores.svg)\n"
+    for name, title in _STORE_CHARTS.items():
+        yield f"![{title}](../bench/results/stores_{name}.svg)\n"
+
+
+_STORE_CHARTS = {
+    "insert": "Memories stored per second",
+    "search": "Milliseconds per search",
+    "filtered": "Milliseconds per search with a filter",
+    "memory": "Memory of a process that searches",
+    "disk": "Disk per memory",
+}
 
 
 def _tested(found: Mapping[str, int] | None) -> str:

@@ -1,31 +1,30 @@
 """Measure every store: its tests, then inserts, searches, memory and disk by size, in one table.
 
-    python -m bench.stores [--sizes 1k,10k,100k] [--stores sqlite,lancedb,…] [--without-tests] [--add] [--out FILE]
+    python -m bench.stores [--sizes 1k,10k,100k] [--stores sqlite,lancedb,…] [--without-tests] [--without-figures] [--out FILE]
 
-Texts come with vectors computed beforehand, so embedding is not measured. Each figure is from a new process. A store whose engine
-is not installed is left out, with the reason. With `--add`, the file keeps its results of other stores, with their commits.
+Texts come with vectors computed beforehand, so embedding is not measured. Each figure is from a new process. Each size, and the
+tests of each column, is written to the file as soon as it is measured, beside what the file has of other runs: a run can be done
+in pieces, and one that is cut off loses only the piece that it was measuring. A store whose engine is not installed is left out,
+with the reason.
 """
 
 import argparse
-import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from xml.etree import ElementTree
 
-from bench.commit import measured_at
-from bench.picture import Line, chart
 from bench.speed import report
 from bench.speed.__main__ import parse_size
 from bench.speed.measuring import file_bytes, in_fresh_process
+from bench.stores import results
 from bench.stores.measuring import Times, measure, measure_resident
 from bench.stores.places import CASES, ROOT
 from memory_mesh.core.errors import MemoryMeshError
-
-COLUMNS = ("contract", "processes", "crash")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +35,7 @@ class Figures:
     times: Times
     resident: float | None  # bytes for each memory that a new process holds after it searched; None: not in a process of its own
     disk: float | None  # bytes for each memory; None: the store is in memory
+    seconds: float  # that the measurement took as a whole
 
 
 def main() -> None:
@@ -43,32 +43,25 @@ def main() -> None:
     parser.add_argument("--sizes", default="1k,10k,100k", help="numbers of memories")
     parser.add_argument("--stores", default=",".join(CASES), help="which stores")
     parser.add_argument("--without-tests", action="store_true", help="measure only")
-    parser.add_argument("--add", action="store_true", help="keep the results of other stores in the file")
+    parser.add_argument("--without-figures", action="store_true", help="run the tests only")
     parser.add_argument("--out", type=Path, default=report.RESULTS / "stores.json", help="the result file, as JSON")
     given = parser.parse_args()
-    stores = given.stores.split(",")
+    stores, sizes = given.stores.split(","), [parse_size(word) for word in given.sizes.split(",")]
     if unknown := {*stores} - {*CASES}:
         raise SystemExit(f"--stores: {min(unknown)!r} is unknown; expected some of {', '.join(CASES)}")
-    load_before, results = report.load_average(), earlier(given.out, stores) if given.add else []
+    load, failed = report.load_average(), False
     for store in stores:
-        tests = {} if given.without_tests else {column: run_tests(arguments) for column, arguments in CASES[store].tests.items()}
-        figures, reason = measure_sizes(store, [parse_size(word) for word in given.sizes.split(",")])
-        sizes = [asdict(one) for one in figures]
-        results.append({"store": store, **measured_at(), "tests": tests, "sizes": sizes, "left_out": reason})
-        show(store, tests, figures, reason)
-    results.sort(key=lambda result: list(CASES).index(str(result["store"])))
-    command = f"python -m bench.stores --sizes {given.sizes} --stores {given.stores}"
-    report.write(given.out, command, load_before, stores=results)
-    draw(given.out.with_suffix(".svg"), results)
-
-
-def earlier(file: Path, stores: Sequence[str]) -> list[dict[str, object]]:
-    """Return the results of other stores in a file, each with the commit that it was measured at."""
-    if not file.exists():
-        return []
-    found = json.loads(file.read_text(encoding="utf-8"))
-    measured = {name: found[name] for name in ("commit", "clean")}
-    return [{**measured, **result} for result in found["stores"] if result["store"] not in stores]
+        for column, arguments in CASES[store].tests.items() if not given.without_tests else ():
+            found = run_tests(arguments)
+            results.put(given.out, load, store, "tests", column, found)
+            print(
+                f"{store}, {column}: {found['passed']} passed, {found['failed']} failed, {found['skipped']} skipped", flush=True
+            )
+            failed = failed or found["failed"] > 0
+        for size in (size for size in sizes if size <= CASES[store].max_size) if not given.without_figures else ():
+            failed = not measure_size(given.out, load, store, size) or failed
+    results.draw(given.out)
+    sys.exit(int(failed))
 
 
 def run_tests(arguments: Sequence[str]) -> dict[str, int]:
@@ -84,46 +77,34 @@ def run_tests(arguments: Sequence[str]) -> dict[str, int]:
     return {"passed": counts.get("tests", 0) - failed - skipped, "failed": failed, "skipped": skipped}
 
 
-def measure_sizes(store: str, sizes: Sequence[int]) -> tuple[list[Figures], str | None]:
-    """Return the figures of a store at each size, and why it was left out."""
-    case, figures = CASES[store], list[Figures]()
-    for size in (size for size in sizes if size <= case.max_size):
-        print(f"measuring {size:,} memories in {store} …", file=sys.stderr)
-        try:
-            with case.opened() as place:
-                before = file_bytes(place.folder) if place.folder else 0
-                measured = in_fresh_process(measure, place, size)
-                resident = in_fresh_process(measure_resident, place, size) if place.folder else None
-                disk = (file_bytes(place.folder) - before) / size if place.folder else None
-        except (ImportError, OSError, MemoryMeshError) as error:
-            return figures, f"{type(error).__name__}: {error}"
-        figures.append(Figures(memories=size, resident=resident, times=measured, disk=disk and round(disk)))
-    return figures, None
+def measure_size(out: Path, load: float, store: str, size: int) -> bool:
+    """Measure a store at one size, write it to the file and print it. Return whether that was possible."""
+    print(f"measuring {size:,} memories in {store} …", file=sys.stderr, flush=True)
+    started = perf_counter()
+    try:
+        with CASES[store].opened() as place:
+            before = file_bytes(place.folder) if place.folder else 0
+            times = in_fresh_process(measure, place, size)
+            resident = in_fresh_process(measure_resident, place, size) if place.folder else None
+            disk = round((file_bytes(place.folder) - before) / size) if place.folder else None
+    except (ImportError, OSError, MemoryMeshError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        print(f"{store} with {size:,} was not measured: {reason}", flush=True)
+        results.put(out, load, store, "sizes", size, {"memories": size, "left_out": reason})
+        return False
+    figures = Figures(memories=size, resident=resident, times=times, disk=disk, seconds=round(perf_counter() - started, 1))
+    results.put(out, load, store, "sizes", size, asdict(figures))
+    results.draw(out)
+    show(store, figures)
+    return True
 
 
-def show(store: str, tests: Mapping[str, Mapping[str, int]], figures: Sequence[Figures], reason: str | None) -> None:
-    """Print a store."""
-    print(
-        f"{store}: "
-        + ", ".join(f"{column} {found['passed']} passed, {found['failed']} failed" for column, found in tests.items())
-    )
-    for one in figures:
-        times = ", ".join(f"{name} {getattr(one.times, name).p50_ms:.2f} ms" for name in ("add", "search", "filtered"))
-        held = f"resident {one.resident}, disk {one.disk} bytes a memory"
-        print(f"  {one.memories:>9,}: bulk {one.times.bulk_per_s:,.0f}/s, {times}, {held}")
-    if reason:
-        print(f"  left out: {reason}")
-
-
-def draw(out: Path, results: Sequence[Mapping[str, object]]) -> None:
-    """Draw the duration of a search by the number of memories."""
-    lines = [
-        Line(str(result["store"]), [(one["memories"], one["times"]["search"]["p50_ms"]) for one in result["sizes"]])  # type: ignore[attr-defined]
-        for result in results
-        if result["sizes"]
-    ]
-    if lines:
-        out.write_text(chart("Milliseconds per search, by store", lines, x="memories", y="ms"), encoding="utf-8")
+def show(store: str, one: Figures) -> None:
+    """Print the figures of a size."""
+    times = ", ".join(f"{name} {getattr(one.times, name).p50_ms:.2f} ms" for name in ("add", "search", "filtered"))
+    bulk = f"bulk {one.times.bulk_per_s:,.0f}/s ({one.times.bulk_cpu_ms:.2f} ms CPU each), compact {one.times.compact_s:.1f} s"
+    held = f"resident {one.resident}, disk {one.disk} bytes a memory, {one.seconds:.0f} s in all"
+    print(f"{store} {one.memories:>9,}: {bulk}, {times}, {held}", flush=True)
 
 
 if __name__ == "__main__":

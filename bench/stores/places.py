@@ -68,6 +68,24 @@ def _in_bucket() -> Iterator[Place]:
         cluster.stop()
 
 
+@contextmanager
+def _in_supabase() -> Iterator[Place]:
+    _find_engines()
+    from engines.postgres import Server  # type: ignore[import-not-found,unused-ignore]
+    from engines.supabase import KEY, Project  # type: ignore[import-not-found,unused-ignore]
+
+    os.environ["SUPABASE_KEY"] = KEY
+    server = Server()
+    try:
+        project = Project(server)
+        try:
+            yield Place(project.url, server.data / "base")
+        finally:
+            project.stop()
+    finally:
+        server.remove()
+
+
 def _find_engines() -> None:
     """Make the code that starts engines importable."""
     if str(ROOT / "tests") not in sys.path:
@@ -93,6 +111,10 @@ _BUCKET: Mapping[str, Sequence[str]] = {
     "processes": ("tests/engines/test_s3.py", "-k", "writers or stalls"),
     "crash": ("tests/engines/test_s3.py", "-k", "killed"),
 }
+_SUPABASE: Mapping[str, Sequence[str]] = {
+    "contract": ("tests/engines/test_supabase.py",),
+    "crash": ("tests/stores/test_supabase.py",),
+}
 
 CASES: Mapping[str, StoreCase] = {
     "memory": StoreCase(_in_memory, {"contract": (_CONTRACT, "-k", "TestRam")}),
@@ -100,5 +122,6 @@ CASES: Mapping[str, StoreCase] = {
     "sqlite": StoreCase(partial(_in_files, "sqlite"), _of_files("TestSqlite", "memory.db")),
     "lancedb": StoreCase(partial(_in_files, "lancedb"), _of_files("TestLance", "memory.lance")),
     "postgresql": StoreCase(_in_postgresql, _POSTGRES),
+    "supabase": StoreCase(_in_supabase, _SUPABASE, max_size=100_000),
     "s3": StoreCase(_in_bucket, _BUCKET, max_size=10_000),
 }

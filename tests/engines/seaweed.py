@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sysconfig
 import tempfile
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -28,15 +29,19 @@ class Cluster:
         keys = [{"accessKey": KEYS["AWS_ACCESS_KEY_ID"], "secretKey": KEYS["AWS_SECRET_ACCESS_KEY"]}]
         config = self.folder / "s3.json"
         config.write_text(json.dumps({"identities": [{"name": "test", "credentials": keys, "actions": actions}]}))
-        self._master, self._volumes, self._port = _free_port(), [_free_port() for _ in range(3)], _free_port()
+        self._master, filer, self._port, *self._volumes = _free_ports(6)
         self._start("master", f"-port={self._master}", f"-mdir={self._made('master')}", "-defaultReplication=001",
                     "-volumeSizeLimitMB=64", "-electionTimeout=1s", "-heartbeatInterval=100ms")  # fmt: skip
         for number in range(3):
             self.start_volume(number)
         folder, ports = self._made("filer"), ("-s3.port.iceberg=0", "-s3.port.lance=0")
-        self._start("filer", f"-port={_free_port()}", f"-master=127.0.0.1:{self._master}", f"-defaultStoreDir={folder}", "-s3",
+        self._start("filer", f"-port={filer}", f"-master=127.0.0.1:{self._master}", f"-defaultStoreDir={folder}", "-s3",
                     f"-s3.port={self._port}", f"-s3.config={config}", *ports)  # fmt: skip
-        self._wait()
+        try:
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
 
     @property
     def endpoint(self) -> str:
@@ -92,14 +97,15 @@ class Cluster:
                 return
 
 
-def _free_port() -> int:
-    """Return a port that is free, as is the one 10,000 above it, which SeaweedFS uses too."""
-    while True:
-        with socket.socket() as one, socket.socket() as two:
+def _free_ports(count: int) -> list[int]:
+    """Return ports that are free, as are those 10,000 above them, which SeaweedFS uses too; no two of all these are the same."""
+    found: list[int] = []
+    with ExitStack() as stack:
+        while len(found) < count:
+            one, two = stack.enter_context(socket.socket()), stack.enter_context(socket.socket())
             one.bind(("127.0.0.1", 0))
             port = int(one.getsockname()[1])
-            try:
+            with suppress(OSError, OverflowError):
                 two.bind(("127.0.0.1", port + 10_000))
-            except (OSError, OverflowError):
-                continue
-            return port
+                found.append(port)
+    return found
