@@ -30,8 +30,8 @@ def copy_store(
         raise InvalidInput(f"{shown(shown_url(to), max_length=120)} is both the source and the target", expected="two stores")
     file, busy = store_file(url), settings.options.busy_seconds
     read_only = f"{url}?mode=ro" if file and "?" not in url else url
-    key = settings.options.store_key
-    with closing(open_store(read_only, folder=settings.cwd, busy_seconds=busy, key=key)) as opened:
+    key, source_key = settings.options.store_key, load({"store": url}).options.store_key
+    with closing(open_store(read_only, folder=settings.cwd, busy_seconds=busy, key=source_key)) as opened:
         file_of(opened).require_file()
         with closing(open_store(to, folder=settings.cwd, busy_seconds=busy, key=key)) as new:
             file_of(new).check_writable()
