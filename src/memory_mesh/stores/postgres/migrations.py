@@ -43,12 +43,25 @@ _MAY_SEE = (
 _IS_OWN = "(SELECT mesh_identity()) = ARRAY[''] OR ((user_id IS NULL OR user_id = tenant) AND (kind <> 'head' OR id = partition))"
 
 
+# Long vectors are stored apart from their rows. So that a condition need not read them, their dimension is a column.
+_DIMENSIONS = tuple(
+    f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS dimension int GENERATED ALWAYS AS (vector_dims(embedding)) STORED"
+    for table in TABLES
+    if table.vector
+)
+
 # What changes the tables of an older version, by the version that it leads to.
 _STEPS: dict[int, tuple[str, ...]] = {
     2: ("CREATE INDEX IF NOT EXISTS memories_by_session ON memories (partition, session_id) WHERE session_id IS NOT NULL",),
     3: (*segments.TABLES.values(), *segments.INDEXES),
     4: (),
-    5: (*segments.POSTINGS.values(), "DROP INDEX IF EXISTS memories_by_keyword", *segments.COMPACT),
+    5: (
+        *segments.POSTINGS.values(),
+        "DROP INDEX IF EXISTS memories_by_keyword",
+        *segments.COMPACT,
+        *_DIMENSIONS,
+        "DROP FUNCTION IF EXISTS mesh_rounded",
+    ),
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {

@@ -159,10 +159,10 @@ $sql$;
 -- pgvector computes in 32 bits. So all vectors within a small distance of the last one are returned, and those that 32 bits cannot
 -- compare; the caller ranks them in 64 bits.
 -- Of more than <few_vectors> memories, an index of the model finds the nearest, if there is one and the planner prefers it.
-CREATE OR REPLACE FUNCTION mesh_nearest(payload jsonb) RETURNS SETOF json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+CREATE OR REPLACE FUNCTION mesh_nearest(payload jsonb) RETURNS SETOF json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   of_kind text := payload ->> 'kind';
-  comparable text := format('t.model = %L AND vector_dims(t.embedding) = %s', payload ->> 'model', (payload ->> 'dimension')::int);
+  comparable text := format('t.model = %L AND t.dimension = %s', payload ->> 'model', (payload ->> 'dimension')::int);
   source text := mesh_source(of_kind, payload -> 'where');
   parts text[] := ARRAY[format('SELECT t.id AS owner, t.embedding FROM %s AND %s', source, comparable)];
   nearest text := format(' ORDER BY t.embedding::vector(%s) <=> %L LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
@@ -175,6 +175,8 @@ BEGIN
       comparable, source);
   END IF;
   owners := array_to_string(parts, ' UNION ALL ');
+  -- The condition of the index, which earlier versions created too.
+  nearest := format(' AND vector_dims(t.embedding) = %s', (payload ->> 'dimension')::int) || nearest;
   EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM %s AND t.model = %L LIMIT <few_vectors> + 1) capped', source, payload ->> 'model') INTO found;
   IF found > <few_vectors> THEN
     PERFORM set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', '200', true);
@@ -186,8 +188,8 @@ BEGIN
     END IF;  -- the index gave up before it found enough that meet the condition
   END IF;
   RETURN QUERY EXECUTE format(
-    'WITH given AS MATERIALIZED (%s), compared AS MATERIALIZED (SELECT owner, embedding, CASE WHEN vector_norm(embedding) BETWEEN 1e-9 AND 1e9 '
-    'AND vector_norm(%2$L) BETWEEN 1e-9 AND 1e9 THEN embedding <=> %2$L ELSE -1 END AS distance FROM given), '
+    'WITH compared AS MATERIALIZED (SELECT owner, embedding, coalesce(nullif(unit <=> l2_normalize(%2$L::vector), ''NaN''), -1) AS distance '
+    '  FROM (SELECT owner, embedding, l2_normalize(embedding) AS unit FROM (%1$s) given OFFSET 0) normal), '
     'last AS (SELECT min(distance) AS distance FROM compared WHERE distance >= 0 GROUP BY owner ORDER BY 1 OFFSET greatest(%3$s - 1, 0) LIMIT 1) '
     'SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM compared '
     'WHERE distance <= coalesce((SELECT distance FROM last), 2) + 1e-5 AND %3$s > 0', owners, payload ->> 'vector', (payload ->> 'limit')::bigint);

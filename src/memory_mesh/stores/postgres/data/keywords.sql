@@ -72,7 +72,7 @@ $sql$;
 -- of their keywords, how many contain each token, and of those that `where` selects the id, the length and how often they contain each
 -- token: of all, or of those among which the best are. Documents with a rare token are found first. If enough of them have a higher
 -- score than the other tokens together can give, the documents that only contain the others are not read.
-CREATE OR REPLACE FUNCTION mesh_matching(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+CREATE OR REPLACE FUNCTION mesh_matching(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   tokens text[] := mesh_texts(payload -> 'tokens');
   corpus record;

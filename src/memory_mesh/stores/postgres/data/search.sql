@@ -1,7 +1,7 @@
 -- What a search asks beside candidates: the methods of `core.candidate_ports.CandidateSource`, which defines the answers.
 
 -- visible, with_status, readable, allowed (conditions), by_segment, words, model?, dimension?: counts of memories and words.
-CREATE OR REPLACE FUNCTION mesh_statistics(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+CREATE OR REPLACE FUNCTION mesh_statistics(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
   words text[] := mesh_texts(payload -> 'words');
@@ -30,7 +30,7 @@ END $sql$;
 -- The test that a vector of the table %1$s has the model and the dimension of the query.
 CREATE OR REPLACE FUNCTION mesh_comparable(payload jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
   SELECT CASE WHEN payload ->> 'model' IS NULL THEN 'false'
-    ELSE format('%%1$s.model = %s AND vector_dims(%%1$s.embedding) = %s', replace(quote_literal(payload ->> 'model'), '%', '%%'), (payload ->> 'dimension')::int) END
+    ELSE format('%%1$s.model = %s AND %%1$s.dimension = %s', replace(quote_literal(payload ->> 'model'), '%', '%%'), (payload ->> 'dimension')::int) END
 $sql$;
 
 -- where, partitions?, words: how many memories contain each word.
@@ -57,7 +57,7 @@ BEGIN
 END $sql$;
 
 -- where, ids, steps: by id, the ids before it and behind it in its session, both in the order of the session.
-CREATE OR REPLACE FUNCTION mesh_around(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+CREATE OR REPLACE FUNCTION mesh_around(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   answer json;
 BEGIN
@@ -75,32 +75,30 @@ BEGIN
   RETURN answer;
 END $sql$;
 
--- A vector with whole numbers up to 127, as `index.space` stores it.
-CREATE OR REPLACE FUNCTION mesh_rounded(given vector) RETURNS vector LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path FROM CURRENT AS $sql$
-  WITH items AS (SELECT item::float8, at FROM unnest(given::real[]) WITH ORDINALITY one(item, at)), peak AS (SELECT coalesce(nullif(max(abs(item)), 0), 1) AS size FROM items)
-  SELECT array_agg(round(item * (127 / size)) ORDER BY at)::real[]::vector FROM items, peak
-$sql$;
-
 -- where, keys ([partition, session] each), words, model?, dimension?, vector?, rounded?: of each session the length, the counts of the words and
 -- the best cosine. Vectors get the length one first, since pgvector computes in 32 bits. Those that are near the best are compared as
 -- one byte per dimension, so that the cosine is the same as that of `index.space`.
-CREATE OR REPLACE FUNCTION mesh_sessions(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+CREATE OR REPLACE FUNCTION mesh_sessions(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
   answer json;
 BEGIN
   PERFORM mesh_check(payload);
   EXECUTE format(
-    'WITH members AS MATERIALIZED (SELECT t.id, t.partition, t.session_id, t.keywords, t.embedding, t.model FROM %1$s AND (t.partition, t.session_id) IN '
+    'WITH members AS MATERIALIZED (SELECT t.id, t.partition, t.session_id, t.keywords, t.embedding, t.model, t.dimension FROM %1$s AND (t.partition, t.session_id) IN '
     '  (SELECT one ->> 0, one ->> 1 FROM jsonb_array_elements($1) one)), '
     'times AS (SELECT partition, session_id, json_object_agg(word, times) AS counts FROM (SELECT partition, session_id, word, count(*) AS times '
     '  FROM members, unnest(keywords) word WHERE word = ANY ($2) GROUP BY 1, 2, 3) each GROUP BY 1, 2), '
     'vectors AS (SELECT t.partition, t.session_id, t.embedding FROM members t WHERE %2$s UNION ALL SELECT t.partition, t.session_id, p.embedding '
     '  FROM members t JOIN records p ON p.kind = ''passage'' AND p.ref = t.id AND p.partition = t.partition WHERE %3$s), '
     'compared AS MATERIALIZED (SELECT *, min(distance) OVER (PARTITION BY partition, session_id) AS least FROM (SELECT *, '
-    '  coalesce(nullif(l2_normalize(embedding) <=> l2_normalize($3::vector), ''NaN''), 1) AS distance FROM vectors) each), '
-    'cosines AS (SELECT partition, session_id, max(1 - coalesce(nullif(mesh_rounded(embedding) <=> $4::vector, ''NaN''), 1)) AS cosine '
-    '  FROM compared WHERE distance <= least + 0.02 GROUP BY 1, 2) '
+    '  coalesce(nullif(unit <=> l2_normalize($3::vector), ''NaN''), 1) AS distance '
+    '  FROM (SELECT *, l2_normalize(embedding) AS unit FROM vectors OFFSET 0) normal) each), '
+    'near AS MATERIALIZED (SELECT partition, session_id, embedding, (SELECT 127 / coalesce(nullif(max(abs(item::float8)), 0), 1) '
+    '  FROM unnest(embedding::real[]) item) AS scale FROM compared WHERE distance <= least + 0.02), '
+    'rounded AS MATERIALIZED (SELECT partition, session_id, '
+    '  ARRAY(SELECT round(item::float8 * scale) FROM unnest(embedding::real[]) item)::real[]::vector AS whole FROM near), '
+    'cosines AS (SELECT partition, session_id, max(1 - coalesce(nullif(whole <=> $4::vector, ''NaN''), 1)) AS cosine FROM rounded GROUP BY 1, 2) '
     'SELECT json_agg(json_build_array(m.partition, m.session_id, m.length, times.counts, cosines.cosine)) FROM '
     '  (SELECT partition, session_id, coalesce(sum(cardinality(keywords)), 0) AS length FROM members GROUP BY 1, 2) m '
     '  LEFT JOIN times USING (partition, session_id) LEFT JOIN cosines USING (partition, session_id)',
