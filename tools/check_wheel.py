@@ -80,6 +80,9 @@ def check_content(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     expect("memory_mesh/py.typed" in names, "py.typed is missing: type checkers would not look inside")
     expect("memory_mesh/core/safety/data/injection.toml" in names, "the word lists of the injection detector are missing")
+    console = "memory_mesh/interfaces/console/web"
+    for file in ("index.html", "app.js", "style.css", "pages/search.js", "vendor/htm.js", "vendor/htm.LICENSE.txt"):
+        expect(f"{console}/{file}" in names, f"{file} of the web console is missing")
     stray = [name for name in names if not re.match(r"memory_mesh/|memory_mesh-[^/]+\.dist-info/", name)]
     expect(not stray, f"the wheel contains files outside the package: {stray[:5]}")
     expect(any(name.endswith("licenses/LICENSE") for name in names), "the licence is missing")

@@ -70,17 +70,17 @@ class Seeded:
 def seed(home: Path, *, hostile: bool = False, embedder: str = "hash") -> Seeded:
     """Fill the store of a home folder, and return what is in it."""
     done = Seeded(home)
-    clock = _Clock(time.time() - 90 * DAY)
+    clock = _Clock(time.time() - 45 * DAY)  # the last record is of yesterday
     with MemoryMesh(
         str(home / "memory.db"), agent_id=AGENT, embedder=embedder, clock=clock, notes_dir=str(home / "notes"),
         traces_dir=str(home / "traces"),
     ) as mesh:  # fmt: skip
         _memories(mesh, clock, done)
+        for text in JUNK:
+            mesh.add(text)
         _claims(mesh, clock, done)
         _learnt(mesh, clock, done)
         _links(mesh, done)
-        for text in JUNK:
-            mesh.add(text)
         if hostile:
             _hostile(mesh, done)
     return done

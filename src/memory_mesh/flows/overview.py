@@ -38,7 +38,7 @@ from memory_mesh.flows.search import get_all, is_readable
 MAX_BARS = 120  # days, or groups of days
 _TRUST_OF = 2_000  # memories whose trust is read: the newest
 _FIRST_DAY = date(1970, 1, 1)
-_MAX_LINKS = 5_000  # links of a picture of everything: the newest
+_MAX_LINKS = 2_500  # links of a picture of everything: the newest
 _MAX_NODES = 2_000
 _MAX_DEPTH = 6
 _MAX_GROUP = 60  # memories that become one node

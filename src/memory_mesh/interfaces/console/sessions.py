@@ -51,7 +51,6 @@ class Sessions:
             id=hash_[:8], csrf=secrets.token_urlsafe(32), token_id=token_id, owner=owner, began=now, used=now
         )  # fmt: skip
         with self._lock:
-            self._by_hash = OrderedDict((key, one) for key, one in self._by_hash.items() if not _has_ended(one, now))
             while len(self._by_hash) >= _MAX_SESSIONS:
                 self._by_hash.popitem(last=False)
             self._by_hash[hash_] = session
