@@ -34,7 +34,9 @@ def test_numbers_count_what_the_caller_can_see(tmp_path: Path) -> None:
         assert found["spending"] == {"today": [], "in_all": []}
         limited = token(server, "limited", project="shop")
         hidden = client.get("/console/api/numbers", headers=limited).json()
-        assert "spending" not in hidden
+        assert not {"spending", "latency_ms"} & hidden.keys()  # of all users
+        eve = client.get("/console/api/numbers", headers=token(server, "eve", user_id="eve")).json()
+        assert (eve["total"], {"spending", "latency_ms"} & eve.keys()) == (1, set())
         server.mesh.scoped(project="bank").add("A secret of the bank.")
         server.mesh.scoped(project="shop").add("The shop opens at nine.")
         assert client.get("/console/api/numbers", headers=limited).json()["total"] == hidden["total"] + 1

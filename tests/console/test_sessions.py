@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from interfaces.rest_server import EARLIER, running, token
+from memory_mesh.core.errors import TokenInvalid
 from memory_mesh.interfaces.console.sessions import Sessions
 from memory_mesh.interfaces.rest.server import Server
 
@@ -173,12 +174,42 @@ def test_a_session_ends_after_a_time_without_requests_and_after_half_a_day() -> 
         sessions.find(busy)
     assert not sessions._by_hash
     kept, _ = sessions.begin()
-    for _ in range(999):
-        sessions.begin()
+    for number in range(999):
+        sessions.begin(token_id=str(number))
     sessions.find(kept)
     sessions.begin()
     assert len(sessions._by_hash) == 1000
     sessions.find(kept)  # the least recently used one had to go
+
+
+def test_many_logins_with_one_token_end_no_session_of_another() -> None:
+    sessions = Sessions(Clock())
+    ana, _ = sessions.begin(token_id="ana")
+    owner, _ = sessions.begin(owner=True)
+    first, _ = sessions.begin(token_id="bob")
+    for _ in range(1500):
+        last, _ = sessions.begin(token_id="bob")
+    assert [sessions.find(one).token_id for one in (ana, owner, last)] == ["ana", None, "bob"]
+    with pytest.raises(TokenInvalid):
+        sessions.find(first)
+
+
+def test_a_login_ends_the_earlier_session_of_the_browser_and_is_counted(tmp_path: Path) -> None:
+    with running(tmp_path, server_requests_per_minute=5) as (client, server):
+        own = {"token": text_of(token(server, "own"))}
+        client.post("/console/login", json=own)
+        earlier = client.cookies[COOKIE]
+        client.post("/console/login", json=own)
+        assert client.cookies[COOKIE] != earlier
+        assert len(server.sessions._by_hash) == 1
+        assert [client.post("/console/login", json=own).status_code for _ in range(4)] == [200, 200, 200, 429]
+
+
+def test_a_wrong_cookie_does_not_begin_more_sessions_than_the_limit_allows(tmp_path: Path) -> None:
+    with running(tmp_path, server_requests_per_minute=5) as (client, server):
+        tries = [client.get("/console/session", headers={"Cookie": f"{COOKIE}=wrong{n}"}).status_code for n in range(8)]
+        assert (tries[0], tries[-1]) == (200, 429)
+        assert len(server.sessions._by_hash) <= 5
 
 
 @pytest.mark.req("MESH-009")

@@ -57,11 +57,14 @@ class Overview(Handle):
         return overview.picture(self._reading(), seed=seed, limit=limit, depth=depth)
 
     def memory(self, memory_id: str, *, any_agent: bool = False) -> WholeMemory:
-        """Return a memory with all that belongs to it, or raise `NotFound`; with `any_agent` also one of another agent."""
+        """Return a memory with all that belongs to it, or raise `NotFound`.
+
+        With `any_agent` also one of another agent, and what its owner can see beside it.
+        """
         context = self._reader_of(memory_id, any_agent=any_agent)
         memory = require_memory(context, memory_id)
         return WholeMemory(
-            explanation=explain_memory.explain_memory(context, memory_id),
+            explanation=explain_memory.explain_memory(context, memory_id, for_owner=any_agent),
             passages=overview.passages_of(context, memory),
             history=search.history(context, memory_id),
             sightings=sightings.sightings(context, memory_id),
@@ -69,9 +72,9 @@ class Overview(Handle):
             blocks=overview.blocks_of(context, memory_id),
         )
 
-    def erase_preview(self, memory_id: str) -> "erase.Preview":
-        """Return what `erase` would do with a memory."""
-        return erase.preview(self._reading(), memory_id)
+    def erase_preview(self, memory_id: str, *, any_agent: bool = False) -> "erase.Preview":
+        """Return what `erase` would do with a memory; with `any_agent` also with those that the reader cannot see."""
+        return erase.preview(self._reading(), memory_id, any_agent=any_agent)
 
     def anchored(self) -> "anchor.LastAnchor":
         """Return whether the heads of the audit chains are anchored by the heartbeat, and those that were anchored last."""

@@ -107,17 +107,22 @@ class Preview:
 
     erased: Sequence[Memory]  # the named memory first
     changed: Sequence[Memory]
+    hidden: int  # further ones, which the reader cannot see
     proof: Erasure
 
 
-def preview(context: Context, memory_id: str) -> Preview:
-    """Return what `erase` would do with a memory. It writes nothing, and is empty for one that the reader may not erase."""
+def preview(context: Context, memory_id: str, *, any_agent: bool = False) -> Preview:
+    """Return what `erase` would do with a memory. It writes nothing, and is empty for one that the reader may not erase.
+
+    An erasure reaches what other agents of the user derived; without `any_agent` that is counted, and not shown.
+    """
     check_texts(id=memory_id)
     plan = _plan_erasure(context, [memory_id], None, lambda _: True)
     rows = find_rows(context, plan.answer.memories)
     erased = sorted(map(Memory.of, rows.values()), key=lambda memory: (memory.id != memory_id, memory.id))
     changed = [Memory.of(row) for row in plan.puts if row.kind in CONTENTS]
-    return Preview(erased, changed, plan.answer)
+    gone, left = ([one for one in some if any_agent or may_erase(context.reader, one.row())] for some in (erased, changed))
+    return Preview(gone, left, len(erased) + len(changed) - len(gone) - len(left), plan.answer)
 
 
 def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:

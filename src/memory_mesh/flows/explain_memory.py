@@ -32,14 +32,19 @@ from memory_mesh.flows.trust import trusts
 _MAX_STEPS = 200  # of a chain of supersessions
 
 
-def explain_memory(context: Context, memory_id: str, *, as_of: object = None, known_at: object = None) -> MemoryExplanation:
-    """Explain a memory of the user as it is now, or as it was known at a time, or raise `NotFound`."""
-    past = _Past.of(context, memory_id, known_at)
+def explain_memory(
+    context: Context, memory_id: str, *, as_of: object = None, known_at: object = None, for_owner: bool = True
+) -> MemoryExplanation:  # fmt: skip
+    """Explain a memory of the user as it is now, or as it was known at a time, or raise `NotFound`.
+
+    Without `for_owner` only what the reader itself can see is told.
+    """
+    past = _Past.of(context, memory_id, known_at, for_owner=for_owner)
     asked = read_time("as_of", as_of) or past.at or iso(context.clock())
     memory, owner = past.memory, past.context
     provenance = memory.metadata.get("provenance")
     links, conflicts = past.links(), past.conflicts()
-    rivals = find_rivals(owner, memory) if past.at is None else []
+    rivals = [one for one in find_rivals(owner, memory) if visible(owner.reader, one.row())] if past.at is None else []
     ends = [(one.ref, one.target) for one in links] + [(one.ref, one.target) for one in conflicts]
     others = past.visible(id_ for pair in ends for id_ in pair if id_ != memory_id)
     return MemoryExplanation(
@@ -68,13 +73,13 @@ def explain_supersession(context: Context, memory_id: str, *, known_at: object =
 class _Past:
     """A memory, and what its owner could see beside it, at a time or now."""
 
-    context: Context  # of the owner
+    context: Context  # of the owner, or of a reader who may see no more than its own
     memory: Memory
     at: str | None  # None: now
 
     @classmethod
-    def of(cls, context: Context, memory_id: str, known_at: object) -> "_Past":
-        owner, at = acting_for(context, memory_id), read_known_at(context, known_at)
+    def of(cls, context: Context, memory_id: str, known_at: object, *, for_owner: bool = True) -> "_Past":
+        owner, at = acting_for(context, memory_id) if for_owner else context, read_known_at(context, known_at)
         memory = require_memory(owner, memory_id)
         past = cls(owner, memory, at)
         then = past.visible([memory_id]).get(memory_id)

@@ -4,10 +4,11 @@ Everything is counted by the store, and no text is read for it. Of texts, at mos
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
+from typing import TypeVar
 
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.graph import connected
@@ -45,7 +46,9 @@ _MAX_GROUP = 60  # memories that become one node
 _MAX_READ = 5_000  # rows that one page of an earlier time looks at
 _PAGE = 500
 _TITLE = 120  # characters
+_MAX_VIEWS = 16  # kept in memory until the store changes
 _EVERY = tuple(status.value for status in Status)
+View = TypeVar("View")
 
 
 # --- numbers ---
@@ -75,8 +78,23 @@ class Numbers:
 
 def numbers(context: Context) -> Numbers:
     """Count what the reader can see. The result is kept until the store changes."""
+    return _kept(context, ("numbers", context.reader), lambda: _numbers(context))
+
+
+def _kept(context: Context, name: Hashable, read: Callable[[], View]) -> View:
+    """Call `read`, or return what it returned since the last change of the store.
+
+    Callers choose the names, so only a few views are kept.
+    """
     version = context.store.data_version()
-    return read_once(context, version, ("numbers", context.reader), lambda: _numbers(context))
+    views: dict[Hashable, View] = read_once(context, version, "views", dict)  # a write of this process keeps it
+    found = views.get((version, name))
+    if found is None:
+        found = read()
+        if len(views) >= _MAX_VIEWS:
+            views.clear()
+        views[version, name] = found
+    return found
 
 
 def _numbers(context: Context) -> Numbers:
@@ -173,7 +191,7 @@ def timeline(
     """Return a page of the memories that were valid (`as_of`) or believed (`known_at`) at a time, newest first."""
     most = whole_number("limit", limit, max_=_PAGE)
     at, known = past.read_time("as_of", as_of), past.read_known_at(context, known_at)
-    days = read_once(context, context.store.data_version(), ("days", context.reader), lambda: _days(context))
+    days = _kept(context, ("days", context.reader), lambda: _days(context))
     where, statuses = past.narrowed(at, ANYTHING, (Status.ACTIVE,))
     if known is None:
         memories = get_all(context, limit=most, where=where, statuses=statuses, after=after)
@@ -237,7 +255,7 @@ def picture(context: Context, *, seed: str | None = None, limit: object = 500, d
     """Return the linked memories that the reader can see; with `seed`, those within `depth` links of a memory."""
     most, hops = whole_number("limit", limit, max_=_MAX_NODES), whole_number("depth", depth, max_=_MAX_DEPTH)
     name = ("picture", context.reader, seed, most, hops)
-    return read_once(context, context.store.data_version(), name, lambda: _picture(context, seed, most, hops))
+    return _kept(context, name, lambda: _picture(context, seed, most, hops))
 
 
 def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Picture:

@@ -78,10 +78,11 @@ def _numbers(asked: _Asked) -> Data:
     data: Data = {
         "by_day": found.days.counts, "step_days": found.days.step, "first": found.days.first, "last": found.days.last,
         "total": sum(found.by_status.values()), "skills": found.skills, "kinds": types, "status": found.by_status,
-        "trust": found.trust, "trust_of": found.trust_of, "latency_ms": asked.server.metrics.latency(_SEARCHES),
+        "trust": found.trust, "trust_of": found.trust_of,
         "store": {"kind": asked.overview.store_kind},
     }  # fmt: skip
     if asked.extent is Extent.SERVER:  # of all users
+        data["latency_ms"] = asked.server.metrics.latency(_SEARCHES)
         data["spending"] = {
             "today": [asdict(one) for one in stats.spent_today],
             "in_all": [asdict(one) for one in stats.spent_in_all],
@@ -142,12 +143,13 @@ def _memory(asked: _Asked, id: str = "") -> Data:
 
 
 def _erase_preview(asked: _Asked, id: str = "") -> Data:
-    found = asked.overview.erase_preview(id)
+    found = asked.overview.erase_preview(id, any_agent=asked.extent >= Extent.USER)
     if not found.erased:
         raise NotFound(f"no memory {shown(id)} that may be erased", remedy="check the id, the agent and the session")
     proof = found.proof
     return {
         "erased": _brief(asked, found.erased), "changed": _brief(asked, found.changed), "kept": proof.kept,
+        "hidden": found.hidden,
         "rows": proof.rows, "tombstones": len(proof.tombstones), "notes": len(proof.notes), "traces": len(proof.traces),
     }  # fmt: skip
 

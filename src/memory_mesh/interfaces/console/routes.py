@@ -93,7 +93,8 @@ def _session(server: Server) -> Endpoint:
 
     async def session(request: Request) -> Response:
         try:
-            known, caller = server.session_of(request), server.admit(request)
+            caller = server.admit(request)  # first: it also counts a request with a wrong cookie
+            known = server.session_of(request)
         except TokenInvalid:
             known = None
         if known is None and server.needs_login():
@@ -118,6 +119,7 @@ def _login(server: Server) -> Endpoint:
         ):
             raise InvalidInput("the body names no token", expected='an object such as {"token": "mm_…"}')
         begun = server.log_in(request, **given)
+        server.sessions.end(request.cookies.get(cookie_name(request.headers), ""))  # the earlier one of this browser
         return _with_cookie(request, _described(server, begun.caller, begun.session.csrf), begun.secret)
 
     return login

@@ -19,6 +19,7 @@ _HOUR = 3600.0
 _MAX_AGE, _MAX_IDLE = 12 * _HOUR, 2 * _HOUR
 _ONCE_SECONDS = 300.0
 _MAX_SESSIONS = 1000
+_MAX_OF_TOKEN = 100  # so that the owner of one token cannot log the others out
 _LOG_IN = "log in again"
 
 
@@ -51,6 +52,9 @@ class Sessions:
             id=hash_[:8], csrf=secrets.token_urlsafe(32), token_id=token_id, owner=owner, began=now, used=now
         )  # fmt: skip
         with self._lock:
+            alike = [key for key, one in self._by_hash.items() if (one.token_id, one.owner) == (token_id, owner)]
+            for key in alike[: max(0, len(alike) - _MAX_OF_TOKEN + 1)]:
+                del self._by_hash[key]
             while len(self._by_hash) >= _MAX_SESSIONS:
                 self._by_hash.popitem(last=False)
             self._by_hash[hash_] = session

@@ -82,7 +82,9 @@ class Server:
         except TokenInvalid:
             self.rate.count(f"unknown:{client_of(request)}")
             raise
-        return Login(secret, session, caller_in(session, self.tokens, client_of(request), _now()))
+        caller = caller_in(session, self.tokens, client_of(request), _now())
+        self.rate.count(caller.name)
+        return Login(secret, session, caller)
 
     def session_of(self, request: Request) -> Session | None:
         """Return the session whose cookie a request has; None without a cookie. Raises `TokenInvalid` if it has ended."""

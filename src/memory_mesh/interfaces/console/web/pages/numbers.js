@@ -74,7 +74,8 @@ function Trust({ buckets, of, total: all }) {
 function Latency({ of }) {
   const buckets = of?.buckets || [];
   const data = useMemo(() => [buckets.map((_, index) => index), buckets.map(([, number]) => number)], [of]);
-  if (!of?.count) return nothing("Recall latency", "No search was answered since the server started.");
+  if (!of) return nothing("Recall latency", "Only a token for the whole server sees how long searches took.");
+  if (!of.count) return nothing("Recall latency", "No search was answered since the server started.");
   const name = ([limit]) => (limit === null || limit === Infinity ? "more" : `≤ ${limit}`);
   return html`<${Plot} title="Recall latency" says=${`Of ${plural(of.count, "search", "searches")} since the server started, half took at most ${Math.round(of.p50)} ms and 95 % at most ${Math.round(of.p95)} ms.`} data=${data} series=${bars}
     x=${{ range: [-0.6, buckets.length - 0.4], axis: { splits: () => buckets.map((_, index) => index), values: () => buckets.map(name), rotate: -40, size: 60, space: 1 } }} rows=${buckets.map((one) => [`${name(one)} ms`, one[1]])} columns=${columnsOf("Time", "Searches")} />`;
