@@ -109,11 +109,11 @@ _POSTGRES: Mapping[str, Sequence[str]] = {
 _BUCKET: Mapping[str, Sequence[str]] = {
     "contract": ("tests/engines/test_s3.py", "-k", "TestBucket or history"),
     "processes": ("tests/engines/test_s3.py", "-k", "writers or stalls"),
-    "crash": ("tests/engines/test_s3.py", "-k", "killed"),
+    "crash": ("tests/engines/test_s3.py", "tests/engines/test_moving.py", "-k", "(killed or goes_away) and not supabase"),
 }
 _SUPABASE: Mapping[str, Sequence[str]] = {
-    "contract": ("tests/engines/test_supabase.py",),
-    "crash": ("tests/stores/test_supabase.py",),
+    "contract": ("tests/engines/test_supabase.py", "-k", "TestSupabase or history"),
+    "crash": ("tests/engines/test_supabase.py", "tests/engines/test_moving.py", "-k", "goes_away or (killed and supabase)"),
 }
 
 CASES: Mapping[str, StoreCase] = {

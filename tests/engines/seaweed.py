@@ -29,16 +29,14 @@ class Cluster:
         keys = [{"accessKey": KEYS["AWS_ACCESS_KEY_ID"], "secretKey": KEYS["AWS_SECRET_ACCESS_KEY"]}]
         config = self.folder / "s3.json"
         config.write_text(json.dumps({"identities": [{"name": "test", "credentials": keys, "actions": actions}]}))
-        self._master, filer, self._port, *self._volumes = _free_ports(6)
+        self._master, self._filer, self._port, *self._volumes = _free_ports(6)
+        self._config = config
         self._start("master", f"-port={self._master}", f"-mdir={self._made('master')}", "-defaultReplication=001",
                     "-volumeSizeLimitMB=64", "-electionTimeout=1s", "-heartbeatInterval=100ms")  # fmt: skip
         for number in range(3):
             self.start_volume(number)
-        folder, ports = self._made("filer"), ("-s3.port.iceberg=0", "-s3.port.lance=0")
-        self._start("filer", f"-port={filer}", f"-master=127.0.0.1:{self._master}", f"-defaultStoreDir={folder}", "-s3",
-                    f"-s3.port={self._port}", f"-s3.config={config}", *ports)  # fmt: skip
         try:
-            self._wait()
+            self.start_filer()
         except BaseException:
             self.stop()
             raise
@@ -55,9 +53,20 @@ class Cluster:
         self._start("volume", f"-port={self._volumes[number]}", f"-master=127.0.0.1:{self._master}", f"-dir={folder}", "-max=30",
                     name=f"volume{number}")  # fmt: skip
 
+    def start_filer(self) -> None:
+        """Start the server with the S3 interface."""
+        folder, ports = self._made("filer"), ("-s3.port.iceberg=0", "-s3.port.lance=0")
+        self._start("filer", f"-port={self._filer}", f"-master=127.0.0.1:{self._master}", f"-defaultStoreDir={folder}", "-s3",
+                    f"-s3.port={self._port}", f"-s3.config={self._config}", *ports)  # fmt: skip
+        self._wait()
+
     def kill_volume(self, number: int) -> None:
         """End a volume server at once, as a crash does."""
-        process = self._running.pop(f"volume{number}")
+        self.kill(f"volume{number}")
+
+    def kill(self, name: str) -> None:
+        """End a server at once, as a crash does."""
+        process = self._running.pop(name)
         process.kill()
         process.wait()
 

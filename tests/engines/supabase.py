@@ -50,8 +50,12 @@ class Project:
             f'url = "{server.url(self.database, user="authenticator")}"\n[auth]\nenabled = true\njwt_secret = "{JWT_SECRET}"\n'
             f'publishable_key = "{PUBLIC_KEY}"\nsecret_key = "{KEY}"\n'
         )
+        self.start()
+
+    def start(self) -> None:
+        """Start the server in front of the database, again after `kill`."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LITE_TELEMETRY": "0", "DO_NOT_TRACK": "1"}
-        with (self.folder / "log").open("wb") as log:
+        with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 ["node", LITE, "start", "--no-admin"], cwd=self.folder, env=environment, stdout=log, stderr=log
             )
@@ -70,9 +74,13 @@ class Project:
         names = ", ".join(f"{schema}.{name}" for schema in SCHEMAS for name in ALL)
         self._server.execute(f"TRUNCATE {names}", database=self.database)
 
-    def stop(self) -> None:
+    def kill(self) -> None:
+        """End the server at once, as a crash does. The database goes on."""
         self._process.kill()
         self._process.wait()
+
+    def stop(self) -> None:
+        self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait(self) -> None:

@@ -103,7 +103,8 @@ copy_store(sys.argv[1], sys.argv[2], progress=count)
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [("file", "s3"), ("s3", "supabase"), ("supabase", "s3 again"), ("supabase", "file again")]
+    ("source", "target"),
+    [("file", "s3"), ("file", "postgresql"), ("s3", "supabase"), ("supabase", "s3 again"), ("supabase", "file again")],
 )
 @pytest.mark.req("MESH-020")
 def test_a_copy_that_is_killed_goes_on_where_it_was(places: dict[str, str], source: str, target: str) -> None:

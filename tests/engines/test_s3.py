@@ -6,9 +6,10 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from hashlib import sha256
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Self
 
 import lance
@@ -17,15 +18,16 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import StoreForeign, StoreMissing, StoreReadOnly, StoreUnavailable
+from memory_mesh.core.errors import StoreForeign, StoreMissing, StoreReadOnly, StoreTooNew, StoreUnavailable
 from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import open_store
+from memory_mesh.stores.lance import journal
 from memory_mesh.stores.lance.bucket import Bucket
 from memory_mesh.stores.lance.s3 import BucketStore
 from memory_mesh.stores.lance.schema import MEMORIES, memories_v2
 from memory_mesh.testing import StoreContract, machine_for
-from memory_mesh.testing.rows import query
+from memory_mesh.testing.rows import memory, query
 from memory_mesh.testing.state_machine import StoreMachine
 from stores.properties import KEPT, READ
 
@@ -219,6 +221,57 @@ def test_a_mesh_uses_a_bucket_by_its_url(cluster: Cluster) -> None:
         assert not store.has_deleted_bytes()
         assert store.find_bytes([b"rotates on Mondays"]) == {}
         assert store.find_bytes([b"memory_erased", b"planner"])
+
+
+def test_a_server_that_goes_away_during_writes_loses_nothing_that_it_acknowledged(cluster: Cluster) -> None:
+    acknowledged, over = list[str](), Event()
+
+    def write() -> None:
+        with closing(at(cluster, "gone", lease_seconds=0.5)) as store, suppress(StoreUnavailable):
+            for n in range(10_000):
+                store.apply([memory(f"t{n}"), memory(f"u{n}")])
+                acknowledged.append(f"t{n}")
+                if len(acknowledged) > 5:
+                    over.set()
+
+    writer = Thread(target=write)
+    writer.start()
+    assert over.wait(60)
+    cluster.kill("filer")
+    writer.join(120)
+    assert not writer.is_alive()
+    with pytest.raises(StoreUnavailable):
+        at(cluster, "gone")
+    cluster.start_filer()
+    with closing(at(cluster, "gone", lease_seconds=0.5)) as store:
+        ids = {*store.ids(Kind.MEMORY)}
+        assert {*acknowledged} <= ids
+        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {id_[1:] for id_ in ids if id_[0] == "u"}
+        assert store.version("p") == len(ids)
+        store.apply([memory("after")])
+
+
+def test_a_store_of_a_newer_version_is_refused_also_by_one_that_is_open(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = at(cluster, "newer")
+    store.apply([memory("m1")])
+    with monkeypatch.context() as newer:
+        newer.setattr(journal, "FORMAT", journal.FORMAT + 1)
+        upgraded = at(cluster, "newer")
+        commit = upgraded._commit
+        newer.setattr(upgraded, "_commit", lambda view, entry: commit(view, _of_next_format(entry)))
+        upgraded.apply([memory("m2")])
+        assert upgraded.compact()
+        upgraded.close()
+    for use in (lambda: store.apply([memory("m3")]), lambda: store.find(Kind.MEMORY), lambda: at(cluster, "newer")):
+        with pytest.raises(StoreTooNew, match="upgrade memory-mesh"):
+            use()
+    store.close()
+
+
+def _of_next_format(entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "state": {**entry["state"], "format": journal.FORMAT}} if "state" in entry else entry
 
 
 def test_tables_of_another_program_are_refused(cluster: Cluster) -> None:

@@ -6,8 +6,9 @@ import json
 import traceback
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from threading import Event, Thread
 
 import httpx
 import pytest
@@ -16,10 +17,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from postgrest import SyncPostgrestClient
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import StoreError
+from memory_mesh.core.errors import StoreError, StoreTooNew, StoreUnavailable
 from memory_mesh.core.model import Key, Kind, partition_for
 from memory_mesh.core.ports import Secret, Store
 from memory_mesh.net import HttpClient
+from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.supabase import SupabaseStore
 from memory_mesh.testing import StoreContract, machine_for
 from memory_mesh.testing.rows import memory
@@ -109,6 +111,49 @@ def test_a_token_shows_and_writes_the_rows_of_its_user_only(project: Project) ->
         store.apply(deletes=[Key(Kind.MEMORY, "b")])  # for this user there is no such row
         assert sorted(owner.ids(Kind.MEMORY)) == ["a", "a2", "b"]
     assert signed("ann") not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_server_that_goes_away_during_writes_loses_nothing_that_it_acknowledged(project: Project) -> None:
+    project.clear()
+    acknowledged, over = list[str](), Event()
+
+    def write() -> None:
+        with closing(SupabaseStore(project.url, KEY, busy_seconds=0.5)) as store, suppress(StoreUnavailable):
+            for n in range(10_000):
+                store.apply([memory(f"t{n}"), memory(f"u{n}")])
+                acknowledged.append(f"t{n}")
+                if len(acknowledged) > 10:
+                    over.set()
+
+    writer = Thread(target=write)
+    writer.start()
+    assert over.wait(60)
+    project.kill()
+    writer.join(60)
+    assert not writer.is_alive()
+    project.start()
+    with closing(SupabaseStore(project.url, KEY)) as store:
+        ids = {*store.ids(Kind.MEMORY)}
+        assert {*acknowledged} <= ids
+        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {id_[1:] for id_ in ids if id_[0] == "u"}
+        assert store.version("p") == len(ids)
+        store.apply([memory("after")])
+
+
+def test_tables_of_a_newer_version_are_refused_by_an_open_store(project: Project, server: Server) -> None:
+    project.clear()
+    with closing(SupabaseStore(project.url, KEY)) as store:
+        store.apply([memory("m1")])
+        check = "SELECT pg_get_functiondef('public.mesh_check'::regproc)"
+        ours = str(server.execute(check, database=project.database)[0][0])
+        server.execute(ours.replace(f"'{VERSION}'", f"'{VERSION + 1}'"), database=project.database)
+        try:
+            for use in (lambda: store.apply([memory("m2")]), lambda: store.find(Kind.MEMORY)):
+                with pytest.raises(StoreTooNew, match="upgrade memory-mesh"):
+                    use()
+        finally:
+            server.execute(ours, database=project.database)
+        assert store.ids(Kind.MEMORY) == ["m1"]
 
 
 @pytest.mark.req("GRAPH-73")
