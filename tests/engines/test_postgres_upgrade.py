@@ -19,7 +19,7 @@ from memory_mesh.testing.rows import memory
 
 pytestmark = pytest.mark.deep
 
-SCHEMA_4 = Path(__file__).parents[1] / "data" / "stores" / "postgres-schema-4.sql"
+SCHEMA_4 = Path(__file__).parents[1] / "data" / "postgres-schema-4.sql"
 # What a role may see and do, and the functions, views and indexes, without the names of databases.
 RULES = (
     "SELECT tablename::text, policyname::text, cmd, qual, with_check FROM pg_policies WHERE schemaname = 'public'",
