@@ -12,6 +12,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -87,7 +88,7 @@ def measure_size(out: Path, load: float, store: str, size: int) -> bool:
             times = in_fresh_process(measure, place, size)
             resident = in_fresh_process(measure_resident, place, size) if place.folder else None
             disk = round((file_bytes(place.folder) - before) / size) if place.folder else None
-    except (ImportError, OSError, MemoryMeshError) as error:
+    except (ImportError, OSError, BrokenExecutor, MemoryMeshError) as error:  # a process may need more memory than there is
         reason = f"{type(error).__name__}: {error}"
         print(f"{store} with {size:,} was not measured: {reason}", flush=True)
         results.put(out, load, store, "sizes", size, {"memories": size, "left_out": reason})

@@ -14,6 +14,8 @@ _CONTRACT, _PROCESSES, _CRASH = (
     "tests/stores/test_contract.py", "tests/durability/test_processes.py", "tests/durability/test_crash.py",
 )  # fmt: skip
 
+_SETTINGS = "maintenance_work_mem = '1GB'\nmax_wal_size = '4GB'\n"  # of PostgreSQL, as docs/postgres.md advises for large stores
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -48,7 +50,7 @@ def _in_postgresql() -> Iterator[Place]:
     _find_engines()
     from engines.postgres import Server  # type: ignore[import-not-found,unused-ignore]
 
-    server = Server()
+    server = Server(settings=_SETTINGS, buffers="1GB")
     try:
         yield Place(server.url(server.database()), server.data / "base")
     finally:
@@ -75,7 +77,7 @@ def _in_supabase() -> Iterator[Place]:
     from engines.supabase import KEY, Project  # type: ignore[import-not-found,unused-ignore]
 
     os.environ["SUPABASE_KEY"] = KEY
-    server = Server()
+    server = Server(settings=_SETTINGS, buffers="1GB")
     try:
         project = Project(server)
         try:

@@ -29,15 +29,15 @@ def binaries() -> Path:
 
 
 class Server:
-    """A server with its data folder. `settings` are lines of postgresql.conf."""
+    """A server with its data folder. `settings` are lines of postgresql.conf, and `buffers` is the memory for pages."""
 
-    def __init__(self, *, settings: str = "", source: "Server | None" = None) -> None:
+    def __init__(self, *, settings: str = "", buffers: str = "32MB", source: "Server | None" = None) -> None:
         # Not under the temporary folder of pytest, which other users cannot enter.
         self.folder = Path(tempfile.mkdtemp(prefix="mesh-pg-"))
         self._owner = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         if self._owner:
             os.chown(self.folder, _NOBODY, _NOBODY)
-        self.port = _free_port()
+        self.port, self._buffers = _free_port(), buffers
         self._process: subprocess.Popen[bytes] | None = None
         self._names = count()
         if source is None:
@@ -89,7 +89,7 @@ class Server:
     def start(self) -> None:
         settings = (
             f"-c port={self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder} "
-            "-c shared_buffers=32MB -c max_connections=60 -c log_min_messages=warning -c max_wal_senders=4"
+            f"-c shared_buffers={self._buffers} -c max_connections=60 -c log_min_messages=warning -c max_wal_senders=4"
         )
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
