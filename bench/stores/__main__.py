@@ -54,6 +54,10 @@ def main() -> None:
     for store in stores:
         for column, arguments in CASES[store].tests.items() if not given.without_tests else ():
             found = run_tests(arguments)
+            if not sum(found.values()):
+                print(f"{store}, {column}: no test ran; an earlier result is kept", flush=True)
+                failed = True
+                continue
             results.put(given.out, load, store, "tests", column, found)
             print(
                 f"{store}, {column}: {found['passed']} passed, {found['failed']} failed, {found['skipped']} skipped", flush=True
@@ -66,7 +70,7 @@ def main() -> None:
 
 
 def run_tests(arguments: Sequence[str]) -> dict[str, int]:
-    """Run tests, the slow ones too, with few examples; return how many passed, failed and were skipped."""
+    """Run tests, the slow ones too, with few examples; return how many passed, failed and were skipped: zeros if none ran."""
     with TemporaryDirectory() as folder:
         found = Path(folder, "results.xml")
         options = ("-q", "-n", "0", "--deep", "--hypothesis-profile=quick", "-p", "no:cacheprovider", f"--junitxml={found}")
