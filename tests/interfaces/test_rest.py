@@ -1,7 +1,9 @@
 """REST in this process: routes from the table, tokens and their scopes, limits, errors, streams, metrics and logs."""
 
+import asyncio
 import json
 import logging
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Effect, Interface
 from memory_mesh.interfaces.rest.access import check_public, host_name
 from memory_mesh.interfaces.rest.logs import JsonLines
+from memory_mesh.interfaces.rest.serve import listen
 from memory_mesh.interfaces.tokens import FILE, TokenFile
 from memory_mesh.stores import open_store
 
@@ -462,3 +465,22 @@ def test_the_server_says_what_is_missing_before_it_starts(cli, tmp_path: Path) -
     for store, code in ((text, 11), (text / "memory.db", 7)):
         said = cli("serve", "--store", str(store))
         assert (said.code, said.err.count("\n")) == (code, 1), said.err
+
+
+def test_answers_are_sent_at_once_and_do_not_wait_for_the_client() -> None:
+    def is_sent_at_once(listening: socket.socket) -> bool:
+        async def accept() -> bool:
+            accepted = asyncio.get_running_loop().create_future()
+            serving = await asyncio.start_server(lambda _, writer: accepted.set_result(writer), sock=listening)
+            _, client = await asyncio.open_connection(*listening.getsockname()[:2])
+            writer = await accepted
+            found = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            client.close()
+            writer.close()
+            serving.close()
+            return bool(found)
+
+        return asyncio.run(accept())
+
+    assert is_sent_at_once(listen("127.0.0.1", 0))
+    assert not is_sent_at_once(socket.create_server(("127.0.0.1", 0)))  # otherwise the line in `listen` can go

@@ -88,7 +88,9 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens. Raises `SettingsError` if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        made = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
         raise SettingsError(what, remedy="choose another --port or --host") from None
+    # asyncio sends answers at once (TCP_NODELAY) only on sockets that name their protocol; else each waits 40 ms for the client.
+    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
