@@ -40,8 +40,8 @@ demo: $(READY) ## store, find, erase and verify in a throw-away memory
 	@$(BIN)/memory-mesh demo
 	@echo "Here the command is $(BIN)/memory-mesh; pip install . puts memory-mesh into your own environment."
 
-test: $(READY) ## run the tests, with few examples: the same in every run, at most 7 minutes of CPU time
-	$(PYTEST)
+test: $(READY) ## run the tests, with few examples and cases: the same in every run, at most 8 minutes of CPU time
+	$(PYTEST) --cases 4
 
 test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))

@@ -1,7 +1,8 @@
 """Options and hooks shared by all tests: quick and deep runs, requirement ids, and no skipped tests in CI.
 
 A plain run is quick and the same every time: few Hypothesis examples from a fixed seed, no test marked `deep`, and of a test
-marked `sample(n)` only n of its parameter sets. `--deep` runs every test, with many random examples.
+marked `sample(n)` only n of its parameter sets. `--cases N`, which `make test` gives, runs at most N parameter sets of every
+test. `--deep` runs every test, with many random examples.
 
 `@pytest.mark.req("MESH-042")` states that the test would fail if MESH-042 were broken. `--req-results=FILE` writes the tests of
 each id with their outcomes; `tools/conformance.py` reads that file.
@@ -47,6 +48,7 @@ def known_ids() -> frozenset[str]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     # Write it with `=`: before this hook runs, pytest takes a separate file name for a test.
     parser.addoption("--req-results", metavar="FILE", help="write which tests cover which requirement, as JSON")
+    parser.addoption("--cases", type=int, metavar="N", help="run at most N parameter sets of a test")
     parser.addoption("--deep", action="store_true", help="run every test, with many random Hypothesis examples")
 
 
@@ -78,7 +80,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--deep"):
-        left_out = deep_only(items)
+        left_out = deep_only(items, config.getoption("--cases"))
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
     for item in items:
@@ -111,17 +113,17 @@ def deep(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--deep"))
 
 
-def deep_only(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Return the tests that only a deep run contains."""
+def deep_only(items: list[pytest.Item], most: int | None = None) -> set[pytest.Item]:
+    """Return the tests that only a deep run contains; of each test, `most` parameter sets stay or what its `sample` says."""
     found = {item for item in items if item.get_closest_marker("deep") or _is_left_out(item)}
-    sampled: dict[str, list[pytest.Item]] = defaultdict(list)
+    sets: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("sample") and item not in found:
-            sampled[item.nodeid.partition("[")[0]].append(item)
-    for sets in sampled.values():
-        mark = sets[0].get_closest_marker("sample")
+        if item not in found:
+            sets[item.nodeid.partition("[")[0]].append(item)
+    for same in sets.values():
+        mark = same[0].get_closest_marker("sample")
         # Ordered by hash, not taken at equal steps: a step could always meet the same store.
-        found.update(sorted(sets, key=_shuffled)[int(mark.args[0]) if mark else 0 :])
+        found.update(sorted(same, key=_shuffled)[int(mark.args[0]) if mark else most or len(same) :])
     return found
 
 

@@ -110,6 +110,7 @@ def test_an_address_of_one_interface_is_refused() -> None:
     assert address_refusal("2606:4700::1%eth0", allow_local=True) is not None
 
 
+@pytest.mark.deep
 @given(st.integers(0, 2**32 - 1).map(IPv4Address))
 def test_no_special_ipv4_address_is_taken_for_public(address: IPv4Address) -> None:
     if address_refusal(address) is None:

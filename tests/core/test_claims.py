@@ -49,6 +49,7 @@ def claims(case: Case) -> tuple[Claim, Claim]:
     return first, second
 
 
+@pytest.mark.deep
 @pytest.mark.req(
     "GRAPH-45",
     "GRAPH-46",

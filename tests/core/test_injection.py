@@ -157,6 +157,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_long_hostile_text_is_searched_in_time(unit: str) -> None:

@@ -104,6 +104,7 @@ def test_few_harmless_texts_are_taken_for_orders() -> None:
     assert share(tuned + fresh) <= 0.03
 
 
+@pytest.mark.deep
 def test_the_table_is_printed_for_people_and_for_the_docs(capsys: pytest.CaptureFixture[str]) -> None:
     assert battery.main([]) == 0
     assert battery.main(["--markdown"]) == 0

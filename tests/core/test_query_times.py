@@ -139,6 +139,7 @@ def test_a_day_told_relative_to_the_query_lies_in_a_span(today: date, back: int)
     assert back > 28 or (named("this month", day) and named("last month", day))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "part", ["1/", "1.", "-1", "may ", "in the ", "a few ", "2024-", "in may 2023 ", "on friday ", "1 day ago ", " "]
 )

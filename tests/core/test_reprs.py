@@ -48,6 +48,7 @@ def test_the_repr_of_a_memory_is_one_line_without_what_is_empty_internal_or_long
     )  # fmt: skip
 
 
+@pytest.mark.deep
 def test_the_results_of_a_long_store_are_short_lines(tmp_path: Path) -> None:
     with MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", embedder="none") as mesh:
         texts = [f"text number {n} " + "long " * 2000 for n in range(12)]

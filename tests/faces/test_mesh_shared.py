@@ -171,6 +171,7 @@ def test_a_query_is_masked_by_the_mesh_that_searched(file: Path) -> None:
 # --- threads, files and forks ---
 
 
+@pytest.mark.deep
 def test_threads_open_use_and_close_fifty_meshes_on_one_file(file: Path) -> None:
     def visit(n: int) -> list[str]:
         with MemoryMesh(file, user_id=f"u{n}", embedder="hash") as mesh:

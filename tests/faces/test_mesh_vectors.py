@@ -365,6 +365,7 @@ def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House
     assert house.sound()
 
 
+@pytest.mark.deep
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("dies_at", ["reembed.embedding", "reembed.switched", "reembed.storing"])
 @pytest.mark.parametrize("after", [1, 2])

@@ -389,6 +389,7 @@ def test_a_whole_chain_is_sound_even_while_others_never_stop_writing(context: Co
     assert 3 < len(writes) < 30
 
 
+@pytest.mark.deep
 def test_a_real_break_is_told_even_while_others_never_stop_writing(context: Context) -> None:
     one, two = add(context, "one", "two")
     tamper(context, one.id, content="forged")

@@ -30,6 +30,7 @@ def test_junk_is_shown_with_its_reason_and_archived_only_if_asked(context: Conte
     assert junk(context, apply=False, limit=100) == []
 
 
+@pytest.mark.deep
 def test_only_the_newest_are_judged_and_of_a_long_text_the_beginning(context: Context) -> None:
     long = "A report of the quay. " * 40_000
     add_many(context.with_options(deduplicate=False), ["Thanks a lot!", long, long, "hello there"])

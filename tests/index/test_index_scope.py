@@ -111,6 +111,7 @@ def test_hidden_vectors_do_not_push_a_visible_one_out_of_the_shortlist(count: in
     assert signals_of(among) == signals_of(alone)
 
 
+@pytest.mark.deep
 @given(data=st.data())
 def test_a_filter_does_not_change_a_signal(data: st.DataObject) -> None:
     rows, query = [data.draw(memories(id_, 0)) for id_ in "abcdef"], data.draw(queries())
@@ -119,6 +120,7 @@ def test_a_filter_does_not_change_a_signal(data: st.DataObject) -> None:
         assert signals == everything.get(id_, signals)
 
 
+@pytest.mark.deep
 def test_a_reader_is_compared_with_its_own_session_only_however_many_there_are() -> None:
     """Five thousand sessions: deciding what a reader sees must not look at every one of them."""
     store = RamStore()

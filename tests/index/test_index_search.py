@@ -55,6 +55,7 @@ def best(pool: Pool, signal: str, first: int) -> list[str]:
     return sorted(pool.ids, key=lambda id_: -values[id_])[:first]
 
 
+@pytest.mark.deep
 def test_the_bits_find_nearly_all_similar_vectors(many: RamStore, queries: Sequence[Query], kernels: object) -> None:
     plain = LocalIndex(many)
     with patch.multiple(space, MAX_EXACT=100, SHORTLIST=400):
@@ -64,6 +65,7 @@ def test_the_bits_find_nearly_all_similar_vectors(many: RamStore, queries: Seque
     assert np.mean([len({*first} & {*pool.ids}) / 10 for first, pool in zip(right, found, strict=True)]) >= 0.98
 
 
+@pytest.mark.deep
 def test_ten_thousand_vectors_are_compared_exactly(many: RamStore, queries: Sequence[Query], kernels: object) -> None:
     rows = many.find(Kind.MEMORY)
     vectors = np.stack([np.frombuffer(row.vector.data, "<f4") for row in rows if row.vector])
@@ -76,6 +78,7 @@ def test_ten_thousand_vectors_are_compared_exactly(many: RamStore, queries: Sequ
         assert nearest <= {*find(index, query, size=60).ids}
 
 
+@pytest.mark.deep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("exact", [100, MANY], ids=["by a shortlist", "exactly"])
 def test_numpy_computes_what_numkong_computes(many: RamStore, queries: Sequence[Query], exact: int) -> None:

@@ -39,6 +39,7 @@ def change(data: st.DataObject, store: Store) -> None:
     store.apply(list(puts.values()), [key for key in deletes if key not in puts])
 
 
+@pytest.mark.deep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [nullcontext, tiny], ids=("few", "as if many"))
 @given(data=st.data())

@@ -282,6 +282,7 @@ def test_a_watch_ends_with_the_reader_of_its_pipe(environ: dict[str, str]) -> No
         assert process.stderr.read() == ""
 
 
+@pytest.mark.deep
 def test_heartbeat_watch_prints_json_and_runs_only_the_given_jobs(environ: dict[str, str]) -> None:
     with watching(environ, "--every", "1s", "--json", "--force", "--job", "retention") as process:
         assert process.stdout

@@ -52,6 +52,7 @@ def test_another_dimension_is_another_model() -> None:
         HashingEmbedder(0)
 
 
+@pytest.mark.deep
 def test_all_of_a_long_text_reaches_its_vector() -> None:
     long = "tea " * 50_000
     assert HashingEmbedder().embed([long])[0] != HashingEmbedder().embed([long + "heron " * 9_000])[0]

@@ -88,6 +88,7 @@ def test_one_worker_or_many_make_no_difference(paths: ModelPaths, local: LocalEm
     assert single.embed(TEXTS) == LocalEmbedder(paths, fetch=False, workers=7).embed(TEXTS) == local.embed(TEXTS)
 
 
+@pytest.mark.deep
 def test_another_process_makes_the_same_vectors(local: LocalEmbedder, paths: ModelPaths, tmp_path: Path) -> None:
     program = (
         "import sys, json, pathlib\n"

@@ -125,6 +125,7 @@ def test_no_refusal_quotes_a_possible_secret() -> None:
         assert "swordfish" not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("flags", [[], ["--markdown"]])
 def test_the_tool_prints_every_trick_and_says_that_none_got_through(flags: list[str]) -> None:
     done = subprocess.run([sys.executable, str(TOOL), *flags], capture_output=True, text=True, encoding="utf-8", check=False)

@@ -68,6 +68,7 @@ def test_rows_that_are_drawn_together_can_stand_together(batch: list[Row]) -> No
     assert len({*places}) == len(places)
 
 
+@pytest.mark.deep
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", Kind)
 def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind, deep: bool) -> None:
@@ -107,6 +108,7 @@ def test_conditions_are_drawn_about_lists_keys_and_the_wrong_type() -> None:
     assert any(part.column == "pinned" and not isinstance(part.value, bool) for part in compares)
 
 
+@pytest.mark.deep
 def test_conditions_about_given_rows_are_true_false_and_unknown_of_them(deep: bool) -> None:
     pairs = drawn(rows([Kind.MEMORY]).flatmap(lambda row: tuples(just(row), conditions([row]))), 300 if deep else 150)
     truths = Counter(where.truth(row) for row, where in pairs)

@@ -69,6 +69,7 @@ def test_a_filter_gives_the_same_answer_on_both_stores(both: Both, text: str) ->
         assert store.count(Kind.MEMORY, where) == len(FILTERS[text].split())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "text",
     [
