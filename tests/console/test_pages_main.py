@@ -1,5 +1,6 @@
 """The pages home, search, memory, review and login of the console, in Chromium."""
 
+import math
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -84,9 +85,19 @@ def test_a_search_marks_the_words_and_explains_the_score(console: Console, page:
     assert first.locator("mark").all_inner_texts()[:2] == ["deploy", "key"]
     first.get_by_text("Why this score").click()
     assert first.get_by_text("Words of the question in it").is_visible()
-    assert first.get_by_text("Similar meaning").is_visible()
+    assert first.get_by_text("Similar meaning", exact=True).is_visible()
+    values = [float(text.replace("−", "-")) for text in first.locator(".bar-text").all_inner_texts()]
+    assert [abs(one) for one in values] == sorted((abs(one) for one in values), reverse=True)
+    score = float(first.locator(".score").inner_text().removesuffix(" %")) / 100
+    assert sum(values) == pytest.approx(math.log(score / (1 - score)), abs=0.1)
+    for bar, value in zip(first.locator(".bar-track span").all(), values, strict=True):
+        drawn, track = bar.bounding_box(), bar.locator("..").bounding_box()
+        assert drawn
+        assert track
+        middle = track["x"] + track["width"] / 2
+        assert drawn["x"] + (drawn["width"] if value < 0 else 0) == pytest.approx(middle, abs=1)
     page.page.get_by_label("Ranker").select_option("rrf")
-    page.page.get_by_text("Place by words", exact=True).first.wait_for(state="attached")
+    page.page.get_by_text("Its place by words (no. 1)").first.wait_for(state="attached")
 
 
 def test_a_search_shows_the_passage_of_a_long_memory(console: Console, page: Watched) -> None:

@@ -84,6 +84,28 @@ def test_a_page_of_another_site_reaches_nothing_and_begins_no_session(tmp_path: 
         assert server.sessions._by_hash
 
 
+@pytest.mark.req("MESH-009")
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_link_on_another_site_opens_the_console_and_reads_nothing(tmp_path: Path, site: str) -> None:
+    link = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    with running(tmp_path) as (client, _):
+        for path in ("/", "/console", "/console/", "/console/index.html"):
+            answer = client.get(path, headers=link)
+            assert (answer.status_code, "set-cookie" in answer.headers) == (200, False), path
+            assert "app.js" in answer.text
+        for path in ("/console/session", "/console/api/numbers", "/console/app.js", "/v1/list", "/v1/stats", "/health"):
+            assert client.get(path, headers=link).status_code == 403, path
+            assert client.get(path).status_code == 200, path
+        refused = [
+            {"Sec-Fetch-Dest": "iframe"}, {"Sec-Fetch-Dest": "embed"}, {"Sec-Fetch-Mode": "no-cors"}, {"Sec-Fetch-Mode": "cors"},
+            {"Host": "evil.example"}, {"Origin": "http://evil.example"},
+        ]  # fmt: skip
+        for other in refused:
+            assert client.get("/console/", headers={**link, **other}).status_code == 403, other
+        assert client.post("/console/login", json={"token": "x"}, headers=link).status_code == 403
+        assert client.head("/console/", headers=link).status_code == 403
+
+
 def test_a_token_logs_in_and_the_session_has_its_rights(tmp_path: Path) -> None:
     with running(tmp_path) as (client, server):
         reader = token(server, "reader", read_only=True, agent_id="planner")
@@ -235,6 +257,22 @@ def test_the_one_time_link_logs_in_once_and_only_for_five_minutes(tmp_path: Path
         late = server.sessions.issue_once()
         clock.now += 300
         assert client.post("/console/login", json={"once": late}).status_code == 401
+
+
+@pytest.mark.req("MESH-009")
+def test_without_a_session_a_private_server_says_only_whether_it_runs(tmp_path: Path) -> None:
+    with private(tmp_path) as (client, server, once):
+        open_ = {
+            path: client.get(path).status_code
+            for path in ("/health", "/ready", "/openapi.json", "/metrics", "/v1/stats", "/console/api/numbers")
+        }
+        assert {path for path, status in open_.items() if status == 200} == {"/health", "/ready"}
+        assert set(open_.values()) == {200, 401}
+        client.post("/console/login", json={"once": once})
+        assert "/v1/search" in client.get("/openapi.json").json()["paths"]
+        client.cookies.clear()
+        server.private = False
+        assert client.get("/openapi.json").status_code == 200
 
 
 def test_no_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -484,17 +484,17 @@ def _similarities(ranked: _Ranked, places: list[int]) -> list[float | None]:
 
 
 def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:
+    from memory_mesh.core.search.contributions import contributions
     from memory_mesh.core.search.ranker import order
 
-    pool = ranked.pool
+    pool, explained = ranked.pool, list[Explained]()
     channels = [name for name in _CHANNELS if name in pool.signals and (ranked.by_vector or not name.startswith("vectors"))]
     positions = {id_: at for at, id_ in enumerate(pool.ids)}
     ranks = {name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)} for name in channels}
-    explained: list[Explained] = []
     for id_, at, result in ((result.id, positions[result.id], result) for result in results):
         placings = {name: Placing(rank[id_], float(pool.signals[name][at])) for name, rank in ranks.items() if id_ in rank}
         features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
         features |= {deep.DEEP: ranked.ranking.read[at]} if at in ranked.ranking.read else {}
-        newer = ranked.ranking.newer.get(id_)
-        explained.append(Explained(result=result, channels=placings, features=features, newer=newer))
+        parts, newer = contributions(ranked.ranking, at), ranked.ranking.newer.get(id_)
+        explained.append(Explained(result=result, channels=placings, features=features, contributions=parts, newer=newer))
     return explained

@@ -444,12 +444,15 @@ def _signals(hit: Explained) -> list[str]:
     lines = [one_line(hit.result.content)[:200], *aligned(channels).splitlines(), *_heritage_lines(hit.result)]
     better = "The claim of the asked time has another value" if hit.result.claim else "A newer memory has another value"
     lines += [f"{better}: {hit.newer}"] if hit.newer else []
+    lines += aligned([(f"{one.value:+.2f}", one.meaning) for one in hit.contributions]).splitlines()
     return [*lines, f"Features: {features}"] if features else lines
 
 
 def _explained_data(hit: Explained) -> dict[str, object]:
     channels = {name: asdict(placing) for name, placing in hit.channels.items()}
-    return {**asdict(hit.result), "channels": channels, "features": dict(hit.features), "newer": hit.newer}
+    parts = [asdict(one) for one in hit.contributions]
+    found = {"channels": channels, "features": dict(hit.features), "contributions": parts, "newer": hit.newer}
+    return {**asdict(hit.result), **found}
 
 
 def _spent(spent: Spending, calls_today: int) -> str:

@@ -36,4 +36,5 @@ def reread(ranking: Ranking, logits: Mapping[int, float]) -> Ranking:
     expected, best = ranking.scores.max(initial=0), scores.max(initial=0)
     if best > expected < MIN_SCORES["precise"]:
         scores = scores * (expected / best)
-    return replace(ranking, scores=scores, min_scores=min_scores(float(scores.max(initial=0))), read=dict(logits))
+    changed = ranking.changed("deep", scores)
+    return replace(changed, min_scores=min_scores(float(scores.max(initial=0))), read=dict(logits))

@@ -88,6 +88,17 @@ class Placing:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one signal added to the score of a memory, or took from it."""
+
+    __repr__ = short_repr
+
+    signal: str
+    meaning: str  # in plain words
+    value: float  # in log-odds; under `rrf` a part of the score itself
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     """One result with the placings and features that it was ranked by."""
@@ -97,6 +108,7 @@ class Explained:
     result: SearchResult
     channels: Mapping[str, Placing] = field(default_factory=dict)
     features: Mapping[str, float] = field(default_factory=dict, repr=False)
+    contributions: Sequence[Contribution] = ()  # largest first; their sum is the log-odds of the score, under `rrf` the score
     # The id of a newer memory that says the same with another value, or of the claim about the same that is valid at the time of
     # the question. It has a higher score.
     newer: str | None = None

@@ -89,6 +89,13 @@ class ScoredCandidate(NamedTuple):
     at: int
 
 
+class Step(NamedTuple):
+    """The scores after one step of the ranking."""
+
+    name: str
+    scores: NDArray[np.floating[Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The scores of a pool's candidates (−1: rejected by the ranker), and the features they come from."""
@@ -99,6 +106,9 @@ class Ranking:
     found: "Features | None" = None  # None under `rrf`
     newer: Mapping[str, str] = field(default_factory=dict)  # by the id of an older version: the id of the newest one
     read: Mapping[int, float] = field(default_factory=dict)  # the logits of the deep ranker, by position in the pool
+    steps: Sequence[Step] = ()  # what made the scores of the learnt ranker, and what changed them afterwards
+    spelled: bool = False  # the embedder only spelled the query
+    fused: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # under `rrf`: what each channel adds, by id
 
     @property
     def features(self) -> dict[str, Signal]:
@@ -149,7 +159,11 @@ class Ranking:
                 # Never equal: equal scores would be ordered by id.
                 above = scores[each.at] = min(scores.dtype.type(score), np.nextafter(scores.dtype.type(above), 0))
             newer |= {each.id: group[0].id for each in group[1:]}
-        return replace(self, scores=scores, newer=newer)
+        return replace(self.changed("versions", scores), newer=newer)
+
+    def changed(self, step: str, scores: NDArray[np.floating[Any]]) -> "Ranking":
+        """Return the same ranking with the scores of another step."""
+        return replace(self, scores=scores, steps=(*self.steps, Step(step, scores)))
 
     def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
         at = chosen.nonzero()[0]
@@ -173,11 +187,13 @@ def rank(
     """
     if ranker == "rrf":
         channels = {name: order(pool, name, depth) for name in (("keywords", "vectors") if by_vector else ("keywords",))}
-        fused = rrf(channels, weights)
-        return Ranking(pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64))
+        parts = rrf_parts(channels, weights)
+        fused = summed(parts)
+        return Ranking(pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64), fused=parts)
     found = features(pool)
     scores = model(by_vectors=found.by_vectors).scores(found, spelled=spelled)
-    return Ranking(pool, scores, min_scores(float(scores.max(initial=0))), found)
+    steps = (Step("calibration", scores),)
+    return Ranking(pool, scores, min_scores(float(scores.max(initial=0))), found, steps=steps, spelled=spelled)
 
 
 def min_scores(best: float) -> dict[str, float]:
@@ -197,15 +213,30 @@ def order(pool: Pool, channel: str, depth: int | None = None) -> Sequence[str]:
 
 def rrf(channels: Mapping[str, Sequence[str]], weights: Mapping[str, float] | None = None) -> dict[str, float]:
     """Fuse rankings by reciprocal rank, divided by the maximum for these channels: first in every channel is 1."""
+    return summed(rrf_parts(channels, weights))
+
+
+def rrf_parts(
+    channels: Mapping[str, Sequence[str]], weights: Mapping[str, float] | None = None
+) -> dict[str, dict[str, float]]:  # fmt: skip
+    """Return what each channel adds to the fused score, by channel and id."""
     channel_weights = {name: (weights or {}).get(name, 1.0) for name in channels}
     maximum = sum(channel_weights.values()) / (K + 1)
     if not maximum:
         return {}
+    return {
+        name: {id_: channel_weights[name] / (K + position) / maximum for position, id_ in enumerate(ids, start=1)}
+        for name, ids in channels.items()
+    }
+
+
+def summed(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return the fused score of each id."""
     fused: dict[str, float] = {}
-    for name, ids in channels.items():
-        for position, id_ in enumerate(ids):
-            fused[id_] = fused.get(id_, 0.0) + channel_weights[name] / (K + position + 1)
-    return {id_: min(1.0, value / maximum) for id_, value in fused.items()}  # the sum of five channels can round to above one
+    for channel in parts.values():
+        for id_, part in channel.items():
+            fused[id_] = fused.get(id_, 0.0) + part
+    return {id_: min(1.0, value) for id_, value in fused.items()}  # the sum of five channels can round to above one
 
 
 # --- the learnt ranker ---
@@ -235,24 +266,35 @@ class Model:
             np.array([table.get(name, NOTHING) for name in names], np.float32).T for table, names in parts
         )
 
+    def weights(self, features: Features) -> Signal:
+        """Return the weight of each feature for a pool of this kind, in the order of `FEATURES`."""
+        return np.asarray(features.kinds @ self._candidate, np.float32)
+
     def points(self, features: Features) -> Signal:
         """Return the weighted sum of each candidate's features."""
-        return np.asarray(features.kinds @ self._candidate @ features.rows, np.float32)
+        return np.asarray(self.weights(features) @ features.rows, np.float32)
+
+    def odds(self, features: Features) -> tuple[float, float]:
+        """Return slope and bias of the line from log odds to calibrated log odds."""
+        slope, bias = (features.kinds @ self._odds).tolist()
+        return slope, bias
+
+    def chance(self, features: Features, points: Signal, *, spelled: bool = False) -> float:
+        """Return the probability that the answer is in the pool."""
+        return model(by_vectors=False)._chance_by_words(features, points) if spelled else self._chance(features, points)
 
     def scores(self, features: Features, *, spelled: bool = False, calibrated: bool = True) -> Signal:
         """Return the probability of each candidate, 0–1; for learning the curve of calibration, without it."""
         if not features.by_vectors and not features.rows[_EVIDENCE].any():
             return np.zeros(features.rows.shape[1], np.float32)
         points = self.points(features)
-        slope, bias = (features.kinds @ self._odds).tolist()
-        chance = model(by_vectors=False)._chance_by_words(features, points) if spelled else self._chance(features, points)
-        scores = chance / (1 + np.exp(-bias - slope * log_odds(points)))
+        slope, bias = self.odds(features)
+        scores = self.chance(features, points, spelled=spelled) / (1 + np.exp(-bias - slope * log_odds(points)))
         # Learnt on memories of sessions; of others the scores are probabilities as they are.
         together = 1 - features.kinds[1 + KINDS.index("alone")] if calibrated else 0.0
         return np.asarray(scores + together * (np.interp(scores, *_CURVE) - scores), np.float32)
 
     def _chance(self, features: Features, points: Signal) -> float:
-        """Return the probability that the answer is in the pool."""
         odds = float(features.kinds @ self._pool @ pool_features(features, points))
         return 1 / (1 + exp(-min(max(odds, -_MAX_EXPONENT), _MAX_EXPONENT)))
 

@@ -23,6 +23,7 @@ _INDEX = "index.html"
 # Not from the system's table: it may name another type for .js, which a browser would then not run.
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
           ".json": "application/json", ".txt": "text/plain", ".png": "image/png"}  # fmt: skip
+_SHELL = ("/", "/console", "/console/", f"/console/{_INDEX}")
 _MAX_LOGIN = 4096  # bytes
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -40,6 +41,11 @@ def install(app: FastAPI, server: Server) -> None:
     ]
     for method, path, endpoint in routes:
         app.add_api_route(path, endpoint, methods=[method], include_in_schema=False)
+
+
+def is_shell(method: str, path: str) -> bool:
+    """Return whether a request reads the HTML page into which the console loads everything else; it has no data itself."""
+    return method == "GET" and path in _SHELL
 
 
 # --- files ---

@@ -100,17 +100,24 @@ def cookie_name(headers: Headers) -> str:
     return f"memory_mesh_session_{port}" if port.isascii() and port.isdecimal() else "memory_mesh_session"
 
 
-def check_origin(headers: Headers, names: frozenset[str]) -> None:
+def check_origin(headers: Headers, names: frozenset[str], *, without_data: bool = False) -> None:
     """Raise `AccessDenied` for a request to another host name, or from a page of another site.
 
-    Both are ways by which a page in a browser could reach a server on the machine of its reader.
+    Both are ways by which a page in a browser could reach a server on the machine of its reader. A link on another site may open
+    a page `without_data`: the other site sees nothing of it.
     """
     hosts = headers.getlist("host")
     if len(hosts) != 1 or host_name(hosts[0]) not in names:
         raise AccessDenied("the header Host names another server", remedy="add the name to the setting server_names")
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    if (origin and host_name(origin.partition("://")[2]) not in names) or site not in ("none", "same-origin"):
+    is_own = site in ("none", "same-origin") or (without_data and _is_link(headers))
+    if (origin and host_name(origin.partition("://")[2]) not in names) or not is_own:
         raise AccessDenied("the request comes from a page of another site", remedy="call the server from a program")
+
+
+def _is_link(headers: Headers) -> bool:
+    """Return whether the browser opens a page in a tab or window: not in a frame, and not as a part of another page."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
 
 
 def host_name(host: str) -> str:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mesh.core.errors import AccessDenied, MemoryMeshError
@@ -46,6 +46,7 @@ def build(server: Server) -> FastAPI:
         description="Memory for AI agents. Every verb of the command line that is not about the machine of the server.",
         docs_url=None,  # it would load scripts of another site
         redoc_url=None,
+        openapi_url=None,  # `_openapi` serves it
         lifespan=lambda _: _lifespan(server),
         exception_handlers={MemoryMeshError: _on_error, HTTPException: _on_http_error},
     )
@@ -57,6 +58,7 @@ def build(server: Server) -> FastAPI:
     app.add_api_route("/health", _health, methods=["GET"], **openapi.plain("health", "Whether the server runs."))
     app.add_api_route("/ready", _ready(server), methods=["GET"], **openapi.plain("ready", "Whether the store can be read."))
     app.add_api_route("/metrics", _metrics(server), methods=["GET"], **openapi.METRICS)
+    app.add_api_route("/openapi.json", _openapi(server, app), methods=["GET"], include_in_schema=False)
     console.install(app, server)
     app.add_middleware(Gate, server=server)
     openapi.complete(app)
@@ -91,6 +93,15 @@ def _ready(server: Server) -> Endpoint:
         return Response('{"status": "ready"}', media_type="application/json")
 
     return ready
+
+
+def _openapi(server: Server, app: FastAPI) -> Endpoint:
+    async def description(request: Request) -> Response:
+        if server.private:
+            server.admit(request)
+        return JSONResponse(app.openapi())
+
+    return description
 
 
 def _metrics(server: Server) -> Endpoint:
@@ -141,7 +152,7 @@ class Gate:
 
         with server.metrics.in_flight(), server.telemetry.span(scope["method"], request_id) as attributes:
             try:
-                check_origin(Request(scope).headers, server.names)
+                check_origin(Request(scope).headers, server.names, without_data=console.is_shell(scope["method"], scope["path"]))
                 await self._app(scope, receive, answer)
             except MemoryMeshError as error:
                 await problems.response(problems.problem_of(error))(scope, receive, answer)

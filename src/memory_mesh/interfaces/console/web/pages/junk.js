@@ -9,7 +9,7 @@ const NEWEST = 2000; // memories that are judged, so that the page opens soon in
 export default function Junk() {
   const load = useLoad(() => read("junk-list", { limit: LIMIT, newest: NEWEST }), []);
   const [only, setOnly] = useState("");
-  return html`<${Title} note="Output of programs, small talk, questions, secrets, instructions for a model, and repetitions, among the newest memories.">Junk</${Title}>
+  return html`<${Title} note="Output of programs, small talk, questions, secrets, instructions for a model, and repetitions, among the newest memories. Of a long memory, the first 20,000 characters are judged.">Junk</${Title}>
     <${Loaded} of=${load}>${({ results }) => {
       const reasons = [...new Set(results.map((one) => one.why))].sort();
       const shown = results.filter((one) => !only || one.why === only);

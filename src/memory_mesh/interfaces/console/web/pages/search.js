@@ -1,6 +1,6 @@
 // Search, with an explanation of every score; without a query it lists what the filters select.
 import { read } from "../api.js";
-import { Bar, Button, Card, Choice, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
+import { Button, Card, Choice, Field, Loaded, LongList, MemoryLink, Status, Tag, Text, Title, When, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useState, visible, address } from "../ui.js";
 
 const STATUSES = ["active", "superseded", "disputed", "quarantined", "archived"];
 const KINDS = ["global", "agent", "session", "lesson", "reflection"];
@@ -122,34 +122,33 @@ function Notes({ hit }) {
   return notes.length > 0 && html`<p class="faint">${visible(notes.join(" · "))}</p>`;
 }
 
-// What the learnt ranker compares, in plain words: the feature, its name, and whether it lowers the score.
-const PARTS = [
-  ["coverage", "Words of the question in it"], ["keywords_fraction_of_best", "Rare words, beside the best"], ["vectors", "Similar meaning"],
-  ["coverage_context", "Words, with the turns around it", "coverage"], ["vectors_context", "Meaning, with the turns around it", "vectors"],
-  ["speaker", "Said by the person named"], ["role", "Said by the one who is asked about"], ["when", "Fits the time named"],
-  ["answer_keywords", "Follows a question with these words"], ["answer_vectors", "Follows a similar question"],
-];
-const LOWER = [["question", "Asks instead of telling"], ["stranger", "The question names someone else"]];
-const CHANNELS = { keywords: "Words", keywords_context: "Words, with the turns around it", keywords_session: "Words, in its session", vectors: "Meaning", vectors_context: "Meaning, with the turns around it", vectors_session: "Meaning, in its session" };
-const PLACES = { keywords_fraction_of_best: "keywords", vectors: "vectors" };
-const FUSION = 60;
-
+/** What each signal added to the score (to the right) or took from it (to the left), largest first, as the server computed it. */
 function Why({ hit, found }) {
-  const features = hit.features || {};
-  const differs = ([name, , like]) => !like || (hit.session_id && Math.abs(features[name] - features[like]) > 0.005);
-  const place = (name) => (hit.channels?.[name] ? ` · no. ${hit.channels[name].rank}` : "");
-  const parts = PARTS.filter((part) => features[part[0]] !== undefined && (features[part[0]] || part[0] === "coverage" || part[0] === "vectors") && differs(part));
   const fused = found.ranker === "rrf";
+  const parts = hit.contributions || [];
+  const largest = Math.max(...parts.map((part) => Math.abs(part.value)), 0.01);
+  const sum = parts.reduce((total, part) => total + part.value, 0);
+  const place = (part) => (fused && hit.channels?.[part.signal] ? ` (no. ${hit.channels[part.signal].rank})` : "");
   return html`<div class="why">
-    <${Bar} value=${hit.score} label=${fused ? "Score: its ranks together" : "Score: how likely it answers"} text=${score(hit.score)} />
-    ${parts.map(([name, label]) => html`<${Bar} value=${features[name]} label=${label} kind="quiet" text=${`${percent(features[name])}${PLACES[name] ? place(PLACES[name]) : ""}`} />`)}
-    ${LOWER.filter(([name]) => features[name] > 0).map(([name, label]) => html`<${Bar} value=${-features[name]} label=${label} text="lowers it" />`)}
-    ${fused && Object.entries(hit.channels || {}).map(([name, channel]) => html`<${Bar} value=${(FUSION + 1) / (FUSION + channel.rank)} kind="quiet"
-      label=${`Place by ${(CHANNELS[name] || name).toLowerCase()}`} text=${`no. ${channel.rank}`} />`)}
-    <p class="faint">${fused ? "Rank fusion adds up the places; it does not say how likely an answer is." : `The ${found.ranker} ranker weighs these parts as it learnt from questions with known answers.`}
+    ${parts.map((part) => html`<${Part} key=${part.signal} value=${part.value} of=${largest} label=${`${capital(part.meaning)}${place(part)}`} text=${fused ? percent(part.value) : signed(part.value)} />`)}
+    ${parts.length > 0 && !fused && html`<p class="sum">Together ${signed(sum)}: ${score(hit.score)} likely to answer</p>`}
+    <p class="faint">${!parts.length ? "Nothing speaks for this memory." : fused ? "Rank fusion adds up the places; it does not say how likely an answer is."
+      : `Log-odds, beside the mean of the candidates: 0 is 50 %, +1 is 73 %, −1 is 27 %. The ${found.ranker} ranker has its weights from questions with known answers.`}
       ${hit.trust !== undefined && html` Trust, ${percent(hit.trust)}, plays no part in it.`}</p>
   </div>`;
 }
+
+function Part({ value, of, label, text }) {
+  const size = `${(50 * Math.abs(value)) / of}%`;
+  return html`<div class="bar">
+    <span class="bar-label">${label}</span>
+    <span class=${`bar-track both ${value < 0 ? "bad" : ""}`} aria-hidden="true"><span style=${{ width: size, marginLeft: value < 0 ? `calc(50% - ${size})` : "50%" }}></span></span>
+    <span class="bar-text">${text}</span>
+  </div>`;
+}
+
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 /** A function that says whether a word of a text is one of the query: stems are compared, without accents. */
 function marker({ tokens = [], corrections = {} }) {
