@@ -10,11 +10,13 @@ from threading import RLock
 from typing import Never
 
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
-from memory_mesh.core.model import ANYTHING, CONTENTS, MOVING, Hit, Key, Kind, Row, Sealed, Used, Vector, Where
+from memory_mesh.core.model import ANYTHING, CONTENTS, MOVING, And, Compare, Hit, In, Key, Kind, Row, Sealed, Used, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import KEPT_MOVES, check_unique, mark_of, version_in
+
+_INDEXED = ("fingerprint", "claim_key", "ref", "target")  # texts by which few rows of many are looked for, often
 
 
 class RamStore:
@@ -25,6 +27,7 @@ class RamStore:
 
     def __init__(self) -> None:
         self._rows: dict[Key, Row] = {}
+        self._ids: defaultdict[tuple[Kind, str, str], dict[str, None]] = defaultdict(dict)  # kind, column, its value → ids
         self._sealed: defaultdict[str, dict[str, Sealed]] = defaultdict(dict)  # memory → block → what it sealed
         self._versions: Counter[str] = Counter()
         self._moves: defaultdict[str, list[Key]] = defaultdict(list)  # the latest moves of each partition, oldest first
@@ -106,13 +109,15 @@ class RamStore:
         with self._lock:
             self._open = False
             self._rows.clear()
+            self._ids.clear()
 
     def __contains__(self, key: Key) -> bool:
         return key in self._rows
 
     def rows_of(self, kind: Kind) -> list[Row]:
         """Return the rows of a kind as they are stored, in any order. The caller does not change them."""
-        return [row for row in self._rows.values() if row.kind is kind]
+        ids = self._ids.get((kind, "kind", kind), {})
+        return [self._rows[Key(kind, id_)] for id_ in ids]
 
     def moves_of(self, puts: Sequence[Row], deletes: Sequence[Key]) -> dict[str, list[Key]]:
         """Return the keys that a change moves, by partition. Raises `Conflict` if a put does not fit."""
@@ -127,16 +132,21 @@ class RamStore:
     def replay(self, puts: Iterable[Row], deletes: Iterable[Key] = ()) -> None:
         """Delete and put rows without any check. The rows belong to this store from now on; no version changes."""
         for key in deletes:
-            self._unseal(self._rows.pop(key, None))
+            self._leave(self._rows.pop(key, None))
         for row in puts:
-            self._unseal(self._rows.get(row.key))
+            self._leave(self._rows.get(row.key))
             self._rows[row.key] = row
+            for place in _places(row):
+                self._ids[place][row.id] = None
             self._seal(row)
 
     def _all(self, kind: Kind, where: Where) -> Iterator[Row]:
         with self._lock:
             self._check_open()
-            rows = self.rows_of(kind)
+            named = _named_values(where)
+            places = ((kind, named[0], value) for value in named[1]) if named else [(kind, "kind", kind)]
+            ids = dict.fromkeys(id_ for place in places for id_ in self._ids.get(place, ()))
+            rows = [self._rows[Key(kind, id_)] for id_ in ids]
         return (row for row in rows if where.matches(row))
 
     def _read(self, row: Row) -> Row:
@@ -152,9 +162,15 @@ class RamStore:
         if row.kind is Kind.BLOCK and isinstance(hash_, str) and isinstance(revision, int):
             self._sealed[str(row.value("ref"))][row.id] = Sealed(revision, hash_)
 
-    def _unseal(self, row: Row | None) -> None:
-        """Forget what a block sealed that is replaced or deleted."""
-        if row and row.kind is Kind.BLOCK:
+    def _leave(self, row: Row | None) -> None:
+        """Forget where a row is found that is replaced or deleted, and what it sealed if it is a block."""
+        if row is None:
+            return
+        for place in _places(row):
+            del self._ids[place][row.id]
+            if not self._ids[place]:
+                del self._ids[place]
+        if row.kind is Kind.BLOCK:
             self._sealed.get(str(row.value("ref")), {}).pop(row.id, None)
 
     def _check_revision(self, row: Row) -> None:
@@ -191,6 +207,21 @@ class DisabledStore(RamStore):
 
     def close(self) -> None:
         """Do nothing."""
+
+
+def _places(row: Row) -> list[tuple[Kind, str, str]]:
+    values = ((column, row.value(column)) for column in _INDEXED)
+    return [(row.kind, "kind", row.kind), *((row.kind, name, value) for name, value in values if isinstance(value, str))]
+
+
+def _named_values(where: Where) -> tuple[str, tuple[str, ...]] | None:
+    """Return an indexed column and the values of which a matching row has one, if the condition names such."""
+    for part in where.parts if isinstance(where, And) else (where,):
+        values = part.values if isinstance(part, In) else (part.value,) if isinstance(part, Compare) and part.op == "=" else ()
+        texts = tuple(value for value in values if isinstance(value, str))
+        if isinstance(part, In | Compare) and part.column in _INDEXED and texts and len(texts) == len(values):
+            return part.column, texts
+    return None
 
 
 def _copy(row: Row) -> Row:
