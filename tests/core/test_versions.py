@@ -76,3 +76,18 @@ def test_turns_lessons_and_memories_of_another_status_are_not_versions(field: di
     one, other = PORTS
     assert found("staging port", row(one, 1, **field), row(other, 2)) == []
     assert found("staging port", row(one, 1), row(other, 2)) != []
+
+
+@pytest.mark.req("MESH-109")
+def test_a_record_is_no_newer_version_of_what_it_was_derived_from() -> None:
+    """It quotes its source and was made later, and it is outdated as soon as its source is."""
+    old, new = row(PORTS[0], 1), row(PORTS[1], 2)
+    derived = row(f"{PORTS[0]} It is backed up.", 3, memory_type="reflection", sources=[old.id])
+    both = row(f"{PORTS[1]} It was another one.", 4, memory_type="reflection", sources=[old.id, new.id])
+    quote = row(PORTS[0], 5, memory_type="reflection", sources=[old.id])
+    query = "which port has the staging database?"
+    assert found(query, derived, old) == found(query, old, derived) == found(query, quote, old) == []
+    texts = [str(each.fields["content"]) for each in (new, old, derived)]
+    assert found(query, derived, old, new) == found(query, new, both, old, derived) == [texts]
+    assert found(query, quote, old, new) == [[PORTS[1], PORTS[0], PORTS[0]]]
+    assert found(query, derived, new) == [[texts[2], PORTS[1]]]  # of a source that is not among the candidates

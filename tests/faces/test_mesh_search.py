@@ -506,6 +506,27 @@ def test_an_older_version_of_a_statement_is_below_the_newer_one_and_explained(ho
     assert mesh.search("on which port does the staging database listen?", ranker="rrf")[0].id == old.id
 
 
+@pytest.mark.req("MESH-109")
+def test_a_reflection_is_no_newer_version_of_the_memory_it_quotes(house: House) -> None:
+    mesh, query = house.mesh(), "which port has the staging database?"
+    memory = mesh.add("The staging database listens on port 5432.")
+    mesh.add("The staging database is backed up at night.")
+    reflection = mesh.reflect(topic="port of the staging database")
+    assert reflection.content.startswith(memory.content)
+    explained = {each.result.id: each.newer for each in mesh.explain(query).answers}
+    assert (explained[memory.id], explained[str(reflection.memory_id)]) == (None, None)
+    newer = mesh.add("The staging database listens on port 6543.")
+    explained = {each.result.id: each.newer for each in mesh.explain(query).answers}
+    assert (next(iter(explained)), explained[memory.id]) == (newer.id, newer.id)
+
+
+def test_a_reflection_with_the_text_of_its_source_does_not_hide_it(house: House) -> None:
+    mesh = house.mesh()
+    memory = mesh.add("The staging database listens on port 5432.")
+    assert mesh.reflect(topic="staging database").content == memory.content
+    assert [(hit.id, hit.copies) for hit in mesh.search("which port has the staging database?")] == [(memory.id, 2)]
+
+
 def test_a_newer_version_that_the_reader_cannot_see_changes_nothing(house: House) -> None:
     mine, theirs = (house.mesh(embedder=None, agent_id=agent) for agent in ("one", "two"))
     old = mine.add("The staging database listens on port 5432.", {"type": "agent"})

@@ -439,10 +439,10 @@ def _results(context: Context, request: Request, ranked: _Ranked) -> list[Search
 
 
 def _collapse(found: dict[str, SearchResult], result: SearchResult, *, add: bool) -> None:
-    """Count a result whose text was found already; if `add` is set, add another one."""
+    """Count a result whose text was found already; if `add` is set, add another one. A reflection does not hide its source."""
     key = f"id:{result.id}" if _is_distinct(result) else f"{result.status}:{normal_text(result.content)}"
     if first := found.get(key):
-        found[key] = replace(first, copies=first.copies + 1)
+        found[key] = replace(result if result.id in first.sources else first, copies=first.copies + 1)
     elif add:
         found[key] = result
 

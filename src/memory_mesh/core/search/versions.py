@@ -22,7 +22,23 @@ def versions(rows: Sequence[Row], query: Collection[str]) -> list[list[Row]]:
             groups.append([row])
         else:
             group.append(row)
-    return [sorted(group, key=_age, reverse=True) for group in groups if len(group) > 1]
+    ordered = map(_newest_first, groups)
+    return [group for group in ordered if len({str(row.fields.get("content")) for row in group}) > 1]
+
+
+def _newest_first(group: Sequence[Row]) -> list[Row]:
+    """Return the versions without what was derived from the newest one.
+
+    A record that was derived from others of the group, such as a reflection, is as old as the newest of them.
+    """
+    ages = {row.id: _age(row) for row in group}
+
+    def age(row: Row) -> tuple[tuple[str, str, int, str], bool]:
+        known = [ages[id_] for id_ in _words(row, "sources") if id_ in ages]
+        return max(known, default=ages[row.id]), not known
+
+    newest, *others = sorted(group, key=age, reverse=True)
+    return [newest, *(row for row in others if newest.id not in _words(row, "sources"))]
 
 
 def _is_statement(row: Row) -> bool:
@@ -32,7 +48,7 @@ def _is_statement(row: Row) -> bool:
 
 
 def _same_but_for_a_value(row: Row, other: Row, query: Collection[str]) -> bool:
-    """Return whether two texts begin alike and differ in one stretch of words that adds no word of the query.
+    """Return whether two texts begin alike and differ at most in one stretch of words that adds no word of the query.
 
     At least half of the shorter text has to be common, small words included: "Ana is a citizen of France" and "Ana is famous for
     her songs" state different things of one subject.
@@ -46,7 +62,7 @@ def _same_but_for_a_value(row: Row, other: Row, query: Collection[str]) -> bool:
     if not start or start + end < _MIN_COMMON or named:
         return False
     one, two = (_words(each, "content") for each in (row, other))
-    return one != two and 2 * sum(_common(one, two)) >= min(len(one), len(two))
+    return 2 * sum(_common(one, two)) >= min(len(one), len(two))
 
 
 def _is_misspelt(word: str, common: Collection[str]) -> bool:
