@@ -30,6 +30,9 @@ class FakeRanker:
         self.read_texts: list[tuple[str, str]] = []
         self.seconds = 0.0
 
+    def load(self) -> None:
+        self.is_loaded = True
+
     def read(self, query: str, pairs: Sequence[tuple[str, str]], *, seconds: float) -> list[float]:
         self.is_loaded, self.seconds = True, seconds
         self.read_texts = list(pairs)

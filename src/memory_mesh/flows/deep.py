@@ -1,7 +1,7 @@
 """Read the best candidates of a search with the deep ranker.
 
-An explicit request, or the option `ranker = deep`, loads the model. Other precise searches of a mesh that has used
-it read too; they do not load it, which would cost a short process more than the search.
+An explicit request, or the option `ranker = deep`, loads the model, and a server loads it at its start. Other precise searches
+of a mesh that has loaded it read too; they do not load it, which would cost a short process more than the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,22 @@ DEEP = "deep"
 
 def wanted(context: Context, ranker: str, mode: str) -> bool:
     """Return whether a search is to read its best candidates."""
-    if context.deep is None or context.options.deep_budget_ms <= 0 or ranker == "rrf":
+    if context.deep is None or not _allowed(context, ranker):
         return False
     return ranker == DEEP or (mode == "precise" and context.deep.is_loaded)
+
+
+def load(context: Context) -> None:
+    """Load the model for the searches to come, unless the settings exclude it or it is not on this computer.
+
+    A process that computes its vectors without the local model does not load it for this either.
+    """
+    if context.deep is not None and context.options.embedder == "local" and _allowed(context, context.options.ranker):
+        context.deep.load()
+
+
+def _allowed(context: Context, ranker: str) -> bool:
+    return context.options.deep_budget_ms > 0 and ranker != "rrf"
 
 
 def best_ids(ranking: "Ranking") -> list[str]:

@@ -36,6 +36,15 @@ class LocalDeepRanker:
     def is_loaded(self) -> bool:
         return self._engine is not None
 
+    def load(self) -> None:
+        """Load the model, if it is on this computer. A model that is missing is not logged: the caller did not ask for it."""
+        try:
+            self._load()
+        except ModelMissing:
+            pass  # it may be there at a later search
+        except MemoryMeshError as error:
+            self._fail(error)
+
     def read(self, query: str, pairs: Sequence[tuple[str, str]], *, seconds: float) -> list[float]:
         """Return the logits of the first pairs, as many as are read in so many seconds."""
         try:
@@ -44,9 +53,12 @@ class LocalDeepRanker:
                 return []
             return self._read(engine, engine.first(query, QUERY), pairs, time.monotonic() + seconds)
         except MemoryMeshError as error:
-            self._failed = True
-            _log.warning("the deep ranker is not used: %s", error)
+            self._fail(error)
             return []
+
+    def _fail(self, error: MemoryMeshError) -> None:
+        self._failed = True
+        _log.warning("the deep ranker is not used: %s", error)
 
     def _read(self, engine: "PairEngine", query: list[int], pairs: Sequence[tuple[str, str]], until: float) -> list[float]:
         from concurrent.futures import ThreadPoolExecutor

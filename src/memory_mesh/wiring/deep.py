@@ -32,6 +32,10 @@ class _SharedDeepRanker:
     def is_loaded(self) -> bool:
         return self._used and self._ranker().is_loaded
 
+    def load(self) -> None:
+        self._used = True
+        self._ranker().load()
+
     def read(self, query: str, pairs: Sequence[tuple[str, str]], *, seconds: float) -> list[float]:
         self._used = True
         return self._ranker().read(query, pairs, seconds=seconds)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.faces.mesh import Mesh
+from memory_mesh.faces.warming import warming
 from memory_mesh.interfaces.render import NAME, Answer
 from memory_mesh.interfaces.values import Call
 
@@ -30,10 +31,11 @@ def serve(call: Call) -> Answer:
     with call.target.mesh() as mesh:
         if not read_only:
             mesh.init()
-        if options.get("http"):
-            _over_http(toolbox, mesh, options)
-        else:
-            _over_stdio(server.MemoryServer(toolbox, lambda _: server.Caller(mesh=mesh, read_only=read_only)).build())
+        with warming(mesh):
+            if options.get("http"):
+                _over_http(toolbox, mesh, options)
+            else:
+                _over_stdio(server.MemoryServer(toolbox, lambda _: server.Caller(mesh=mesh, read_only=read_only)).build())
     return Answer(text="", data={})
 
 

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mesh.core.errors import AccessDenied, MemoryMeshError
+from memory_mesh.faces.warming import warming
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.console import routes as console
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Operation
@@ -174,14 +175,15 @@ class Gate:
 
 @asynccontextmanager
 async def _lifespan(server: Server) -> AsyncIterator[None]:
-    """Open the store, run the heartbeat in the background, and close the store when every request has ended."""
+    """Open the store, run the heartbeat and load the deep ranker in the background; close when every request has ended."""
     threads = ThreadPoolExecutor(server.options.server_threads, thread_name_prefix="memory-mesh")
     asyncio.get_running_loop().set_default_executor(threads)
     await to_thread(server.mesh.__enter__)
     every = server.options.server_heartbeat_seconds
     beats = asyncio.create_task(_beat(server, every)) if every else None
     try:
-        yield
+        with warming(server.mesh):
+            yield
     finally:
         server.stopping.set()
         if beats:
