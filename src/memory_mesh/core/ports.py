@@ -323,14 +323,13 @@ class ChatModel(Protocol):
 
 
 class DeepRanker(Protocol):
-    """A model that reads a query and memories, each with the turn before it or "". It is thread-safe; the first `read` loads it.
+    """A model that reads a query and memories, each with the turn before it or "". It is thread-safe; `load` or `read` loads it.
 
-    **load** loads it now, if it is on this computer.
     **read** returns a logit for each pair, or for those read in so many seconds; none if the model cannot be used."""
 
+    def load(self) -> None: ...
     @property
     def is_loaded(self) -> bool: ...
-    def load(self) -> None: ...
     def read(self, query: str, pairs: Sequence[tuple[str, str]], *, seconds: float) -> list[float]: ...
 
 
