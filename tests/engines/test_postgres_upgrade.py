@@ -77,9 +77,13 @@ def test_an_upgrade_keeps_the_rows_and_brings_the_rules_of_today(server: Server,
         fresh.prepare()
     assert rules(server, early) == rules(server, new)
     assert server.execute("SELECT max(version) FROM mesh_migrations", database=early) == [(VERSION,)]
+    vector = memory("query", vector=[1.0, 0.0]).vector
+    assert vector
     with closing(PostgresStore(ann)) as store:
         assert sorted(store.ids(Kind.MEMORY)) == ["ann0", "ann1", "ann2"]
         assert len(store.matching(["red"], visible_to(Reader("ann")), limit=9)) == 3
+        near = store.nearest(Kind.MEMORY, vector, visible_to(Reader("ann")), limit=9)
+        assert [hit.id for hit in near] == ["ann0", "ann1", "ann2"]
     with MemoryMesh(store=ann, user_id="ann", embedder="none") as mesh:
         mesh.add("A blue gate")
         assert {hit.content for hit in mesh.search("red fence")} == {"red fence of ann"}

@@ -3,7 +3,6 @@
 The words of a memory are its stored keywords.
 """
 
-from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from memory_mesh.core.candidate_ports import Around, Conditions, SessionKey, Ses
 from memory_mesh.core.model import Vector, Where
 from memory_mesh.core.search.lexical import Corpus
 from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
-from memory_mesh.stores.postgres.tables import condition, vector_text
+from memory_mesh.stores.postgres.tables import condition, floats, vector_text
 
 
 class FunctionSource:
@@ -57,19 +56,25 @@ class FunctionSource:
         payload: dict[str, object] = {"where": condition(where), "keys": [[*key] for key in keys], "words": _stored(words)}
         if vector:
             payload |= {"model": vector.model, "dimension": vector.dimension, "vector": vector_text(vector.data)}
-            payload["rounded"] = vector_text(_rounded(vector.data))
         found = self._call("mesh_sessions", payload, None) or []
         return {
-            SessionKey(partition, session): SessionTotals(length=length, counts=counts or {}, cosine=cosine)
-            for partition, session, length, counts, cosine in found
+            SessionKey(partition, session): SessionTotals(
+                length=length, counts=counts or {}, cosine=_best_cosine(vector.data, nearest) if vector and nearest else None
+            )
+            for partition, session, length, counts, nearest in found
         }
 
 
-def _rounded(data: bytes) -> bytes:
-    """Return a vector with whole numbers up to 127, as `index.space.QueryVector` rounds it, in 32 bits."""
-    numbers = array("f", data)
-    (scale,) = array("f", [127 / max(max(map(abs, numbers), default=0.0), 1e-30)])
-    return array("f", map(round, array("f", [number * scale for number in numbers]))).tobytes()
+def _best_cosine(query: bytes, vectors: Sequence[str]) -> float:
+    """Return the best cosine of a query with vectors, each rounded to whole numbers up to 127 as `index.space` rounds them."""
+    import numpy as np
+
+    rows = np.frombuffer(b"".join([query, *map(floats, vectors)]), "<f4").reshape(len(vectors) + 1, -1)
+    peaks = np.abs(rows).max(axis=1, initial=0, keepdims=True)
+    whole = np.rint(rows * (127 / np.maximum(peaks, 1e-30))).astype(np.float64)
+    lengths = np.linalg.norm(whole, axis=1)
+    products, scale = whole[1:] @ whole[0], lengths[1:] * lengths[0]
+    return float(np.divide(products, scale, out=np.zeros(len(vectors)), where=scale > 0).max())
 
 
 def _stored(texts: Collection[str]) -> list[str]:

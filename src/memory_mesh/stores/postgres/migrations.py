@@ -50,6 +50,28 @@ _DIMENSIONS = tuple(
     if table.vector
 )
 
+# A vector of up to a thousand numbers is stored in its row: fetching it from another table took most of the time of comparing it.
+# The length of a vector is a column too. Adding it rewrites the rows, so that existing vectors move into them.
+_NORMS = tuple(
+    statement
+    for table in TABLES
+    if table.vector
+    for statement in (
+        f"ALTER TABLE {table.name} SET (toast_tuple_target = 4096)",
+        f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS norm float8 GENERATED ALWAYS AS (vector_norm(embedding)) STORED",
+    )
+)
+
+# An id is unique in the whole store, and that of a row without a partition among those of its user. All rows are in the index, so
+# that it finds every row by its id. Distributed tables have an index that is not unique; see `admin.distribution`.
+_IDS = tuple(
+    f"DO $do$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_indexes WHERE schemaname = current_schema() AND "
+    f"indexname = '{table.name}_by_id' AND indexdef NOT LIKE 'CREATE UNIQUE %') THEN "
+    f"DROP INDEX IF EXISTS {table.name}_by_id; CREATE UNIQUE INDEX {table.name}_by_id ON {table.name} "
+    "(id, kind, (CASE WHEN partition = '' THEN tenant ELSE '' END)); END IF; END $do$"
+    for table in TABLES
+)
+
 # What changes the tables of an older version, by the version that it leads to.
 _STEPS: dict[int, tuple[str, ...]] = {
     2: ("CREATE INDEX IF NOT EXISTS memories_by_session ON memories (partition, session_id) WHERE session_id IS NOT NULL",),
@@ -62,6 +84,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
         *_DIMENSIONS,
         "DROP FUNCTION IF EXISTS mesh_rounded",
     ),
+    6: (*_IDS, *_NORMS),
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {
@@ -97,8 +120,6 @@ def statements() -> Iterator[str]:
     yield "CREATE TABLE IF NOT EXISTS mesh_migrations (version int PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
     for table in TABLES:
         yield table.definition
-        # An id is unique in the whole store. A distributed table cannot have this index; see `distribute`.
-        yield f"CREATE UNIQUE INDEX {table.name}_by_id ON {table.name} (id, kind) WHERE partition <> ''"
     yield from (*LOGS, *_INDEXES, *chain(*_STEPS.values()), sql("views"))
     yield from _functions()
     yield from _policies()

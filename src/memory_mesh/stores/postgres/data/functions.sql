@@ -156,23 +156,25 @@ CREATE OR REPLACE FUNCTION mesh_data_version(payload jsonb) RETURNS text LANGUAG
 $sql$;
 
 -- kind, model, dimension, vector, where, limit, index?: the owners of the nearest vectors, each with a vector as base64.
--- pgvector computes in 32 bits. So all vectors within a small distance of the last one are returned, and those that 32 bits cannot
--- compare; the caller ranks them in 64 bits.
+-- pgvector computes in 32 bits, in which the squares of very small and very large numbers do not exist; such vectors get the length one
+-- first. All vectors within a small distance of the last one are returned, and those that cannot be compared; the caller ranks them in 64 bits.
 -- Of more than <few_vectors> memories, an index of the model finds the nearest, if there is one and the planner prefers it.
 CREATE OR REPLACE FUNCTION mesh_nearest(payload jsonb) RETURNS SETOF json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   of_kind text := payload ->> 'kind';
   comparable text := format('t.model = %L AND t.dimension = %s', payload ->> 'model', (payload ->> 'dimension')::int);
   source text := mesh_source(of_kind, payload -> 'where');
-  parts text[] := ARRAY[format('SELECT t.id AS owner, t.embedding FROM %s AND %s', source, comparable)];
+  given CONSTANT text := 'SELECT t.%s AS owner, t.tenant, t.kind, t.id, t.norm, t.embedding FROM %s AND %s';
+  parts text[] := ARRAY[format(given, 'id', source, comparable)];
+  tables text[] := ARRAY[mesh_tables() -> 'kinds' -> of_kind ->> 'table'];
   nearest text := format(' ORDER BY t.embedding::vector(%s) <=> %L LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
   owners text;
   found bigint;
 BEGIN
   PERFORM mesh_check(payload);
   IF of_kind = 'memory' THEN
-    parts := parts || format('SELECT t.ref AS owner, t.embedding FROM records t WHERE t.kind = ''passage'' AND %s AND (t.tenant, t.ref) IN (SELECT t.tenant, t.id FROM %s)',
-      comparable, source);
+    parts := parts || format(given, 'ref', 'records t WHERE t.kind = ''passage''', format('%s AND (t.tenant, t.ref) IN (SELECT t.tenant, t.id FROM %s)', comparable, source));
+    tables := tables || 'records'::text;
   END IF;
   owners := array_to_string(parts, ' UNION ALL ');
   -- The condition of the index, which earlier versions created too.
@@ -188,12 +190,18 @@ BEGIN
     END IF;  -- the index gave up before it found enough that meet the condition
   END IF;
   RETURN QUERY EXECUTE format(
-    'WITH compared AS MATERIALIZED (SELECT owner, embedding, coalesce(nullif(unit <=> l2_normalize(%2$L::vector), ''NaN''), -1) AS distance '
-    '  FROM (SELECT owner, embedding, l2_normalize(embedding) AS unit FROM (%1$s) given OFFSET 0) normal), '
-    'last AS (SELECT min(distance) AS distance FROM compared WHERE distance >= 0 GROUP BY owner ORDER BY 1 OFFSET greatest(%3$s - 1, 0) LIMIT 1) '
-    'SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM compared '
-    'WHERE distance <= coalesce((SELECT distance FROM last), 2) + 1e-5 AND %3$s > 0', owners, payload ->> 'vector', (payload ->> 'limit')::bigint);
+    'WITH compared AS MATERIALIZED (SELECT owner, tenant, kind, id, coalesce(nullif(%4$s, ''NaN''), -1) AS distance FROM (%1$s) t), '
+    'last AS (SELECT min(distance) AS distance FROM compared WHERE distance >= 0 GROUP BY owner ORDER BY 1 OFFSET greatest(%3$s - 1, 0) LIMIT 1), '
+    'near AS MATERIALIZED (SELECT * FROM compared WHERE distance <= coalesce((SELECT distance FROM last), 2) + 1e-5 AND %3$s > 0) %2$s',
+    owners, (SELECT string_agg(format('SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM near CROSS JOIN LATERAL '
+      '(SELECT t.embedding FROM %I t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) stored', name), ' UNION ALL ') FROM unnest(tables) name),
+    (payload ->> 'limit')::bigint, mesh_distance(format('%L::vector', payload ->> 'vector')));
 END $sql$;
+
+-- The SQL text of the cosine distance of a row `t` from a vector.
+CREATE OR REPLACE FUNCTION mesh_distance(vector text) RETURNS text LANGUAGE sql IMMUTABLE AS $sql$
+  SELECT format('CASE WHEN t.norm BETWEEN 1e-12 AND 1e12 THEN t.embedding ELSE l2_normalize(t.embedding) END <=> l2_normalize(%s)', vector)
+$sql$;
 
 -- --- writes ---
 

@@ -63,21 +63,22 @@ DECLARE
 BEGIN
   PERFORM mesh_check(payload);
   EXECUTE format(
-    'WITH members AS (SELECT t.*, bool_and(t.turn IS NOT NULL) OVER session AS has_turns, bool_and(t.event_time IS NOT NULL) OVER session AS has_times '
+    'WITH members AS (SELECT t.id, t.partition, t.session_id, t.turn, t.event_time, t.created_at, t.number, bool_and(t.turn IS NOT NULL) OVER session AS has_turns, bool_and(t.event_time IS NOT NULL) OVER session AS has_times '
     '  FROM %1$s AND (t.partition, t.session_id) IN (SELECT s.partition, s.session_id FROM memories s WHERE s.id = ANY ($1) AND s.session_id IS NOT NULL) '
     '  WINDOW session AS (PARTITION BY t.partition, t.session_id)), '
-    'ordered AS (SELECT id, array_agg(id) OVER (session ROWS BETWEEN %2$s PRECEDING AND 1 PRECEDING) AS before, '
-    '  array_agg(id) OVER (session ROWS BETWEEN 1 FOLLOWING AND %2$s FOLLOWING) AS behind FROM members '
+    'ordered AS (SELECT id, %2$s FROM members '
     '  WINDOW session AS (PARTITION BY partition, session_id ORDER BY CASE WHEN has_turns THEN turn END, '
     '    CASE WHEN has_times AND NOT has_turns THEN event_time END, created_at, number, id)) '
-    'SELECT json_object_agg(id, json_build_array(coalesce(before, ''{}''), coalesce(behind, ''{}''))) FROM ordered WHERE id = ANY ($1)',
-    mesh_source('memory', payload -> 'where'), (payload ->> 'steps')::int) INTO answer USING mesh_texts(payload -> 'ids');
+    'SELECT json_object_agg(id, json_build_array(array_remove(ARRAY[%3$s], NULL), array_remove(ARRAY[%4$s], NULL))) FROM ordered WHERE id = ANY ($1)',
+    mesh_source('memory', payload -> 'where'),
+    (SELECT string_agg(format('lag(id, %1$s) OVER session AS before%1$s, lead(id, %1$s) OVER session AS behind%1$s', step), ', ') FROM generate_series(1, (payload ->> 'steps')::int) step),
+    (SELECT string_agg(format('before%s', step), ', ' ORDER BY step DESC) FROM generate_series(1, (payload ->> 'steps')::int) step),
+    (SELECT string_agg(format('behind%s', step), ', ' ORDER BY step) FROM generate_series(1, (payload ->> 'steps')::int) step)) INTO answer USING mesh_texts(payload -> 'ids');
   RETURN answer;
 END $sql$;
 
--- where, keys ([partition, session] each), words, model?, dimension?, vector?, rounded?: of each session the length, the counts of the words and
--- the best cosine. Vectors get the length one first, since pgvector computes in 32 bits. Those that are near the best are compared as
--- one byte per dimension, so that the cosine is the same as that of `index.space`.
+-- where, keys ([partition, session] each), words, model?, dimension?, vector?: of each session the length, the counts of the words and the
+-- nearest vectors as base64. The caller compares these, since `index.space` rounds vectors before it compares them.
 CREATE OR REPLACE FUNCTION mesh_sessions(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
@@ -85,24 +86,24 @@ DECLARE
 BEGIN
   PERFORM mesh_check(payload);
   EXECUTE format(
-    'WITH members AS MATERIALIZED (SELECT t.id, t.partition, t.session_id, t.keywords, t.embedding, t.model, t.dimension FROM %1$s AND (t.partition, t.session_id) IN '
-    '  (SELECT one ->> 0, one ->> 1 FROM jsonb_array_elements($1) one)), '
+    'WITH members AS MATERIALIZED (SELECT t.tenant, t.kind, t.id, t.partition, t.session_id, t.keywords, CASE WHEN %2$s THEN %3$s END AS distance, (%2$s) AS is_compared '
+    '  FROM %1$s AND (t.partition, t.session_id) IN (SELECT one ->> 0, one ->> 1 FROM jsonb_array_elements($1) one)), '
     'times AS (SELECT partition, session_id, json_object_agg(word, times) AS counts FROM (SELECT partition, session_id, word, count(*) AS times '
-    '  FROM members, unnest(keywords) word WHERE word = ANY ($2) GROUP BY 1, 2, 3) each GROUP BY 1, 2), '
-    'vectors AS (SELECT t.partition, t.session_id, t.embedding FROM members t WHERE %2$s UNION ALL SELECT t.partition, t.session_id, p.embedding '
-    '  FROM members t JOIN records p ON p.kind = ''passage'' AND p.ref = t.id AND p.partition = t.partition WHERE %3$s), '
-    'compared AS MATERIALIZED (SELECT *, min(distance) OVER (PARTITION BY partition, session_id) AS least FROM (SELECT *, '
-    '  coalesce(nullif(unit <=> l2_normalize($3::vector), ''NaN''), 1) AS distance '
-    '  FROM (SELECT *, l2_normalize(embedding) AS unit FROM vectors OFFSET 0) normal) each), '
-    'near AS MATERIALIZED (SELECT partition, session_id, embedding, (SELECT 127 / coalesce(nullif(max(abs(item::float8)), 0), 1) '
-    '  FROM unnest(embedding::real[]) item) AS scale FROM compared WHERE distance <= least + 0.02), '
-    'rounded AS MATERIALIZED (SELECT partition, session_id, '
-    '  ARRAY(SELECT round(item::float8 * scale) FROM unnest(embedding::real[]) item)::real[]::vector AS whole FROM near), '
-    'cosines AS (SELECT partition, session_id, max(1 - coalesce(nullif(whole <=> $4::vector, ''NaN''), 1)) AS cosine FROM rounded GROUP BY 1, 2) '
-    'SELECT json_agg(json_build_array(m.partition, m.session_id, m.length, times.counts, cosines.cosine)) FROM '
+    '  FROM members, unnest(keywords) word WHERE keywords && $2 AND word = ANY ($2) GROUP BY 1, 2, 3) each GROUP BY 1, 2), '
+    'vectors AS (SELECT partition, session_id, tenant, kind, id, distance FROM members WHERE is_compared UNION ALL '
+    '  SELECT m.partition, m.session_id, t.tenant, t.kind, t.id, %3$s FROM members m JOIN records t ON t.kind = ''passage'' AND t.ref = m.id AND t.partition = m.partition '
+    '  WHERE %2$s), '
+    'near AS MATERIALIZED (SELECT * FROM (SELECT *, min(distance) OVER (PARTITION BY partition, session_id) AS least FROM '
+    '  (SELECT partition, session_id, tenant, kind, id, coalesce(nullif(distance, ''NaN''), 1) AS distance FROM vectors) each) compared WHERE distance <= least + 0.02), '
+    'nearest AS (SELECT partition, session_id, json_agg(encode(vector_send(embedding), ''base64'')) AS found FROM ('
+    '  SELECT near.*, embedding FROM near CROSS JOIN LATERAL (SELECT t.embedding FROM memories t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) one '
+    '  UNION ALL '
+    '  SELECT near.*, embedding FROM near CROSS JOIN LATERAL (SELECT t.embedding FROM records t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) one '
+    '  ) each GROUP BY 1, 2) '
+    'SELECT json_agg(json_build_array(m.partition, m.session_id, m.length, times.counts, nearest.found)) FROM '
     '  (SELECT partition, session_id, coalesce(sum(cardinality(keywords)), 0) AS length FROM members GROUP BY 1, 2) m '
-    '  LEFT JOIN times USING (partition, session_id) LEFT JOIN cosines USING (partition, session_id)',
-    mesh_source('memory', payload -> 'where'), format(comparable, 't'), format(comparable, 'p'))
-    INTO answer USING payload -> 'keys', mesh_texts(payload -> 'words'), payload ->> 'vector', payload ->> 'rounded';
+    '  LEFT JOIN times USING (partition, session_id) LEFT JOIN nearest USING (partition, session_id)',
+    mesh_source('memory', payload -> 'where'), format(comparable, 't'), mesh_distance('$3::vector'))
+    INTO answer USING payload -> 'keys', mesh_texts(payload -> 'words'), payload ->> 'vector';
   RETURN answer;
 END $sql$;
