@@ -193,6 +193,13 @@ HEAD = (
 )
 OWN, OTHER = '["ann", null]', '["bob", null]'
 
+SEGMENT = (
+    "INSERT INTO keyword_segments (tenant, partition, segment, memories, documents, length) VALUES ('{}', '{}', '{}', 0, 0, 0)"
+)
+COUNT = "INSERT INTO keyword_counts (tenant, partition, word, segment, documents) VALUES ('{}', '{}', 'hush', '{}', 0)"
+POSTING = "INSERT INTO keyword_postings (tenant, partition, word, id) VALUES ('{}', '{}', 'hush', 'forged')"
+ANY_SEGMENT = "00000000-0000-0000-0000-000000000000"
+
 # Each writes to the rows of Bob. After it, the same with Ann's own rows, or None if that is refused too.
 ATTACKS: dict[str, tuple[str, str | None]] = {
     "insert": (
@@ -217,6 +224,19 @@ ATTACKS: dict[str, tuple[str, str | None]] = {
     "another role": ("SET ROLE bob_program", None),
     "another session": ("SET SESSION AUTHORIZATION bob_program", None),
     "empty the table": ("TRUNCATE memories", None),
+    "insert a segment": (SEGMENT.format("bob", OTHER, ANY_SEGMENT), SEGMENT.format("ann", OWN, ANY_SEGMENT)),
+    "insert a count": (COUNT.format("bob", OTHER, ANY_SEGMENT), COUNT.format("ann", OWN, ANY_SEGMENT)),
+    "insert a posting": (POSTING.format("bob", OTHER), POSTING.format("ann", OWN)),
+    "insert a posting into another partition": (POSTING.format("ann", OTHER), None),
+    "insert a posting under another tenant": (POSTING.format("bob", OWN), None),
+    "update a segment": (
+        "UPDATE keyword_segments SET length = 0 WHERE tenant = 'bob'",
+        "UPDATE keyword_segments SET length = 0 WHERE tenant = 'ann'",
+    ),
+    "give a count away": ("UPDATE keyword_counts SET tenant = 'bob', partition = '[\"bob\", null]'", None),
+    "delete postings": (
+        "DELETE FROM keyword_postings WHERE tenant = 'bob'", "DELETE FROM keyword_postings WHERE tenant = 'ann'",
+    ),
 }  # fmt: skip
 
 
@@ -235,6 +255,26 @@ def test_no_statement_of_a_program_reaches_the_rows_of_another_user(urls: dict[s
         connection.rollback()
     assert seen(urls["service"], query="SELECT md5(string_agg(m::text, ',' ORDER BY id)) FROM memories m") == before
     assert seen(urls["bob_program"]) == BOBS
+
+
+@pytest.mark.req("GRAPH-93")
+def test_an_agent_that_guesses_a_segment_does_not_get_the_counts_of_another_agent(urls: dict[str, str]) -> None:
+    private = memory("private", partition='["ann", "coder"]', user_id="ann", agent_id="coder", keywords=["hush"])
+    segments = "SELECT segment::text FROM keyword_counts WHERE word = 'hush'"
+    counts = "SELECT documents FROM keyword_counts WHERE word = 'hush'"
+    with closing(PostgresStore(urls["ann_program"])) as store, psycopg.connect(urls["planner"], autocommit=True) as planner:
+        store.apply([private])
+        (segment,) = seen(urls["service"], query=segments)
+        assert seen(urls["planner"], query=counts) == []
+        store.apply(deletes=[private.key])  # the planner is the first to name the segment
+        for statement in (SEGMENT, COUNT):
+            planner.execute(statement.format("ann", '["ann", "planner"]', segment).encode())
+        store.apply([private])
+        assert seen(urls["planner"], query=counts) == [0]
+        assert sorted(seen(urls["service"], query=counts)) == [0, 1]  # type: ignore[type-var]
+        store.apply(deletes=[private.key])
+        for name in ("keyword_segments", "keyword_counts"):
+            planner.execute(f"DELETE FROM {name} WHERE segment = '{segment}'".encode())
 
 
 @pytest.mark.req("GRAPH-93")

@@ -18,7 +18,7 @@ from memory_mesh.stores.postgres.candidates import FunctionSource
 from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
 from memory_mesh.stores.postgres.tables import condition, decoded, encoded, floats, vector_text
 
-VERSION = 6  # of the schema; each has a step in `migrations`
+VERSION = 7  # of the schema; each has a step in `migrations`
 
 
 class FunctionStore(ABC):
@@ -92,9 +92,15 @@ class FunctionStore(ABC):
         return Changes(now, [Key(Kind(kind), id_) for _, _, kind, id_ in new])
 
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
-        payload = {"model": vector.model, "dimension": vector.dimension, "vector": vector_text(vector.data), "limit": limit}
+        payload: dict[str, object] = {
+            "model": vector.model,
+            "dimension": vector.dimension,
+            "vector": vector_text(vector.data),
+            "limit": limit,
+        }
         if kind not in WITH_VECTOR:
             return []
+        payload["by_segment"] = kind is Kind.MEMORY and is_by_segment(where)
         rows = self._call("mesh_nearest", _about(kind, where) | payload, [])
         return best_cosines(vector.data, [(owner, floats(data)) for owner, data in rows], limit)
 

@@ -23,7 +23,8 @@ class FunctionSource:
         """Return the counts of memories for a query of these words."""
         names = ("visible", "with_status", "readable", "allowed")
         payload = {name: condition(getattr(conditions, name)) for name in names} | {"words": _stored(words)}
-        payload["by_segment"] = is_by_segment(conditions.visible)
+        payload["by_segment"] = all(map(is_by_segment, (conditions.visible, conditions.with_status, conditions.readable)))
+        payload["is_allowed_by_segment"] = is_by_segment(conditions.allowed)
         payload |= {"model": model[0], "dimension": model[1]} if model else {}
         found = self._call("mesh_statistics", payload, None)
         if found is None:
@@ -35,12 +36,13 @@ class FunctionSource:
 
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]:
         """Return how many of the memories that meet a condition contain each word."""
-        payload = {"where": condition(where), "partitions": partitions_in(where), "words": _stored(words)}
+        payload = {"where": condition(where), "by_segment": is_by_segment(where), "partitions": partitions_in(where)}
+        payload["words"] = _stored(words)
         return self._call("mesh_count_words", payload, None) or {}
 
     def speakers(self, where: Where) -> Collection[tuple[str, str]]:
         """Return each partition and speaker of the memories that meet a condition."""
-        found = self._call("mesh_speakers", {"where": condition(where)}, None) or []
+        found = self._call("mesh_speakers", {"where": condition(where), "by_segment": is_by_segment(where)}, None) or []
         return {(partition, speaker) for partition, speaker in found}
 
     def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]:

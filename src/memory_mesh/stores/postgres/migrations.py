@@ -75,26 +75,22 @@ _IDS = tuple(
 # What changes the tables of an older version, by the version that it leads to.
 _STEPS: dict[int, tuple[str, ...]] = {
     2: ("CREATE INDEX IF NOT EXISTS memories_by_session ON memories (partition, session_id) WHERE session_id IS NOT NULL",),
-    3: (*segments.TABLES.values(), *segments.INDEXES),
+    3: (),
     4: (),
     5: (
         *segments.POSTINGS.values(),
         "DROP INDEX IF EXISTS memories_by_keyword",
-        *segments.COMPACT,
         *_DIMENSIONS,
         "DROP FUNCTION IF EXISTS mesh_rounded",
     ),
     6: (*_IDS, *_NORMS),
+    7: segments.CREATE,
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {
-    3: (
+    7: (
         "SELECT mesh_count_keywords(rows, 1) FROM (SELECT jsonb_agg(to_jsonb(named)) AS rows FROM "
         "(SELECT kind, id, partition, number FROM memories) named GROUP BY partition, number / 10000) each",
-    ),
-    5: (
-        "INSERT INTO keyword_postings (tenant, partition, word, id) "
-        "SELECT DISTINCT tenant, partition, word, id FROM memories, unnest(keywords) word ON CONFLICT DO NOTHING",
     ),
 }
 
@@ -175,6 +171,8 @@ def sql(name: str) -> str:
         "version": VERSION,
         "kept": KEPT_MOVES,
         "tables": ", ".join(ALL),
+        "segment_names": ", ".join(segments.COLUMNS),
+        "segment_columns": ", ".join(f"t.{name}" for name in segments.COLUMNS),
         "few": FEW_HITS,
         "few_vectors": FEW_VECTORS,
     }

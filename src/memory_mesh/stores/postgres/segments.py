@@ -1,27 +1,30 @@
-"""The tables that find and count documents by keyword.
+"""The tables that find and count memories by keyword.
 
-Documents are counted by segment: memories that the same readers see. A segment has the columns that the rule of visibility reads.
-The session is only kept of memories that one session sees. `keyword_postings` has a row for each memory and keyword. A GIN index
-over the lists of keywords would do the same only for roles without row-level security: PostgreSQL does not let its operators see
-a row before the policy does.
+Memories are counted by segment: those that are equal in the columns that the rule of visibility, the usual conditions of a search
+and its counts read. A conversation has a segment for each speaker. `keyword_postings` has a row for each memory and keyword.
+A GIN index over the lists of keywords would do the same only for roles without row-level security: PostgreSQL does not let its
+operators see a row before the policy does.
 """
 
 from collections.abc import Iterator
 
-from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import And, Anything, Compare, In, IsNull, Like, Not, Or, Reader, Where, visible_to
+from memory_mesh.core.model import And, Anything, Compare, In, IsNull, Like, Not, Or, Where
 
 _TEXT = 'text COLLATE "C"'
-COLUMNS = ("user_id", "agent_id", "session_id", "memory_type", "reach", "project")
+COLUMNS = (
+    "user_id", "agent_id", "session_id", "memory_type", "reach", "project", "status", "expires_at", "speaker",
+)  # fmt: skip
+# The partition is part of each key. Otherwise an agent that guesses the name of a segment could create the counts of another
+# agent before that one does, and then read them.
 TABLES = {
     "keyword_segments": (
-        f"CREATE TABLE keyword_segments (tenant {_TEXT} NOT NULL, segment {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, "
-        f"{', '.join(f'{name} {_TEXT}' for name in COLUMNS)}, documents bigint NOT NULL, length bigint NOT NULL, "
-        "PRIMARY KEY (tenant, segment))"
+        f"CREATE TABLE keyword_segments (tenant {_TEXT} NOT NULL, segment uuid NOT NULL, partition {_TEXT} NOT NULL, "
+        f"{', '.join(f'{name} {_TEXT}' for name in COLUMNS)}, model {_TEXT}, dimension int, memories bigint NOT NULL, "
+        "documents bigint NOT NULL, length bigint NOT NULL, PRIMARY KEY (tenant, partition, segment))"
     ),
     "keyword_counts": (
-        f"CREATE TABLE keyword_counts (tenant {_TEXT} NOT NULL, segment {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, "
-        f"word {_TEXT} NOT NULL, documents bigint NOT NULL, PRIMARY KEY (tenant, segment, word))"
+        f"CREATE TABLE keyword_counts (tenant {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, word {_TEXT} NOT NULL, "
+        "segment uuid NOT NULL, documents bigint NOT NULL, PRIMARY KEY (tenant, partition, word, segment))"
     ),
 }
 POSTINGS = {
@@ -30,24 +33,19 @@ POSTINGS = {
         f"id {_TEXT} NOT NULL, PRIMARY KEY (tenant, partition, word, id))"
     ),
 }
-INDEXES = ("CREATE INDEX segments_by_partition ON keyword_segments (partition)",)
-# The counts of common words change with every write. With space in each page, and without an index that reads them, the new row
-# replaces the old one in its page.
-COMPACT = ("DROP INDEX IF EXISTS keyword_counts_without_documents", "ALTER TABLE keyword_counts SET (fillfactor = 70)")
+# The tables of an earlier version had other columns. With space in each page, the new row of a count replaces the old one there.
+CREATE = (
+    "DROP TABLE IF EXISTS keyword_counts, keyword_segments",
+    *TABLES.values(),
+    "CREATE INDEX segments_by_partition ON keyword_segments (partition)",
+    "ALTER TABLE keyword_segments SET (fillfactor = 70)",
+    "ALTER TABLE keyword_counts SET (fillfactor = 80)",
+)
 
 
-def is_by_segment(visible: Where) -> bool:
-    """Return whether a condition is true of all memories of a segment or of none: it does not read the session, or it is the
-    rule of visibility."""
-    tests = list(_tests(visible))
-    if {test.column for test in tests} <= {"partition", *COLUMNS} - {"session_id"}:
-        return True
-    equal = {test.column: test.value for test in tests if isinstance(test, Compare) and test.op == "="}
-    names = {name: str(equal[name]) for name in ("user_id", "agent_id", "session_id", "project") if name in equal}
-    try:
-        return visible == visible_to(Reader(**names, only_project="project" in names))
-    except InvalidInput:
-        return False
+def is_by_segment(where: Where) -> bool:
+    """Return whether a condition is true of all memories of a segment or of none: it reads no other column."""
+    return {test.column for test in _tests(where)} <= {"partition", *COLUMNS}
 
 
 def partitions_in(where: Where) -> list[str] | None:

@@ -155,7 +155,7 @@ CREATE OR REPLACE FUNCTION mesh_data_version(payload jsonb) RETURNS text LANGUAG
   SELECT pg_current_snapshot()::text
 $sql$;
 
--- kind, model, dimension, vector, where, limit, index?: the owners of the nearest vectors, each with a vector as base64.
+-- kind, model, dimension, vector, where, by_segment, limit: the owners of the nearest vectors, each with a vector as base64.
 -- pgvector computes in 32 bits, in which the squares of very small and very large numbers do not exist; such vectors get the length one
 -- first. All vectors within a small distance of the last one are returned, and those that cannot be compared; the caller ranks them in 64 bits.
 -- Of more than <few_vectors> memories, an index of the model finds the nearest, if there is one and the planner prefers it.
@@ -167,19 +167,27 @@ DECLARE
   given CONSTANT text := 'SELECT t.%s AS owner, t.tenant, t.kind, t.id, t.norm, t.embedding FROM %s AND %s';
   parts text[] := ARRAY[format(given, 'id', source, comparable)];
   tables text[] := ARRAY[mesh_tables() -> 'kinds' -> of_kind ->> 'table'];
+  best text := 'distance AS distance FROM compared WHERE distance >= 0';
   nearest text := format(' ORDER BY t.embedding::vector(%s) <=> %L LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
   owners text;
   found bigint;
+  has_passages boolean;
 BEGIN
   PERFORM mesh_check(payload);
-  IF of_kind = 'memory' THEN
+  EXECUTE format('SELECT EXISTS (SELECT 1 FROM records t WHERE t.kind = ''passage'' AND %s)', comparable) INTO has_passages;
+  IF of_kind = 'memory' AND has_passages THEN
+    best := 'min(distance) AS distance FROM compared WHERE distance >= 0 GROUP BY owner';
     parts := parts || format(given, 'ref', 'records t WHERE t.kind = ''passage''', format('%s AND (t.tenant, t.ref) IN (SELECT t.tenant, t.id FROM %s)', comparable, source));
     tables := tables || 'records'::text;
   END IF;
   owners := array_to_string(parts, ' UNION ALL ');
   -- The condition of the index, which earlier versions created too.
   nearest := format(' AND vector_dims(t.embedding) = %s', (payload ->> 'dimension')::int) || nearest;
-  EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM %s AND t.model = %L LIMIT <few_vectors> + 1) capped', source, payload ->> 'model') INTO found;
+  IF payload -> 'by_segment' = 'true' THEN
+    EXECUTE format('SELECT sum(t.memories) FROM keyword_segments t WHERE (%s) AND t.model = %L', mesh_condition(of_kind, payload -> 'where'), payload ->> 'model') INTO found;
+  ELSE
+    EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM %s AND t.model = %L LIMIT <few_vectors> + 1) capped', source, payload ->> 'model') INTO found;
+  END IF;
   IF found > <few_vectors> THEN
     PERFORM set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', '200', true);
     RETURN QUERY EXECUTE format('SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM (%s) near',
@@ -191,11 +199,11 @@ BEGIN
   END IF;
   RETURN QUERY EXECUTE format(
     'WITH compared AS MATERIALIZED (SELECT owner, tenant, kind, id, coalesce(nullif(%4$s, ''NaN''), -1) AS distance FROM (%1$s) t), '
-    'last AS (SELECT min(distance) AS distance FROM compared WHERE distance >= 0 GROUP BY owner ORDER BY 1 OFFSET greatest(%3$s - 1, 0) LIMIT 1), '
+    'last AS (SELECT %5$s ORDER BY 1 OFFSET greatest(%3$s - 1, 0) LIMIT 1), '
     'near AS MATERIALIZED (SELECT * FROM compared WHERE distance <= coalesce((SELECT distance FROM last), 2) + 1e-5 AND %3$s > 0) %2$s',
     owners, (SELECT string_agg(format('SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM near CROSS JOIN LATERAL '
       '(SELECT t.embedding FROM %I t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) stored', name), ' UNION ALL ') FROM unnest(tables) name),
-    (payload ->> 'limit')::bigint, mesh_distance(format('%L::vector', payload ->> 'vector')));
+    (payload ->> 'limit')::bigint, mesh_distance(format('%L::vector', payload ->> 'vector')), best);
 END $sql$;
 
 -- The SQL text of the cosine distance of a row `t` from a vector.

@@ -1,26 +1,25 @@
--- Which documents contain each keyword, and how many, by segment: memories that the same readers see. `mesh_apply` keeps both, and holds
--- the locks of the partitions meanwhile. A memory without keywords is not a document.
+-- Which documents contain each keyword, and how many, by segment: memories that are equal in the columns of `segments.COLUMNS`. `mesh_apply`
+-- keeps both, and holds the locks of the partitions meanwhile. A memory without keywords is not a document.
 
--- rows ([{kind, id, partition}, …]), sign: adds the stored memories among the rows to the counts and postings, or takes them away. Of the memories that
--- are visible in all sessions, the segment has no session.
+-- rows ([{kind, id, partition}, …]), sign: adds the stored memories among the rows to the counts and postings, or takes them away.
 CREATE OR REPLACE FUNCTION mesh_count_keywords(rows jsonb, sign int) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $sql$
 DECLARE
+  empty jsonb;
   gone jsonb;
 BEGIN
   WITH given AS (
-    SELECT t.tenant, t.partition, t.user_id, t.agent_id, t.memory_type, t.reach, t.project, t.id, t.keywords,
-      CASE WHEN coalesce(t.memory_type, 'global') = ANY ('{global,reflection,lesson,agent}') AND coalesce(t.reach, 'global') = ANY ('{global,agent}')
-        THEN NULL ELSE t.session_id END AS session_id
+    SELECT t.tenant, t.partition, <segment_columns>, t.model, t.dimension, t.id, coalesce(t.keywords, '{}') AS keywords
     FROM (SELECT r.id, r.partition, mesh_tenant(r.partition) AS tenant FROM jsonb_to_recordset(rows) AS r(kind text, id text, partition text) WHERE r.kind = 'memory' OFFSET 0) r
     CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.tenant = r.tenant AND m.kind = 'memory' AND m.id = r.id OFFSET 0) t
-    WHERE t.partition = r.partition AND cardinality(t.keywords) > 0
+    WHERE t.partition = r.partition
   ), named AS MATERIALIZED (
-    SELECT *, md5(json_build_array(partition, user_id, agent_id, session_id, memory_type, reach, project)::text) AS segment FROM given
+    SELECT *, md5(json_build_array(partition, <segment_columns>, model, dimension)::text)::uuid AS segment FROM given t
   ), segments AS (
-    INSERT INTO keyword_segments AS s (tenant, segment, partition, user_id, agent_id, session_id, memory_type, reach, project, documents, length)
-    SELECT tenant, segment, partition, user_id, agent_id, session_id, memory_type, reach, project, sign * count(*), sign * sum(cardinality(keywords))
-    FROM named GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
-    ON CONFLICT (tenant, segment) DO UPDATE SET documents = s.documents + excluded.documents, length = s.length + excluded.length
+    INSERT INTO keyword_segments AS s (tenant, segment, partition, <segment_names>, model, dimension, memories, documents, length)
+    SELECT tenant, segment, partition, <segment_columns>, model, dimension, sign * count(*), sign * count(*) FILTER (WHERE keywords <> '{}'), sign * sum(cardinality(keywords))
+    FROM named t GROUP BY tenant, segment, partition, <segment_columns>, model, dimension
+    ON CONFLICT (tenant, partition, segment) DO UPDATE SET memories = s.memories + excluded.memories, documents = s.documents + excluded.documents, length = s.length + excluded.length
+    RETURNING s.tenant, s.partition, s.segment, s.memories
   ), words AS MATERIALIZED (
     SELECT DISTINCT tenant, segment, partition, id, word FROM named, unnest(keywords) word
   ), posted AS (
@@ -28,31 +27,38 @@ BEGIN
   ), removed AS (
     DELETE FROM keyword_postings p USING words w WHERE sign < 0 AND p.tenant = w.tenant AND p.partition = w.partition AND p.word = w.word AND p.id = w.id
   ), counted AS (
-    INSERT INTO keyword_counts AS c (tenant, segment, partition, word, documents)
-    SELECT tenant, segment, partition, word, sign * count(*) FROM words
-    GROUP BY 1, 2, 3, 4 ON CONFLICT (tenant, segment, word) DO UPDATE SET documents = c.documents + excluded.documents
-    RETURNING c.tenant, c.segment, c.word, c.documents
+    INSERT INTO keyword_counts AS c (tenant, partition, word, segment, documents)
+    SELECT tenant, partition, word, segment, sign * count(*) FROM words
+    GROUP BY 1, 2, 3, 4 ON CONFLICT (tenant, partition, word, segment) DO UPDATE SET documents = c.documents + excluded.documents
+    RETURNING c.tenant, c.partition, c.word, c.segment, c.documents
   )
-  SELECT coalesce(jsonb_agg(to_jsonb(counted)) FILTER (WHERE documents <= 0), '[]') INTO gone FROM counted;
+  SELECT (SELECT coalesce(jsonb_agg(to_jsonb(segments)) FILTER (WHERE memories <= 0), '[]') FROM segments),
+    (SELECT coalesce(jsonb_agg(to_jsonb(counted)) FILTER (WHERE documents <= 0), '[]') FROM counted) INTO empty, gone;
   IF sign < 0 THEN
-    DELETE FROM keyword_counts c USING jsonb_to_recordset(gone) AS g(tenant text, segment text, word text)
-      WHERE c.tenant = g.tenant AND c.segment = g.segment AND c.word = g.word AND c.documents <= 0;
-    DELETE FROM keyword_segments WHERE documents <= 0 AND partition IN (SELECT one ->> 'partition' FROM jsonb_array_elements(rows) one);
+    DELETE FROM keyword_counts c USING jsonb_to_recordset(gone) AS g(tenant text, partition text, word text, segment uuid)
+      WHERE c.tenant = g.tenant AND c.partition = g.partition AND c.word = g.word AND c.segment = g.segment AND c.documents <= 0;
+    DELETE FROM keyword_segments s USING jsonb_to_recordset(empty) AS e(tenant text, partition text, segment uuid) WHERE s.tenant = e.tenant AND s.partition = e.partition AND s.segment = e.segment AND s.memories <= 0;
   END IF;
 END $sql$;
+
+-- The beginning of a query: `seen` has the segments that meet a condition, with further columns, and `found` how many of their documents
+-- contain each of the words $1.
+CREATE OR REPLACE FUNCTION mesh_segments(given jsonb, columns text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+  SELECT format('WITH seen AS MATERIALIZED (SELECT t.tenant, t.segment, t.partition, t.session_id, t.memories, t.documents, t.length%s FROM keyword_segments t WHERE %s), '
+    'found AS MATERIALIZED (SELECT s.*, c.word, c.times FROM (SELECT DISTINCT tenant, partition FROM seen) place CROSS JOIN LATERAL '
+    '  (SELECT c.tenant, c.partition, c.segment, c.word, c.documents AS times FROM keyword_counts c WHERE c.tenant = place.tenant AND c.partition = place.partition AND c.word = ANY ($1) OFFSET 0) c '
+    '  JOIN seen s ON s.tenant = c.tenant AND s.partition = c.partition AND s.segment = c.segment) ', columns, mesh_condition('memory', given))
+$sql$;
 
 -- visible (a condition), by_segment: the numbers of visible documents and of their keywords, and how many contain each word. They come
 -- from the counts if the condition is true of all documents of a segment or of none; else the documents are counted.
 CREATE OR REPLACE FUNCTION mesh_corpus(payload jsonb, words text[], OUT documents bigint, OUT length bigint, OUT frequencies bigint[])
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET enable_nestloop = off AS $sql$
 DECLARE
   counting text := 'WITH seen AS MATERIALIZED (SELECT 1 AS documents, cardinality(t.keywords) AS length, t.keywords FROM %s AND cardinality(t.keywords) > 0), '
     'counted AS MATERIALIZED (SELECT word, (SELECT count(*) FROM seen WHERE word = ANY (keywords)) AS times FROM unnest($1) word) ';
-  adding text := 'WITH seen AS MATERIALIZED (SELECT t.* FROM keyword_segments t WHERE %s), '
-    'counted AS MATERIALIZED (SELECT c.word, sum(c.documents)::bigint AS times FROM seen JOIN keyword_counts c ON c.tenant = seen.tenant AND c.segment = seen.segment '
-    '  WHERE c.word = ANY ($1) GROUP BY c.word) ';
 BEGIN
-  EXECUTE CASE WHEN payload -> 'by_segment' = 'true' THEN format(adding, mesh_condition('memory', payload -> 'visible'))
+  EXECUTE CASE WHEN payload -> 'by_segment' = 'true' THEN mesh_segments(payload -> 'visible', '') || ', counted AS (SELECT word, sum(times)::bigint AS times FROM found GROUP BY word) '
     ELSE format(counting, mesh_source('memory', payload -> 'visible')) END ||
     'SELECT coalesce(sum(documents), 0), coalesce(sum(length), 0), '
     '  ARRAY(SELECT coalesce(times, 0) FROM unnest($1) WITH ORDINALITY one(word, at) LEFT JOIN counted USING (word) ORDER BY at) FROM seen'

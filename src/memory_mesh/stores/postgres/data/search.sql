@@ -1,6 +1,7 @@
 -- What a search asks beside candidates: the methods of `core.candidate_ports.CandidateSource`, which defines the answers.
 
--- visible, with_status, readable, allowed (conditions), by_segment, words, model?, dimension?: counts of memories and words.
+-- visible, with_status, readable, allowed (conditions), by_segment, is_allowed_by_segment, words, model?, dimension?: counts of memories and words.
+-- They come from the counts of segments if the conditions are true of all memories of a segment or of none; else the memories are counted.
 CREATE OR REPLACE FUNCTION mesh_statistics(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
@@ -9,6 +10,9 @@ DECLARE
   answer json;
 BEGIN
   PERFORM mesh_check(payload);
+  IF payload -> 'by_segment' = 'true' THEN
+    RETURN mesh_segment_statistics(payload, words);
+  END IF;
   SELECT * INTO corpus FROM mesh_corpus(payload, words);
   EXECUTE format(
     'WITH seen AS MATERIALIZED (SELECT t.id, CASE WHEN t.session_id IS NULL THEN t.id ELSE t.partition END AS place, t.session_id, '
@@ -27,32 +31,73 @@ BEGIN
   RETURN answer;
 END $sql$;
 
+-- A memory counts as one with a vector if it has one itself, or if one of its passages has. The first ones are counted by segment.
+CREATE OR REPLACE FUNCTION mesh_segment_statistics(payload jsonb, words text[]) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET enable_nestloop = off AS $sql$
+DECLARE
+  comparable text := mesh_comparable(payload);
+  is_allowed text := CASE WHEN payload -> 'is_allowed_by_segment' = 'true' THEN mesh_condition('memory', payload -> 'allowed') ELSE 'false' END;
+  numbers json;
+  rest json;
+  allowed bigint;
+  compared bigint;
+BEGIN
+  EXECUTE mesh_segments(payload -> 'visible', format(', (%s) IS TRUE AS has_status, (%s) IS TRUE AS is_readable, (%s) IS TRUE AS is_allowed, (%s) IS TRUE AS is_comparable',
+    mesh_condition('memory', payload -> 'with_status'), mesh_condition('memory', payload -> 'readable'), is_allowed, format(comparable, 't'))) ||
+    ', sessions AS (SELECT sum(length) AS length FROM seen WHERE is_readable AND session_id IS NOT NULL GROUP BY partition, session_id), '
+    'of_sessions AS (SELECT word, count(*) AS times FROM (SELECT DISTINCT partition, session_id, word FROM found WHERE is_readable AND session_id IS NOT NULL) each GROUP BY word '
+    '  UNION ALL SELECT word, sum(times) FROM found WHERE is_readable AND session_id IS NULL GROUP BY word) '
+    'SELECT json_build_object(''corpus'', json_build_array(coalesce(sum(documents), 0), coalesce(sum(length), 0)), '
+    '    ''counts'', (SELECT json_object_agg(word, times) FROM (SELECT word, sum(times) AS times FROM found GROUP BY word) each WHERE times > 0), '
+    '    ''sessions'', json_build_array((SELECT count(*) FROM sessions WHERE length > 0) + coalesce(sum(documents) FILTER (WHERE is_readable AND session_id IS NULL), 0), '
+    '      coalesce(sum(length) FILTER (WHERE is_readable), 0)), '
+    '    ''session_counts'', (SELECT json_object_agg(word, times) FROM (SELECT word, sum(times) AS times FROM of_sessions GROUP BY word) each WHERE times > 0)), '
+    '  json_build_object(''visible'', coalesce(sum(memories), 0), ''with_status'', coalesce(sum(memories) FILTER (WHERE has_status), 0), '
+    '    ''readable'', coalesce(sum(memories) FILTER (WHERE is_readable), 0)), '
+    '  coalesce(sum(memories) FILTER (WHERE is_allowed), 0), coalesce(sum(memories) FILTER (WHERE is_allowed AND is_comparable), 0) FROM seen'
+    INTO rest, numbers, allowed, compared USING words;
+  IF payload -> 'is_allowed_by_segment' IS DISTINCT FROM 'true' THEN
+    EXECUTE format('SELECT count(*), count(*) FILTER (WHERE %s) FROM %s AND (%s)', format(comparable, 't'), mesh_source('memory', payload -> 'visible'),
+      mesh_condition('memory', payload -> 'allowed')) INTO allowed, compared;
+  END IF;
+  IF compared < allowed AND payload ->> 'model' IS NOT NULL THEN
+    EXECUTE format('SELECT $1 + count(*) FROM %s AND (%s) AND (%s) IS NOT TRUE AND t.id IN '
+      '(SELECT p.ref FROM records p WHERE p.kind = ''passage'' AND p.partition = t.partition AND %s)', mesh_source('memory', payload -> 'visible'),
+      mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'), format(comparable, 'p')) INTO compared USING compared;
+  END IF;
+  RETURN json_build_object('numbers', numbers::jsonb || jsonb_build_object('allowed', allowed, 'with_vector', compared),
+    'corpus', rest -> 'corpus', 'counts', rest -> 'counts', 'sessions', rest -> 'sessions', 'session_counts', rest -> 'session_counts');
+END $sql$;
+
 -- The test that a vector of the table %1$s has the model and the dimension of the query.
 CREATE OR REPLACE FUNCTION mesh_comparable(payload jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
   SELECT CASE WHEN payload ->> 'model' IS NULL THEN 'false'
     ELSE format('%%1$s.model = %s AND %%1$s.dimension = %s', replace(quote_literal(payload ->> 'model'), '%', '%%'), (payload ->> 'dimension')::int) END
 $sql$;
 
--- where, partitions?, words: how many memories contain each word.
+-- where, by_segment, partitions?, words: how many memories contain each word.
 CREATE OR REPLACE FUNCTION mesh_count_words(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
 DECLARE
   answer json;
 BEGIN
   PERFORM mesh_check(payload);
+  IF payload -> 'by_segment' = 'true' THEN
+    RETURN (SELECT json_object_agg(word, times) FROM mesh_corpus(jsonb_build_object('by_segment', true, 'visible', payload -> 'where'), mesh_texts(payload -> 'words')) corpus,
+      unnest(mesh_texts(payload -> 'words'), corpus.frequencies) one(word, times) WHERE times > 0);
+  END IF;
   EXECUTE format('SELECT json_object_agg(word, times) FROM (SELECT word, count(*) AS times FROM '
     '(SELECT t.tenant, t.id FROM %s) t JOIN (%s) posted USING (tenant, id) GROUP BY word) counted',
     mesh_source('memory', payload -> 'where'), mesh_posted(payload, '$1')) INTO answer USING mesh_texts(payload -> 'words');
   RETURN answer;
 END $sql$;
 
--- where: each partition and speaker.
+-- where, by_segment: each partition and speaker.
 CREATE OR REPLACE FUNCTION mesh_speakers(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
 DECLARE
   answer json;
+  source text := CASE WHEN payload -> 'by_segment' = 'true' THEN format('keyword_segments t WHERE (%s)', mesh_condition('memory', payload -> 'where')) ELSE mesh_source('memory', payload -> 'where') END;
 BEGIN
   PERFORM mesh_check(payload);
-  EXECUTE format('SELECT json_agg(json_build_array(partition, speaker)) FROM (SELECT DISTINCT t.partition, t.speaker FROM %s AND t.speaker IS NOT NULL) each',
-    mesh_source('memory', payload -> 'where')) INTO answer;
+  EXECUTE format('SELECT json_agg(json_build_array(partition, speaker)) FROM (SELECT DISTINCT t.partition, t.speaker FROM %s AND t.speaker IS NOT NULL) each', source) INTO answer;
   RETURN answer;
 END $sql$;
 
