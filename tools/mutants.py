@@ -197,7 +197,7 @@ def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
     if mutant.file.startswith("stores/lance/"):  # a plain run has only a part of the contract for this store
         return ("--deep", "-k", LANCE, *STORE_TESTS)
     if mutant.file.startswith("stores/postgres/"):
-        return ("--deep", "tests/engines/test_postgres_faults.py", "tests/engines/test_postgres_contract.py")
+        return ("--deep", *(f"tests/engines/test_postgres_{name}.py" for name in ("faults", "contract", "search")))
     if mutant.file.startswith("stores/json/"):
         return ("--deep", "-k", JSON, *STORE_TESTS)
     return ("-k", CHOSEN.get(mutant.file, f"not ({RAM} or {JSON} or Lance or in_lance)"), *STORE_TESTS)
