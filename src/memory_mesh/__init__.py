@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import TooManyRequests as TooManyRequests
     from memory_mesh.core.errors import Unreachable as Unreachable
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
+    from memory_mesh.core.evaluation import Evaluation as Evaluation
     from memory_mesh.core.graph import Episode as Episode
     from memory_mesh.core.graph import GraphContext as GraphContext
     from memory_mesh.core.graph import GraphHit as GraphHit
@@ -145,6 +146,7 @@ _NAMES = {
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable TokenInvalid TooLarge "
         "TooManyRequests Unreachable UnsafeAddress"
     ),
+    "core.evaluation": "Evaluation",
     "core.hooks": "HookEvent HookStatus",
     "core.capture": "CaptureReport JunkFound NotKept",
     "core.lane": "LaneResult LaneResults",

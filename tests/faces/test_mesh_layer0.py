@@ -166,7 +166,7 @@ READS = {
     "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
     "hooks_status",
-    "audit_heads", "export", "export_store", "get_skill", "list_skills",
+    "audit_heads", "export", "export_store", "get_skill", "list_skills", "evaluate",
 }  # fmt: skip
 
 

@@ -148,7 +148,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
         "restore": ["copy.db", "--store", "new.db"], "copy": ["--from", "copy.db", "--to", "newer.db"],
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
-        "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [], "unarchive": [archived()],
+        "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "junk": [], "eval": [], "unarchive": [archived()],
         "archive": [kept], "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
         "notes add": ["Login", "--content", "Sessions end.", "--when", "login"], "notes list": [], "notes match": ["login"],
         "notes lint": [], "notes sync": [], "notes import": [], "notes extract": ["Done.", "--task", "x", "--agent-name", "a"],

@@ -110,6 +110,7 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["reembed"],
         ["list"],
         ["stats"],
+        ["eval"],
         ["export", "--out", "memories.jsonl"],
         ["import", "memories.jsonl"],
         ["export", "--all", "--out", "all.jsonl"],
@@ -178,6 +179,7 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         if line.startswith("import"):
             Path("mem0.json").write_text('{"results": [{"id": "1", "memory": "Ana likes tea", "user_id": "ana"}]}')
             Path("memories.jsonl").write_text(cli("export", "--user", "ana").out)
+        Path("questions.jsonl").write_text('{"question": "Who tunes the zither?", "nothing": true}')
         if line.startswith("migrate"):
             shutil.rmtree("yamo", ignore_errors=True)
             make(Path("yamo"))

@@ -62,6 +62,7 @@ NO_OPERATION = {
     "delete": "erase is delete with the proof, which tells whether the id was known",
     "import_memories": "a handler opens the file",
     "import_file": "likewise",
+    "evaluate": "likewise, and adds the files of the store",
     "get_memories_by_pattern": "lessons shows them with their rules",
     "get_skill": "get shows skills too",
     "graph.init": "every interface opens the mesh as a context manager",
@@ -345,7 +346,21 @@ def test_the_exit_codes_of_the_help_are_those_of_the_table() -> None:
 
 # --- servers ---
 
-LOCAL_NAMES = {"paths", "path", "file", "out", "folder", "dir", "url", "store", "from_store", "to_store", "to_file"}
+LOCAL_NAMES = {
+    "paths",
+    "path",
+    "file",
+    "out",
+    "html",
+    "questions",
+    "folder",
+    "dir",
+    "url",
+    "store",
+    "from_store",
+    "to_store",
+    "to_file",
+}
 
 
 def test_what_names_a_place_of_this_machine_is_of_a_local_kind() -> None:

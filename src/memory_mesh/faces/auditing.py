@@ -1,10 +1,12 @@
-"""The methods of `MemoryMesh` that verify, show and export the audit chains."""
+"""The methods of `MemoryMesh` that verify, show and export the audit chains, and evaluate a store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
+from time import perf_counter
 
 from memory_mesh.core import checks
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
+from memory_mesh.core.evaluation import Evaluation
 from memory_mesh.core.model import (
     Block,
     Head,
@@ -14,7 +16,7 @@ from memory_mesh.faces.handle import Handle
 
 
 class Auditing(Handle):
-    """A mesh whose audit chains can be read."""
+    """A mesh whose audit chains can be read, and whose answers can be measured."""
 
     def verify(
         self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None,
@@ -88,3 +90,19 @@ class Auditing(Handle):
 
         selection, update = ChainSelection(agent_id=agent_id, recalls=recalls), as_progress(progress)
         return export(self._flushed(), selection=selection, as_json=as_json, auditor=auditor, progress=update)
+
+    def evaluate(
+        self, questions: Iterable[str] | None = None, *, count: int = 50, seed: int = 0, progress: Progress | None = None
+    ) -> Evaluation:
+        """Measure what questions find in the memories that this agent sees, and check what is stored. Nothing is changed.
+
+        `questions` are lines of JSON such as `{"question": "Who pays?", "expect": ["mem_…"]}`, with ids or texts, or with
+        `"nothing": true`. Without them, at most `count` questions are made from the memories by rules, and as many about things
+        that no memory mentions; the same `seed` makes the same questions. The searches are not counted as uses and not written
+        to the audit chain. Raises `InvalidInput` with the number of a line that is not a question.
+        """
+        from memory_mesh.flows.evaluate import Request, evaluate
+
+        lines = None if questions is None else checks.iterable("questions", questions, expected="lines of JSON")
+        request = Request(lines=lines, count=count, seed=seed, timer=perf_counter, progress=as_progress(progress))
+        return evaluate(self._existing(), request)

@@ -81,6 +81,11 @@ def consolidate(
     return Consolidated(**steps, dry_run=dry_run)
 
 
+def find_duplicates(context: Context) -> Iterator[Step]:
+    """Yield the merges that the first phase would make now."""
+    return _dedupe(context, write=False)
+
+
 # --- duplicates and corroborations ---
 
 

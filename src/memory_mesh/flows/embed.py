@@ -319,6 +319,11 @@ _MOVED_AT_ONCE = 500  # more: nothing is embedded, so a stopped run loses little
 _MAX_ROUNDS = 100  # each round finds only what others wrote during the one before
 
 
+def lacks_vector(row: Row, model: str) -> bool:
+    """Return whether a memory or skill has no vector of a model."""
+    return row.vector is None or row.vector.model != model
+
+
 def reembed(context: Context, progress: Progress) -> Reembedded:
     """Give every memory of the store a vector of the embedder's model."""
     context.check_enabled()
@@ -438,4 +443,4 @@ class _Reembedding:
     def _outdated(self) -> list[str]:
         """Return the ids of all memories and skills of the store, of every user, that have no vector of this model."""
         rows = (row for kind in CONTENTS for row in paged(self._context, kind, ANYTHING))
-        return [row.id for row in rows if row.vector is None or row.vector.model != self._embedder.model]
+        return [row.id for row in rows if lacks_vector(row, self._embedder.model)]

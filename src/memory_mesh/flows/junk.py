@@ -13,6 +13,7 @@ from memory_mesh.core.model import Kind, Memory, MemoryType, Status, all_of, equ
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context, intact, paged
 
+REPEATS = "it says the same as"  # the reason begins so; the id of the other memory follows
 _ACTION = "junk"
 _JUDGED_CHARS = 20_000  # the beginning of a text tells; the patterns take seconds for a text of a megabyte
 
@@ -38,7 +39,7 @@ def junk(context: Context, *, apply: object, limit: object, newest: object = Non
         text, is_long = memory.content[:_JUDGED_CHARS], len(memory.content) > _JUDGED_CHARS
         first = known.setdefault((memory.category or "", *((memory.content,) if is_long else same_words(text))), memory)
         same = first is not memory and (is_long or says_the_same(first.content, text))
-        if why := f"it says the same as {first.id}" if same else why_stored_is_junk(text):
+        if why := f"{REPEATS} {first.id}" if same else why_stored_is_junk(text):
             found.append(JunkFound(id=memory.id, content=memory.content, why=why))
         if len(found) == most:
             break

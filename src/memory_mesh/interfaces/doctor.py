@@ -74,7 +74,7 @@ def _checks(target: Target) -> Iterator[Check]:
     yield _settings(settings)
     created = "" if settings.home.exists() else " does not exist yet"
     yield _folder("home", settings.home, f"{settings.home}{created}", remedy="set MEMORY_MESH_HOME to another")
-    yield _permissions(settings)
+    yield permissions(settings)
     yield _model(settings)
     yield _llm(settings)
     if fault := faults.last():
@@ -158,7 +158,7 @@ def _folder(name: str, path: Path, detail: str, *, remedy: str) -> Check:
     return _check(name, ok, detail, f"make {existing} a folder that you can write to, or {remedy}")
 
 
-def _permissions(settings: Settings) -> Check:
+def permissions(settings: Settings) -> Check:
     """Check that only their owner can reach the home, the files in it, the store and the keys."""
     paths = sorted(set(_private_paths(settings)))
     broken = [path for path in paths if path.is_symlink() and not path.exists()]

@@ -145,6 +145,18 @@ def verify_file(call: Call) -> Answer:
         return verdicts(verify_export(lines, noted=call.arguments.get("head")), call)  # type: ignore[arg-type]
 
 
+def evaluate(call: Call) -> Answer:
+    """Evaluate a store with made questions, or with those of a file."""
+    from memory_mesh.interfaces.evaluating import evaluated
+
+    file = call.arguments.get("questions")
+    made = {name: value for name, value in call.arguments.items() if name != "questions"}
+    with nullcontext() if file is None else _opened(file, "a file of questions") as lines:
+        with call.target.mesh() as mesh, progress() as update:
+            found = mesh.evaluate(lines, progress=update, **made)  # type: ignore[arg-type]
+        return evaluated(found, call)
+
+
 def import_file(call: Call) -> Answer:
     """Import a file, or an export from standard input."""
     from memory_mesh.interfaces.transfer_views import file_imported, imported

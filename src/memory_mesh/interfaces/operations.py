@@ -1086,6 +1086,22 @@ OPERATIONS = (
         ),
     ),
     Operation(
+        name="eval", handler="evaluate", heading=MAINTAIN,
+        summary="Measure what questions find in your own memories, and check what is stored. Nothing is changed.",
+        parameters=(
+            Parameter("questions", "a file of questions, one JSON object a line; - reads standard input", kind=Kind.PATH,
+                      metavar="FILE", default_help="made from the memories"),
+            Parameter("count", "how many questions are made at most", kind=Kind.INTEGER, default=50),
+            Parameter("seed", "another seed makes other questions", kind=Kind.INTEGER, default=0),
+            Parameter("min_recall", "exit with 1 if recall@10 is lower", kind=Kind.FRACTION, option=True),
+            Parameter("min_mrr", "exit with 1 if the mean reciprocal rank is lower", kind=Kind.FRACTION, option=True),
+            Parameter("min_nothing", "exit with 1 if fewer questions about nothing are answered by nothing", kind=Kind.FRACTION,
+                      option=True),
+            Parameter("html", "also write the report to this new file, with charts", kind=Kind.PATH, metavar="FILE", option=True),
+        ),
+        examples=("eval", "eval --count 100 --min-recall 0.8", "eval --questions questions.jsonl --json"),
+    ),
+    Operation(
         name="config show", handler="config_show", heading=SETUP, examples=("config show", "config show --agent planner --json"),
         summary="Show every setting, its value and its origin. Secrets are not shown.",
     ),

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self, overload
 
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
+from memory_mesh.core.evaluation import Evaluation
 from memory_mesh.core.hooks import HookStatus
 from memory_mesh.core.intake import Item, Message, Metadata
 from memory_mesh.core.learning import (
@@ -744,4 +745,14 @@ class AsyncMemoryMesh:
         """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format.
 
         Texts are withheld as in `audit_log`; the wire format leaves out such blocks. `auditor` shows all of them.
+        """
+    async def evaluate(
+        self, questions: Iterable[str] | None = None, *, count: int = 50, seed: int = 0, progress: Progress | None = None
+    ) -> Evaluation:
+        """Measure what questions find in the memories that this agent sees, and check what is stored. Nothing is changed.
+
+        `questions` are lines of JSON such as `{"question": "Who pays?", "expect": ["mem_…"]}`, with ids or texts, or with
+        `"nothing": true`. Without them, at most `count` questions are made from the memories by rules, and as many about things
+        that no memory mentions; the same `seed` makes the same questions. The searches are not counted as uses and not written
+        to the audit chain. Raises `InvalidInput` with the number of a line that is not a question.
         """
