@@ -68,6 +68,7 @@ _OF_THE_PAGE = ["quality", "quality_peers", "speed", "speed_peers", "users", "re
         ("upkeep", bench_docs.lifecycle),
         ("traces", bench_docs.traces),
         ("rest", bench_docs.rest),
+        ("console", bench_docs.console),
     ],
 )
 def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
@@ -89,6 +90,7 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
         ("LIFECYCLE", bench_docs.lifecycle, " MB |"),
         ("TRACES", bench_docs.traces, " ms |"),
         ("REST", bench_docs.rest, " ms |"),
+        *([("CONSOLE", bench_docs.console, " ms |")] if (bench_docs.RESULTS / "console.json").exists() else []),
     ],
 )
 def test_figures_that_are_not_those_of_the_results_are_written_anew(

@@ -17,7 +17,7 @@ README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
 CONTEXT, LIFECYCLE = ROOT / "docs" / "context.md", ROOT / "docs" / "lifecycle.md"
 CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
-REST = ROOT / "docs" / "rest.md"
+REST, CONSOLE = ROOT / "docs" / "rest.md", ROOT / "docs" / "console.md"
 DEEP = ROOT / "docs" / "deep_ranker.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
@@ -229,6 +229,19 @@ def traces() -> str:
 def rest() -> str:
     """Return the page of the REST server with its figures."""
     return _with_figures(REST, _rest(_read("rest")))
+
+
+def console() -> str:
+    """Return the page of the web console with its figures."""
+    return _with_figures(CONSOLE, _console(_read("console")))
+
+
+def _console(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None or "rows" not in result:
+        return
+    yield f"{_source(result['made_by'], result)}\n"
+    rows = [[row["what"], f"{row['ms']:,.0f} ms", f"{row['cpu_ms']:,.0f} ms"] for row in result["rows"]]
+    yield _table([f"{result['memories']:,} memories in SQLite", "until it is shown", "CPU of the server"], rows)
 
 
 def _rest(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -784,6 +797,7 @@ def main() -> None:
         (NOTES, notes),
         (TRACES, traces),
         (REST, rest),
+        (CONSOLE, console),
         (DEEP, deep_ranker),
     )
     for path, text in ((path, write()) for path, write in pages):

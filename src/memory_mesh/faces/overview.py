@@ -56,6 +56,10 @@ class Overview(Handle):
         """Return linked memories as nodes and edges, at most `limit` nodes; with `seed`, those around a memory."""
         return overview.picture(self._reading(), seed=seed, limit=limit, depth=depth)
 
+    def prepare_search(self) -> None:
+        """Build the search index of the reader, so that the first search does not have to."""
+        overview.prepare_search(self._reading())
+
     def memory(self, memory_id: str, *, any_agent: bool = False) -> WholeMemory:
         """Return a memory with all that belongs to it, or raise `NotFound`.
 

@@ -27,9 +27,11 @@ from memory_mesh.core.model import (
     all_of,
     equals,
     in_project,
+    iso,
     partitions,
     visible_to,
 )
+from memory_mesh.core.search import Query
 from memory_mesh.core.text import shortened
 from memory_mesh.flows import past, trail
 from memory_mesh.flows.context import Context, count_skills, count_visible, paged, read_once, require_memory
@@ -325,3 +327,12 @@ def passages_of(context: Context, memory: Memory) -> list[Row]:
 def title_of(memory: Memory) -> str:
     """Return the first words of a memory, on one line."""
     return shortened(" ".join(memory.content[: 10 * _TITLE].split()), _TITLE)
+
+
+# --- the search index ---
+
+
+def prepare_search(context: Context) -> None:
+    """Build the index of the reader, unless it is up to date. Nothing is embedded: a model may be a paid one."""
+    query = Query(tokens=["memory"], vector=None, reader=context.reader, at=iso(context.clock()))
+    context.index.snapshot(context.reader).candidates(query, size=1)

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mesh.core.errors import AccessDenied, MemoryMeshError
+from memory_mesh.faces.overview import overview_of
 from memory_mesh.faces.warming import warming
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.console import routes as console
@@ -36,6 +37,7 @@ _HEADERS = {
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
+_IDLE_SECONDS = 1.0
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -180,16 +182,26 @@ async def _lifespan(server: Server) -> AsyncIterator[None]:
     asyncio.get_running_loop().set_default_executor(threads)
     await to_thread(server.mesh.__enter__)
     every = server.options.server_heartbeat_seconds
-    beats = asyncio.create_task(_beat(server, every)) if every else None
+    tasks = [asyncio.create_task(_prepare(server)), *([asyncio.create_task(_beat(server, every))] if every else [])]
     try:
         with warming(server.mesh):
             yield
     finally:
         server.stopping.set()
-        if beats:
-            beats.cancel()
-            await asyncio.wait([beats])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         await to_thread(server.mesh.close)
+
+
+async def _prepare(server: Server) -> None:
+    """Build the search index after the first request, when none is worked on: the first page is not to wait for it."""
+    while server.metrics.idle_seconds() < _IDLE_SECONDS:
+        await asyncio.sleep(_IDLE_SECONDS / 4)
+    try:
+        await to_thread(overview_of(server.mesh).prepare_search)
+    except MemoryMeshError as error:  # the first search reports it, too
+        logs.LOG.warning("search index: %s", error)
 
 
 async def _beat(server: Server, every: float) -> None:

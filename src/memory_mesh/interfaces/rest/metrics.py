@@ -3,6 +3,7 @@
 Labels are the names of routes and statuses, never a user, an agent or a text.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ class Metrics:
         self._seconds: Counter[str] = Counter()
         self._gauges: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
+        self._last_end: float | None = None  # of a request
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count a request that has ended."""
@@ -49,6 +51,13 @@ class Metrics:
         finally:
             with self._lock:
                 self._gauges["requests_in_flight"] -= 1
+                self._last_end = time.monotonic()
+
+    def idle_seconds(self) -> float:
+        """Return for how long no request has been worked on; 0 before the first one."""
+        with self._lock:
+            busy = self._last_end is None or self._gauges["requests_in_flight"] > 0
+            return 0.0 if busy or self._last_end is None else time.monotonic() - self._last_end
 
     def text(self) -> str:
         """Return all metrics in the format of Prometheus."""

@@ -2,6 +2,7 @@
 import { page } from "../api.js";
 import cytoscape from "../vendor/cytoscape.js";
 import { Button, Card, Choice, Empty, Loaded, MemoryLink, Tag, Title, address, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useRef, useState } from "../ui.js";
+import { places } from "./layout.js";
 import { cut, useColours } from "./parts.js";
 
 const LIMIT = 500; // of nodes that can be read; beyond it the server puts clusters together
@@ -51,13 +52,13 @@ function Picture({ data, go, colour }) {
   const hue = (node) => HUES[Math.min(kinds.indexOf(kindOf(node)), HUES.length - 1)];
   useEffect(() => {
     const known = new Set(data.nodes.map((node) => node.id));
-    const places = startingPlaces(data.nodes);
+    const at = places(data.nodes, data.edges, radius);
     const elements = [
-      ...data.nodes.map((node) => ({ data: { ...node, label: isGroup(node) ? count(node.count) : cut(node.title || node.id, 28), across: radius(node), hue: hue(node) }, position: places.get(node.id) })),
+      ...data.nodes.map((node) => ({ data: { ...node, label: isGroup(node) ? count(node.count) : cut(node.title || node.id, 28), across: radius(node), hue: hue(node) }, position: at.get(node.id) })),
       ...data.edges.filter((edge) => known.has(edge.from) && known.has(edge.to)).map((edge, index) => ({ data: { id: `edge ${index}`, source: edge.from, target: edge.to, type: edge.type, width: 1 + 2 * (edge.strength ?? 0.5) } })),
     ];
-    const graph = cytoscape({ container: frame.current, elements, minZoom: 0.1, maxZoom: 4,
-      layout: { name: "cose", animate: false, nodeDimensionsIncludeLabels: data.nodes.length < 80, idealEdgeLength: () => 70, nodeRepulsion: () => 9000, componentSpacing: 60, randomize: false, numIter: Math.round(Math.min(600, 25_000 / data.nodes.length)) } });
+    const graph = cytoscape({ container: frame.current, elements, style: looks(colours), minZoom: 0.1, maxZoom: 4,
+      layout: { name: "preset", fit: true, padding: 30 } });
     graph.on("tap", "node", (event) => setChosen(event.target.data()));
     graph.on("tap", (event) => { if (event.target === graph) setChosen(null); });
     graph.on("mouseover", "node", () => { frame.current.style.cursor = "pointer"; });
@@ -77,20 +78,6 @@ function Picture({ data, go, colour }) {
     <div class="row legend">${kinds.slice(0, HUES.length).map((kind, index) => html`<span><i class=${`dot ${HUES[index]}`}></i>${index === HUES.length - 1 && kinds.length > HUES.length ? "others" : kind}</span>`)}</div>
     <div aria-live="polite">${chosen ? html`<${Chosen} node=${chosen} go=${go} />` : html`<p class="faint">Drag to move, scroll to zoom, click a circle to see what it is.</p>`}</div>
   </${Card}>`;
-}
-
-/** Places to begin with: each group on a spiral, and its nodes on a spiral around its centre. The layout then needs few steps. */
-function startingPlaces(nodes) {
-  const groups = Map.groupBy ? Map.groupBy(nodes, (node) => node.cluster ?? 0) : new Map([[0, nodes]]);
-  const spiral = (index, step) => [Math.cos(index * 2.4) * step * Math.sqrt(index), Math.sin(index * 2.4) * step * Math.sqrt(index)];
-  const step = 45 * Math.sqrt(nodes.length / groups.size) + 40;
-  return new Map([...groups.values()].flatMap((group, number) => {
-    const [x, y] = spiral(number, step * 1.6);
-    return group.map((node, index) => {
-      const [right, down] = spiral(index, 45);
-      return [node.id, { x: x + right, y: y + down }];
-    });
-  }));
 }
 
 const radius = (node) => Math.min(90, 22 + 8 * Math.log2(1 + (isGroup(node) ? node.count * 2 : node.size || 1)));
