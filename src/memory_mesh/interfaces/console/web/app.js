@@ -1,6 +1,6 @@
 // The frame of the console: pages and navigation, keys, theme, session and messages.
 import { events, login, logout, readAs, session as readSession } from "./api.js";
-import { Button, Component, Field, ProblemBox, Session, Title, currentRoute, html, navigate, render, typing, useEffect, useLayoutEffect, useRef, useRoute, useState } from "./ui.js";
+import { Button, Component, Field, ProblemBox, Session, Title, currentRoute, html, navigate, render, typing, useEffect, useLayoutEffect, useRef, useRoute, useState, visible } from "./ui.js";
 
 // `key` is the second key after g. `needs` names the smallest extent of a token that may read the page.
 const PAGES = [
@@ -128,7 +128,7 @@ function Who({ session, leave, help, changed }) {
     onInput=${(event) => setNames({ ...names, [name]: event.target.value })} /></${Field}>`;
   return html`<div class="who">
     <details><summary>Read as …</summary><form onSubmit=${change}>${field("agent")}${field("project")}<button class="button small" type="submit">Apply</button></form></details>
-    <p>${session.name || "This computer"}${session.user && html` · <bdi>${session.user}</bdi>`}${session.read_only && html`<br /><strong>Read only</strong>`}</p>
+    <p>${session.name || "This computer"}${session.user && html` · <bdi>${visible(session.user)}</bdi>`}${session.read_only && html`<br /><strong>Read only</strong>`}</p>
     <p class="faint">${session.store} · ${session.version}</p>
     <div class="actions"><button type="button" class="button small quiet" onClick=${help}>Keys <kbd>?</kbd></button>
       <${Button} class="small" kind="quiet" onClick=${leave}>Log out</${Button}></div>

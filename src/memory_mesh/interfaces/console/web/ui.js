@@ -198,7 +198,7 @@ export function LongList({ label, load, row, height = 76, deps = [], empty = "No
 }
 
 /** A small label: <${Tag} kind="good">active</${Tag}>; kind: "", "good", "warn", "bad", "info". */
-export const Tag = ({ kind = "", children }) => html`<span class=${`tag ${kind}`}><bdi>${children}</bdi></span>`;
+export const Tag = ({ kind = "", children }) => html`<span class=${`tag ${kind}`}><bdi>${[children].flat().map((one) => (typeof one === "string" ? visible(one) : one))}</bdi></span>`;
 
 /** The status of a memory in its colour: <${Status} of="active" />. */
 export const Status = ({ of }) => html`<${Tag} kind=${{ active: "good", quarantined: "warn", disputed: "warn", superseded: "info" }[of] || ""}>${of}</${Tag}>`;
@@ -278,6 +278,9 @@ export function visible(text) {
   if (!HIDDEN.test(text)) return text;
   return text.split(new RegExp(HIDDEN, "gu")).map((piece, index) => (index % 2 ? html`<span class="hidden-character" title="A hidden character of the text">${code(piece)}</span>` : piece));
 }
+
+/** The same as a plain text, for labels and drawings. */
+export const visibleText = (text) => text.replace(new RegExp(HIDDEN, "gu"), code);
 
 const code = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 

@@ -1,6 +1,6 @@
 // Audit: the chains of blocks, whether they are sound, their anchors, and the newest blocks.
 import { page, read } from "../api.js";
-import { Button, Card, Choice, Empty, Loaded, ProblemBox, Table, Tag, Title, When, count, html, plural, useLoad, useState } from "../ui.js";
+import { Button, Card, Choice, Empty, Loaded, ProblemBox, Table, Tag, Title, When, count, html, plural, useLoad, useState, visible } from "../ui.js";
 import { Pairs, cut } from "./parts.js";
 
 const OPERATIONS = ["", "retain", "recall", "reflect", "synthesize", "lesson"];
@@ -44,7 +44,7 @@ function Chains({ heads }) {
   };
   return html`<${Card} class="wide" title="Chains" note=${heads.length}>
       <${Table} label="Chains" rows=${heads.map((head) => ({ ...head, id: head.chain }))} columns=${[
-        { title: "Chain", cell: (head) => html`<bdi>${nameOf(head)}</bdi>` }, { title: "Blocks", class: "number", cell: (head) => count(head.number) },
+        { title: "Chain", cell: (head) => html`<bdi>${visible(nameOf(head))}</bdi>` }, { title: "Blocks", class: "number", cell: (head) => count(head.number) },
         { title: "Seal of the last block", cell: (head) => short(head.seal || head.block_hash) },
         { title: "Signature", cell: (head) => verdicts[head.chain]?.signature || (head.key_id ? html`<span>signed, key ${short(head.key_id)}</span>` : "not signed") }, { title: "State", cell: state }]} />
       <div class="actions"><${Button} kind="primary" onClick=${verify} onProblem=${setProblem}>Verify now</${Button}></div>
@@ -82,7 +82,7 @@ function Blocks() {
       <label class="row"><span>Operation</span><select value=${operation} onChange=${(event) => setOperation(event.target.value)}>${OPERATIONS.map((one) => html`<option value=${one}>${one || "all"}</option>`)}</select></label></div>
     <${Loaded} of=${load}>${({ blocks }) => html`<${Table} label="Newest blocks" rows=${blocks} empty="No block matches." columns=${[
         { title: "Time", cell: (one) => html`<${When} at=${one.timestamp} exact />` }, { title: "Block", class: "number", cell: (one) => one.number }, { title: "Operation", cell: (one) => one.operation_type },
-        { title: "Agent", cell: (one) => html`<bdi>${one.agent_id || "unknown"}</bdi>` }, { title: "About", cell: (one) => html`<div>${about(one)}</div>` }, { title: "Seal", cell: (one) => short(one.seal) }]} />
+        { title: "Agent", cell: (one) => html`<bdi>${visible(one.agent_id || "unknown")}</bdi>` }, { title: "About", cell: (one) => html`<div>${about(one)}</div>` }, { title: "Seal", cell: (one) => short(one.seal) }]} />
       ${blocks.length === limit && html`<button class="button" type="button" onClick=${() => setLimit(limit + 50)}>Show more</button>`}`}</${Loaded}>
   </${Card}>`;
 }
@@ -94,5 +94,5 @@ function about(block) {
   if (block.yamo_text === "erased") return html`<span class="faint">its text is erased</span>`;
   const value = (name) => new RegExp(`^  ${name};(.*);$`, "m").exec(block.yamo_text)?.[1];
   const text = value("query") ?? value("content_preview") ?? value("insight_preview") ?? value("preventative_rule") ?? "";
-  return html`${id} <bdi class="clamp">${text.slice(0, 200)}</bdi>`;
+  return html`${id} <bdi class="clamp">${visible(text.slice(0, 200))}</bdi>`;
 }

@@ -1,6 +1,6 @@
 // The first view: counts, what needs a review, and the newest memories.
 import { read } from "../api.js";
-import { Card, Empty, Loaded, LongList, MemoryLink, Status, Tag, Title, When, address, count, html, plural, useLoad } from "../ui.js";
+import { Card, Empty, Loaded, LongList, MemoryLink, Status, Tag, Title, When, address, count, html, plural, useLoad, visible } from "../ui.js";
 
 const REACHES_REVIEW = ["user", "server"];
 const PAGE = 30;
@@ -30,7 +30,7 @@ function Newest() {
   };
   return html`<${LongList} label="Newest memories" load=${load} height=${70} empty="Nothing is stored yet. Store a first memory with: memory-mesh store “…”" row=${(memory) => html`
     <${MemoryLink} id=${memory.id} title=${memory.content} />
-    <div class="meta one-line"><${When} at=${memory.created_at} /> <span>${memory.category || memory.memory_type}</span> ${memory.agent_id && html`<bdi>${memory.agent_id}</bdi>`}
+    <div class="meta one-line"><${When} at=${memory.created_at} /> <bdi>${visible(memory.category || memory.memory_type)}</bdi> ${memory.agent_id && html`<bdi>${visible(memory.agent_id)}</bdi>`}
       ${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`} ${memory.tags.slice(0, 4).map((tag) => html`<${Tag}>${tag}</${Tag}> `)}</div>`} />`;
 }
 

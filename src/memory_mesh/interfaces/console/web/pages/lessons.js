@@ -1,6 +1,6 @@
 // Lessons: the rules that agents follow, how sure they are, and the failures that they came from.
 import { read, write } from "../api.js";
-import { Bar, Button, Card, Empty, Loaded, MemoryLink, Status, Tag, Text, Title, When, html, navigate, plural, say, useLoad, useState } from "../ui.js";
+import { Bar, Button, Card, Empty, Loaded, MemoryLink, Status, Tag, Text, Title, When, html, navigate, plural, say, useLoad, useState, visible } from "../ui.js";
 import { Filter, Pairs, Rate, cut } from "./parts.js";
 
 const SEVERITY = { critical: "bad", high: "warn", medium: "info", low: "" };
@@ -26,7 +26,7 @@ function Lesson({ lesson }) {
     say(`Stored as the skill ${cut(skill.name)}.`);
   };
   return html`<${Card} class="lesson">
-    <div class="row spread"><div class="row"><${Tag} kind=${SEVERITY[lesson.severity]}>${lesson.severity}</${Tag}><span class="faint">applies to <bdi>${lesson.applicable_scope}</bdi></span></div>
+    <div class="row spread"><div class="row"><${Tag} kind=${SEVERITY[lesson.severity]}>${lesson.severity}</${Tag}><span class="faint">applies to <bdi>${visible(lesson.applicable_scope)}</bdi></span></div>
       ${lesson.score != null && html`<span class="faint number">relevance ${lesson.score.toFixed(2)}</span>`}</div>
     <div class="rule"><${Text} limit=${600}>${lesson.preventative_rule}</${Text}></div>
     <${Bar} label="Confidence in the rule" value=${lesson.rule_confidence} />
@@ -48,7 +48,7 @@ function Origin({ lesson }) {
     return html`<${Pairs} of=${[["Situation", from.situation], ["What was missed", from.oversight], ["How it was fixed", from.fix],
       ["What succeeds instead", from.inverse_lesson !== "none" && from.inverse_lesson], ["Error pattern", from.error_pattern],
       ["Came from", sources.length ? html`<ul class="plain">${sources.map((one) => html`<li><${MemoryLink} id=${one.id} title=${one.content} /></li>`)}</ul>` : "It was given by hand."],
-      ["Learnt", html`<${When} at=${memory.created_at} /> by <bdi>${memory.agent_id || "an unknown agent"}</bdi>`],
+      ["Learnt", html`<${When} at=${memory.created_at} /> by <bdi>${visible(memory.agent_id || "an unknown agent")}</bdi>`],
       ["Status", html`<${Status} of=${memory.status} />`],
       ["Feedback", memory.feedback_count ? `Rank × ${memory.feedback_score.toFixed(2)} after ${plural(memory.feedback_count, "rating")}` : "Not rated yet"],
     ]} />

@@ -30,7 +30,7 @@ function View({ data, again }) {
 }
 
 const About = ({ memory }) => html`<span class="meta"><${Status} of=${memory.status} />${memory.sealed === false && html`<${Tag} kind="bad">not sealed</${Tag}>`}${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`}
-  <span>${memory.category || memory.memory_type}</span><span>stored <${When} at=${memory.created_at} /></span>
+  <bdi>${visible(memory.category || memory.memory_type)}</bdi><span>stored <${When} at=${memory.created_at} /></span>
   <span>${memory.access_count ? `found ${plural(memory.access_count, "time")}` : "not found by a search yet"}</span><code>${memory.id}</code></span>`;
 
 // What a person may do ---------------------------------------------------------------------------------------------------

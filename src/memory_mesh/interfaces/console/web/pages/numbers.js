@@ -1,7 +1,7 @@
 // Numbers: how the memory grows, what it consists of, how fast it answers and what models cost. Each plot has a sentence and a table.
 import { page } from "../api.js";
 import uPlot from "../vendor/uplot.js";
-import { Card, Empty, Loaded, Table, Title, count, html, plural, useEffect, useLoad, useMemo, useRef } from "../ui.js";
+import { Card, Empty, Loaded, Table, Title, count, html, plural, useEffect, useLoad, useMemo, useRef, visible } from "../ui.js";
 import { stylesheet, useColours } from "./parts.js";
 
 await stylesheet("../vendor/uplot.css");
@@ -37,7 +37,7 @@ function Plot({ title, says, data, series, x, y, rows, columns }) {
 }
 
 const bars = (colours) => ({ stroke: colours.accent, fill: colours.accent, width: 0, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } });
-const columnsOf = (...titles) => titles.map((title, index) => ({ title, class: index && "number", cell: (row) => (typeof row[index] === "number" ? count(row[index]) : html`<bdi>${row[index]}</bdi>`) }));
+const columnsOf = (...titles) => titles.map((title, index) => ({ title, class: index && "number", cell: (row) => (typeof row[index] === "number" ? count(row[index]) : html`<bdi>${visible(row[index])}</bdi>`) }));
 const nothing = (title, text) => html`<${Card} title=${title}><${Empty}>${text}</${Empty}></${Card}>`;
 
 const dayAndMonth = (time) => new Date(time * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
@@ -90,7 +90,7 @@ function Spending({ of }) {
   const names = all.map((one) => one.operation);
   const total = sum(all.map((one) => one.cost || 0));
   const columns = [["Operation", "operation"], ["Model", "model"], ["Calls", "calls"], ["Failed", "failed"], ["Tokens sent", "sent"], ["Tokens received", "received"], ["Cost", "cost"]]
-    .map(([title, name], index) => ({ title, class: index > 1 && "number", cell: (row) => (typeof row[name] === "number" ? row[name].toLocaleString("en", { maximumFractionDigits: 4 }) : html`<bdi>${row[name] ?? "unknown"}</bdi>`) }));
+    .map(([title, name], index) => ({ title, class: index > 1 && "number", cell: (row) => (typeof row[name] === "number" ? row[name].toLocaleString("en", { maximumFractionDigits: 4 }) : html`<bdi>${visible(row[name] ?? "unknown")}</bdi>`) }));
   const today = of.today.length ? `today ${plural(sum(of.today.map((one) => one.calls)), "call")}` : "none today";
   return html`<${Plot} title="Spending" says=${`${plural(sum(data[1]), "call")} of models in all, ${today}${total ? `; ${total.toFixed(2)} in the currency of the prices` : ""}.`} data=${data} series=${bars} x=${wordAxis(names)} rows=${all} columns=${columns} />`;
 }

@@ -1,6 +1,6 @@
 // What several pages share: a stylesheet, colours for drawings, feedback, deleting, plots.
 import { write } from "../api.js";
-import { Button, Confirm, Text, html, say, useEffect, useState } from "../ui.js";
+import { Button, Confirm, Text, html, say, useEffect, useState, visibleText } from "../ui.js";
 
 /** Load a stylesheet once, and wait for it. A page without it is still readable, so a failure is not an error. */
 export const stylesheet = (path) => new Promise((done) => {
@@ -68,7 +68,7 @@ export function Erase({ id, what, onDone, label = "Delete …" }) {
 }
 
 /** A text cut to a length, for names of buttons. */
-export const cut = (text, length = 60) => (text.length > length ? `${text.slice(0, length)}…` : text);
+export const cut = (text, length = 60) => visibleText(text.length > length ? `${text.slice(0, length)}…` : text);
 
 /** A field that filters by a query after a short pause: <${Filter} label="Find lessons" value=${query} onChange=${setQuery} />. */
 export function Filter({ label, value, onChange, placeholder = "" }) {

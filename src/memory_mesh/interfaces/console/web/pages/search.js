@@ -69,7 +69,7 @@ function Browse({ args }) {
 
 export function About({ memory, oneLine }) {
   return html`<div class=${`meta ${oneLine ? "one-line" : ""}`}>${memory.status !== "active" && html`<${Status} of=${memory.status} />`}<${When} at=${memory.event_time || memory.created_at} />
-    <span>${memory.category || memory.memory_type}</span>${memory.agent_id && html`<bdi>${visible(memory.agent_id)}</bdi>`}${memory.project && html`<bdi>${visible(memory.project)}</bdi>`}
+    <bdi>${visible(memory.category || memory.memory_type)}</bdi>${memory.agent_id && html`<bdi>${visible(memory.agent_id)}</bdi>`}${memory.project && html`<bdi>${visible(memory.project)}</bdi>`}
     ${memory.pinned && html`<${Tag} kind="info">pinned</${Tag}>`}${(memory.tags || []).slice(0, 6).map((tag) => html`<${Tag}>${visible(tag)}</${Tag}>`)}</div>`;
 }
 

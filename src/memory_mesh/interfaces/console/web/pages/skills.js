@@ -1,6 +1,6 @@
 // Skills: what agents know how to do, how reliable it was, and its text.
 import { read, write } from "../api.js";
-import { Bar, Button, Card, Empty, Loaded, MemoryLink, Tag, Text, Title, When, html, navigate, plural, say, useLoad, useState } from "../ui.js";
+import { Bar, Button, Card, Empty, Loaded, MemoryLink, Tag, Text, Title, When, html, navigate, plural, say, useLoad, useState, visible } from "../ui.js";
 import { Erase, Filter, Pairs, cut } from "./parts.js";
 
 const MORE = 50;
@@ -26,7 +26,7 @@ function Skill({ skill, again }) {
     again();
   };
   return html`<${Card} class="skill">
-    <div class="row spread"><h2><bdi>${skill.name}</bdi></h2>
+    <div class="row spread"><h2><bdi>${visible(skill.name)}</bdi></h2>
       <span class="row">${(skill.tags || []).map((tag) => html`<${Tag}>${tag}</${Tag}>`)}${skill.score != null && html`<span class="faint number">score ${skill.score.toFixed(2)}</span>`}</span></div>
     <${Text} limit=${600}>${skill.intent}</${Text}>
     <${Bar} label="Reliability" value=${skill.reliability} kind=${skill.reliability < WEAK ? "bad" : ""} text=${skill.reliability.toFixed(2)} />
@@ -34,7 +34,7 @@ function Skill({ skill, again }) {
       ${skill.reliability < WEAK && html`<span>Below ${WEAK}: pruning would archive it</span>`}</p>
     <details><summary data-item>Text and origin</summary><div class="inside">
       <pre class="skill-text" tabindex="0" aria-label=${`Text of ${cut(skill.name)}`}><${Text}>${skill.yamo_text}</${Text}></pre>
-      <${Pairs} of=${[["Description", skill.description], ["File", skill.source_file_path], ["Stored", html`<${When} at=${skill.created_at} /> by <bdi>${skill.agent_id || "an unknown agent"}</bdi>`],
+      <${Pairs} of=${[["Description", skill.description], ["File", skill.source_file_path], ["Stored", html`<${When} at=${skill.created_at} /> by <bdi>${visible(skill.agent_id || "an unknown agent")}</bdi>`],
         ["Made from", skill.sources?.length > 0 && html`<ul class="plain">${skill.sources.map((id) => html`<li><${MemoryLink} id=${id} /></li>`)}</ul>`]]} />
       <div class="actions"><${Erase} id=${skill.id} what=${skill.yamo_text} onDone=${again} /></div>
     </div></details>

@@ -1,6 +1,6 @@
 // Traces: what was executed, how it ended, and what was learnt from similar runs.
 import { read, write } from "../api.js";
-import { Button, Card, Choice, Empty, Loaded, MemoryLink, ProblemBox, Tag, Text, Title, When, address, html, navigate, plural, say, useLoad, useState } from "../ui.js";
+import { Button, Card, Choice, Empty, Loaded, MemoryLink, ProblemBox, Tag, Text, Title, When, address, html, navigate, plural, say, useLoad, useState, visible } from "../ui.js";
 import { Filter, Pairs, cut } from "./parts.js";
 
 const MORE = 50;
@@ -29,10 +29,10 @@ function List({ route }) {
     ${!goal && html`<${Learnings} />`}`;
 }
 
-const Run = ({ run }) => html`<li><div class="row spread"><a class="memory-link" data-item href=${address(`/traces/${encodeURIComponent(run.trace_id)}`)}><bdi class="clamp">${run.goal}</bdi></a>${mark(run.status || (run.success ? "success" : "failure"))}</div>
+const Run = ({ run }) => html`<li><div class="row spread"><a class="memory-link" data-item href=${address(`/traces/${encodeURIComponent(run.trace_id)}`)}><bdi class="clamp">${visible(run.goal)}</bdi></a>${mark(run.status || (run.success ? "success" : "failure"))}</div>
   <p class="meta">${run.timestamp && html`<${When} at=${run.timestamp} />`}${run.duration_ms != null && html`<span>${duration(run.duration_ms)}</span>`}
     ${run.steps && html`<span>${plural(run.steps.length, "step")}</span>`}${run.similarity != null && html`<span class="number">similarity ${run.similarity.toFixed(2)}</span>`}
-    ${run.tools_used?.length > 0 && html`<span>with <bdi>${run.tools_used.join(", ")}</bdi></span>`}</p>
+    ${run.tools_used?.length > 0 && html`<span>with <bdi>${visible(run.tools_used.join(", "))}</bdi></span>`}</p>
   ${run.suggested_approach && html`<div class="quote"><${Text} limit=${400}>${run.suggested_approach}</${Text}></div>`}</li>`;
 
 /** What was learnt from groups of runs. They are memories, so every token that sees the page may read them. */
@@ -44,7 +44,7 @@ function Learnings() {
     load.again();
   };
   return html`<${Card} title="Learnings" note="what runs with similar goals have in common">
-    <div><${Loaded} of=${load}>${({ memories }) => (memories.length ? html`<ul class="items">${memories.map((one) => html`<li><details><summary data-item><bdi class="clamp">${one.content.split("\n", 1)[0].replace(/^# Learning: /, "")}</bdi></summary>
+    <div><${Loaded} of=${load}>${({ memories }) => (memories.length ? html`<ul class="items">${memories.map((one) => html`<li><details><summary data-item><bdi class="clamp">${visible(one.content.split("\n", 1)[0].replace(/^# Learning: /, ""))}</bdi></summary>
         <div class="inside"><${Text} limit=${1500}>${one.content.split("\n").slice(1).join("\n").trim()}</${Text}><p><${MemoryLink} id=${one.id} title="Open the memory" /></p></div></details></li>`)}</ul>`
       : html`<${Empty}>Two runs with a similar goal are needed before something is learnt from them.</${Empty}>`)}</${Loaded}></div>
     <div class="actions"><${Button} writes onClick=${draw}>Learn from the runs now</${Button}></div>
