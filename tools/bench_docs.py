@@ -19,6 +19,7 @@ CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
 REST, CONSOLE = ROOT / "docs" / "rest.md", ROOT / "docs" / "console.md"
 DEEP = ROOT / "docs" / "deep_ranker.md"
+HYGIENE = ROOT / "docs" / "hygiene.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
@@ -242,6 +243,29 @@ def _console(result: Mapping[str, Any] | None) -> Iterator[str]:
     yield f"{_source(result['made_by'], result)}\n"
     rows = [[row["what"], f"{row['ms']:,.0f} ms", f"{row['cpu_ms']:,.0f} ms"] for row in result["rows"]]
     yield _table([f"{result['memories']:,} memories in SQLite", "until it is shown", "CPU of the server"], rows)
+
+
+def hygiene() -> str:
+    """Return the page of hygiene with its figures."""
+    return _with_figures(HYGIENE, _hygiene(_read("hygiene")))
+
+
+def _hygiene(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None or "parts" not in result:
+        return
+    rows = [row for part in result["parts"] for row in part["rows"]]
+    trials = sum(row["trials"] for row in rows if row["system"] == "memory-mesh")
+    bad = sum(row["bad"] for row in rows if row["system"] == "memory-mesh")
+    yield f"memory-mesh: {bad:,} bad of {trials:,} trials. {result['system']}.\n\n"
+    shown = [[row["what"], row["system"], f"{row['bad']:,} of {row['trials']:,}", _control(row), row["note"]] for row in rows]
+    yield f"{_table(['bad if', 'system', 'bad', 'controls', ''], shown)}\n"
+    yield "![bad trials by check and system](../bench/results/hygiene.svg)\n\n"
+    yield "Measured by, and at which commit:\n\n"
+    yield "".join(f"- `{part['command']}`, {_commit(part)}\n" for part in result["parts"]) + "\n"
+
+
+def _control(row: Mapping[str, Any]) -> str:
+    return f"{row['control']:,} of {row['controls']:,}" if row["valid"] else f"**invalid**: {row['control']} of {row['controls']}"
 
 
 def _rest(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -799,6 +823,7 @@ def main() -> None:
         (REST, rest),
         (CONSOLE, console),
         (DEEP, deep_ranker),
+        (HYGIENE, hygiene),
     )
     for path, text in ((path, write()) for path, write in pages):
         if not check:

@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.commit import measured_at
+from bench.hygiene.picture import bars
 from bench.hygiene.record import OURS, Row, Run
 from bench.hygiene.systems import ROOT, SYSTEMS, available
 
 RESULT = ROOT / "bench" / "results" / "hygiene.json"
-CHECKS = ("deleted", "hidden", "processes", "unrelated", "duplicates")
+CHECKS = (
+    "killed", "full_disk", "processes", "supersession", "duplicates", "hidden", "deleted", "redaction", "tampering", "unrelated",
+)  # fmt: skip
 
 
 def main() -> int:
@@ -40,6 +43,7 @@ def main() -> int:
     missing = [name for name in systems if not available(name)]
     for name in missing:
         print(f"{name} is not installed here and is left out", file=sys.stderr)
+    os.environ["MEMORY_MESH_EMBEDDER"] = "hash"  # for the programs of the tests; other checks name the model that they use
     run = Run(options.quick, [name for name in systems if name not in missing])
     rows = [row for name in checks for row in measure(name, run, options.out)]
     return int(any(row.system == OURS and (row.bad or not row.valid) for row in rows))
@@ -67,7 +71,7 @@ def keep(out: Path, part: Mapping[str, Any]) -> None:
     """Write the rows of a check into the result file, at once and whole."""
     kept = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
     parts = {one["check"]: one for one in kept.get("parts", [])} | {str(part["check"]): part}
-    result = {
+    result: dict[str, Any] = {
         "made_by": "python -m bench.hygiene",
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
@@ -79,11 +83,12 @@ def keep(out: Path, part: Mapping[str, Any]) -> None:
     written = out.with_suffix(".tmp")
     written.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     written.replace(out)
+    out.with_suffix(".svg").write_text(bars(result["parts"]), encoding="utf-8")
 
 
 def line(row: Row) -> str:
     state = "" if row.valid else f"  INVALID: {row.control} of {row.controls} controls passed"
-    shown = f"{row.check:<12}{row.system:<12}{row.bad:>6} of {row.trials:<6} {row.what}"
+    shown = f"{row.check:<13}{row.system:<12}{row.bad:>6} of {row.trials:<6} {row.what}"
     return "\n".join([f"{shown}{f' ({row.note})' if row.note else ''}{state}", *(f"    {one}" for one in row.examples)])
 
 
