@@ -92,7 +92,7 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
         ("TRACES", bench_docs.traces, " ms |"),
         ("REST", bench_docs.rest, " ms |"),
         *([("CONSOLE", bench_docs.console, " ms |")] if (bench_docs.RESULTS / "console.json").exists() else []),
-        *([("HYGIENE", bench_docs.hygiene, "memory-mesh |")] if (bench_docs.RESULTS / "hygiene.json").exists() else []),
+        *([("HYGIENE", bench_docs.hygiene, "| memory-mesh |")] if (bench_docs.RESULTS / "hygiene.json").exists() else []),
     ],
 )
 def test_figures_that_are_not_those_of_the_results_are_written_anew(

@@ -39,7 +39,8 @@ def check(run: Run) -> Iterator[Row]:
 def edits() -> Iterator[str]:
     """Yield SQL: the edits of the tests, and for each block and memory a flip, a deletion and an exchange."""
     known = tests("durability.test_tampering")
-    yield from known.EDITS.values()
+    # Their store has three blocks. In this one, a number moved by 7 is that of another block, which SQLite refuses.
+    yield from (edit.replace("number + 7", "number + 700") for edit in known.EDITS.values())
     yield from known.ODD.values()
     for number in range(1, _MEMORIES + 1):
         yield _DELETE.format(table="yamo_blocks", where=f"number = {number}")
