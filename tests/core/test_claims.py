@@ -49,7 +49,6 @@ def claims(case: Case) -> tuple[Claim, Claim]:
     return first, second
 
 
-@pytest.mark.deep
 @pytest.mark.req(
     "GRAPH-45",
     "GRAPH-46",

@@ -75,7 +75,6 @@ def test_the_condition_for_stores_and_the_rule_agree_in_every_cell() -> None:
     assert [(reader, kept) for reader, kept in CELLS if conditions[reader].matches(kept) != visible(reader, kept)] == []
 
 
-@pytest.mark.deep
 @pytest.mark.req("MESH-025")
 def test_a_row_in_the_wrong_partition_is_visible_to_no_further_reader() -> None:
     for reader in READERS:

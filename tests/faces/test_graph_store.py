@@ -79,7 +79,6 @@ def seen(old: Memory, new: Stored) -> str:
     return BOTH if states == ["resolved"] else STORED if not states and old.corroborations == 1 else "?"
 
 
-@pytest.mark.deep
 @pytest.mark.req("GRAPH-43", "GRAPH-49", "GRAPH-52", "GRAPH-53", "GRAPH-54", "GRAPH-10")
 def test_memories_stored_in_every_combination_end_as_the_table_says(deep: bool) -> None:
     every = [

@@ -62,7 +62,6 @@ def test_ten_traces_are_consolidated_nine_are_not_and_those_consolidated_do_not_
     assert sorted(learnings(mesh)) == [GOAL, OTHER]
 
 
-@pytest.mark.deep
 @pytest.mark.req("TRACE-22")
 def test_a_project_with_many_traces_waits_for_a_tenth_of_them(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_learnings, "DUE_TRACES", 1)

@@ -72,7 +72,6 @@ def large(count: int) -> RamStore:
     ))  # fmt: skip
 
 
-@pytest.mark.deep
 def test_a_search_reads_candidates_and_their_neighbours_only() -> None:
     read = []
     for count in (300, 900):
