@@ -81,6 +81,22 @@ def test_a_table_of_another_program_is_refused_and_a_vector_of_zeros_is_not_the_
             assert found == [("near", 1.0), ("zero", 0.0)]
 
 
+def test_tables_of_a_second_schema_leave_those_of_the_first_alone(server: Server) -> None:
+    """A name without its schema would mean a table or an index of the first one: that is in the search path too."""
+    database = server.database()
+    there = (
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public' "
+        "UNION SELECT indexname FROM pg_indexes WHERE schemaname = 'public'"
+    )
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.prepare()
+    before = server.execute(there, database=database)
+    assert {("keyword_counts",), ("keyword_segments",), ("memories_by_id",)} <= {*before}
+    with closing(PostgresStore(f"{server.keeper(database)}?schema=elsewhere")) as store:
+        store.prepare()
+    assert {*server.execute(there, database=database)} == {*before}
+
+
 def test_reads_do_not_create_tables_and_a_role_that_may_not_says_what_to_do(server: Server) -> None:
     database = server.database()
     url = server.keeper(database)

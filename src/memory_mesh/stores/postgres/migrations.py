@@ -67,7 +67,8 @@ _NORMS = tuple(
 _IDS = tuple(
     f"DO $do$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_indexes WHERE schemaname = current_schema() AND "
     f"indexname = '{table.name}_by_id' AND indexdef NOT LIKE 'CREATE UNIQUE %') THEN "
-    f"DROP INDEX IF EXISTS {table.name}_by_id; CREATE UNIQUE INDEX {table.name}_by_id ON {table.name} "
+    f"EXECUTE format('DROP INDEX IF EXISTS %I.{table.name}_by_id', current_schema()); "
+    f"CREATE UNIQUE INDEX {table.name}_by_id ON {table.name} "
     "(id, kind, (CASE WHEN partition = '' THEN tenant ELSE '' END)); END IF; END $do$"
     for table in TABLES
 )
@@ -79,9 +80,9 @@ _STEPS: dict[int, tuple[str, ...]] = {
     4: (),
     5: (
         *segments.POSTINGS.values(),
-        "DROP INDEX IF EXISTS memories_by_keyword",
+        segments.dropped("INDEX", "memories_by_keyword"),
         *_DIMENSIONS,
-        "DROP FUNCTION IF EXISTS mesh_rounded",
+        segments.dropped("FUNCTION", "mesh_rounded"),
     ),
     6: (*_IDS, *_NORMS),
     7: segments.CREATE,

@@ -10,6 +10,12 @@ from collections.abc import Iterator
 
 from memory_mesh.core.model import And, Anything, Compare, In, IsNull, Like, Not, Or, Where
 
+
+def dropped(kind: str, name: str) -> str:
+    """Return what drops a thing of the current schema. A name alone could mean that of another schema of the search path."""
+    return f"DO $do$ BEGIN EXECUTE format('DROP {kind} IF EXISTS %I.{name}', current_schema()); END $do$"
+
+
 _TEXT = 'text COLLATE "C"'
 COLUMNS = (
     "user_id", "agent_id", "session_id", "memory_type", "reach", "project", "status", "expires_at", "speaker",
@@ -35,7 +41,8 @@ POSTINGS = {
 }
 # The tables of an earlier version had other columns. With space in each page, the new row of a count replaces the old one there.
 CREATE = (
-    "DROP TABLE IF EXISTS keyword_counts, keyword_segments",
+    dropped("TABLE", "keyword_counts"),
+    dropped("TABLE", "keyword_segments"),
     *TABLES.values(),
     "CREATE INDEX segments_by_partition ON keyword_segments (partition)",
     "ALTER TABLE keyword_segments SET (fillfactor = 70)",
