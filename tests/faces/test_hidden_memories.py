@@ -128,7 +128,9 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "mesh.list_skills": lambda mesh: mesh.list_skills(),
     "mesh.format_results": lambda mesh: mesh.format_results(mesh.search(QUERY, limit=50)),
     "mesh.format_for_model": lambda mesh: mesh.format_for_model(mesh.search(QUERY, limit=50)),
-    "mesh.evaluate": lambda mesh: [one.question.text for one in mesh.evaluate().answered],
+    "mesh.evaluate": lambda mesh: [
+        (one.question.text, [mesh.get(id_) for id_ in one.question.expected]) for one in mesh.evaluate().answered
+    ],
     "lane.find": lambda mesh: mesh.lane.find(QUERY, limit=50, min_score=0.0),
     "lane.find as_of": lambda mesh: mesh.lane.find(QUERY, limit=50, min_score=0.0, as_of=NOW),
     "lane.session_context": lambda mesh: mesh.lane.session_context(max_tokens=9000),

@@ -52,7 +52,7 @@ class Request:
 def evaluate(context: Context, request: Request) -> Evaluation:
     """Ask the questions, check what is stored, and return the figures. Nothing is written."""
     count = whole_number("count", request.count, max_=MAX_QUESTIONS)
-    seed = whole_number("seed", request.seed, min_=0)
+    seed = whole_number("seed", request.seed, min_=0, max_=2**63 - 1)
     given = None if request.lines is None else read_questions(request.lines)
     context = context.with_options(enable_memory=False)
     found = _scan(context, count, seed)

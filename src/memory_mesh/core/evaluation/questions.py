@@ -41,13 +41,15 @@ _FRAMES = (
 
 def read_questions(lines: Iterable[str]) -> list[Question]:
     """Return the questions of lines of JSON. Raise `InvalidInput` with the number of the first line that is not one."""
-    found = [_read(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
+    found = [_read(line, number) for number, line in enumerate(lines, start=1) if not isinstance(line, str) or line.strip()]
     if not found:
         raise InvalidInput("the file has no questions", expected=_EXPECTED)
     return found
 
 
-def _read(line: str, number: int) -> Question:
+def _read(line: object, number: int) -> Question:
+    if not isinstance(line, str):
+        raise _invalid(number, "is not text")
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:

@@ -68,15 +68,19 @@ class FunctionSource:
 
 
 def _best_cosine(query: bytes, vectors: Sequence[str]) -> float:
-    """Return the best cosine of a query with vectors, each rounded to whole numbers up to 127 as `index.space` rounds them."""
+    """Return the best cosine of a query with vectors, each rounded to whole numbers up to 127 as `index.space` rounds them.
+
+    It rounds a query in 32 bits, and stored vectors in 64: halves are otherwise rounded to the other side.
+    """
     import numpy as np
 
-    rows = np.frombuffer(b"".join([query, *map(floats, vectors)]), "<f4").reshape(len(vectors) + 1, -1)
-    peaks = np.abs(rows).max(axis=1, initial=0, keepdims=True)
-    whole = np.rint(rows * (127 / np.maximum(peaks, 1e-30))).astype(np.float64)
-    lengths = np.linalg.norm(whole, axis=1)
-    products, scale = whole[1:] @ whole[0], lengths[1:] * lengths[0]
-    return float(np.divide(products, scale, out=np.zeros(len(vectors)), where=scale > 0).max())
+    asked = np.frombuffer(query, "<f4")
+    rows = np.frombuffer(b"".join(map(floats, vectors)), "<f4").reshape(len(vectors), -1).astype(np.float64)
+    peak, peaks = float(np.abs(asked).max(initial=0)), np.abs(rows).max(axis=1, initial=0, keepdims=True)
+    whole_query = np.rint(asked * np.float32(127 / max(peak, 1e-30))).astype(np.float64)
+    whole = np.rint(rows * (127 / np.where(peaks > 0, peaks, 1)))
+    scale = np.linalg.norm(whole, axis=1) * np.linalg.norm(whole_query)
+    return float(np.divide(whole @ whole_query, scale, out=np.zeros(len(vectors)), where=scale > 0).max())
 
 
 def _stored(texts: Collection[str]) -> list[str]:
