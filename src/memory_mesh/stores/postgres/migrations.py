@@ -50,7 +50,7 @@ _DIMENSIONS = tuple(
     if table.vector
 )
 
-# A vector of up to a thousand numbers is stored in its row: fetching it from another table took most of the time of comparing it.
+# A vector of up to about 900 numbers is stored in its row: fetching it from another table took most of the time of comparing it.
 # The length of a vector is a column too. Adding it rewrites the rows, so that existing vectors move into them.
 _NORMS = tuple(
     statement
