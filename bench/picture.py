@@ -1,4 +1,4 @@
-"""Draw SVG charts of lines, over logarithmic axes, from 0 to 1, or over days, readable on a light and on a dark background."""
+"""Draw SVG charts of lines: over logarithmic axes, from 0 to 1, over days or minutes. They suit a light and a dark background."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +37,21 @@ def day_chart(title: str, lines: Sequence[Line], *, days: int, y: str) -> str:
     """Return the chart of these lines as SVG: values from 0 to 1, over so many days."""
     across = _UnitAxis(_LEFT, _WIDTH - _RIGHT, most=days, ticks=range(0, days + 1, 30))
     return _draw(title, lines, across, _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x="days", y=y)
+
+
+def time_chart(title: str, lines: Sequence[Line], *, minutes: float, y: str) -> str:
+    """Return the chart of these lines as SVG: values from 0 to the largest, over so many minutes, without dots."""
+    most = max((value for line in lines for _, value in line.points), default=1.0) or 1.0
+    across = _UnitAxis(_LEFT, _WIDTH - _RIGHT, most=minutes, ticks=_steps(minutes))
+    up = _UnitAxis(_HEIGHT - _BOTTOM, _TOP, most=max(_steps(most)), ticks=_steps(most))
+    return _draw(title, lines, across, up, x="minutes", y=y, dots=False)
+
+
+def _steps(most: float) -> list[float]:
+    """Return round values from 0 to `most` or a little above, about five."""
+    power = 10.0 ** floor(log10(most / 5))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= most / 5)
+    return [at * step for at in range(ceil(most / step - 1e-9) + 1)]
 
 
 class _Axis(Protocol):
@@ -78,7 +93,7 @@ class _LogAxis:
         return [10.0**power for power in range(self.low, self.high + 1)]
 
 
-def _draw(title: str, lines: Sequence[Line], across: _Axis, up: _Axis, *, x: str, y: str) -> str:
+def _draw(title: str, lines: Sequence[Line], across: _Axis, up: _Axis, *, x: str, y: str, dots: bool = True) -> str:
     middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="13">',
@@ -86,7 +101,7 @@ def _draw(title: str, lines: Sequence[Line], across: _Axis, up: _Axis, *, x: str
         *_grid(across, up),
         _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 14, x, anchor="middle"),
         f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y, anchor="middle")}</g>',
-        *_draw_lines(lines, across, up),
+        *_draw_lines(lines, across, up, dots=dots),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -101,14 +116,15 @@ def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
         yield _text(_LEFT - 8, up.at(value) + 4, _number(value), anchor="end")
 
 
-def _draw_lines(lines: Sequence[Line], across: _Axis, up: _Axis) -> Iterator[str]:
+def _draw_lines(lines: Sequence[Line], across: _Axis, up: _Axis, *, dots: bool) -> Iterator[str]:
     for at, line in enumerate(lines):
         colour = _COLOURS[at % len(_COLOURS)]
         dash = ' stroke-dasharray="6 5"' if line.dashed else ""
         points = [(across.at(right), up.at(high)) for right, high in line.points]
         path = " ".join(f"{right},{high}" for right, high in points)
         yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
-        yield from (f'<circle cx="{right}" cy="{high}" r="3.5" fill="{colour}"/>' for right, high in points)
+        if dots:
+            yield from (f'<circle cx="{right}" cy="{high}" r="3.5" fill="{colour}"/>' for right, high in points)
         key = _TOP + 8 + 22 * at
         start = _WIDTH - _RIGHT + 18
         yield f'<line x1="{start}" y1="{key}" x2="{start + 24}" y2="{key}" stroke="{colour}" stroke-width="2"{dash}/>'
