@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.commit import measured_at
 from bench.hygiene.picture import bars
-from bench.hygiene.record import OURS, Row, Run
+from bench.hygiene.record import OURS, Row, Run, folder
 from bench.hygiene.systems import ROOT, SYSTEMS, available
 
 RESULT = ROOT / "bench" / "results" / "hygiene.json"
@@ -45,7 +45,9 @@ def main() -> int:
         print(f"{name} is not installed here and is left out", file=sys.stderr)
     os.environ["MEMORY_MESH_EMBEDDER"] = "hash"  # for the programs of the tests; other checks name the model that they use
     run = Run(options.quick, [name for name in systems if name not in missing])
-    rows = [row for name in checks for row in measure(name, run, options.out)]
+    with folder() as home:
+        os.environ["MEMORY_MESH_HOME"] = str(home)  # for the key of pseudonyms
+        rows = [row for name in checks for row in measure(name, run, options.out)]
     return int(any(row.system == OURS and (row.bad or not row.valid) for row in rows))
 
 

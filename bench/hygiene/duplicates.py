@@ -43,16 +43,16 @@ def kept_twice(run: Run, name: str) -> Row:
 
 def merged(run: Run, way: str) -> Row:
     """Store pairs that differ in a number, a negation, a name or a date, each in its own store of two texts."""
-    tally = Tally(NAME, _MERGED, note=way)
+    tally = Tally(NAME, _MERGED, note=f"{way}; addresses as pseudonyms")
     pairs = [*distinct(), *generated()]
     pairs = pairs[:: len(pairs) // 20] if run.quick else pairs
     model = embedder("local" if not run.quick else "hash")
-    mesh = MemoryMesh("memory://", embedder=model)
+    # With masks, two addresses become one text: nothing that tells them apart may be stored (docs/redaction.md).
+    mesh = MemoryMesh("memory://", embedder=model, redaction="pseudonym")
     for at, (one, other) in enumerate(pairs):
         own = mesh.scoped(agent_id=f"agent{at}", user_id=f"user{at}")
         WAYS[way](own, one, other)
-        stored = {record.content for record in own.get_all()}
-        tally.trial(good={one, other} <= stored, example=f"{one} | {other}")
+        tally.trial(good=len(own.get_all()) == 2, example=f"{one} | {other}")
     for at, (one, other) in enumerate(same(run)):
         own = mesh.scoped(agent_id="ann", user_id=f"same{at}")
         WAYS[way](own, one, other)

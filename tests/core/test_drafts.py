@@ -364,6 +364,36 @@ def test_the_form_in_which_letters_are_written_does_not_count(form: str) -> None
     assert print_of(unicodedata.normalize(form, text)) == print_of(text)
 
 
+CASES = [
+    ("100 Mb", "100 MB", "100 mb"), ("Use -v", "Use -V"), ("ask us", "ask US"), ("ask it", "ask IT"), ("getItem", "GetItem"),
+    ("see README.md", "see readme.md"), ("in May", "in may"), ("plan b", "plan B"), ("5 mW", "5 MW"), ("a `Set`", "a `set`"),
+    ("use foo_Bar", "use foo_bar"), ("github", "GitHub"), ("5m", "5M"), ("RUN -V", "RUN -v"), ("$PATH", "$path"), ("Åb", "ÅB"),
+]  # fmt: skip
+
+
+@pytest.mark.req("MESH-078")
+@pytest.mark.parametrize("texts", CASES, ids=str)
+def test_the_case_of_units_flags_code_acronyms_and_letters_counts(texts: tuple[str, ...]) -> None:
+    assert len({*map(print_of, texts)}) == len(texts)
+
+
+@pytest.mark.req("MESH-078")
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("The Meeting Is At Noon.", "the meeting is at noon.", "THE MEETING IS AT NOON."),
+        ("May I go? I'm late, a bird sings.", "may i go? i'm late, a bird sings."),
+        ("It rains. A bird sings.", "it rains. a bird sings."),
+        ('"Ana\'s O-ring" (in Lisbon)', '"ana\'s o-ring" (in lisbon)'),
+        ("Meet at 5 Pm", "meet at 5 pm"),
+        ("Über Ärger", "über ärger"),
+    ],
+    ids=str,
+)
+def test_the_capital_of_an_ordinary_word_does_not_count(texts: tuple[str, ...]) -> None:
+    assert len({*map(print_of, texts)}) == 1
+
+
 @pytest.mark.req("MESH-078")
 @pytest.mark.parametrize("other", ["Some texts", "Sometext", "Some text.", "Som text", "Some téxt", "text Some"])
 def test_another_text_has_another_fingerprint(other: str) -> None:

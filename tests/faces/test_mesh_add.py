@@ -105,7 +105,7 @@ def test_many_at_once_are_the_same_as_one_by_one() -> None:
 @pytest.mark.req("MESH-076")
 def test_duplicates_within_a_batch_are_counted_like_any_other(house: House, mesh: MemoryMesh) -> None:
     mesh.add("known")
-    records = mesh.add_many([("new", None), ("known", None), ("NEW", None), ("Known ", None), ("new", None)])
+    records = mesh.add_many([("new", None), ("known", None), ("New", None), ("Known ", None), ("new", None)])
     assert len(house.memories()) == 2
     assert [(record.content, record.times_observed) for record in records] == [
         ("new", 1),

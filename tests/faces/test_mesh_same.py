@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh import InvalidInput, MemoryMesh, NotFound, Sound
-from memory_mesh.core.intake import NewText
-from memory_mesh.core.model import Kind
+from memory_mesh.core.intake import Draft, NewText, fingerprints
+from memory_mesh.core.model import Kind, Reader
 from memory_mesh.flows import write
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
@@ -75,7 +75,7 @@ def add_as(house: House, text: str, scope: dict[str, str], **metadata: object) -
 @pytest.mark.parametrize("type_", MAY_DIFFER)
 def test_a_text_is_one_memory_for_all_who_share_its_visibility(house: House, type_: str, differs: tuple[str, ...]) -> None:
     first = add_as(house, TEA, HOME, type=type_)
-    again = add_as(house, "tea IS at  four.", {**HOME, **dict.fromkeys(differs, "other")}, type=type_)
+    again = add_as(house, "tea Is at  four.", {**HOME, **dict.fromkeys(differs, "other")}, type=type_)
     one = {*differs} <= MAY_DIFFER[type_]
     assert (again.id == first.id) is one
     assert again.times_observed == (2 if one else 1)
@@ -96,6 +96,29 @@ def test_a_forged_fingerprint_neither_loses_a_text_nor_crosses_a_scope(house: Ho
     house.change(kept["agent"].id, fingerprint=kept["own"].fingerprint)
     mesh.delete(kept["own"].id)
     assert house.mesh("bob").add(TEA).id != kept["agent"].id
+
+
+@pytest.mark.req("MESH-078")
+@pytest.mark.parametrize(("one", "other"), [("Use -v.", "Use -V."), ("Call us.", "Call US.")])
+def test_texts_that_differ_in_case_that_counts_are_found_both(house: House, one: str, other: str) -> None:
+    mesh = house.mesh()
+    kept = [mesh.add(text).id for text in (one, other, one, other)]
+    assert len({*kept}) == 2
+    assert {found.content for found in mesh.search(one)} == {one, other}
+
+
+@pytest.mark.req("MESH-078")
+def test_a_fingerprint_that_ignores_case_finds_its_own_text_only(house: House) -> None:
+    mesh = house.mesh()
+    old = mesh.add("Use -V.")
+    ignores_case = fingerprints(Reader(old.user_id, old.agent_id), Draft(content="Use -V.", metadata={}))[1]
+    house.change(old.id, fingerprint=ignores_case)  # as earlier versions stored it
+    other = mesh.add("Use -v.")
+    assert other.id != old.id
+    assert house.memory(other.id).fingerprint == ignores_case
+    for _ in range(2):
+        assert [mesh.add(text).id for text in ("Use -V.", "use -v.")] == [old.id, other.id]
+    assert house.memory(old.id).fingerprint != ignores_case
 
 
 # --- sightings ---
@@ -532,7 +555,7 @@ def test_equal_texts_are_one_result_with_their_number(house: House, embedder: st
     mesh = house.mesh(embedder=embedder)
     for n in range(3):
         mesh.add("The tea is green.", deduplicate=False, metadata={"n": n})
-    mesh.add("the TEA  is green.", {"type": "agent"})
+    mesh.add("the Tea  is green.", {"type": "agent"})
     mesh.add("The tea is black.")
     found = mesh.search("green tea", min_score=0.0)
     assert sorted(hit.copies for hit in found) == [1, 4]

@@ -341,7 +341,7 @@ def test_what_an_extraction_found_is_saved_once_if_it_is_valid(place: Place, cap
     assert done is not None
     assert (done.file, done.created) == ("token-rules.md", True)
     assert (notes.load()[0].discovered_by, notes.load()[0].importance) == ("ann", "medium")
-    again = [Output(), Output(content="tokens  END after an hour."), Output(memory_title="Other", content=Output().content)]
+    again = [Output(), Output(content="tokens  End after an hour."), Output(memory_title="Other", content=Output().content)]
     assert [notes.save(output) for output in again] == [None] * 3
     more = notes.save(Output(content="Tokens are signed."))
     assert more is not None

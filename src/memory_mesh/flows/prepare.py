@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core import model
 from memory_mesh.core.claims import Claim, Window, check_window, read_claim
-from memory_mesh.core.intake import Draft, Limits, NewText, Terms, draft, fingerprint, fingerprints, numbered, read_key
+from memory_mesh.core.intake import (
+    Draft,
+    Limits,
+    NewText,
+    Terms,
+    draft,
+    fingerprint,
+    fingerprints,
+    normal_text,
+    numbered,
+    read_key,
+)
 from memory_mesh.core.learning import added_heritage
 from memory_mesh.core.masks import hides_value
 from memory_mesh.core.model import MemoryType, batches
@@ -47,6 +58,12 @@ class Prepared:
     def needs_turn(self) -> bool:
         """Whether it is a message whose turn is not numbered by the caller."""
         return self.thread is not None and self.draft.columns["turn"] is None
+
+    @property
+    def places(self) -> list[tuple[str, str | None]]:
+        """What the stored memory is found by (`found_by`): the fingerprints of earlier versions are compared with the text."""
+        text = None if self.key else normal_text(self.draft.content)
+        return [(each, text) for each in self.same]
 
     def as_turn(self, context: Context, number: int) -> "Prepared":
         """Return a message as the turn with this number."""

@@ -14,11 +14,12 @@ from memory_mesh.core import audit, learning, model
 from memory_mesh.core.audit import blocks
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, StoreBusy, shown
-from memory_mesh.core.intake import NewText
+from memory_mesh.core.intake import NewText, fingerprints, normal_text
 from memory_mesh.core.learning import ReflectionResult, SourceText, Statement, narrowness
 from memory_mesh.core.model import (
     ANYTHING,
     Compare,
+    In,
     IsNull,
     Kind,
     Memory,
@@ -320,12 +321,16 @@ def plan_reflection(
 
 def _earlier(context: Context, task: Task, prepared: Prepared) -> list[Memory]:
     """Return this agent's earlier reflections on the topic or of the episode; without these, those with the same text."""
-    about = equals("metadata.topic", task.topic) if task.topic else equals("fingerprint", prepared.fingerprint)
+    about = (
+        equals("metadata.topic", task.topic) if task.topic else In("fingerprint", fingerprints(context.reader, prepared.draft))
+    )
     about = equals("metadata.episode", task.episode) if task.episode else about
     own = all_of(equals("memory_type", MemoryType.REFLECTION), equals("agent_id", context.reader.agent_id), about)
     same = all_of(search.readable(context), own, equals("metadata.operation", task.operation))
     rows = intact(context, context.store.find(Kind.MEMORY, all_of(same, equals("project", context.reader.project))))
-    return [Memory.of(row) for row in rows]
+    found, text = map(Memory.of, rows), normal_text(prepared.draft.content)
+    # The fingerprint of an earlier version may be that of another text.
+    return [one for one in found if task.topic or task.episode or normal_text(one.content) == text]
 
 
 def _result(context: Context, memory: Memory, note: str | None) -> ReflectionResult:

@@ -14,6 +14,7 @@ from memory_mesh.core.intake import (
     NewText,
     best_trust,
     draft,
+    found_by,
     has_own_print,
     normal_text,
     read_content,
@@ -80,7 +81,7 @@ class _Batch:
     numbers: dict[str, int]  # the last number of each partition
     stored: dict[str, Memory]  # the known memories, as they are stored
     memories: dict[str, Memory]
-    by_fingerprint: dict[str, str]
+    by_fingerprint: dict[tuple[str, str | None], str]  # with the text: fingerprints of earlier versions ignore case
     claims: Claims
     entries: list[Entry] = field(default_factory=list)
     other_rows: list[Row] = field(default_factory=list)
@@ -88,7 +89,7 @@ class _Batch:
 
     def known(self, item: Prepared) -> Memory | None:
         """Return the memory that an item would be stored as again, stored or earlier in this batch."""
-        for known in filter(None, map(self.by_fingerprint.get, item.same)):
+        for known in filter(None, map(self.by_fingerprint.get, item.places)):
             memory = self.memories[known]
             # Keys are compared by the fingerprint: what is stored of a key depends on the settings of masking.
             if (memory.key is None) == (item.key is None) and memory.status == Status.ACTIVE:
@@ -125,7 +126,7 @@ def plan_store(context: Context, prepared: Sequence[Prepared], vectors: Vectors)
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
     prepared = number_turns(context, prepared, receipts)
     known = _known(context, prepared)
-    stored, by_fingerprint = ({memory.id: memory for memory in known}, {str(memory.fingerprint): memory.id for memory in known})
+    stored, by_fingerprint = ({memory.id: memory for memory in known}, {found_by(memory): memory.id for memory in known})
     claims = Claims(context, [item.claim for item in prepared])
     stored |= {memory.id: memory for memory in claims.stored}
     sightings = Sightings(context, list(stored.values()))
@@ -219,7 +220,7 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
     batch.claims.add(memory)
     batch.entries.append(entry)
     batch.memories[memory.id] = memory
-    batch.by_fingerprint[str(memory.fingerprint)] = memory.id
+    batch.by_fingerprint[found_by(memory)] = memory.id
     batch.answers.append(Added(memory, is_new=known is None, effects=effects))
     if item.receipt_id:
         used = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from memory_mesh.core.checks import one_of, suggestion
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake import normal_text
+from memory_mesh.core.intake import folded_text
 from memory_mesh.core.model import BY_NAME, Memory, Value, fault, parse_time
 
 SCOPES = ("global", "session")
@@ -58,7 +58,7 @@ class Claim:
     @property
     def key(self) -> str:
         """A text that is equal for claims about the same predicate of the same subject."""
-        parts = [normal_text(self.subject), normal_text(self.predicate)]
+        parts = [folded_text(self.subject), folded_text(self.predicate)]
         return sha256(repr(parts).encode()).hexdigest()
 
     @property

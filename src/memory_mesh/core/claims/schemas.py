@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from memory_mesh.core.checks import suggestion
 from memory_mesh.core.claims.normalize import NORMALIZERS
 from memory_mesh.core.errors import SettingsError, shown
-from memory_mesh.core.intake import normal_text
+from memory_mesh.core.intake import folded_text
 
 # The values that each part of a schema may have; the first one is the default.
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -38,13 +38,13 @@ class Schemas(dict[str, Schema]):
     """The schemas by predicate; case and spaces of a predicate do not matter, and other predicates have the default."""
 
     def __missing__(self, predicate: str) -> Schema:
-        return self.get(normal_text(predicate), DEFAULT)
+        return self.get(folded_text(predicate), DEFAULT)
 
 
 def read_schemas(given: Mapping[str, object] | None) -> Schemas:
     """Return the schemas of the option `predicate_schemas`, or raise `SettingsError`."""
     read = ((predicate, _read(predicate, schema)) for predicate, schema in (given or {}).items())
-    return Schemas({normal_text(predicate): schema for predicate, schema in read})
+    return Schemas({folded_text(predicate): schema for predicate, schema in read})
 
 
 def _read(predicate: object, given: object) -> Schema:

@@ -4,7 +4,6 @@ Some metadata keys also fill columns (`type`, `session_id`, `tags`, `importance`
 """
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from memory_mesh.core.checks import fraction, is_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import INT_MAX, MemoryType, Reader, Value, parse_time
-from memory_mesh.core.text import LazyRegex, is_blank
+from memory_mesh.core.text import is_blank
 
 if TYPE_CHECKING:  # the gate is slow to load, and reading does not need it
     from memory_mesh.core.intake.gate import Layer0
@@ -23,7 +22,6 @@ FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 _TIMES = ("event_time", "valid_from", "valid_until", "expires_at")
 _TEXTS = ("session_id", "project", "category", "speaker")
-_DISTINCT = LazyRegex("([¹²³¼-¾⅐-⅞⁰-⁹₀-₉ß])")
 
 # Categories are an open vocabulary; these are the ones that memory-mesh assigns: those of claims and links, and the ten types of
 # the learning taxonomy.
@@ -64,18 +62,6 @@ def draft(content: object, metadata: object, reader: Reader, limits: Limits, lay
     text, clean = layer0.clean_content(given), layer0.clean_metadata(keys)
     redactions = layer0.count((given, text), (keys, clean))
     return Draft(content=text, metadata=clean, columns=columns_of(clean, reader), redactions=redactions)
-
-
-def normal_text(content: str) -> str:
-    """Return a text without the differences that duplicates may have: case, spaces and forms of characters.
-
-    Raised and lowered digits, fractions and ß stay: 10² is not 102, and Maßen are not Massen.
-    """
-    if content.isascii():
-        return " ".join(content.casefold().split())
-    parts = _DISTINCT.split(unicodedata.normalize("NFC", content))
-    folded = (part if _DISTINCT.fullmatch(part) else unicodedata.normalize("NFKC", part).casefold() for part in parts)
-    return " ".join("".join(folded).split())
 
 
 def read_content(content: object, limits: Limits) -> str:

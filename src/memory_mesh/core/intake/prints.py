@@ -8,8 +8,9 @@ import json
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake.drafts import Draft, normal_text
+from memory_mesh.core.intake.drafts import Draft
 from memory_mesh.core.intake.files import is_file_print
+from memory_mesh.core.intake.normal import folded_text, normal_text
 from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Reader, Value, fault, reach_of
 
 MAX_KEY_LENGTH = 500
@@ -29,17 +30,21 @@ def fingerprint(reader: Reader, draft: Draft, key: str | None = None) -> str:
     return fingerprints(reader, draft)[0] if key is None else _scoped_key(reader, draft, _digest([key]))
 
 
-def fingerprints(reader: Reader, draft: Draft) -> tuple[str, str]:
-    """Return the fingerprint, and that of versions up to 0.2, which counted a text within its agent and session."""
-    columns, normal = draft.columns, normal_text(draft.content)
+def fingerprints(reader: Reader, draft: Draft) -> tuple[str, ...]:
+    """Return the fingerprint, and those that earlier versions stored: they may be equal for texts that are not.
+
+    They ignored the case of every word, and versions up to 0.2 counted a text within its agent and session.
+    """
+    columns, folded = draft.columns, folded_text(draft.content)
     time, speaker, turn = columns.get("event_time"), columns.get("speaker"), draft.metadata.get("turn")
     # The same words in another session are another turn.
     session = None if speaker is None and turn is None else columns.get("session_id")
-    old = [reader.user_id, reader.agent_id, *map(columns.get, _COLUMNS), turn, normal]
-    parts = [*_scope(reader, draft), session, time, speaker, turn, normal]
-    if columns.get("claim"):  # texts with different claims are different memories
-        parts += [columns.get(name) for name in _CLAIM]
-    return _TEXT + _digest(parts), _digest(old)
+    old = [reader.user_id, reader.agent_id, *map(columns.get, _COLUMNS), turn, folded]
+    # Texts with different claims are different memories.
+    claim = [columns.get(name) for name in _CLAIM] if columns.get("claim") else []
+    texts = dict.fromkeys((normal_text(draft.content), folded))  # most texts have no case that counts
+    prints = (_TEXT + _digest([*_scope(reader, draft), session, time, speaker, turn, normal, *claim]) for normal in texts)
+    return *prints, _digest(old)
 
 
 def key_prefix(key: object) -> str:
@@ -61,6 +66,11 @@ def has_own_print(memory: Memory) -> bool:
     reader = Reader(memory.user_id, memory.agent_id)
     known = (updated_print(memory.fingerprint, reader, own),) if memory.key else fingerprints(reader, own)
     return memory.fingerprint in known and not memory.reach
+
+
+def found_by(memory: Memory) -> tuple[str, str | None]:
+    """Return what a memory is found again by: its fingerprint, with its text unless it has a key."""
+    return str(memory.fingerprint), None if memory.key else normal_text(memory.content)
 
 
 def is_note(memory: Memory) -> bool:

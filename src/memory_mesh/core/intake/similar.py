@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from memory_mesh.core.intake.normal import NAMES
 from memory_mesh.core.model import MemoryRecord, MemoryType
 from memory_mesh.core.text import split_sentences
 
@@ -51,7 +52,6 @@ _NOT_ENGLISH = _words("el los las del al que le les il lo un une una der das ein
 # Few is the opposite of a few, and a third is not the third.
 _COUNTED = _words("few little number second third fourth fifth sixth seventh eighth ninth tenth quarter")
 _ACRONYMS = _words("us it who aids")  # also words
-_NAMES = _words("may march august polish turkey china mark bill frank rose will word teams slack go")  # also words
 _NEGATIONS = _words("no not never none nobody nothing neither nor without nicht kein keine nie pas ne non nunca sin")
 _ASKING = _words(
     "what when where who why how which whose whom is are was were do does did can could will would should has have may shall am"
@@ -147,8 +147,8 @@ def _has_case(word: str, before: str) -> bool:
     """Return whether the case of a word carries meaning: of a unit (5 Mb), a flag (-V), code (getItem), US, and May."""
     low = word.lower()
     unit = before[-1].isdigit() and len(word) <= _UNIT_LENGTH and low not in ("am", "pm")
-    code = before in ("-", "--") or (word[0].islower() and word != low)
-    return unit or code or (word.isupper() and low in _ACRONYMS) or (word.istitle() and before != ":" and low in _NAMES)
+    code = before in ("-", "--") or (word[1:] != low[1:] and not word.isupper())
+    return unit or code or (word.isupper() and low in _ACRONYMS) or (word.istitle() and before != ":" and low in NAMES)
 
 
 def _with_long_forms(words: Iterator[str]) -> Iterator[str]:

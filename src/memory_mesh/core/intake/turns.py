@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from memory_mesh.core.intake.drafts import Draft, normal_text
+from memory_mesh.core.intake.drafts import Draft
+from memory_mesh.core.intake.normal import normal_text
 from memory_mesh.core.model import Row, Value
 
 # Only lists that repeat one message hundreds of times need so many comparisons. Then all are new: storing twice loses nothing.
