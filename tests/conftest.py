@@ -49,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     # Write it with `=`: before this hook runs, pytest takes a separate file name for a test.
     parser.addoption("--req-results", metavar="FILE", help="write which tests cover which requirement, as JSON")
     parser.addoption("--cases", type=int, metavar="N", help="run at most N parameter sets of a test")
+    parser.addoption("--examples", type=int, metavar="N", help="try N random Hypothesis examples in each property test")
     parser.addoption("--deep", action="store_true", help="run every test, with many random Hypothesis examples")
 
 
@@ -59,6 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(partial(shutil.rmtree, home))
     if config.getoption("--deep"):  # Hypothesis applies --hypothesis-profile after this
         settings.load_profile("deep")
+    if examples := config.getoption("--examples"):
+        settings.register_profile("fuzz", settings.get_profile("deep"), max_examples=examples, derandomize=False)
+        settings.load_profile("fuzz")
     use_memory_for_temporary_files(4 if config.getoption("--deep") else 1)
     # Under xdist the workers run the tests, and only the controller receives all reports.
     if "PYTEST_XDIST_WORKER" not in os.environ:

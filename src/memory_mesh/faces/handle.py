@@ -26,6 +26,7 @@ class Handle:
     def __init__(self, source: Source, scope: Mapping[str, Any], root: "ref[Handle] | None" = None) -> None:
         self._source, self._scope = source, scope
         self._root = root or ref(self)  # the mesh that this handle was made from
+        self._is_part = root is not None  # a part such as `mesh.lane`, and not a handle of its own
         self._shared: SharedContext | None = None
         self._opened: tuple[Context, Context] | None = None  # the shared context, and the same with the reader of this mesh
         self._closed = False
@@ -57,6 +58,7 @@ class Handle:
         given |= {"only_project": True} if only_project else {}
         handle = copy(self)  # also of a subclass, with what that adds
         Handle.__init__(handle, self._source, {**self._scope, **given}, self._root)
+        handle._is_part = False
         return handle
 
     def init(self) -> None:
@@ -106,7 +108,9 @@ class Handle:
             if root is not None and root is not self and not root._closed:
                 root._context()  # so that closing this handle leaves the store open for the next one
             self._shared = shared = self._source.find()
-            context = shared.use(self)
+            # An error keeps the part that raised it alive; it must not keep the store open after its mesh is closed.
+            user = root if root is not None and self._is_part and not root._closed and root._shared is shared else self
+            context = shared.use(user)
             self._opened, self._closed = (context, replace(context, reader=reader)), False
             return self._opened[1]
         return opened[1]

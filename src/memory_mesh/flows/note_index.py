@@ -6,7 +6,7 @@ expired ones are archived.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -91,9 +91,7 @@ def read_all(context: Context, listed: Sequence[NoteFile]) -> Notes:
     """Return the notes of these files, and what is wrong in them. A file is read once until it changes."""
     known, files = context.state.note_files, context.open_notes()
     read = {
-        file.name: known[file.name]
-        if known.get(file.name, ("",))[0] == file.mark != ""
-        else (file.mark, list(_read(files, file)))
+        file.name: known[file.name] if known.get(file.name, ("",))[0] == file.mark != "" else _read(files, file)
         for file in listed
     }
     context.state.note_files = read
@@ -102,15 +100,15 @@ def read_all(context: Context, listed: Sequence[NoteFile]) -> Notes:
     return Notes(notes, [*(each for each in every if isinstance(each, Fault)), *double_titles(notes)])
 
 
-def _read(files: NoteFiles, file: NoteFile) -> Iterator[Note | Fault]:
-    fault = file.fault
+def _read(files: NoteFiles, file: NoteFile) -> tuple[str, list[Note | Fault]]:
+    """Return the mark of a file and what is in it; no mark if the system could not read it, so that it is read again."""
+    fault, mark = file.fault, file.mark
     if fault is None:
         try:
-            yield from read_file(file.name, files.read(file.name))
+            return mark, [*read_file(file.name, files.read(file.name))]
         except InvalidInput as error:
-            fault = str(error)
-    if fault is not None:
-        yield Fault(file.name or files.root, 0, fault)
+            fault, mark = str(error), "" if isinstance(error.__cause__, OSError) else mark
+    return mark, [Fault(file.name or files.root, 0, fault)]
 
 
 def indexed_files(context: Context) -> Collection[str]:
@@ -153,7 +151,10 @@ def sync(
     run.move()
     run.store()
     own = {*run.old.written, *([digest(written)] if written else [])} & {digest(note) for note in notes}
-    state = replace(run.new, marks=_marks(listed), until=_until(notes, run.at), written=tuple(sorted(own)), root=files.root)
+    unread = {name: "" for name, (mark, _) in context.state.note_files.items() if not mark}
+    state = replace(
+        run.new, marks=_marks(listed) | unread, until=_until(notes, run.at), written=tuple(sorted(own)), root=files.root
+    )
     if state != run.old:
         _write(context, state)
     context.state.notes_read[_scope(context)] = state

@@ -8,6 +8,7 @@ from stat import S_ISREG
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Json
+from memory_mesh.stores.files import append_durably, sync
 
 _START = b'{"anchored_at": "'
 _EXPECTED = "a new file outside the store, or a file of memory-mesh audit anchor"
@@ -33,8 +34,10 @@ class AnchorFile:
                 raise self._refusal("it is a link to a file that does not exist")
             with open(os.open(self._path, _FLAGS | os.O_CREAT, 0o600), "r+b", buffering=0) as file:
                 self._check(file.fileno(), file.read(len(_START)))
-                file.write(line)
-                os.fsync(file.fileno())
+                is_new = not os.fstat(file.fileno()).st_size
+                append_durably(file.fileno(), line)
+            if is_new:
+                sync(self._path.parent)
         except OSError as error:
             raise self._refusal(str(error.strerror)) from error
 

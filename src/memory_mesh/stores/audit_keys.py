@@ -12,7 +12,7 @@ from stat import S_IMODE, S_ISREG
 
 from memory_mesh.core.audit.signing import KEY_BYTES, SigningKey
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.stores.files import create_once
+from memory_mesh.stores.files import append_durably, create_once
 
 _MAX_BYTES = 1024 * 1024
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -64,8 +64,8 @@ class AuditKeyFile:
         try:
             with open(os.open(self._path, os.O_RDWR | os.O_APPEND), "r+b", buffering=0) as file:
                 file.seek(-1, os.SEEK_END)
-                file.write(line if file.read(1) == b"\n" else b"\n" + line)  # one write: another process may append too
-                os.fsync(file.fileno())
+                # Another process may append too. A part of a line would make the whole file unusable.
+                append_durably(file.fileno(), line if file.read(1) == b"\n" else b"\n" + line)
         except OSError as error:
             raise self._fault(f"cannot be written: {error.strerror}", "check its permissions") from error
         return _key(line)

@@ -44,10 +44,11 @@ _READ_AT_ONCE = 8 * 1024 * 1024
 
 
 def create_folder(folder: Path) -> None:
-    """Create a folder and the missing ones above it, each for its owner only. Raises `OSError`."""
+    """Create a folder and the missing ones above it, each durable and for its owner only. Raises `OSError`."""
     for one in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
         with suppress(FileExistsError):  # another process was faster
             one.mkdir(mode=0o700)
+            sync(one.parent)
     if not folder.is_dir():
         raise NotADirectoryError(ENOTDIR, "a file, or a link that leads nowhere, is in the way")
 
@@ -116,6 +117,23 @@ def replace_file(path: Path, data: bytes, *, private: bool = False, unless: Call
         part.unlink(missing_ok=True)
     sync(path.parent)
     return True
+
+
+def append_durably(opened: int, data: bytes) -> None:
+    """Append to a file that is open for appending, durable when this returns. If it fails, the file is as it was.
+
+    Raises `OSError`.
+    """
+    size, written = os.fstat(opened).st_size, 0
+    try:
+        while written < len(data):  # a disk that is nearly full takes a part
+            written += os.write(opened, data[written:])
+        os.fsync(opened)
+    except OSError:
+        with suppress(OSError):
+            if os.fstat(opened).st_size == size + written:  # another process may have appended too
+                os.ftruncate(opened, size)
+        raise
 
 
 def copy_folder(files: Sequence[Path], source: Path, target: Path, progress: Progress) -> int:

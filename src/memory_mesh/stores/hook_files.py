@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from errno import EAGAIN, ENOSPC
+from errno import EAGAIN
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -16,7 +16,7 @@ from urllib.parse import quote
 from memory_mesh.core.errors import SettingsError, StoreUnavailable, shown
 from memory_mesh.core.hooks import DELETE, HookEvent
 from memory_mesh.core.model import Json
-from memory_mesh.stores.files import create_folder, lock_file, replace_file
+from memory_mesh.stores.files import append_durably, create_folder, lock_file, replace_file, sync
 
 _LOCK = ".lock"
 _LETTERS = "dead-letters.jsonl"
@@ -81,15 +81,15 @@ def _quoted(text: str) -> str:
 
 
 def _append(path: Path, data: bytes, *, title: bytes = b"") -> None:
-    """Append to a private file, durable when it returns. A line that a crash cut off is ended first."""
+    """Append to a private file, durable when it returns; if it fails, nothing is kept. A line that a crash cut off is ended."""
     with open(os.open(path, _FLAGS, 0o600), "r+b", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         if size:
             file.seek(size - 1)
             title = b"" if file.read(1) == b"\n" else b"\n"
-        if file.write(title + data) < len(title + data):
-            raise OSError(ENOSPC, "no space left")
-        os.fsync(file.fileno())
+        append_durably(file.fileno(), title + data)
+    if not size:
+        sync(path.parent)
 
 
 def _remove_entries(folder: Path, memory_ids: Collection[str]) -> None:

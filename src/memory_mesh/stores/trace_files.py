@@ -4,12 +4,12 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import local
 
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
-from memory_mesh.stores.files import create_folder, lock_file, replace_file, sync
+from memory_mesh.stores.files import append_durably, create_folder, lock_file, replace_file, sync
 
 _LOCK = ".lock"
 _BUSY_SECONDS = 30.0
@@ -66,15 +66,7 @@ class DiskTraces:
             is_new = not path.exists()
             opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _FLAGS, 0o600)
             try:
-                size = os.fstat(opened).st_size
-                try:
-                    written = os.write(opened, data)
-                    while written < len(data):
-                        written += os.write(opened, data[written:])
-                except OSError:  # the disk is full: nothing is kept of it
-                    os.ftruncate(opened, size)
-                    raise
-                os.fsync(opened)
+                append_durably(opened, data)
             finally:
                 os.close(opened)
             if is_new:
@@ -103,16 +95,15 @@ class DiskTraces:
         if folder in held:
             yield
             return
-        with self._errors(folder, "written"):
-            create_folder(path := self._path(folder))
-        with lock_file(path / _LOCK, seconds=_BUSY_SECONDS) as is_locked:
+        with ExitStack() as stack:
+            with self._errors(folder, "written"):
+                create_folder(path := self._path(folder))
+                is_locked = stack.enter_context(lock_file(path / _LOCK, seconds=_BUSY_SECONDS))
             if not is_locked:
                 raise StoreBusy(f"{path}: another process writes traces", remedy="try again")
             held.add(folder)
-            try:
-                yield
-            finally:
-                held.discard(folder)
+            stack.callback(held.discard, folder)
+            yield
 
     def _path(self, name: str) -> Path:
         """Return the path of a file below the root. A link on the way, which may lead elsewhere, is refused."""
