@@ -29,7 +29,9 @@ TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src te
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-deep lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores clean
+EXAMPLES ?= 2000
+
+.PHONY: help setup demo test test-deep fuzz lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +48,9 @@ test: $(READY) ## run the tests, with few examples and cases: the same in every 
 test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
 	$(PYTEST) --deep --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS)
+
+fuzz: $(READY) ## EXAMPLES=2000 random texts, files and bodies for each reader, and as many long ones
+	$(PYTEST) --deep --examples $(EXAMPLES) tests/test_fuzz.py
 
 lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/ruff format --check
