@@ -657,9 +657,10 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_trace(place: Place, monkeypa
     real = os.write
 
     def full(opened: int, data: bytes) -> int:
-        if b"trace_id" not in data:
+        if b"trace_id" in data:
+            return real(opened, data[:10])  # a disk that is nearly full takes a part
+        if b"second" not in data:
             return real(opened, data)
-        real(opened, data[:10])
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with place.mesh() as mesh:

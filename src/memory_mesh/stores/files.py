@@ -43,11 +43,11 @@ _FULL, _READ_ONLY = (ENOSPC, EDQUOT, EFBIG), (EACCES, EPERM, EROFS)
 _READ_AT_ONCE = 8 * 1024 * 1024
 
 
-def create_folder(folder: Path) -> None:
-    """Create a folder and the missing ones above it, each durable and for its owner only. Raises `OSError`."""
+def create_folder(folder: Path, *, mode: int = 0o700) -> None:
+    """Create a folder and the missing ones above it, each durable, and by default for its owner only. Raises `OSError`."""
     for one in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
         with suppress(FileExistsError):  # another process was faster
-            one.mkdir(mode=0o700)
+            one.mkdir(mode=mode)
             sync(one.parent)
     if not folder.is_dir():
         raise NotADirectoryError(ENOTDIR, "a file, or a link that leads nowhere, is in the way")

@@ -11,7 +11,7 @@ from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.file_ports import NoteFile
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.notes import MAX_BYTES
-from memory_mesh.stores.files import DiskFolder, lock_file, replace_file, sync
+from memory_mesh.stores.files import DiskFolder, create_folder, lock_file, replace_file, sync
 
 _LOCK = ".lock"
 _BUSY_SECONDS = 10.0
@@ -49,7 +49,7 @@ class DiskNotes:
     def change(self, name: str, make: _Make) -> None:
         path = Path(self.root) / name
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            create_folder(path.parent, mode=0o777)  # of a project, like its other folders
             with _locked(path.parent / _LOCK):
                 while not self._replace(path, make):
                     pass
