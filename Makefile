@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 WORKERS ?= auto
+EXAMPLES ?= 2000
 
 # Without cached bytecode every process that a test starts would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,8 +30,6 @@ TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src te
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-EXAMPLES ?= 2000
-
 .PHONY: help setup demo test test-deep fuzz lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores clean
 
 help: ## list these words
