@@ -3,6 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from memory_mesh.core.model import Erasure
+from memory_mesh.flows import erasure_check
+
 from .conftest import Cli
 
 
@@ -45,12 +50,26 @@ def test_a_user_is_forgotten_after_a_confirmation(cli: Cli) -> None:
     assert (refused.code, "--yes" in refused.err) == (2, True)
     assert cli("list", "--user", "ana", "--jsonl").out
     said = cli("forget", "--user", "ana", "--verify", "--yes")
-    assert (said.code, said.out) == (
-        0,
-        "[MemoryMesh] Forgot user ana: 1 memory erased\n"
-        "Looked for 1 erased text in the files (1 were there before): 0 found now\n",
-    )
+    first, looked, *places, last = said.out.splitlines()
+    assert (said.code, first) == (0, "[MemoryMesh] Forgot user ana: 1 memory erased")
+    assert looked == f"Looked for 1 text in {len(places)} places:"
+    assert places[0].split() == ["memories", "and", "skills", "1", "before,", "0", "after"]
+    assert all(place.endswith(" 0 after") for place in places)
+    assert last == "Nothing is left."
     assert not cli("list", "--user", "ana", "--jsonl").out.strip()
+
+
+def test_a_deletion_is_proved_and_the_proof_fails_if_something_is_left(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (json.loads(cli("store", f"The lantern {n} needs oil", "--json").out)["id"] for n in range(2))
+    said = cli("delete", first, "--verify", "--json")
+    check = json.loads(said.out)["check"]
+    assert (said.code, check["found"]) == (0, [])
+    assert check["places"][0] == {"name": "memories and skills", "before": 1, "after": 0}
+    monkeypatch.setattr(erasure_check, "erase", lambda *_, **__: Erasure(memories=(second,)))
+    said = cli("delete", second, "--verify")
+    assert said.code == 1
+    assert f"Found: {second} in search by words and vectors" in said.out
+    assert said.out.endswith("Something is left.\n")
 
 
 def test_forgetting_needs_a_user(cli: Cli) -> None:

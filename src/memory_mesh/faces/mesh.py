@@ -195,14 +195,20 @@ class Mesh(Learning, Auditing):
         if named is not None:
             erase.delete(context, [named], files=files)
 
-    def erase(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> Erasure:
+    def erase(
+        self, id: str | None = None, *, key: str | None = None, files: bool = False, verify: bool = False
+    ) -> Erasure:  # fmt: skip
         """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it.
 
         The result also names the notes that were taken out of their files, and those that people wrote, which stay there unless
-        `files` is set.
+        `files` is set. With `verify`, look for the memory everywhere before and after; `check` of the result says what was found.
         """
         context = self._context()
         named = search.named(context, id, key)
+        if verify:
+            from memory_mesh.flows.erasure_check import erase_verified
+
+            return erase_verified(context, named, files=files)
         return erase.erase(context, [] if named is None else [named], files=files)
 
     def delete_all(
@@ -230,8 +236,8 @@ class Mesh(Learning, Auditing):
     def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
         """Erase everything of a user for good: memories and skills of every agent and session, searches and idempotency keys.
 
-        With `verify`, look afterwards for a part of each erased text in the files of the store; `check` of the result says
-        what was found. Raises `InvalidInput` on the mesh of another user.
+        With `verify`, look for what is erased everywhere before and after; `check` of the result says what was found.
+        Raises `InvalidInput` on the mesh of another user.
         """
         from memory_mesh.flows.forget import forget
 

@@ -168,6 +168,9 @@ _TOPIC = (
     Parameter("include_reflections", "also read earlier reflections", kind=Kind.SWITCH, default=False),
     _REPEATABLE,
 )
+_VERIFY = Parameter(
+    "verify", "look for it everywhere before and after; exits with 1 if something is left", kind=Kind.SWITCH, default=False
+)
 _APPLY = Parameter(
     "dry_run", "do it; without this it is only shown", kind=Kind.SWITCH, flag="--apply", default=False, cli_default=True
 )
@@ -627,9 +630,9 @@ OPERATIONS = (
         summary="Erase a memory for good: its text, its history, and everything derived from it alone.",
         parameters=(
             *_ID_OR_KEY,
-            Parameter("files", "also take a note that people wrote out of its file", kind=Kind.SWITCH, default=False),
+            Parameter("files", "also take a note that people wrote out of its file", kind=Kind.SWITCH, default=False), _VERIFY,
         ),
-        examples=(f"delete {_SAMPLE}", "delete --key ana/status"),
+        examples=(f"delete {_SAMPLE}", "delete --key ana/status", f"delete {_SAMPLE} --verify"),
     ),
     Operation(
         name="delete-all", method="delete_all", view="deleted_all", heading=DELETE, effect=Effect.DESTRUCTIVE,
@@ -652,8 +655,7 @@ OPERATIONS = (
         summary="Erase everything of a user for good: memories of every agent, searches and idempotency keys.",
         parameters=(
             Parameter("user_id", "the user to forget", flag="--user", metavar="NAME", required=True),
-            Parameter("verify", "look for the erased texts in the files; exits with 1 when one is found", kind=Kind.SWITCH,
-                      default=False),
+            _VERIFY,
         ),
         target=("store", "user"), confirm="Erase everything of user {user_id} for good?",
         examples=("forget --user ana", "forget --user ana --verify --yes"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from memory_mesh.core.model import BackedUp, Copied, FileImport, Forgotten, Imported, Migration, Repaired
+from memory_mesh.core.model import BackedUp, Copied, ErasureCheck, FileImport, Forgotten, Imported, Migration, Repaired
 from memory_mesh.interfaces.audit_views import write_export
 from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, size
 from memory_mesh.interfaces.values import Call
@@ -111,16 +111,24 @@ def migrated(done: Migration, call: Call) -> Answer:
     return Answer(text="\n".join(lines), data=asdict(done))
 
 
+def check_lines(check: ErasureCheck | None) -> list[str]:
+    """Return what was looked for, what was found in each place before and after, and what is left."""
+    if check is None:
+        return []
+    lines = [f"Looked for {counted(check.texts, 'text')} in {counted(len(check.places), 'place')}:"]
+    lines += [f"  {place.name:<46} {place.before} before, {place.after} after" for place in check.places]
+    lines += [f"Found: {one_line(id_)} in {one_line(place)}" for id_, place in check.found]
+    lines += [f"{counted(check.rows_left, 'row')} of the user left in the store"] if check.rows_left else []
+    lines += [f"{check.shared} left in other memories or searches, which have the same words"] if check.shared else []
+    lines += [f"{check.too_short} too short to look for"] if check.too_short else []
+    return [*lines, "Nothing is left." if check.clean else "Something is left."]
+
+
 def forgotten(proof: Forgotten, call: Call) -> Answer:
     """Render what was erased, and what was looked for; the exit code is 1 if something is left."""
     lines = [f"{NAME} Forgot user {one_line(str(call.arguments['user_id']))}: {counted(len(proof.memories), 'memory')} erased"]
     lines += [] if proof.bytes_freed else ["The bytes are still in the store's files: `memory-mesh compact` frees them."]
     lines += [f"The chain {one_line(chain)} is broken and keeps its queries; see `audit verify`." for chain in proof.damaged]
-    if check := proof.check:
-        before = f"{check.found_before} were there before"
-        lines.append(f"Looked for {counted(check.texts, 'erased text')} in the files ({before}): {len(check.found)} found now")
-        lines += [f"Found: {one_line(id_)} in {one_line(file)}" for id_, file in check.found]
-        lines += [f"{check.shared} are left in memories of other users, who stored the same words"] if check.shared else []
-        lines += [f"{check.too_short} are too short to look for"] if check.too_short else []
+    lines += check_lines(proof.check)
     left = proof.damaged or (proof.check and not (proof.check.clean and proof.bytes_freed))
     return Answer(text="\n".join(lines), data=asdict(proof), code=1 if left else 0)

@@ -85,6 +85,7 @@ from memory_mesh.interfaces.transfer_views import (  # noqa: F401  (found by nam
     store_copied,
     store_exported,
 )
+from memory_mesh.interfaces.transfer_views import check_lines as _check_lines
 from memory_mesh.interfaces.upkeep_views import compressed, consolidated, decayed, hooks, unarchived  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call
 
@@ -401,7 +402,8 @@ def _erased(proof: Erasure, lines: list[str]) -> Answer:
         # The root of what was imported ends with a dot.
         remedy = "edit the file by hand" if "/./" in place else "`memory-mesh delete --files` removes it"
         lines.append(f"The note {one_line(place)} is still in its file: {remedy}.")
-    return Answer(text="\n".join([*lines, *left]), data=asdict(proof))
+    is_left = proof.check and not (proof.check.clean and proof.bytes_freed)
+    return Answer(text="\n".join([*lines, *left, *_check_lines(proof.check)]), data=asdict(proof), code=1 if is_left else 0)
 
 
 def _pairs(named: Mapping[str, object]) -> str:

@@ -412,11 +412,11 @@ class AsyncMemoryMesh:
         or opened, and by `compact`, `erase` and the heartbeat. The memory of a note that `mesh.notes` wrote is also taken out of
         its file; with `files`, one that people wrote too.
         """
-    async def erase(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> Erasure:
+    async def erase(self, id: str | None = None, *, key: str | None = None, files: bool = False, verify: bool = False) -> Erasure:
         """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it.
 
         The result also names the notes that were taken out of their files, and those that people wrote, which stay there unless
-        `files` is set.
+        `files` is set. With `verify`, look for the memory everywhere before and after; `check` of the result says what was found.
         """
     async def delete_all(
         self,
@@ -441,8 +441,8 @@ class AsyncMemoryMesh:
     async def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
         """Erase everything of a user for good: memories and skills of every agent and session, searches and idempotency keys.
 
-        With `verify`, look afterwards for a part of each erased text in the files of the store; `check` of the result says
-        what was found. Raises `InvalidInput` on the mesh of another user.
+        With `verify`, look for what is erased everywhere before and after; `check` of the result says what was found.
+        Raises `InvalidInput` on the mesh of another user.
         """
     async def get(self, id: str | None = None, *, key: str | None = None, session_id: str | None = None) -> MemoryRecord | None:
         """Return a memory of any status by its id, or the current one with a key of your own; None if it is not visible.

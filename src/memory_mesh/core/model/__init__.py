@@ -8,7 +8,8 @@ from memory_mesh.core.model.records import (
     QueuedEvent, Receipt, SearchResult, Sighting, Skill, Status, Usage,
 )
 from memory_mesh.core.model.results import (
-    BackedUp, Checked, Copied, DamagedRow, EndedSession, Erasure, ErasureCheck, Extraction, Failed, FailedLine, FileImport,
+    BackedUp, Checked, CheckedPlace, Copied, DamagedRow, EndedSession, Erasure, ErasureCheck, Extraction, Failed, FailedLine,
+    FileImport,
     Forgotten, Gone, HealthStatus, Imported, Ingested, Migration, Reembedded, Repaired,
 )
 from memory_mesh.core.model.rows import (
@@ -27,9 +28,9 @@ from memory_mesh.core.model.where import (
 __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "DAY_MS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE",
     "MOVING", "REQUIRED", "UNKNOWN_IMPORTANCE", "WITH_VECTOR", "And", "AnyMemory", "Anything", "BackedUp", "Block", "Change",
-    "Checked", "ClaimConflict", "Column", "Compare", "Copied", "DamagedRow", "EndedSession", "Erasure", "ErasureCheck",
-    "Extraction", "Failed", "FailedLine", "FileImport", "Filter", "Forgotten", "GivenClock", "GivenTime", "Gone", "Head",
-    "HealthStatus", "Hit", "Ids", "Imported", "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory",
+    "Checked", "CheckedPlace", "ClaimConflict", "Column", "Compare", "Copied", "DamagedRow", "EndedSession", "Erasure",
+    "ErasureCheck", "Extraction", "Failed", "FailedLine", "FileImport", "Filter", "Forgotten", "GivenClock", "GivenTime", "Gone",
+    "Head", "HealthStatus", "Hit", "Ids", "Imported", "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory",
     "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "QueuedEvent", "Reach", "Reader", "Receipt",
     "Reembedded", "Repaired", "Row", "Scalar", "Sealed", "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used",
     "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault",

@@ -168,6 +168,32 @@ class Reembedded:
     changed_from: str | None = None  # the previous model of the store, if it changed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPlace:
+    """A place in which erased memories were looked for: how much of them was found before the erasure, and after."""
+
+    name: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureCheck:
+    """What was looked for before and after an erasure, and what was found."""
+
+    texts: int  # different texts: contents, older contents, queries
+    too_short: int = 0  # texts that are too short to be looked for
+    found_before: int  # of them in the files before the erasure: the control
+    found: tuple[tuple[str, str], ...] = ()  # the ids of what is left, each with its place, or the name of its file
+    shared: int = 0  # texts that are still there because other memories, or searches, have the same words
+    rows_left: int = 0  # rows of a forgotten user that the store still has
+    places: tuple[CheckedPlace, ...] = ()  # where was looked
+
+    @property
+    def clean(self) -> bool:
+        return not (self.found or self.rows_left)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Erasure:
     """The proof of an erasure: the ids of what was erased and of the blocks that record it."""
@@ -183,27 +209,12 @@ class Erasure:
     notes_left: tuple[str, ...] = ()  # sections that people wrote, and that are still in their files
     traces: tuple[str, ...] = ()  # traces, entries and learnings that were taken out of the files of traces
     bytes_freed: bool = True  # False: the bytes stay in the files until the store is closed, or until `compact`
+    check: ErasureCheck | None = None  # with `verify`
 
     def __add__(self, other: "Erasure") -> "Erasure":
         names = ("memories", "rows", "tombstones", "blocks", "kept", "notes", "notes_left", "traces")
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureCheck:
-    """What was looked for after an erasure, by some characters of each text, and what was found."""
-
-    texts: int  # different texts: contents, older contents, queries
-    too_short: int = 0  # texts that are too short to be looked for
-    found_before: int  # of them in the files before the erasure: the control
-    found: tuple[tuple[str, str], ...] = ()  # the ids of texts that are still in a file, and the names of the files
-    shared: int = 0  # texts that are still in the files because memories of others have the same words
-    rows_left: int = 0  # rows of the user that the store still has
-
-    @property
-    def clean(self) -> bool:
-        return not (self.found or self.rows_left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -213,7 +224,6 @@ class Forgotten(Erasure):
     __repr__ = short_repr
 
     damaged: tuple[str, ...] = ()  # chains of searches that are broken, and so keep their queries
-    check: ErasureCheck | None = None  # with `verify`
 
 
 @dataclass(frozen=True, slots=True, repr=False)
