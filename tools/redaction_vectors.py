@@ -2,8 +2,8 @@
 
 `tests/data/redaction_vectors/*.toml` holds tables `[[vectors]]` with `kind` (see `KINDS`), `source` (where such texts occur, in a
 few words), `masked` and `stays` (lists of texts). In a text of `masked`, «…» surrounds each value that must be masked; all else
-must stay. For `stays`, the kind is the one that it could be mistaken for. <a36> stands for 36 made-up characters, as in
-`data/examples.toml`.
+must stay. With a blank inside, « … » are quotes of the text. For `stays`, the kind is the one that it could be mistaken for.
+<a36> stands for 36 made-up characters, as in `data/examples.toml`.
 """
 
 import re
@@ -19,7 +19,8 @@ from redaction_docs import filled
 FOLDER = Path(__file__).parents[1] / "tests" / "data" / "redaction_vectors"
 SECRETS = FOLDER.parent / "redaction_secrets.txt"
 Verdict = Literal["right", "missed", "too much"]
-_VALUE = re.compile("«(.*?)»", re.DOTALL)
+_VALUE = re.compile("«(?! )(.*?)(?<! )»", re.DOTALL)
+_MARK = re.compile("«(?! )|(?<! )»")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Vector:
 
     @property
     def text(self) -> str:
-        return re.sub("[«»]", "", self.marked)
+        return _MARK.sub("", self.marked)
 
     @property
     def values(self) -> list[str]:

@@ -210,7 +210,11 @@ _CUT = LazyRegex(
     r"&(?:amp;)?[\w.%\[\]-]{1,40}=|;\s?[A-Za-z][\w ]{0,24}=|[,|][\w.-]{1,40}\s?[=:](?!/)|</|<[a-z!]|&lt;/|[,;](?=$)"
     r"|\\[nrt](?![\w])|\\?$"
 )
-_NEXT_PART, _EQUALS = LazyRegex(r";[A-Za-z]{1,24}$"), LazyRegex(r" [A-Za-z]{1,24} ?=")
+# The first word of a part of a connection string that has two: `;User Id=`, and not `;pw ip=`.
+_NEXT_PART = LazyRegex(r";(?:[A-Z][A-Za-z]{0,24}|user|data|initial|integrated|trusted|persist|max|min|ssl|connect(?:ion)?)$")
+_EQUALS = LazyRegex(r" [A-Za-z]{1,24} ?=")
+_DIGIT = LazyRegex(r"\d")
+_LAST_OF_LINE = LazyRegex(r";(?=[ \t]{0,8}(?:\r?\n|$))")
 _WIDE = LazyRegex(r"[\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]")
 _WORD = LazyRegex(r"\S{1,256}")
 _REST = LazyRegex(r"\S*+")
@@ -241,7 +245,12 @@ def bare(text: str, at: int, name_start: int) -> Span | None:
     if value[:1] < "\u3000" and (wide := _WIDE.search(value)):
         value = value[: wide.start()]
     value = _trimmed(value)
-    return None if placeholder(value) else (at, at + len(value))
+    if placeholder(value):
+        return None
+    # Behind `name = value` it ends a statement. A line of prose or of YAML does not end with it, so that it belongs to the value.
+    assigned = text[max(0, at - 8) : at].rstrip(" \t").endswith("=")
+    more = not assigned and _DIGIT.search(value) and _LAST_OF_LINE.match(text, at + len(value))
+    return at, at + len(value) + bool(more)
 
 
 def line_start(text: str, at: int) -> int:
