@@ -19,16 +19,18 @@ from typing import Any
 import pytest
 
 from conftest import IN_CI
-from memory_mesh import InvalidInput, MemoryMesh, MemoryMeshError
+from memory_mesh import InvalidInput, MemoryMesh, MemoryMeshError, StoreFull
 from memory_mesh.stores import files
 from memory_mesh.stores.anchor_file import AnchorFile
 from memory_mesh.stores.audit_keys import AuditKeyFile
 from memory_mesh.stores.files import DiskFolder, append_durably, create_folder
 from memory_mesh.stores.hook_files import DiskHookFiles
+from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.trace_files import DiskTraces
 
 from .children import url
 from .faulty import FAULTS, OPERATIONS, Call, Kinds, unsynced
+from .sound import assert_sound
 
 PROGRAM = Path(__file__).with_name("faulty.py")
 STORES = ("memory.db", "memory.json", "memory.lance")
@@ -188,6 +190,22 @@ def test_an_error_of_a_part_that_someone_keeps_does_not_keep_the_store_open(tmp_
     assert kept.value
 
 
+def test_a_damaged_id_of_a_folder_of_traces_is_an_error_and_no_trace_is_indexed_twice(tmp_path: Path) -> None:
+    with MemoryMesh(url(tmp_path / "memory.db"), embedder="none", traces_dir=str(tmp_path / "traces")) as mesh:
+        mesh.traces.record("Deploy the shop", steps=["build"], project="shop")
+        known = len(mesh.get_all())
+        id_ = tmp_path / "traces" / "system" / ".id"
+        whole = id_.read_bytes()
+        for damaged in (whole[:5], b"", whole[:8] + b"\0\xff" + whole[10:], whole * 2):
+            id_.write_bytes(damaged)
+            with pytest.raises(InvalidInput, match=r"system/\.id in .* is damaged"):
+                mesh.traces.record("Test the shop", project="shop")
+            assert len(mesh.get_all()) == known
+        id_.write_bytes(whole)
+        mesh.traces.record("Test the shop", project="shop")
+        assert len(mesh.get_all()) > known
+
+
 def test_a_note_that_could_not_be_read_once_is_indexed_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with MemoryMesh(url(tmp_path / "memory.db"), embedder="none", notes_dir=str(tmp_path / "notes")) as mesh:
         mesh.notes.append("Tokens expire", "Refresh them before a deploy.", when_to_use="deploy")
@@ -199,6 +217,29 @@ def test_a_note_that_could_not_be_read_once_is_indexed_afterwards(tmp_path: Path
             patch.setattr(DiskFolder, "read", unreadable)
             assert [fault.what for fault in mesh.notes.sync().faults] == ["it cannot be read: Input/output error"]
         assert [found.content for found in mesh.search("rotate tokens")] == ["Tokens expire\n\nRotate them before a deploy."]
+
+
+@pytest.mark.req("MESH-015")
+def test_a_file_whose_end_lance_lost_without_an_error_is_written_again(tmp_path: Path) -> None:
+    """On a full disk Lance (14.0) may commit a data file without its last bytes, and not say so."""
+    file, cuts = tmp_path / "memory.lance", [0]
+
+    def cut(step: str) -> None:
+        if step == "flush.memory_entries.appended" and not cuts[0]:
+            cuts[0] += 1
+            newest = max((file / "memory_entries.lance" / "data").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+            os.truncate(newest, newest.stat().st_size - 10)
+
+    with closing(LanceStore(file, step=cut)) as store, MemoryMesh(store, agent_id="keeper", embedder="none") as mesh:
+        mesh.add("The pump is red.")
+        with pytest.raises(StoreFull):
+            store.flush()
+        assert [memory.content for memory in mesh.get_all()] == ["The pump is red."]
+        store.flush()
+    assert cuts == [1]
+    assert_sound(file)
+    with MemoryMesh(url(file), agent_id="keeper", embedder="none") as mesh:
+        assert [memory.content for memory in mesh.get_all()] == ["The pump is red."]
 
 
 def unreadable(*_: object, **__: object) -> bytes:

@@ -17,7 +17,7 @@ from memory_mesh.core.intake import EXPERIENCE_KEY, TRACE_KEY, NewText, Terms
 from memory_mesh.core.model import Compare, In, Key, Kind, Memory, Meta, Row, Status, Where, all_of, equals, iso
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import Experience, Trace, cut_at, digest
-from memory_mesh.core.traces.layout import DEFAULT_PROJECT, FOLDER_ID, SYSTEM, SYSTEM_LOG, Project
+from memory_mesh.core.traces.layout import DEFAULT_PROJECT, FOLDER_ID, ID_LENGTH, SYSTEM, SYSTEM_LOG, Project
 from memory_mesh.core.traces.learnings import avoid, lesson_metadata
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context, Plan, commit, paged
@@ -198,15 +198,20 @@ def of_folder(context: Context, key: str, *others: Where) -> Where:
 
 
 def folder_id(context: Context) -> str:
-    """Return the id of the folder of traces; one that is there without an id gets one."""
+    """Return the id of the folder of traces; one that is there without an id gets one. Raises `InvalidInput` for a damaged id."""
     files = context.open_traces()
+    if not files.mark(FOLDER_ID):
+        if not files.mark(""):
+            return ""
+        with files.locked(SYSTEM):
+            if not files.mark(FOLDER_ID):
+                files.write(FOLDER_ID, context.ids.salt()[:ID_LENGTH].encode())
     known = files.read(FOLDER_ID).decode("ascii", "replace")
-    if known or not files.mark(""):
-        return known
-    with files.locked(SYSTEM):
-        if not files.mark(FOLDER_ID):
-            files.write(FOLDER_ID, context.ids.salt()[:16].encode())
-        return files.read(FOLDER_ID).decode("ascii", "replace")
+    if len(known) != ID_LENGTH or not known.isalnum():  # with another id, every trace would be indexed a second time
+        expected = f"{ID_LENGTH} hexadecimal digits"
+        remedy = "restore it from a backup; without it the traces are indexed again under a new id"
+        raise InvalidInput(f"{FOLDER_ID} in {files.root} is damaged", expected=expected, remedy=remedy)
+    return known
 
 
 def _with_ids(context: Context, key: str, ids: Collection[str]) -> Where:

@@ -9,6 +9,7 @@ PROJECTS = "projects"
 SYSTEM = "system"
 SYSTEM_LOG = "system/memory_log.md"
 SYSTEM_ARCHIVE = "system/archive"
+ID_LENGTH = 16
 FOLDER_ID = "system/.id"  # tells the traces of two folders in one store apart, also after the folder was moved
 LAST_NUMBER = "system/.last_experience"  # the last number of an entry; it never falls
 MAX_ENTRIES = 1000  # of the live log

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
+from errno import ENOSPC
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from memory_mesh.core.model import (
     is_list,
 )  # fmt: skip
 from memory_mesh.core.ports import Step
-from memory_mesh.stores.files import sync
+from memory_mesh.stores.files import store_error, sync
 from memory_mesh.stores.lance.errors import Superseded, translated
 from memory_mesh.stores.lance.places import Place, folder_of
 from memory_mesh.stores.lance.schema import (
@@ -416,7 +417,8 @@ def _conditions(ids: Collection[str]) -> Iterator[str]:
 
 
 def sync_table(root: Path, table: Table, synced: set[str]) -> None:
-    """Make the files of a table durable that are not known to be: Lance never does."""
+    """Make the files of a table durable that are not known to be: Lance never does. Raises `StoreFull` if one is incomplete."""
+    _check_lengths(folder_of(root, table), table, synced)
     for folder, _, files in os.walk(folder_of(root, table)):
         new = [path for path in (os.path.join(folder, name) for name in files) if path not in synced]
         for path in new:
@@ -429,6 +431,18 @@ def sync_table(root: Path, table: Table, synced: set[str]) -> None:
             sync(Path(folder))
             sync(Path(folder).parent)
         synced.update(path for path in new if not path.endswith(".json"))
+
+
+def _check_lengths(folder: Path, table: Table, synced: Collection[str]) -> None:
+    """Compare new files with the lengths that the table knows: on a full disk Lance may lose the end of one without an error."""
+    if not any(str(path) not in synced for path in folder.glob("data/*")):
+        return
+    with translated(f"the table {table.name}"):
+        for fragment in lance.dataset(str(folder)).get_fragments():
+            for file in fragment.metadata.files:
+                path = folder / "data" / file.path
+                if str(path) not in synced and file.file_size_bytes and path.stat().st_size != file.file_size_bytes:
+                    raise store_error(path, ENOSPC)
 
 
 def _has(kind: Kind, column: str) -> bool:
