@@ -5,6 +5,7 @@ import gzip
 import multiprocessing
 import re
 import shutil
+import tracemalloc
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from memory_mesh.flows import trace_files
 from memory_mesh.flows.trace_index import state_keys
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
+from memory_mesh.stores import trace_files as disk_traces
 from memory_mesh.testing.fakes import FakeClock, crash_at
 
 from .house import House, texts
@@ -513,6 +515,23 @@ def test_archived_traces_are_found_unless_they_are_left_out(place: Place) -> Non
         place.house.change(memory.id, status="archived")
         assert len(mesh.traces.similar("plot")) == 1
         assert mesh.traces.similar("plot", archived=False) == []
+
+
+def test_an_archive_that_unpacks_to_far_more_than_it_has_is_refused_before(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with place.mesh() as mesh:
+        record(mesh, "plot")
+    archive = place.folder / "archives" / "bomb.md.gz"
+    archive.parent.mkdir(exist_ok=True)
+    archive.write_bytes(gzip.compress(b"x" * 30_000_000))
+    assert archive.stat().st_size < 100_000
+    files = disk_traces.DiskTraces(place.folder)
+    assert len(files.read("archives/bomb.md.gz")) == 30_000_000  # this much is still read
+    monkeypatch.setattr(disk_traces, "MAX_BYTES", 1_000_000)
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match="at most 1,000,000 bytes"):
+        files.read("archives/bomb.md.gz")
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
 
 
 # --- edits by people ---

@@ -68,7 +68,7 @@ class TokenFile:
                     raise StoreBusy(f"{self._path} is locked by another process", remedy="try again")
                 tokens = change(self._load())
                 data = json.dumps({"tokens": [asdict(one) for one in tokens.values()]}, indent=2)
-                replace_file(self._path, data.encode(), private=True)
+                replace_file(self._path, data.encode())
                 return tokens
         except OSError as error:
             raise SettingsError(f"{self._path} cannot be written: {error.strerror}", remedy="check the home folder") from error

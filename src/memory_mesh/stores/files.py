@@ -43,11 +43,11 @@ _FULL, _READ_ONLY = (ENOSPC, EDQUOT, EFBIG), (EACCES, EPERM, EROFS)
 _READ_AT_ONCE = 8 * 1024 * 1024
 
 
-def create_folder(folder: Path, *, mode: int = 0o700) -> None:
-    """Create a folder and the missing ones above it, each durable, and by default for its owner only. Raises `OSError`."""
+def create_folder(folder: Path) -> None:
+    """Create a folder and the missing ones above it, each durable and for its owner only. Raises `OSError`."""
     for one in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
         with suppress(FileExistsError):  # another process was faster
-            one.mkdir(mode=mode)
+            one.mkdir(mode=0o700)
             sync(one.parent)
     if not folder.is_dir():
         raise NotADirectoryError(ENOTDIR, "a file, or a link that leads nowhere, is in the way")
@@ -96,16 +96,16 @@ def whole_file(path: Path) -> Iterator[Path]:
     sync(path.parent)
 
 
-def replace_file(path: Path, data: bytes, *, private: bool = False, unless: Callable[[], bool] = lambda: False) -> bool:
-    """Replace a file as a whole, or create it, durable when this returns. It keeps its permissions. Raises `OSError`.
+def replace_file(path: Path, data: bytes, *, unless: Callable[[], bool] = lambda: False) -> bool:
+    """Replace a file as a whole, or create it for its owner only, durable when this returns. Raises `OSError`.
 
-    `unless` is asked last: if it returns True, the file stays as it is, and this returns False. A new file is open to its owner
-    only if it is `private`.
+    A file that exists keeps its permissions. `unless` is asked last: if it returns True, the file stays as it is, and this
+    returns False.
     """
     remove_parts(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(_PART_DIGITS // 2)}")
     try:
-        with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666), "wb") as file:
+        with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(data)
         with suppress(FileNotFoundError):
             part.chmod(path.stat().st_mode & 0o777)
@@ -147,6 +147,7 @@ def copy_folder(files: Sequence[Path], source: Path, target: Path, progress: Pro
             progress("backing up", done, len(files))
             copy = part / path.relative_to(source)
             create_folder(copy.parent)
+            create_file(copy)
             shutil.copyfile(path, copy)
             sync(copy)
             size += copy.stat().st_size

@@ -103,7 +103,7 @@ def _remove_entries(folder: Path, memory_ids: Collection[str]) -> None:
             is_kept = found[1] == DELETE or found[2] not in marks if found else is_kept or not line.startswith("  ")
             kept += [line] if is_kept else []
         if len(left := "".join(kept)) != len(text):
-            replace_file(path, left.encode(errors="surrogateescape"), private=True)
+            replace_file(path, left.encode(errors="surrogateescape"))
 
 
 # --- dead letters and locks ---
@@ -154,7 +154,7 @@ class DiskHookFiles:
             kept = [letter for letter in letters if keep(letter)]
             if len(kept) < len(letters):
                 lines = (json.dumps(letter).encode("ascii") + b"\n" for letter in kept)
-                replace_file(self._letters, b"".join(lines), private=True)
+                replace_file(self._letters, b"".join(lines))
 
     def forget(self, folder: str, memory_ids: Collection[str]) -> None:
         if os.path.isdir(folder):

@@ -49,7 +49,7 @@ class DiskNotes:
     def change(self, name: str, make: _Make) -> None:
         path = Path(self.root) / name
         try:
-            create_folder(path.parent, mode=0o777)  # of a project, like its other folders
+            create_folder(path.parent)
             with _locked(path.parent / _LOCK):
                 while not self._replace(path, make):
                     pass

@@ -11,6 +11,7 @@ from threading import local
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.stores.files import append_durably, create_folder, lock_file, replace_file, sync
 
+MAX_BYTES = 256 * 1024 * 1024  # of a file, uncompressed: a small archive may unpack to more than the memory holds
 _LOCK = ".lock"
 _BUSY_SECONDS = 30.0
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -47,12 +48,15 @@ class DiskTraces:
     def read(self, name: str) -> bytes:
         with self._errors(name, "read"):
             try:
-                data = self._path(name).read_bytes()
-                return gzip.decompress(data) if name.endswith(".gz") else data
+                with (gzip.open if name.endswith(".gz") else open)(self._path(name), "rb") as file:
+                    data: bytes = file.read(MAX_BYTES + 1)
             except (FileNotFoundError, NotADirectoryError):
                 return b""
             except (EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
                 raise InvalidInput(f"{name} in {self.root} is damaged: {error}", remedy="restore it from a backup") from error
+        if len(data) > MAX_BYTES:
+            raise InvalidInput(f"{name} in {self.root} is too large", expected=f"at most {MAX_BYTES:,} bytes, uncompressed")
+        return data
 
     def create_folder(self, name: str) -> None:
         with self._errors(name, "created"):
@@ -77,7 +81,7 @@ class DiskTraces:
             path = self._path(name)
             create_folder(path.parent)
             # Without a time, equal texts have equal archives.
-            replace_file(path, gzip.compress(data, mtime=0) if name.endswith(".gz") else data, private=True)
+            replace_file(path, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
 
     def remove(self, name: str) -> None:
         with self._errors(name, "removed"):

@@ -18,7 +18,7 @@ from memory_mesh.interfaces.hosts import EVENTS
 from memory_mesh.interfaces.hosts.json_text import Key, insert, remove
 from memory_mesh.interfaces.render import NAME, Answer, counted
 from memory_mesh.interfaces.values import Call
-from memory_mesh.stores.files import replace_file
+from memory_mesh.stores.files import create_folder, replace_file
 
 SETTINGS, PLUGIN = ".claude/settings.json", ".opencode/plugin/memory-mesh.js"
 _TIMEOUT_SECONDS = 10
@@ -172,7 +172,7 @@ def _write(folder: Path, path: Path, text: str | None) -> None:
     """Write a file at once, or remove it together with the folders that are empty then; a file that has the text stays."""
     try:
         if text is not None and not (path.exists() and path.read_bytes() == text.encode()):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            create_folder(path.parent)
             replace_file(path, text.encode())
         elif text is None and path.exists():
             path.unlink()

@@ -68,7 +68,9 @@ def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) ->
     tokens = TokenFile(settings.home)
     check_public(host, tokens.tokens())
     built = MemoryServer(toolbox, lambda request: cast(Any, request.request).scope[CALLER]).build()
-    app = Guard(built.streamable_http_app(host=host), mesh, tokens, settings.options, read_only=bool(options.get("read_only")))
+    # Without sessions: they would be kept for half an hour, and a client that opens thousands would keep others out.
+    inner = built.streamable_http_app(host=host, stateless_http=True)
+    app = Guard(inner, mesh, tokens, settings.options, read_only=bool(options.get("read_only")))
     shown = f"[{host}]" if ":" in host else host
     with listen(host, port) as listening:
         sys.stderr.write(f"{NAME} MCP server at http://{shown}:{port}/mcp; Ctrl-C ends it\n")

@@ -225,7 +225,7 @@ class JsonStore(FolderStore):
         self._step("flush.begun")
         for name in () if is_new else FILES:
             if name in state.changed or name not in state.files:
-                replace_file(self._root / name, encode_rows(state, name), private=True)
+                replace_file(self._root / name, encode_rows(state, name))
                 self._step(f"flush.{name}")
         state.files = [] if is_new else [*FILES]
         moved = [] if state.inode else state.originals
@@ -235,15 +235,15 @@ class JsonStore(FolderStore):
             shutil.rmtree(self._root / ASIDE, ignore_errors=True)
         state.originals = moved
         header = state.header()
-        replace_file(self._root / JOURNAL, header, private=True)
+        replace_file(self._root / JOURNAL, header)
         self._step("flush.committed")
         state.begin(header, os.stat(self._root / JOURNAL).st_ino)
         self._signature = sign(self._root)
         for name in moved:
             self._put_aside(name)
         if not is_new:
-            replace_file(self._root / EPISODES, episodes(state), private=True)
-            replace_file(self._root / CLUSTERS, clusters(state), private=True)
+            replace_file(self._root / EPISODES, episodes(state))
+            replace_file(self._root / CLUSTERS, clusters(state))
         self._step("store.freed")
 
     def _put_aside(self, name: str) -> None:
