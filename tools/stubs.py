@@ -126,20 +126,24 @@ def properties(node: ast.ClassDef) -> Iterator[str]:
             yield "    " + quoted(ast.get_docstring(each) or "")
 
 
+def has_decorator(node: ast.FunctionDef, name: str) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == name for each in node.decorator_list)
+
+
 def is_property(node: ast.FunctionDef) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list)
+    return has_decorator(node, "property")
 
 
 def methods(mesh: ast.ClassDef) -> Iterator[str]:
     """Yield the awaitable form of each public method of a class."""
     docs = {node.name: ast.get_docstring(node) or "" for node in mesh.body if isinstance(node, ast.FunctionDef)}
-    overloaded = {node.name for node in mesh.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
+    overloaded = {node.name for node in mesh.body if isinstance(node, ast.FunctionDef) and has_decorator(node, "overload")}
     for node in mesh.body:
         if isinstance(node, ast.Assign):  # a second name of a method
             yield "    " + ast.unparse(node)
         if not isinstance(node, ast.FunctionDef) or node.name.startswith("_") or is_property(node):
             continue
-        if node.decorator_list:
+        if has_decorator(node, "overload"):
             yield "    @overload"
         elif node.name in overloaded:
             continue  # callers see only the overloads

@@ -451,3 +451,17 @@ def test_other_metadata_does_not_change_a_fingerprint() -> None:
 def test_parts_of_a_fingerprint_cannot_run_into_each_other() -> None:
     assert print_of(type="session", session_id="a", project="b") != print_of(type="session", session_id="b", project="a")
     assert print_of("x", speaker="y") != print_of("y", speaker="x")
+
+
+@pytest.mark.parametrize("given", ["2024-08-01", "2024-08-01T00:00:00Z", 1722470400, 1722470400000, 1722470400.0])
+def test_a_timestamp_in_the_metadata_is_the_time_of_the_event(given: object) -> None:
+    checked = read("He flew to Rome.", {"timestamp": given})
+    assert checked.columns["event_time"] == "2024-08-01T00:00:00.000Z"
+    assert checked.metadata == {"timestamp": given}
+    both = read("He flew to Rome.", {"timestamp": given, "event_time": "2023-01-01"})
+    assert both.columns["event_time"] == "2023-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize("given", ["00:12:30", "soon", 12.5, -1, True, None, [1], 2**52])
+def test_a_timestamp_that_is_no_date_stays_plain_metadata(given: object) -> None:
+    assert read("text", {"timestamp": given}).columns["event_time"] is None

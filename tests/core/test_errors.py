@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import errors
-from memory_mesh.core.errors import InvalidFilter, InvalidInput, MemoryMeshError, NotYet, shown
+from memory_mesh.core.errors import InvalidFilter, InvalidInput, MemoryMeshError, NotYet, SettingsError, not_installed, shown
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MemoryMeshError)]
 
@@ -60,3 +60,12 @@ def test_no_error_cuts_a_value_that_is_not_masked_yet() -> None:
     sources = [path for path in Path(errors.__file__).parents[1].rglob("*.py") if "redaction" not in path.parts]
     assert len(sources) > 100
     assert not [path.name for path in sources if re.search(r"!r:\.\d", path.read_text(encoding="utf-8"))]
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    error = not_installed(SettingsError, "uvicorn", "server")
+    assert isinstance(error, SettingsError)
+    assert str(error) == (
+        "the package uvicorn is not installed; install it with pip install 'memory-mesh[server]', "
+        "in a clone pip install '.[server]'"
+    )

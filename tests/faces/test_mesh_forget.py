@@ -153,3 +153,13 @@ def test_a_broken_chain_of_searches_keeps_its_queries_and_is_named(tmp_path: Pat
     assert proof.check is not None
     assert len({id_ for id_, _ in proof.check.found}) == 1
     assert left(tmp_path, "ana") == {WORDS[4]}
+
+
+def test_a_call_with_the_id_of_a_memory_says_what_to_call(tmp_path: Path) -> None:
+    with MemoryMesh(tmp_path / "memory.db", embedder="none") as mesh:
+        kept = mesh.add("The deploy key rotates on Mondays.")
+        with pytest.raises(TypeError, match=r"delete\(id\) erases one memory"):
+            mesh.forget(kept.id)  # type: ignore[misc, call-arg]
+        with pytest.raises(TypeError, match=r"delete\(id\) erases one memory"):
+            mesh.forget(id=kept.id)  # type: ignore[call-arg]
+        assert mesh.get(kept.id).content == kept.content

@@ -122,6 +122,19 @@ def test_stats_prints_four_lines(cli, home):
     )
 
 
+@pytest.mark.parametrize("words", [["stats"], ["search", "tea"], ["list"]])
+def test_an_empty_answer_says_when_only_users_have_memories(cli, words):
+    hint = "[MemoryMesh] the store has memories of other users only; add --user NAME to read those of one\n"
+    assert cli(*words).err == ""
+    cli("store", "Ana likes tea.", "--user", "ana")
+    said = cli(*words)
+    assert (said.code, said.err) == (0, hint)
+    assert cli(*words, "--user", "ana").err == ""
+    assert cli(*words, "--user", "bob").err == "", "a user is not told about others"
+    cli("store", "The office opens at eight.")
+    assert cli(*words).err == ""
+
+
 @pytest.mark.req("MESH-162")
 def test_stats_of_a_memory_that_is_switched_off_say_disconnected(cli, monkeypatch):
     monkeypatch.setenv("MEMORY_MESH_ENABLE_MEMORY", "false")

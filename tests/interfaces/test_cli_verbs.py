@@ -205,8 +205,25 @@ def test_every_flag_is_explained(cli, flag):
             assert one.positional or one.kind is Kind.SWITCH or f"{one.word} {one.shown_metavar}" in help_
 
 
+def test_help_begins_with_few_commands(cli):
+    said = cli()
+    assert (said.code, said.out) == (0, cli("--help").out)
+    assert len(said.out.splitlines()) < 40
+    for words in (
+        "Store:",
+        "Search and read:",
+        "  store ",
+        "  search ",
+        "  console ",
+        "memory-mesh demo",
+        "memory-mesh help --all",
+    ):
+        assert words in said.out
+    assert "lane judge" not in said.out
+
+
 def test_help_names_every_command_in_its_group(cli):
-    for said in (cli("--help"), cli()):
+    for said in (cli("help", "--all"), cli("--help", "--all")):
         assert said.code == 0
         for words in ("Store:", "Search and read:", "Change:", "Delete:", "Maintain:", *COMMANDS, "Exit codes"):
             assert words in said.out
@@ -224,14 +241,14 @@ def test_a_group_without_a_command_lists_its_commands(cli, group):
 @pytest.mark.parametrize("width", [120, 80, 40])
 def test_help_fits_the_terminal(cli, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
-    for words in ([], *([group] for group in GROUPS), *([*command.split(), "--help"] for command in COMMANDS)):
+    for words in ([], ["help", "--all"], *([group] for group in GROUPS), *([*command.split(), "--help"] for command in COMMANDS)):
         # Usage lines are not broken within a flag, and examples are to be copied.
         _, _, explained = cli(*words).out.partition("\nExamples:")[0].partition("\n\n")
         assert [line for line in explained.splitlines() if len(line) > width] == []
 
 
 def test_help_on_a_terminal_has_the_same_text(cli):
-    for words in (["--help"], ["audit"], ["search", "--help"]):
+    for words in (["--help"], ["help", "--all"], ["audit"], ["search", "--help"]):
         piped, seen = cli(*words).out, cli(*words, terminal=True).out
         assert "\x1b[1musage:" in seen
         assert re.sub(r"\x1b\[[0-9;]+m", "", seen) == piped

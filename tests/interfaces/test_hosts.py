@@ -242,14 +242,20 @@ def test_after_the_deadline_the_answer_is_empty_and_there_is_only_one(home: Path
     late = deadline.Deadline("claude-code stop", 0)
     late.watch(codes.append)
     assert late.answer('{"too": "late"}') is False
-    assert (capsys.readouterr().out, codes) == ("{}\n", [0])
+    written = capsys.readouterr()
+    assert (written.out, codes) == ("{}\n", [0])
+    assert written.err == (
+        "[MemoryMesh Error] claude-code stop: it took longer than 0 seconds; the answer is empty; "
+        "MEMORY_MESH_HOST_SECONDS gives it more time\n"
+    )
     fault = home / "host-fault.txt"
     assert "claude-code stop: it took longer than 0 seconds" in fault.read_text()
     fault.unlink()
     slow_to_close = deadline.Deadline("claude-code stop", 0)
     assert slow_to_close.answer('{"in": "time"}') is True
     slow_to_close.watch(codes.append)
-    assert (capsys.readouterr().out, codes, fault.exists()) == ('{"in": "time"}\n', [0, 0], False)
+    written = capsys.readouterr()
+    assert (written.out, written.err, codes, fault.exists()) == ('{"in": "time"}\n', "", [0, 0], False)
     ended = deadline.Deadline("claude-code stop", 1e6)
     ended.end()
     ended.watch(codes.append)

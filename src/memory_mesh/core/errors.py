@@ -1,6 +1,7 @@
 """All public errors. docs/errors.md lists them; `interfaces.render` maps each to its exit code and HTTP status."""
 
 from functools import partial
+from typing import TypeVar
 
 _MAX_MASKED = 10_000  # characters of a value in an error that are masked before it is cut
 
@@ -201,6 +202,15 @@ class Conflict(StoreError):
 
 class IdTaken(Conflict):
     """The id already exists."""
+
+
+_Error = TypeVar("_Error", bound=MemoryMeshError)
+
+
+def not_installed(kind: type[_Error], package: str | None, extra: str) -> _Error:
+    """Return the error for a package that is missing because its extra was not installed."""
+    what = f"the package {package or extra} is not installed"
+    return kind(what, remedy=f"install it with pip install 'memory-mesh[{extra}]', in a clone pip install '.[{extra}]'")
 
 
 # The features that the documents promise and this version lacks, with their methods, faces, commands, options and stores.

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, overload
 
 from memory_mesh.core import checks
+from memory_mesh.core.calls import teaching
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Item, Message, Metadata, NewText, Selection, is_list, read_items, read_texts
@@ -233,6 +234,7 @@ class Mesh(Learning, Auditing):
 
         return end_session(self._reading(), session_id)
 
+    @teaching("delete(id) erases one memory, and forget(user_id=…) everything of a user")
     def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
         """Erase everything of a user for good: memories and skills of every agent and session, searches and idempotency keys.
 

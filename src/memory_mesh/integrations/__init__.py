@@ -6,7 +6,7 @@ Each module needs its library; the class that it offers takes a mesh, and closin
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.errors import SettingsError, not_installed
 
 
 @contextmanager
@@ -15,5 +15,4 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        what = f"the package {error.name} is not installed"
-        raise SettingsError(what, remedy=f"install it with pip install 'memory-mesh[{name}]'") from error
+        raise not_installed(SettingsError, error.name, name) from error

@@ -31,6 +31,11 @@ _SYNONYMS = {
     "find": "search", "query": "search", "recall": "search", "ask": "search", "show": "get", "ls": "list", "get-all": "list",
     "rm": "delete", "remove": "delete", "edit": "update", "set": "update", "version": "--version",
 }  # fmt: skip
+# What one begins with; `memory-mesh help --all` lists every command.
+_FIRST = (
+    "store", "search", "list", "get", "delete", "stats", "demo", "console", "init", "mcp", "serve", "doctor",
+)  # fmt: skip
+_ALL = "--all"
 _HEADINGS = ((re.compile(r"^(?:usage|[A-Z][a-z ]+):(?=$| memory-mesh)", re.MULTILINE), "1"),)
 
 
@@ -38,10 +43,12 @@ def dispatch(words: list[str]) -> int:
     """Run the command that the words name, or show help, and return the exit code."""
     if words[:1] == ["--"]:
         words = words[1:]
+    if words in (["help", _ALL], *([flag, _ALL] for flag in _HELP)):
+        return _print(full_help())
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     if not words or words[0] in _HELP:
-        return _print(root_help())
+        return _print(first_help())
     command, rest = _resolve(words)
     if command in GROUPS:
         return _print(group_help(command))
@@ -235,23 +242,40 @@ def execute(call: Call) -> Answer:
     from memory_mesh.interfaces.calling import perform
 
     with call.target.mesh() as mesh, render.progress(operation.progress) as progress:
-        return perform(mesh, call, progress)
+        answer = perform(mesh, call, progress)
+    if not answer.code and operation.name in ("stats", "search", "list"):
+        from memory_mesh.interfaces.hints import explain_empty
+
+        explain_empty(call.target, answer)
+    return answer
 
 
 # --- help ---
 
 
-def root_help() -> str:
+def first_help() -> str:
+    """Return the help of a newcomer: the commands one begins with, and where the others are."""
+    rest = f"memory-mesh help {_ALL} lists all {len(COMMANDS)} commands; memory-mesh COMMAND --help shows the flags of one."
+    return "\n".join([*_commands({name: COMMANDS[name] for name in _FIRST}), "", *_wrapped(rest)])
+
+
+def full_help() -> str:
     """Return the help of the whole program: every command under its heading."""
+    lines = [*_commands(COMMANDS), "", "Flags:", *_rows(_ROOT_FLAGS.items(), max(map(len, COMMANDS)))]
+    about_help = "memory-mesh COMMAND --help shows the flags of a command, with examples."
+    return "\n".join([*lines, "", *_wrapped(about_help), "", *_wrapped(render.EXIT_CODES)])
+
+
+def _commands(chosen: Mapping[str, tuple[Operation, ...]]) -> list[str]:
+    """Return the usage, and the commands under their headings."""
     by_heading: dict[str, list[tuple[str, str]]] = {}
-    for command, entries in COMMANDS.items():
+    for command, entries in chosen.items():
         by_heading.setdefault(entries[0].heading, []).append((command, _first_sentence(entries[0].summary)))
     lines = ["usage: memory-mesh [--version] [--debug] [--help] COMMAND …", ""]
     lines += [*_wrapped("Memory for AI agents, with an audit trail."), "Start with: memory-mesh demo"]
-    for heading, rows in [*by_heading.items(), ("Flags", [*_ROOT_FLAGS.items()])]:
-        lines += ["", f"{heading}:", *_rows(rows, max(map(len, COMMANDS)))]
-    about_help = "memory-mesh COMMAND --help shows the flags of a command, with examples."
-    return "\n".join([*lines, "", *_wrapped(about_help), "", *_wrapped(render.EXIT_CODES)])
+    for heading, rows in by_heading.items():
+        lines += ["", f"{heading}:", *_rows(rows, max(map(len, chosen)))]
+    return lines
 
 
 def group_help(group: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from memory_mesh.core.cancel import wait
-from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.errors import InvalidInput, SettingsError, not_installed
 from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
 from memory_mesh.interfaces.render import NAME, Answer, Form, aligned, one_line, progress, safe, show, size, table
@@ -53,7 +53,7 @@ def serve(call: Call) -> Answer:
     try:
         from memory_mesh.interfaces.rest import serve as server
     except ImportError as error:
-        raise SettingsError(f"serve needs {error.name}", remedy="pip install 'memory-mesh[server]'") from None
+        raise not_installed(SettingsError, error.name, "server") from None
     return server.serve(call)
 
 
@@ -61,7 +61,7 @@ def console(call: Call) -> Answer:
     try:
         from memory_mesh.interfaces.console import command
     except ImportError as error:
-        raise SettingsError(f"console needs {error.name}", remedy="pip install 'memory-mesh[server]'") from None
+        raise not_installed(SettingsError, error.name, "server") from None
     return command.console(call)
 
 

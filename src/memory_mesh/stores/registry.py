@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import parse_qs, quote, unquote, unquote_to_bytes, urlsplit
 
 from memory_mesh.core import checks
-from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, StoreUnavailable, not_yet, shown
+from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, StoreUnavailable, not_installed, not_yet, shown
 from memory_mesh.core.ports import Step, Store, StoreFile, no_step
 from memory_mesh.core.text import shown_url
 
@@ -102,8 +102,7 @@ def lance_store() -> "type[LanceStore]":
     try:
         from memory_mesh.stores.lance import LanceStore
     except ModuleNotFoundError as error:
-        what = f"a LanceDB store needs the package {error.name}"
-        raise StoreUnavailable(what, remedy="install it with pip install 'memory-mesh[lance]'") from error
+        raise not_installed(StoreUnavailable, error.name, "lance") from error
     return LanceStore
 
 
@@ -112,8 +111,7 @@ def postgres_store() -> "type[PostgresStore]":
     try:
         from memory_mesh.stores.postgres import PostgresStore
     except ImportError as error:
-        what = f"a PostgreSQL store needs the package {error.name or 'psycopg'}"
-        raise StoreUnavailable(what, remedy="install it with pip install 'memory-mesh[postgres]'") from error
+        raise not_installed(StoreUnavailable, error.name, "postgres") from error
     return PostgresStore
 
 
@@ -122,8 +120,7 @@ def bucket_store() -> "type[BucketStore]":
     try:
         from memory_mesh.stores.lance.s3 import BucketStore
     except ModuleNotFoundError as error:
-        what = f"a store in a bucket needs the package {error.name}"
-        raise StoreUnavailable(what, remedy="install it with pip install 'memory-mesh[s3]'") from error
+        raise not_installed(StoreUnavailable, error.name, "s3") from error
     return BucketStore
 
 
@@ -146,8 +143,7 @@ def _supabase_store(url: str, key: str | None, busy_seconds: float, step: Step) 
     try:
         from memory_mesh.stores.supabase import SupabaseStore
     except ModuleNotFoundError as error:
-        what = f"a Supabase store needs the package {error.name}"
-        raise StoreUnavailable(what, remedy="install it with pip install 'memory-mesh[supabase]'") from error
+        raise not_installed(StoreUnavailable, error.name, "supabase") from error
     if not key:
         raise SettingsError("a Supabase store needs a key", remedy="set SUPABASE_KEY or the option store_key")
     return SupabaseStore(url, key, busy_seconds=busy_seconds, step=step)

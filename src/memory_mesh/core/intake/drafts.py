@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import fraction, is_number
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.intake.moments import parse_moment
 from memory_mesh.core.model import INT_MAX, MemoryType, Reader, Value, parse_time
 from memory_mesh.core.text import is_blank
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # the gate is slow to load, and reading does not need it
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 _TIMES = ("event_time", "valid_from", "valid_until", "expires_at")
+_MIN_TIMESTAMP = 100_000_000  # of 1973; a smaller number counts something else, such as the seconds of a recording
 _TEXTS = ("session_id", "project", "category", "speaker")
 
 # Categories are an open vocabulary; these are the ones that memory-mesh assigns: those of claims and links, and the ten types of
@@ -171,6 +173,7 @@ def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
             raise InvalidInput(what, remedy=f"add it to mesh.scoped({name}=…)")
     columns: dict[str, Value] = {name: _text_or_none(metadata, name) if name in metadata else None for name in _TEXTS}
     columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
+    columns["event_time"] = columns["event_time"] or _timestamp(metadata.get("timestamp"))
     columns["session_id"] = columns["session_id"] or reader.session_id
     columns["project"] = columns["project"] or reader.project
     columns["memory_type"] = _memory_type(metadata, columns["session_id"])
@@ -193,6 +196,16 @@ def _lane_columns(metadata: dict[str, Value]) -> dict[str, Value]:
         "category": type_ if isinstance(type_, str) and type_.strip() else None,
         "confidence": score / 100 if isinstance(score, int | float) and is_number(score, min_=0, max_=100) else None,
     }
+
+
+def _timestamp(value: Value) -> str | None:
+    """Return the time that the key `timestamp` names, as in a message; None if its value is not a point in time."""
+    if value is None or (is_number(value) and not is_number(value, min_=_MIN_TIMESTAMP)):
+        return None
+    try:
+        return parse_moment(value, "timestamp")
+    except InvalidInput:
+        return None
 
 
 def _text_or_none(metadata: dict[str, Value], name: str) -> str | None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
 
-from memory_mesh.core.checks import is_number, listed, number
+from memory_mesh.core.checks import listed
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model import iso, parse_time
+from memory_mesh.core.intake.moments import parse_moment
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.text import is_blank
 
@@ -38,8 +38,6 @@ _UNNAMED_PARTS = (*_TEXT_PARTS, "tool_use", "tool_result", "thinking", "redacted
 _EXPECTED = "a text, a pair of text and metadata, a message, or a list of messages"
 _MAX_ARGUMENTS = 4_000  # characters of the arguments of one call; they may contain whole files
 _MAX_VALUE = 1_000  # characters of one argument of a call that has too many
-_MAX_TIME = 253_402_300_799_000  # the end of the year 9999 in milliseconds
-_MILLISECONDS = 1e11  # a larger timestamp is in milliseconds: as seconds it would be after the year 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +220,7 @@ def _turns(
         return
     answered = [calls.pop(call_id)] if isinstance(call_id, str) and call_id in calls else []
     own = {
-        **metadata, "event_time": _time(message.get("timestamp")) or metadata.get("event_time"), "tool_call_id": call_id,
+        **metadata, "event_time": _message_time(message.get("timestamp")) or metadata.get("event_time"), "tool_call_id": call_id,
         "speaker": name or metadata.get("speaker") or role, "role": role, "provenance": {"source": _SOURCES[role].value},
         "tool_calls": [*own_calls, *answered] or None,
         "attachments": [str(part["type"])[:60] for part in parts if part["type"] not in _UNNAMED_PARTS] or None,
@@ -282,9 +280,5 @@ def _without_long_values(arguments: str) -> str:
     return short if texts and len(short) <= _MAX_ARGUMENTS else "…"
 
 
-def _time(value: object) -> str | None:
-    """Return the time of a message, given as ISO 8601, a datetime or seconds since 1970."""
-    if value is None or not is_number(value):
-        return None if value is None else parse_time(value, "timestamp")
-    seconds = number("timestamp", value, min_=0, max_=_MAX_TIME, expected="seconds since 1970, or ISO 8601")
-    return iso(round(seconds if seconds > _MILLISECONDS else seconds * 1000))
+def _message_time(value: object) -> str | None:
+    return None if value is None else parse_moment(value, "timestamp")

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.errors import InvalidInput, SettingsError, not_installed
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.warming import warming
 from memory_mesh.interfaces.render import NAME, Answer
@@ -24,8 +24,7 @@ def serve(call: Call) -> Answer:
         from memory_mesh.interfaces.mcp import compat as graph
         from memory_mesh.interfaces.mcp import server, tools
     except ModuleNotFoundError as error:
-        what = f"the package {error.name} is not installed"
-        raise SettingsError(what, remedy="install it with pip install 'memory-mesh[server]'") from error
+        raise not_installed(SettingsError, error.name, "server") from error
     read_only = bool(options.get("read_only"))
     toolbox = graph.GraphTools(read_only=read_only) if compat else tools.OperationTools(toolsets, read_only=read_only)
     with call.target.mesh() as mesh:
