@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.hygiene.child import Remote
+from bench.hygiene.forked import ForkServer
 from bench.hygiene.processes import is_sound
 from bench.hygiene.record import OURS, Row, Run, Tally, folder
 from bench.hygiene.shared import tests
@@ -19,6 +20,7 @@ _WHAT = "acknowledged writes lost, or a store that is not sound, after a kill"
 _TIMES = 20  # that a process is killed at each step
 _BEFORE = [f"The lighthouse keeper counts gull{n}" for n in range(5)]
 _ERASED = "The tide table hangs by the door"
+_PROGRAMS = ROOT / "tests" / "durability"
 _STEPS = ("store.begun", "store.deleted", "store.put", "store.counted", "store.committed", "flow.applied")
 
 
@@ -50,29 +52,28 @@ def at_steps(run: Run, name: str, operation: Operation) -> Row:
     tally = Tally(NAME, _WHAT)
     steps = operation.steps[:2] if run.quick else operation.steps
     times = run.count(_TIMES, 1)
-    with folder() as place:
+    programs = _PROGRAMS / operation.program[0]
+    with folder() as place, ForkServer([programs]) as server:
         (place / "first").mkdir()
         operation.fill(place / "first" / "memory.db")
         for step in steps:
             for _ in range(times):
                 shutil.copytree(place / "first", place / "next", dirs_exist_ok=True)
-                one_kill(tally, operation, step, place / "next" / "memory.db")
+                one_kill(tally, operation, step, place / "next" / "memory.db", server)
                 shutil.rmtree(place / "next")
     tally.note = f"{name}, sqlite: {len(steps)} steps, killed {times} times at each"
     return tally.row()
 
 
-def one_kill(tally: Tally, operation: Operation, step: str, file: Path) -> None:
+def one_kill(tally: Tally, operation: Operation, step: str, file: Path, server: ForkServer) -> None:
     """Kill one process. The control: it died by the signal, so that the step was reached."""
-    children = tests("durability.children")
     before = {id_ for id_, text in texts(file).items() if text != _ERASED}
-    file_name, program = operation.program
-    children.PROGRAMS = ROOT / "tests" / "durability" / file_name
-    with children.Child(program, **operation.options(file), crash=(step, operation.nth)) as child:
-        if operation.waits:
-            child.hear()
-            child.tell()
-        said, ended = child.rest(), child.end()
+    name, program = operation.program
+    child = server.start(_PROGRAMS / name, program, {**operation.options(file), "crash": (step, operation.nth)})
+    if operation.waits:
+        child.hear()
+        child.tell()
+    said, ended = child.rest(), child.end()
     acknowledged = [id_ for ids in said if isinstance(ids, list) for id_ in ids]
     stored = texts(file)
     kept = before <= stored.keys() and all(id_ in stored for id_ in acknowledged)
@@ -162,20 +163,19 @@ OPERATIONS: dict[str, Operation] = {
 
 def migration(run: Run) -> Row:
     """Kill the migration of a LanceDB folder at each step; the next run must complete it with every row."""
-    v1, moved = tests("stores.v1_tables"), tests("durability.test_migration")
-    children = tests("durability.children")
-    children.PROGRAMS = ROOT / "tests" / "durability" / "programs.py"
+    v1, moved, programs = tests("stores.v1_tables"), tests("durability.test_migration"), _PROGRAMS / "programs.py"
     times = run.count(_TIMES, 1)
     tally = Tally(NAME, _WHAT, note=f"migrate, lancedb: {len(moved.STEPS)} steps, killed {times} times at each")
-    for step, nth in moved.STEPS:
-        for _ in range(times):
-            with folder() as place:
-                lance = v1.make(place / "db", moved.ROWS)
-                before = v1.values(lance)
-                with children.Child("migrate", folder=str(lance), crash=[f"migration.{step}", nth]) as child:
-                    tally.expect(child.end() < 0)
-                done = moved.run(lance)
-                tally.trial(good=bool(done["ok"]) and moved.v1_part(lance) == before, example=f"migrate at {step} {nth}")
+    with folder() as place, ForkServer([programs]) as server:
+        first = v1.make(place / "first", moved.ROWS)
+        before = v1.values(first)
+        for step, nth in moved.STEPS * times:
+            lance = Path(shutil.copytree(first, place / "next" / first.name))
+            tally.expect(server.start(programs, "migrate", {"folder": str(lance), "crash": [f"migration.{step}", nth]}).end() < 0)
+            child = server.start(programs, "migrate", {"folder": str(lance)})
+            (done,), _ = child.rest(), child.end()
+            tally.trial(good=bool(done["ok"]) and moved.v1_part(lance) == before, example=f"migrate at {step} {nth}: {done}")
+            shutil.rmtree(place / "next")
     return tally.row()
 
 
