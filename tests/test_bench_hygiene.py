@@ -106,7 +106,8 @@ def test_a_write_that_is_acknowledged_and_not_stored_is_found(tmp_path: Path) ->
     with MemoryMesh(f"sqlite:///{file}", embedder="hash") as mesh:
         mesh.add("It was stored.")
     tally = Tally("processes", "lost")
-    processes._compare(tally, file, Counter(["It was stored.", "It was not."]))
+    place = processes.Place(f"sqlite:///{file}", lambda: processes.is_sound(file))
+    processes._compare(tally, place, Counter(["It was stored.", "It was not."]))
     assert (tally.trials, tally.bad, tally.examples) == (3, 1, ["It was not.: 0 times"])
 
 

@@ -70,16 +70,17 @@ def measure(name: str, run: Run, out: Path, check: Callable[[Run], Iterable[Row]
 
 
 def keep(out: Path, part: Mapping[str, Any]) -> None:
-    """Write the rows of a check into the result file, at once and whole."""
+    """Write the rows of a check into the result file, at once and whole, in the place of its rows of the same systems."""
     kept = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
-    parts = {one["check"]: one for one in kept.get("parts", [])} | {str(part["check"]): part}
+    parts = [one for one in kept.get("parts", []) if one["check"] != part["check"] or not _systems(one) <= _systems(part)]
+    parts = sorted([*parts, part], key=_order)
     result: dict[str, Any] = {
         "made_by": "python -m bench.hygiene",
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "commit": part["commit"],
-        "clean": all(one["clean"] for one in parts.values()),
-        "parts": [parts[name] for name in sorted(parts, key=_order)],
+        "clean": all(one["clean"] for one in parts),
+        "parts": parts,
     }
     out.parent.mkdir(parents=True, exist_ok=True)
     written = out.with_suffix(".tmp")
@@ -94,8 +95,14 @@ def line(row: Row) -> str:
     return "\n".join([f"{shown}{f' ({row.note})' if row.note else ''}{state}", *(f"    {one}" for one in row.examples)])
 
 
-def _order(name: str) -> int:
-    return CHECKS.index(name) if name in CHECKS else len(CHECKS)
+def _systems(part: Mapping[str, Any]) -> set[str]:
+    return {*str(part["command"]).rpartition(" ")[2].split(",")}
+
+
+def _order(part: Mapping[str, Any]) -> tuple[int, bool]:
+    """Return the place of the rows of a check in the table: ours come first."""
+    name = part["check"]
+    return CHECKS.index(name) if name in CHECKS else len(CHECKS), OURS not in _systems(part)
 
 
 if __name__ == "__main__":

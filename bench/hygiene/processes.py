@@ -1,79 +1,109 @@
 """Eight processes, and then 32 threads, on one store: every acknowledged write is there once, and the chain is sound."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.hygiene.child import Remote
 from bench.hygiene.record import OURS, Row, Run, Tally, folder
 from bench.hygiene.shared import tests
-from bench.hygiene.systems import NO_PROMISE
-from memory_mesh import MemoryMesh
+from bench.hygiene.systems import NO_PROMISE, ROOT
+from memory_mesh import MemoryMesh, Sound
 
 NAME = "processes"
 _WHAT = "acknowledged writes lost or doubled"
-_STORES = {"sqlite": "memory.db", "json": "memory.json", "lancedb": "memory.lance"}
+_STORES = {"sqlite": "memory.db", "json": "memory.json", "lancedb": "memory.lance", "postgresql": ""}
 
 
 def check(run: Run) -> Iterator[Row]:
     if OURS in run.systems:
         for kind in _STORES if not run.quick else ["sqlite"]:
-            yield by_processes(run, kind)
-            yield by_threads(run, kind)
+            with place_of(kind) as place:
+                yield by_processes(run, kind, place)
+            with place_of(kind) as place:
+                yield by_threads(run, kind, place)
     for name in run.systems:
         if name not in (OURS, "langgraph"):  # the latter is in one process
             yield peer(run, name)
 
 
-def by_processes(run: Run, kind: str) -> Row:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An empty store: its URL, and whether it is sound."""
+
+    url: str
+    is_sound: Callable[[], bool]
+
+
+@contextmanager
+def place_of(kind: str) -> Iterator[Place]:
+    """Yield a new store of a kind; that of PostgreSQL is on a server of its own (`make .venv/.engines`)."""
+    if kind == "postgresql":
+        server = tests("engines.postgres").Server()
+        try:
+            url = server.keeper(server.database())
+            yield Place(url, lambda: _verifies(url))
+        finally:
+            server.remove()
+        return
+    with folder() as root:
+        file = root / "new" / _STORES[kind]
+        yield Place(tests("durability.children").url(file), lambda: is_sound(file))
+
+
+def by_processes(run: Run, kind: str, place: Place) -> Row:
     """Let processes write to one new store at the same moment."""
     children = tests("durability.children")
+    children.PROGRAMS = ROOT / "tests" / "durability" / "programs.py"
     processes, each = run.count(8, 2), run.count(20, 3)
     tally = Tally(NAME, _WHAT, note=f"{kind}, {processes} processes; the chain is verified")
-    with folder() as place, ExitStack() as stack:
-        file = place / "new" / _STORES[kind]
+    with ExitStack() as stack:
         texts = {f"agent{n}": [f"agent{n} saw comet{n}x{at}" for at in range(each)] for n in range(processes)}
-        options = [{"store": children.url(file), "agent": agent, "texts": own} for agent, own in texts.items()]
+        options = [{"store": place.url, "agent": agent, "texts": own} for agent, own in texts.items()]
         started = children.together(stack, options)
         said = [child.rest() for child in started]
         for child in started:
             child.end()
-        _compare(
-            tally, file, Counter(text for own, heard in zip(texts.values(), said, strict=True) for text in own[: len(heard)])
-        )
+        heard = Counter(text for own, heard in zip(texts.values(), said, strict=True) for text in own[: len(heard)])
+        _compare(tally, place, heard)
         tally.expect(sum(map(len, said)) == processes * each)
     return tally.row()
 
 
-def by_threads(run: Run, kind: str) -> Row:
+def by_threads(run: Run, kind: str, place: Place) -> Row:
     """Let threads of one process write through one mesh."""
-    threads, each = run.count(32, 4), run.count(20, 3)
+    threads, each = run.count(32, 4), run.count(5 if kind == "postgresql" else 20, 3)  # each write waits for the server
     tally = Tally(NAME, _WHAT, note=f"{kind}, {threads} threads; the chain is verified")
-    with folder() as place:
-        file = place / _STORES[kind]
-        texts = [[f"thread{n} saw comet{n}x{at}" for at in range(each)] for n in range(threads)]
-        with MemoryMesh(tests("durability.children").url(file), agent_id="one", embedder="hash") as mesh:
+    texts = [[f"thread{n} saw comet{n}x{at}" for at in range(each)] for n in range(threads)]
+    with MemoryMesh(place.url, agent_id="one", embedder="hash") as mesh:
 
-            def write(own: list[str]) -> list[str]:
-                return [mesh.add(text).content for text in own]
+        def write(own: list[str]) -> list[str]:
+            return [mesh.add(text).content for text in own]
 
-            with ThreadPoolExecutor(threads) as pool:
-                said = [text for heard in pool.map(write, texts) for text in heard]
-        _compare(tally, file, Counter(said))
-        tally.expect(len(said) == threads * each)
+        with ThreadPoolExecutor(threads) as pool:
+            said = [text for heard in pool.map(write, texts) for text in heard]
+    _compare(tally, place, Counter(said))
+    tally.expect(len(said) == threads * each)
     return tally.row()
 
 
-def _compare(tally: Tally, file: Path, acknowledged: Counter[str]) -> None:
+def _compare(tally: Tally, place: Place, acknowledged: Counter[str]) -> None:
     """Count what is not there exactly as often as it was acknowledged, and a store that is not sound."""
-    with MemoryMesh(tests("durability.children").url(file), agent_id="reader", embedder="hash") as mesh:
+    with MemoryMesh(place.url, agent_id="reader", embedder="hash") as mesh:
         stored = Counter(record.content for record in mesh.get_all())
     for text, times in acknowledged.items():
         tally.trial(good=stored[text] == times, example=f"{text}: {stored[text]} times")
-    tally.trial(good=is_sound(file), example="the store is not sound")
+    tally.trial(good=place.is_sound(), example="the store is not sound")
     tally.expect(stored["a text that was never stored"] == 0 and stored.total() > 0)
+
+
+def _verifies(url: str) -> bool:
+    """Return whether every chain of every agent verifies."""
+    with MemoryMesh(url, agent_id="auditor", embedder="hash") as mesh:
+        return all(isinstance(verdict, Sound) for verdict in mesh.verify())
 
 
 def is_sound(file: Path) -> bool:
