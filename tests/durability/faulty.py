@@ -441,7 +441,8 @@ def after_a_power_cut(bench: Bench) -> list[str]:
     end = next(at for at, call in enumerate(calls) if not call.kind)
     # Lance renames its files by system calls that are not seen. Those that are new when it is acknowledged must be synced.
     synced = {call.path for call in calls[:end] if call.kind == Kinds.SYNC}
-    lost = [f"{path} is new and not synced" for path in new if ".lance/" in path and path not in synced]
+    tables = (path for path in new if path.startswith("/memory.lance/") and path.count(".lance") > 1)
+    lost = [f"{path} is new and not synced" for path in tables if path not in synced]
     return lost + [fault for fault in unsynced(calls[:end], known) if "/.tmp" not in fault]
 
 

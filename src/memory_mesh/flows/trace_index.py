@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
+from string import hexdigits
 
 from memory_mesh.core.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, shown
 from memory_mesh.core.file_ports import TraceFiles
@@ -207,7 +208,7 @@ def folder_id(context: Context) -> str:
             if not files.mark(FOLDER_ID):
                 files.write(FOLDER_ID, context.ids.salt()[:ID_LENGTH].encode())
     known = files.read(FOLDER_ID).decode("ascii", "replace")
-    if len(known) != ID_LENGTH or not known.isalnum():  # with another id, every trace would be indexed a second time
+    if len(known) != ID_LENGTH or not {*known} <= {*hexdigits}:  # with another id, every trace would be indexed a second time
         expected = f"{ID_LENGTH} hexadecimal digits"
         remedy = "restore it from a backup; without it the traces are indexed again under a new id"
         raise InvalidInput(f"{FOLDER_ID} in {files.root} is damaged", expected=expected, remedy=remedy)

@@ -76,11 +76,13 @@ class Pool:
         try:
             connection = psycopg.connect(
                 self._conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="memory-mesh",
+                # Fail after a minute if the other end is gone without a word: a pulled cable, a firewall that forgot us.
+                keepalives_idle=30, keepalives_interval=10, keepalives_count=3, tcp_user_timeout=60_000,
                 options=self._options, prepare_threshold=None,  # a pooler between us and the server may not keep statements
             )  # fmt: skip
+            connection.execute("SET client_min_messages TO error")
         except psycopg.Error as error:
             raise self._refused(error) from None  # the cause may quote the connection string
-        connection.execute("SET client_min_messages TO error")
         return connection
 
     def _refused(self, error: psycopg.Error) -> StoreError:
