@@ -15,7 +15,7 @@ from numpy.random import default_rng
 
 from engines.postgres import Server
 from index.corpus import fill, make_rows
-from memory_mesh.core.candidate_ports import Conditions, SessionKey
+from memory_mesh.core.candidate_ports import CandidateMemory, Conditions, SessionKey
 from memory_mesh.core.errors import StoreReadOnly, StoreTooOld
 from memory_mesh.core.model import (
     Compare,
@@ -35,6 +35,7 @@ from memory_mesh.core.ports import ServerStore
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.index import CandidateIndex, make_index
 from memory_mesh.index.paged import PagedSource
+from memory_mesh.index.remote_search import completed_memory
 from memory_mesh.stores.postgres import PostgresStore
 from memory_mesh.stores.postgres.admin import grant
 from memory_mesh.stores.postgres.calls import VERSION
@@ -95,6 +96,13 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
         assert (found.counts, found.session_counts) == (positive(right.counts), positive(right.session_counts))
     assert mine.count_words(where, WORDS) == positive(paged.count_words(where, WORDS))
     assert mine.speakers(where) == paged.speakers(where)
+    for model, allowed in product((None, *models), filters):
+        ids = [row.id for row in rows] + ["unknown"]
+        given = conditions(reader, allowed=allowed), ids, WORDS, model
+        scored, right_scored = (source.memories(*given, with_vectors=ids[::2]) for source in (mine, paged))
+        assert bool(scored) == any(row.value("status") == "active" for row in rows)
+        assert [_comparable(one) for one in scored] == [_comparable(one) for one in right_scored]
+        assert any(one.vector for one in scored) == (model is not None)
     for steps in (1, 3):
         ids = [row.id for row in rows[::3]] + ["unknown"]
         found_around, right_around = mine.around(where, ids, steps=steps), paged.around(where, ids, steps=steps)
@@ -108,6 +116,11 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
         for key, total in right_totals.items():
             assert (totals[key].length, totals[key].counts) == (total.length, positive(total.counts))
             assert totals[key].cosine == (None if total.cosine is None else pytest.approx(total.cosine, abs=0.01))
+
+
+def _comparable(memory: CandidateMemory) -> CandidateMemory:
+    """Return a memory with the words that PostgreSQL does not count, and its passages in one order."""
+    return completed_memory(memory, WORDS, "english")._replace(passages=sorted(memory.passages))
 
 
 def test_a_mesh_on_postgres_searches_in_the_engine(store: PostgresStore) -> None:
@@ -234,6 +247,7 @@ def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> No
         assert store.candidate_source.statistics(given, WORDS, None).visible == 0
         assert not store.candidate_source.count_words(where, WORDS)
         assert not store.candidate_source.speakers(where)
+        assert not store.candidate_source.memories(given, ["m1"], WORDS, None, with_vectors=())
         assert not store.candidate_source.around(where, ["m1"], steps=1)
         assert not store.candidate_source.sessions(where, [SessionKey("", "s")], WORDS, None)
 

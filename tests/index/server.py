@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from memory_mesh.core.candidate_ports import CandidateMemory
 from memory_mesh.core.model import ANYTHING, Hit, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Store
 from memory_mesh.index.paged import PagedSource
@@ -51,4 +52,17 @@ class ServerStore(BoundedStore):
 
     @property
     def candidate_source(self) -> PagedSource:
-        return PagedSource(self._inner)
+        return _CountingSource(self, self._inner)
+
+
+class _CountingSource(PagedSource):
+    """Counts the memories that a search reads to score them."""
+
+    def __init__(self, counter: BoundedStore, inner: Store) -> None:
+        super().__init__(inner)
+        self._counter = counter
+
+    def memories(self, *given: Any, **options: Any) -> Sequence[CandidateMemory]:
+        found = super().memories(*given, **options)
+        self._counter.rows += len(found)
+        return found

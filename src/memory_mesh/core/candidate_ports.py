@@ -53,6 +53,23 @@ class SessionKey(NamedTuple):
         return cls(row.partition, session_id) if isinstance(session_id, str) else None
 
 
+class CandidateMemory(NamedTuple):
+    """What the scores of a memory are computed from."""
+
+    id: str
+    partition: str
+    session_id: str | None
+    speaker: str | None
+    event_time: str | None
+    is_question: bool
+    is_allowed: bool  # meets the caller's filter
+    length: int  # keywords
+    words: Sequence[str]  # its keywords that are words of the query, repeats included
+    vector: bytes | None = None  # of the query's model and dimension
+    passages: Sequence[bytes] = ()  # such vectors of its passages
+    text: str | None = None  # if some of its keywords may not be stored: then `words` has all stored ones
+
+
 class Around(NamedTuple):
     """The ids of the memories before and behind one in its session, the nearest first."""
 
@@ -75,6 +92,7 @@ class CandidateSource(Protocol):
     **statistics** returns the counts of memories for a query of these words; `model` is the name and the dimension of its vector.
     **count_words** returns how many of the memories that meet a condition contain each word; up to about a thousand words.
     **speakers** returns each partition and speaker that a memory has which meets the condition.
+    **memories** returns the readable ones of these ids, newest first; the vectors of `with_vectors` only.
     **around** returns for each of these ids up to `steps` memories on each side, among those of its session that meet the
     condition. A memory without a session, or that does not meet the condition, is left out of the result. A session is ordered by
     `turn` if every such memory of it has one, else by `event_time` if every one has that, else by `created_at`; then by
@@ -85,6 +103,10 @@ class CandidateSource(Protocol):
     def statistics(self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None) -> Statistics: ...
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]: ...
     def speakers(self, where: Where) -> Collection[tuple[str, str]]: ...
+    def memories(
+        self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
+        *, with_vectors: Collection[str],
+    ) -> Sequence[CandidateMemory]: ...  # fmt: skip
     def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]: ...
     def sessions(
         self, where: Where, keys: Collection[SessionKey], words: Collection[str], vector: Vector | None

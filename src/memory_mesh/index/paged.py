@@ -11,10 +11,11 @@ from itertools import groupby
 
 import numpy as np
 
-from memory_mesh.core.candidate_ports import Around, Conditions, SessionKey, SessionTotals, Statistics
+from memory_mesh.core.candidate_ports import Around, CandidateMemory, Conditions, SessionKey, SessionTotals, Statistics
 from memory_mesh.core.model import In, Kind, Or, Row, Vector, Where, all_of, batches, equals
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Corpus, completed
+from memory_mesh.core.search.lexical import is_question
 from memory_mesh.index.space import QueryVector, Space
 from memory_mesh.index.table import session_columns
 from memory_mesh.index.view import session_order
@@ -68,6 +69,24 @@ class PagedSource:
         """Return each partition and speaker of the memories that meet a condition."""
         rows = (row for rows in self._pages(Kind.MEMORY, where) for row in rows)
         return {(row.partition, speaker) for row in rows if isinstance(speaker := row.value("speaker"), str)}
+
+    def memories(
+        self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
+        *, with_vectors: Collection[str],
+    ) -> Sequence[CandidateMemory]:  # fmt: skip
+        """Return what scoring needs of these memories, newest first."""
+        read = [row for batch in batches(ids, PAGE) for row in self._store.get(Kind.MEMORY, batch).values()]
+        rows = sorted((row for row in read if conditions.readable.matches(row)), key=lambda row: row.age_key, reverse=True)
+        own, passages, wanted = dict[str, bytes](), dict[str, list[bytes]](), {*with_vectors}
+        for row, vector in self._with_passages([row for row in rows if row.id in wanted]) if model else ():
+            if (vector.model, vector.dimension) == model and vector is row.vector:
+                own[row.id] = vector.data
+            elif (vector.model, vector.dimension) == model:
+                passages.setdefault(row.id, []).append(vector.data)
+        return [
+            candidate_of(row, conditions, self._keywords(row), words, vector=own.get(row.id), passages=passages.get(row.id, []))
+            for row in rows
+        ]
 
     def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]:
         """Return up to `steps` memories on each side of each of these in its session."""
@@ -139,6 +158,21 @@ class PagedSource:
             space.add({at: data for at, (_, data) in enumerate(found)})
             cosines = space.cosines(np.arange(len(found)), QueryVector.of(query.data)).tolist()
             yield from zip((row for row, _ in found), cosines, strict=True)
+
+
+def candidate_of(
+    row: Row, conditions: Conditions, keywords: Sequence[str], words: Collection[str],
+    *, vector: bytes | None, passages: Sequence[bytes],
+) -> CandidateMemory:  # fmt: skip
+    """Return what scoring needs of a memory."""
+    session_id, speaker, event_time = (
+        value if isinstance(value := row.value(name), str) else None for name in ("session_id", "speaker", "event_time")
+    )
+    return CandidateMemory(
+        id=row.id, partition=row.partition, session_id=session_id, speaker=speaker, event_time=event_time,
+        is_question=is_question(str(row.value("content") or "")), is_allowed=conditions.allowed.matches(row),
+        length=len(keywords), words=[word for word in keywords if word in words], vector=vector, passages=passages,
+    )  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -1,36 +1,22 @@
 """One query against a store that finds candidates in its engine.
 
-The rows of candidates and of their neighbours form a small table for each partition, from which `candidates` computes the
-signals. What depends on other memories comes from the store: counts of words, neighbours, and the totals of sessions.
+Candidates and their neighbours form a small table for each partition, from which `candidates` computes the signals. What depends
+on other memories comes from the store: counts of words, neighbours, and the totals of sessions.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
-from memory_mesh.core.candidate_ports import CandidateSource, Conditions, SessionKey, SessionTotals, Statistics
-from memory_mesh.core.model import (
-    ANYTHING,
-    In,
-    Kind,
-    Reader,
-    Row,
-    Where,
-    all_of,
-    batches,
-    millis,
-    not_expired,
-    partitions,
-    visible_to,
-)
+from memory_mesh.core.candidate_ports import CandidateMemory, CandidateSource, Conditions, SessionKey, SessionTotals, Statistics
+from memory_mesh.core.model import ANYTHING, In, Kind, Where, all_of, not_expired, partitions, visible_to
 from memory_mesh.core.ports import Store
-from memory_mesh.core.search import Pool, Query, Signal
+from memory_mesh.core.search import Pool, Query, Signal, completed
 from memory_mesh.core.search.people import addressee
 from memory_mesh.core.search.spelling import hidden_stems
-from memory_mesh.index.arrays import Ints
+from memory_mesh.index.arrays import Ints, Model
 from memory_mesh.index.candidates import (
     Bm25,
     Candidates,
@@ -41,15 +27,12 @@ from memory_mesh.index.candidates import (
     signals_of,
     with_neighbours,
 )
+from memory_mesh.index.partial import PartialTables
 from memory_mesh.index.readings import MAX_UNKNOWN, People, Views, find_corrections, find_people, with_corrections
-from memory_mesh.index.table import Table
-from memory_mesh.index.view import OWN, View
 from memory_mesh.index.words import one_typo_away
 
-BATCH = 500  # rows read together
 MAX_GREETINGS = 200  # memories that contain a name, short ones first, in which someone may be addressed by it
-_STEPS = 3  # on each side of a hit: its neighbour may become a candidate, which has two neighbours on each side
-_NEAR = 2
+_NEAR = 2  # neighbours on each side of a candidate
 _REPEATS = 5  # of each word of a corrected query, so that the weights of its corrections are whole numbers
 
 
@@ -60,38 +43,46 @@ class RemoteSearch:
         self._store, self._source = store, source
         self._conditions = _conditions(query)
         self._words = _SourceWords(source, self._conditions.readable, language)
-        self._tables = {name: Table(language) for name in sorted(partitions(query.reader))}
-        for partition, speaker in sorted(source.speakers(self._conditions.readable)):
-            self._tables[partition].add_speaker(speaker)
-        statuses, now = frozenset(query.statuses), float(millis(query.at))
-        self.views: Views = [(table, _PartialView(table, query.reader, statuses, now)) for table in self._tables.values()]
-        self._rows: dict[str, Row] = {}
-        self._slots: dict[str, int] = {}
-        self._before, self._behind = dict[str, str](), dict[str, str]()  # by id: the neighbour in its session
+        self._partitions, self._speakers = sorted(partitions(query.reader)), source.speakers(self._conditions.readable)
+        self._greetings = self._tables()  # memories that address someone, and their neighbours
+        self._addressees: dict[str, str] = {}  # by id: the name
         self._names: set[str] = set()  # whose greetings have been read
+
+    @property
+    def views(self) -> Views:
+        return self._greetings.views
+
+    def _tables(self) -> PartialTables:
+        return PartialTables(self._partitions, self._speakers, self._words.language)
 
     # --- people ---
 
     def people(self, query: Query, corrections: Mapping[str, str] | None = None) -> People:
         """Return the people that the query names."""
-        unknown = (name for name in query.names if not any(table.speakers_by_word.get(name) for table, _ in self.views))
+        views = self.views
+        unknown = (name for name in query.names if not any(table.speakers_by_word.get(name) for table, _ in views))
         names = sorted(unknown)[:MAX_UNKNOWN]
         self._words.look_up(names)
         for name in names:
             if name not in self._names:
                 self._names.add(name)
                 self._read_greetings(name)
-        self._link()
-        return find_people(query, self.views, self._words, corrections)
+        self._greetings.link()
+        return find_people(query, views, self._words, corrections)
 
     def _read_greetings(self, name: str) -> None:
         """Read the memories that address someone by a name, and their neighbours."""
-        conditions, language = self._conditions, self._words.language
+        conditions, language, tables = self._conditions, self._words.language, self._greetings
         hits = self._store.matching([name], conditions.visible, conditions.readable, limit=MAX_GREETINGS)
-        rows = self._get([hit.id for hit in hits])
-        spoken = [row for row in rows if row.value("speaker") is not None]
+        rows = self._store.get(Kind.MEMORY, [hit.id for hit in hits])
+        spoken = [row for row in rows.values() if row.value("speaker") is not None]
         greetings = [row.id for row in spoken if addressee(str(row.value("content") or ""), language=language) == name]
-        self._read(self._around(greetings, steps=1))
+        if greetings:
+            self._addressees |= dict.fromkeys(greetings, name)
+            tables.add_neighbours(self._source.around(conditions.readable, greetings, steps=1))
+            ids = [id_ for id_ in tables.near(greetings, steps=1) if id_ not in tables.memories]
+            read = self._source.memories(conditions, ids, (), None, with_vectors=())
+            tables.add(read, None, self._addressees)
 
     # --- candidates ---
 
@@ -105,13 +96,15 @@ class RemoteSearch:
             statistics = self._statistics(query, words)
         bm25 = Bm25.of(statistics.corpus, [statistics.counts.get(word, 0) for word in words], list(words.values()))
         people = self.people(query, corrections)
-        self._read(self._hits(query, words if corrections else None, size))
-        channels = best_of_channels(self._parts(query, words), bm25, size)
-        self._read(self._around(self._ids_at(found for both in channels for found in [np.concatenate(both)]), steps=_STEPS))
-        chosen = with_neighbours(self._parts(query, words), channels, size)
-        self._read(self._near(self._ids_at(chosen)))
-        candidates = [Candidates.of(part, slots) for part, slots in zip(self._parts(query, words), chosen, strict=True)]
-        candidates, sessions = self._with_sessions(query, candidates, words, statistics)
+        tables = self._tables()
+        hits = self._hits(query, words if corrections else None, size)
+        self._read(tables, query, words, hits, with_vectors=hits)
+        channels = best_of_channels(_parts(tables, query, words), bm25, size)
+        self._read_neighbours(tables, query, words, channels, size)
+        parts = _parts(tables, query, words)
+        chosen = with_neighbours(parts, channels, size)
+        candidates = [Candidates.of(part, slots) for part, slots in zip(parts, chosen, strict=True)]
+        candidates, sessions = self._with_sessions(query, tables, candidates, words, statistics)
         return Pool(
             ids=ids_of(candidates),
             signals=signals_of(query, candidates, bm25, sessions, people),
@@ -122,8 +115,7 @@ class RemoteSearch:
         )
 
     def _statistics(self, query: Query, words: Mapping[str, float]) -> Statistics:
-        model = (query.vector.model, query.vector.dimension) if query.vector else None
-        return self._source.statistics(self._conditions, list(words), model)
+        return self._source.statistics(self._conditions, list(words), _model(query))
 
     def _hits(self, query: Query, corrected: Mapping[str, float] | None, size: int) -> list[str]:
         """Return the ids of the best by keywords and by vectors; more than `size`, because the index rounds both scores."""
@@ -133,33 +125,48 @@ class RemoteSearch:
         hits = self._store.matching(tokens, conditions.visible, conditions.allowed, limit=size + size // 10 + 10)
         if query.vector:
             hits += self._store.nearest(Kind.MEMORY, query.vector, conditions.allowed, limit=size + size // 2 + 20)
-        return [hit.id for hit in hits]
+        return list(dict.fromkeys(hit.id for hit in hits))
 
-    def _parts(self, query: Query, words: Mapping[str, float]) -> list[PartitionQuery]:
-        """Return the query against what has been read of each partition."""
-        self._link()
-        parts = []
-        for table, view in self.views:
-            flags = None
-            if query.where != ANYTHING:
-                flags = np.zeros(len(table), np.bool_)
-                own = [row for row in self._rows.values() if self._tables[row.partition] is table and query.where.matches(row)]
-                flags[[self._slots[row.id] for row in own]] = True
-            if query.vector:
-                table.add_space((query.vector.model, query.vector.dimension))
-            parts.append(PartitionQuery.of(query, list(words), table, view, flags))
-        return parts
+    def _read(
+        self, tables: PartialTables, query: Query, words: Collection[str], ids: Sequence[str], *, with_vectors: Collection[str]
+    ) -> None:
+        if ids:
+            model = _model(query)
+            found = self._source.memories(self._conditions, ids, words, model, with_vectors=with_vectors if model else ())
+            tables.add([completed_memory(one, words, self._words.language) for one in found], model)
+
+    def _read_neighbours(
+        self, tables: PartialTables, query: Query, words: Collection[str], channels: Sequence[tuple[Ints, Ints]], size: int
+    ) -> None:
+        """Read the neighbours of the best. Those of the very best may become candidates, which have neighbours themselves.
+
+        The vectors of direct neighbours count, and the words of those behind them.
+        """
+        found = tables.ids_at(np.concatenate(both) for both in channels)
+        if not found:
+            return
+        first = tables.ids_at(np.concatenate([slots[: size // 3] for slots in both]) for both in channels)
+        tables.add_neighbours(self._source.around(self._conditions.readable, list(dict.fromkeys(found)), steps=_NEAR + 1))
+        near = {*tables.near(found, steps=_NEAR), *tables.near(first, steps=_NEAR + 1)}
+        compared = {*tables.near(found, steps=1), *tables.near(first, steps=2)}
+        unread = [id_ for id_ in near if id_ not in tables.memories]
+        self._read(tables, query, words, unread, with_vectors=compared.intersection(unread))
 
     def _with_sessions(
-        self, query: Query, candidates: Sequence[Candidates], words: Mapping[str, float], statistics: Statistics
+        self,
+        query: Query,
+        tables: PartialTables,
+        candidates: Sequence[Candidates],
+        words: Mapping[str, float],
+        statistics: Statistics,
     ) -> tuple[list[Candidates], list[Signal]]:
         """Return the candidates with the best cosines of their sessions, and the signal `keywords_session` of each partition."""
-        rows = (self._rows[id_] for id_ in self._ids_at(each.slots for each in candidates))
-        keys = {key for row in rows if (key := SessionKey.of(row))}
+        read = (tables.memories[id_] for id_ in tables.ids_at(each.slots for each in candidates))
+        keys = {SessionKey(one.partition, one.session_id) for one in read if one.session_id is not None}
         totals = self._source.sessions(self._conditions.readable, keys, list(words), query.vector) if keys else {}
         weights, documents = list(words.values()), [statistics.session_counts.get(word, 0) for word in words]
-        bm25, completed, signals = Bm25.of(statistics.sessions, documents, weights), list[Candidates](), list[Signal]()
-        for name, each in zip(self._tables, candidates, strict=True):
+        bm25, with_cosines, signals = Bm25.of(statistics.sessions, documents, weights), list[Candidates](), list[Signal]()
+        for name, each in zip(tables.tables, candidates, strict=True):
             own = [SessionTotals()] * len(each.sessions)
             for key in keys:
                 if key.partition == name:
@@ -168,80 +175,31 @@ class RemoteSearch:
             for at, one in enumerate(own):
                 counts[:, at] = [one.counts.get(word, 0) for word in words]
             signals.append(session_signal(each, counts, np.array([one.length for one in own]), bm25))
-            completed.append(replace(each, session_cosines=np.array([*(one.cosine or 0 for one in own), 0], np.float32)))
-        return completed, signals
-
-    # --- rows ---
-
-    def _get(self, ids: Iterable[str]) -> list[Row]:
-        found = (self._store.get(Kind.MEMORY, batch) for batch in batches(list(dict.fromkeys(ids)), BATCH))
-        return [row for rows in found for row in rows.values() if row.partition in self._tables]
-
-    def _read(self, ids: Iterable[str]) -> None:
-        """Read memories with their passages into the tables, newest first, as an index is built."""
-        rows = sorted(self._get(id_ for id_ in ids if id_ not in self._rows), key=lambda row: row.age_key, reverse=True)
-        passages = list(self._passages([row.id for row in rows]))
-        for name, (table, view) in zip(self._tables, self.views, strict=True):
-            own = [row for row in rows if row.partition == name]
-            if own:
-                slots = table.put(Kind.MEMORY, own)
-                self._slots |= {row.id: slot for row, slot in zip(own, slots, strict=True)}
-                changed = {*slots, *table.put(Kind.PASSAGE, [row for row in passages if row.partition == name])}
-                view.update(sorted(changed))
-        self._rows |= {row.id: row for row in rows}
-
-    def _passages(self, ids: Sequence[str]) -> Iterator[Row]:
-        for batch in batches(ids, BATCH):
-            last = None
-            while rows := self._store.find(Kind.PASSAGE, In("ref", tuple(batch)), limit=BATCH, after=last):
-                yield from rows
-                last = rows[-1]
-
-    # --- neighbours ---
-
-    def _around(self, ids: Sequence[str], *, steps: int) -> list[str]:
-        """Find the neighbours of memories; return the ids of the memories and of those up to two steps away."""
-        for id_, around in self._source.around(self._conditions.readable, ids, steps=steps).items() if ids else ():
-            for before, behind in pairwise([*reversed(around.before), id_, *around.behind]):
-                self._before[behind], self._behind[before] = before, behind
-        return self._near(ids)
-
-    def _near(self, ids: Iterable[str]) -> list[str]:
-        near = dict.fromkeys(ids)
-        for side in (self._before, self._behind):
-            step: Collection[str] = list(near)
-            for _ in range(_NEAR):
-                step = [side[id_] for id_ in step if id_ in side]
-                near |= dict.fromkeys(step)
-        return list(near)
-
-    def _link(self) -> None:
-        """Tell the views which of the memories that have been read are neighbours."""
-        for name, (table, view) in zip(self._tables, self.views, strict=True):
-            slots = {id_: slot for id_, slot in self._slots.items() if self._rows[id_].partition == name and view.readable[slot]}
-            around = [[-1, -1, slot, -1, -1] for slot in range(len(table))]
-            for id_, slot in slots.items():
-                for column, side in enumerate((self._before, self._behind)):
-                    first = side.get(id_, "")
-                    around[slot][column] = slots.get(first, -1)
-                    around[slot][OWN + 1 + column] = slots.get(side.get(first, ""), -1)
-            view.set_around(np.array(around, np.int32).reshape(-1, OWN + 3))
-
-    def _ids_at(self, slots: Iterable[Ints]) -> list[str]:
-        """Return the ids of the memories in these slots, given for each partition."""
-        return [id_ for (table, _), own in zip(self.views, slots, strict=True) for id_ in table.ids.at(own)]
+            with_cosines.append(replace(each, session_cosines=np.array([*(one.cosine or 0 for one in own), 0], np.float32)))
+        return with_cosines, signals
 
 
-class _PartialView(View):
-    """A view of a table that has a part of the memories, and the names of all speakers."""
+def _model(query: Query) -> Model | None:
+    return (query.vector.model, query.vector.dimension) if query.vector else None
 
-    def __init__(self, table: Table, reader: Reader, statuses: frozenset[str], now: float) -> None:
-        super().__init__(table, reader, statuses, now)
-        self._speakers = len(table.names.speakers)
 
-    def has_speaker(self, code: int) -> bool:
-        """Return whether a readable memory has this speaker."""
-        return code < self._speakers or super().has_speaker(code)
+def completed_memory(memory: CandidateMemory, words: Collection[str], language: str) -> CandidateMemory:
+    """Return a memory with the words that an earlier version left out of its keywords."""
+    if memory.text is None:
+        return memory
+    keywords = completed(list(memory.words), memory.text, language=language)
+    return memory._replace(length=len(keywords), words=[word for word in keywords if word in words], text=None)
+
+
+def _parts(tables: PartialTables, query: Query, words: Mapping[str, float]) -> list[PartitionQuery]:
+    """Return the query against what has been read of each partition."""
+    tables.link()
+    parts, model = [], _model(query)
+    for table, (_, view) in zip(tables.tables.values(), tables.views, strict=True):
+        if model:
+            table.add_space(model)
+        parts.append(PartitionQuery.of(query, list(words), table, view, None if query.where == ANYTHING else table.allowed))
+    return parts
 
 
 class _SourceWords:

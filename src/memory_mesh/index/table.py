@@ -13,6 +13,7 @@ import numpy as np
 
 from memory_mesh.core.model import Kind, Reach, Reader, Row, Value, iso, millis, reach_of, visible
 from memory_mesh.core.search import completed, tokens
+from memory_mesh.core.search.lexical import is_question
 from memory_mesh.core.search.people import addressee, closeness
 from memory_mesh.index.arrays import (
     Array,
@@ -32,10 +33,8 @@ from memory_mesh.index.words import Postings, Vocabulary
 T = TypeVar("T")
 
 MISSING = -(2**62)  # an unknown turn or time
-_CLOSERS = " \t\r\n\"'”’»)]}*_`"
 _MAX_READERS = 256
 _NAME_CODES = 2**32 - 1
-_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 # One entry per slot.
 _COLUMNS: Mapping[str, type] = {
@@ -100,7 +99,7 @@ def _text(row: Row, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _time(text: str | None) -> int:
+def time_of(text: str | None) -> int:
     """Return milliseconds; MISSING if the text is not a time."""
     try:
         return MISSING if text is None else millis(text)
@@ -114,7 +113,7 @@ def _turn(row: Row) -> int:
 
 def session_columns(row: Row) -> tuple[int, int, int, int]:
     """Return the values of a memory in the columns that order its session: turn, event, created and number."""
-    return _turn(row), _time(_text(row, "event_time")), _time(row.created_at), row.number
+    return _turn(row), time_of(_text(row, "event_time")), time_of(row.created_at), row.number
 
 
 def _hashable(value: Value) -> Hashable:
@@ -349,7 +348,7 @@ class Table:
                 self._refs[slot] = ref
                 self._passages[ref].append(slot)
         sessions = [_text(row, "session_id") for row in rows]
-        ends = [_time(_text(row, "expires_at")) for row in rows]
+        ends = [time_of(_text(row, "expires_at")) for row in rows]
         return {
             "key": _keys_of(kind, [row.id for row in rows]),
             "owner": owners,
@@ -361,14 +360,14 @@ class Table:
             "created": self._times("created_at", rows),
             "number": [row.number for row in rows],
             "expires": [inf if end == MISSING else end for end in ends],
-            "question": [(_text(row, "content") or "").rstrip(_CLOSERS).endswith(_QUESTION_MARKS) for row in rows],
+            "question": [is_question(_text(row, "content") or "") for row in rows],
             "speaker": [self._code(self.names.speakers, _text(row, "speaker")) for row in rows],
             "addressee": [self._addressee(row) for row in rows],
         }
 
     def _times(self, column: str, rows: Sequence[Row]) -> list[int]:
         texts = [_text(row, column) for row in rows]
-        times = [_time(text) for text in texts]
+        times = [time_of(text) for text in texts]
         usual = all(text is None or (ms != MISSING and iso(ms) == text) for text, ms in zip(texts, times, strict=True))
         if not usual and column not in self.names.odd_times:
             self.names.odd_times.append(column)

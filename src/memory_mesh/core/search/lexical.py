@@ -41,6 +41,8 @@ _LETTERS = str.maketrans({
 })  # fmt: skip
 _DIGRAPHS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 _FOLDED = "".join(map(chr, _LETTERS | _DIGRAPHS))
+CLOSERS = " \t\r\n\"'”’»)]}*_`"
+QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 _SPECIAL = re.compile(f"[{_FOLDED}{_FOLDED.upper()}{MARKS}{_SOUTH_EAST}]|{EMOJI}")
 
 STOP_WORDS = frozenset(
@@ -73,6 +75,11 @@ def tokens(text: str, *, language: str = "english") -> list[str]:
         for part in (word, *parts) if len(parts) > 1 else parts:  # `foobar` finds `fooBar` too
             keywords.extend(_word(part, stemmer))
     return keywords
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends with a question mark, apart from closing signs."""
+    return text.rstrip(CLOSERS).endswith(QUESTION_MARKS)
 
 
 def completed(keywords: list[str], text: str, *, language: str = "english") -> list[str]:

@@ -3,12 +3,13 @@
 The words of a memory are its stored keywords.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from memory_mesh.core.candidate_ports import Around, Conditions, SessionKey, SessionTotals, Statistics
+from memory_mesh.core.candidate_ports import Around, CandidateMemory, Conditions, SessionKey, SessionTotals, Statistics
 from memory_mesh.core.model import Vector, Where
-from memory_mesh.core.search.lexical import Corpus
+from memory_mesh.core.search.lexical import CLOSERS, QUESTION_MARKS, Corpus
 from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
 from memory_mesh.stores.postgres.tables import condition, floats, vector_text
 
@@ -45,6 +46,23 @@ class FunctionSource:
         found = self._call("mesh_speakers", {"where": condition(where), "by_segment": is_by_segment(where)}, None) or []
         return {(partition, speaker) for partition, speaker in found}
 
+    def memories(
+        self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
+        *, with_vectors: Collection[str],
+    ) -> Sequence[CandidateMemory]:  # fmt: skip
+        """Return what scoring needs of these memories, newest first."""
+        payload: dict[str, object] = {
+            "readable": condition(conditions.readable), "allowed": condition(conditions.allowed), "words": _stored(words),
+            "ids": _stored(ids), "with_vectors": _stored(with_vectors), "closers": CLOSERS, "question_marks": QUESTION_MARKS,
+        }  # fmt: skip
+        payload |= {"model": model[0], "dimension": model[1]} if model else {}
+        found = self._call("mesh_memories", payload, None)
+        if not found or not found["memories"]:
+            return []
+        packed = found["vectors"] or b""
+        vectors = _unpacked(b64decode(packed) if isinstance(packed, str) else packed, model[1] if model else 0)
+        return [_candidate(one, vectors) for one in found["memories"]]
+
     def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]:
         """Return up to `steps` memories on each side of each of these in its session."""
         payload = {"where": condition(where), "ids": _stored(ids), "steps": steps}
@@ -65,6 +83,22 @@ class FunctionSource:
             )
             for partition, session, length, counts, nearest in found
         }
+
+
+def _candidate(values: Sequence[Any], vectors: Iterator[bytes]) -> CandidateMemory:
+    *rest, words, text, has_vector, passages = values
+    vector = next(vectors) if has_vector else None
+    others = [next(vectors) for _ in range(passages)] if passages else []
+    return CandidateMemory._make((*rest, words or [], vector, others, text))
+
+
+def _unpacked(packed: bytes, dimension: int) -> Iterator[bytes]:
+    """Yield the vectors that `vector_send` packed one after the other, each with four bytes before it."""
+    import numpy as np
+
+    rows = np.frombuffer(packed, np.uint8).reshape(-1, 4 + 4 * dimension)[:, 4:]
+    numbers = np.ascontiguousarray(rows).view(">f4").astype("<f4").tobytes()
+    return (numbers[at : at + 4 * dimension] for at in range(0, len(numbers), 4 * dimension))
 
 
 def _best_cosine(query: bytes, vectors: Sequence[str]) -> float:

@@ -86,6 +86,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
     ),
     6: (*_IDS, *_NORMS),
     7: segments.CREATE,
+    8: (),
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {

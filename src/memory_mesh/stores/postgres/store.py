@@ -299,6 +299,10 @@ def _called(connection: Connection, schema: str, function: str, *given: object) 
     arguments = [_dumps(one) if isinstance(one, dict) else one for one in given]
     marks = sql.SQL(", ").join([sql.SQL("%s::text"), sql.SQL("%s::jsonb")][-len(given) :])
     query = sql.SQL("SELECT {}({})::text").format(sql.Identifier(schema, function), marks)
+    if function == "mesh_memories":  # with vectors, which are long as text
+        query = sql.SQL("SELECT memories::text, vectors FROM {}({})").format(sql.Identifier(schema, function), marks)
+        memories, vectors = connection.execute(query, arguments, binary=True).fetchone() or (None, None)
+        return {"memories": json.loads(memories or "[]"), "vectors": vectors or b""}
     rows = [row[0] for row in connection.execute(query, arguments)]
     if function in ("mesh_ids", "mesh_data_version"):
         return rows if returns_set else rows[0]

@@ -16,6 +16,7 @@ BEGIN
     WHEN 'mesh_statistics' THEN answer := mesh_statistics(given);
     WHEN 'mesh_count_words' THEN answer := mesh_count_words(given);
     WHEN 'mesh_speakers' THEN answer := mesh_speakers(given);
+    WHEN 'mesh_memories' THEN SELECT json_build_object('memories', one.memories, 'vectors', encode(one.vectors, 'base64')) INTO answer FROM mesh_memories(given) one;
     WHEN 'mesh_around' THEN answer := mesh_around(given);
     WHEN 'mesh_sessions' THEN answer := mesh_sessions(given);
     WHEN 'mesh_data_version' THEN answer := to_json(mesh_data_version(given));
