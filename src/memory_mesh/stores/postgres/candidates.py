@@ -96,6 +96,8 @@ def _unpacked(packed: bytes, dimension: int) -> Iterator[bytes]:
     """Yield the vectors that `vector_send` packed one after the other, each with four bytes before it."""
     import numpy as np
 
+    if not packed:
+        return iter(())
     rows = np.frombuffer(packed, np.uint8).reshape(-1, 4 + 4 * dimension)[:, 4:]
     numbers = np.ascontiguousarray(rows).view(">f4").astype("<f4").tobytes()
     return (numbers[at : at + 4 * dimension] for at in range(0, len(numbers), 4 * dimension))
