@@ -30,12 +30,20 @@ TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src te
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-deep fuzz lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores clean
+.PHONY: help setup lock audit demo test test-deep fuzz lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) ## make .venv, install the package and its tools into it, and fetch the local model
+
+lock: $(READY) ## after a change of pyproject.toml or constraints.txt: write lock.txt, the packages with their hashes
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py
+
+audit: $(READY) ## ask PyPI whether a locked package has a known vulnerability; it needs the network
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip-audit
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement lock.txt
 
 demo: $(READY) ## store, find, erase and verify in a throw-away memory
 	@$(BIN)/memory-mesh demo
@@ -104,14 +112,15 @@ clean: ## remove what was built, .venv included
 	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml lock.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "memory-mesh needs Python 3.11 or newer, and '$(PYTHON)' is not: try make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || { \
 		echo "'$(PYTHON)' cannot make virtual environments: install its venv package (python3-venv on Debian)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
+	# The lock is complete, so nothing is resolved; a file with another hash is refused. hatchling, which builds, is a part of it.
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement lock.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/memory-mesh model fetch
 	@touch $@
 

@@ -67,7 +67,7 @@ def main() -> None:
 
 def build(folder: Path) -> Path:
     """Build the source archive, then the wheel from it, and return the wheel."""
-    words = [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)]
+    words = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"the wheel cannot be built:\n{done.stdout}{done.stderr}")
@@ -86,6 +86,25 @@ def check_content(wheel: Path) -> None:
     stray = [name for name in names if not re.match(r"memory_mesh/|memory_mesh-[^/]+\.dist-info/", name)]
     expect(not stray, f"the wheel contains files outside the package: {stray[:5]}")
     expect(any(name.endswith("licenses/LICENSE") for name in names), "the licence is missing")
+    check_bill(wheel)
+
+
+def check_bill(wheel: Path) -> None:
+    """Check that the bill of materials lists the libraries in the wheel and every package that the wheel asks for."""
+    with zipfile.ZipFile(wheel) as archive:
+        bill = [name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/sboms/memory-mesh\.cdx\.json", name)]
+        expect(len(bill) == 1, "the bill of materials is missing")
+        data = json.loads(archive.read(bill[0]))
+        (about,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        vendored = json.loads(archive.read("memory_mesh/interfaces/console/web/vendor/versions.json"))
+    listed = {one["purl"].partition("@")[0] for one in data["components"]}
+    asked = re.findall(r"(?m)^Requires-Dist: ([\w.-]+)(?![^\n]*extra ==)", about)
+    needed = {f"pkg:pypi/{re.sub(r'[-_.]+', '-', name).lower()}" for name in asked}
+    needed |= {f"pkg:npm/{one['name']}" for one in vendored}
+    expect(data["bomFormat"] == "CycloneDX" and len(asked) > 5, "the bill of materials is not one of CycloneDX")
+    expect(listed == needed, f"the bill of materials differs from the wheel: {sorted(listed ^ needed)}")
+    version = data["metadata"]["component"]["version"]
+    expect(f"\nVersion: {version}\n" in about, f"the bill of materials is of version {version}")
 
 
 def check_installed(trial: Trial) -> None:
