@@ -19,9 +19,10 @@ CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
 REST, CONSOLE = ROOT / "docs" / "rest.md", ROOT / "docs" / "console.md"
 DEEP = ROOT / "docs" / "deep_ranker.md"
-HYGIENE = ROOT / "docs" / "hygiene.md"
+HYGIENE, SOAK = ROOT / "docs" / "hygiene.md", ROOT / "docs" / "soak.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
+_SOAKED = ("resident_mb", "handles", "threads", "cpu_ms")
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
 _BY_KIND = ("recall@5", "recall@10", "nDCG@10", "first")
 _SHOWN = ("all", "conversations 6–10")  # parts with a table of their own; most settings were chosen on conversations 1–5
@@ -262,6 +263,33 @@ def _hygiene(result: Mapping[str, Any] | None) -> Iterator[str]:
     yield "![bad trials by check and system](../bench/results/hygiene.svg)\n\n"
     yield "Measured by, and at which commit:\n\n"
     yield "".join(f"- `{part['command']}`, {_commit(part)}\n" for part in result["parts"]) + "\n"
+
+
+def soak() -> str:
+    """Return the page of the soak test with its figures."""
+    return _with_figures(SOAK, _soak(_read("soak")))
+
+
+def _soak(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None or "growth" not in result:
+        return
+    checked, calls, failed = result["checked"], sum(result["calls"].values()), sum(result["errors"].values())
+    yield f"{_source(result['command'], result)}\n"
+    yield f"{calls:,} calls, {failed:,} failed. {checked['lost']:,} of {checked['kept']:,} memories lost, "
+    yield f"{checked['returned']:,} of {checked['deleted']:,} deleted ones came back, {checked['broken']} chains broken. "
+    yield f"Growing beyond its limit: {', '.join(result['growing']) or 'nothing'}.\n\n"
+    rows = [
+        [name, f"{result['calls'][name]:,}", *(f"{part[of]['before']:,.0f} → {part[of]['after']:,.0f}" for of in _SOAKED)]
+        for name, part in result["growth"].items()
+    ]
+    yield f"{_table(['process', 'calls', 'memory, MB', 'handles', 'threads', 'CPU of a call, ms'], rows)}\n"
+    for part, what in (
+        ("resident", "memory"),
+        ("handles", "open files and sockets"),
+        ("cpu", "CPU time of a call"),
+        ("p50", "latency"),
+    ):
+        yield f"![{what} of each process over the minutes](../bench/results/soak_{part}.svg)\n\n"
 
 
 def _control(row: Mapping[str, Any]) -> str:
@@ -824,6 +852,7 @@ def main() -> None:
         (CONSOLE, console),
         (DEEP, deep_ranker),
         (HYGIENE, hygiene),
+        (SOAK, soak),
     )
     for path, text in ((path, write()) for path, write in pages):
         if not check:
