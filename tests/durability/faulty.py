@@ -162,6 +162,13 @@ def erase(mesh: MemoryMesh) -> None:
             mesh.erase(found.id)
 
 
+def delete_and_compact(mesh: MemoryMesh) -> None:
+    for found in mesh.get_all():
+        if found.content == "The shelf holds book1 about the sea":
+            mesh.delete(found.id)
+    mesh.compact()
+
+
 def fill_again(folder: Path, store: Path) -> None:
     keep(store)
     with mesh_on(store) as mesh:
@@ -274,7 +281,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "observe": Operation(call(lambda mesh: mesh.add(KEEPER, {"tags": ["coast"]}, idempotency_key="three"))),
     "update": Operation(call(empty)),
     "erase": Operation(call(erase)),
-    "compact": Operation(call(lambda mesh: mesh.compact()), before=fill_again),
+    "compact": Operation(call(delete_and_compact), steps=True),
     "import": Operation(import_again, before=fill_again, steps=True),
     "consolidate": Operation(call(lambda mesh: mesh.graph.consolidate()), before=nearly_same, steps=True),
     "capture": Operation(call(lambda mesh: mesh.lane.on_session_event("session.idle", CAPTURED, session_id="s")), steps=True),

@@ -66,10 +66,10 @@ def results(library: Path, work: Path, runs: Sequence[tuple[str, str, str]], mos
 def test_a_failing_call_is_an_error_or_does_not_matter_and_nothing_is_lost(
     library: Path, tmp_path: Path, place: str, operation: str
 ) -> None:
-    most = 8 if IN_CI or place == "memory.lance" else 100
+    most = (3 if place == "memory.lance" else 8) if IN_CI else 12 if place == "memory.lance" else 100
     found = results(library, tmp_path, [(place, operation, fault) for fault in FAULTS], most)
     assert {one["run"][2]: one["wrong"] for one in found if one["wrong"]} == {}
-    assert sum(one["trials"] for one in found) > 10
+    assert sum(one["trials"] for one in found) > 5
 
 
 @pytest.mark.deep
