@@ -14,7 +14,7 @@ from memory_mesh.core.errors import StoreTooOld
 from memory_mesh.core.model import Kind, Reader, visible_to
 from memory_mesh.stores.postgres import PostgresStore
 from memory_mesh.stores.postgres.calls import VERSION
-from memory_mesh.stores.postgres.tables import encoded
+from memory_mesh.stores.postgres.tables import ALL, encoded
 from memory_mesh.testing.rows import memory
 
 pytestmark = pytest.mark.deep
@@ -87,3 +87,29 @@ def test_an_upgrade_keeps_the_rows_and_brings_the_rules_of_today(server: Server,
     with MemoryMesh(store=ann, user_id="ann", embedder="none") as mesh:
         mesh.add("A blue gate")
         assert {hit.content for hit in mesh.search("red fence")} == {"red fence of ann"}
+
+
+def test_an_upgrade_distributes_the_tables_that_it_creates_as_the_others(server: Server, early: str) -> None:
+    """Citus itself is not installed: a table and a function with its names note what is distributed."""
+    citus = (
+        "SET allow_system_table_mods = on; CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass, beside text); "
+        "GRANT ALL ON pg_catalog.pg_dist_partition TO keeper; "
+        "CREATE FUNCTION pg_catalog.create_distributed_table(regclass, text, colocate_with text) RETURNS void LANGUAGE sql AS "
+        "'INSERT INTO pg_catalog.pg_dist_partition VALUES ($1, $3)'"
+    )
+    tables = "SELECT logicalrelid::text FROM pg_dist_partition WHERE beside = 'memories' ORDER BY 1"
+    server.execute(citus, database=early)
+    with psycopg.connect(server.keeper(early), autocommit=True) as owner:
+        before = owner.execute("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        names = {name for (name,) in before} & {*ALL}
+        assert len(ALL) > len(names) > 7
+        for name in names:
+            owner.execute("INSERT INTO pg_dist_partition VALUES (%s::regclass, NULL)", (name,))
+    with closing(PostgresStore(server.keeper(early))) as store:
+        store.prepare()
+        assert len(store.matching(["red"], visible_to(Reader("ann")), limit=9)) == 3
+    new = {"keyword_counts", "keyword_segments", "keyword_postings"}
+    assert [name for (name,) in server.execute(tables, database=early)] == sorted(new)
+    with closing(PostgresStore(server.keeper(fresh := server.database()))) as store:
+        store.prepare()  # without Citus there is nothing to distribute
+    assert server.execute("SELECT to_regclass('pg_dist_partition')", database=fresh) == [(None,)]

@@ -97,6 +97,18 @@ _FILLS: dict[int, tuple[str, ...]] = {
 }
 
 
+# Citus knows which tables are distributed. Those that an upgrade created are distributed like the others.
+_NAMES = ", ".join(f"'{name}'" for name in ALL)
+DISTRIBUTE_NEW = (
+    "DO $do$ DECLARE name text; BEGIN IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN RETURN; END IF; "
+    f"IF EXISTS (SELECT 1 FROM pg_catalog.pg_dist_partition WHERE logicalrelid = '{ALL[0]}'::regclass) THEN "
+    f"FOREACH name IN ARRAY ARRAY[{_NAMES}] LOOP "
+    "IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_dist_partition WHERE logicalrelid = name::regclass) THEN "
+    f"PERFORM pg_catalog.create_distributed_table(name::regclass, 'tenant', colocate_with => '{ALL[0]}'); "
+    "END IF; END LOOP; END IF; END $do$"
+)
+
+
 def upgrade(version: int) -> Iterator[str]:
     """Yield what turns the schema of an older version into that of this one. The caller has set the search path.
 
@@ -104,6 +116,7 @@ def upgrade(version: int) -> Iterator[str]:
     """
     steps = range(version + 1, VERSION + 1)
     yield from chain(*(_STEPS[step] for step in steps))
+    yield DISTRIBUTE_NEW
     yield sql("views")
     yield from _functions()
     yield "ALTER TABLE memories NO FORCE ROW LEVEL SECURITY"
