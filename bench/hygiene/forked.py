@@ -2,7 +2,8 @@
 
     python -m bench.hygiene.forked MODULE…
 
-It imports modules only. It opens no store and starts no thread before a fork, so that its children begin as new processes do.
+It imports modules, and stores a text in memory, which compiles the patterns of redaction. It opens no file and starts no thread
+before a fork, so that its children begin as new processes do.
 """
 
 import json
@@ -14,13 +15,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from threading import active_count
 from types import TracebackType
 from typing import IO, Any, Self, TextIO
 
 from bench.hygiene.record import folder
 from bench.hygiene.systems import ROOT, pipes
+from memory_mesh import MemoryMesh
 
-_PRELOADED = ("memory_mesh.wiring.mesh", "memory_mesh.faces.mesh", "memory_mesh.testing.fakes", "numpy", "pyarrow")
+_PRELOADED = ("memory_mesh.testing.fakes", "memory_mesh.stores.sqlite.store", "numpy", "pyarrow")
 
 
 class ForkServer:
@@ -83,6 +86,12 @@ def main() -> None:
         import_module(name)
     for file in sys.argv[1:]:
         runpy.run_path(file)  # imports what the programs use, and runs none of them
+    with MemoryMesh("memory://", agent_id="keeper", embedder="hash") as mesh:
+        mesh.add("Ann met bob@example.org.")
+        mesh.search("Whom did Ann meet?")
+        mesh.erase(mesh.add("This is erased.").id)
+    if active_count() > 1:
+        raise RuntimeError("a thread is running: a fork would not have it")
     for line in sys.stdin:
         file, program, given, said = json.loads(line)
         if (child := os.fork()) == 0:
