@@ -103,7 +103,7 @@ END $sql$;
 
 -- readable, allowed (conditions), ids, with_vectors (ids), words, model?, dimension?, closers, question_marks: what scoring needs of the
 -- readable memories among the ids, newest first, and the vectors of some, as `vector_send` packs them: of each memory its own, then those
--- of its passages. A text that is not ASCII is sent too, with all keywords: earlier versions left some of its words out.
+-- of its passages. The ids with vectors form a hash table: compared one by one, they took most of the time. A text that is not ASCII is sent too, with all keywords: earlier versions left some of its words out.
 CREATE OR REPLACE FUNCTION mesh_memories(payload jsonb, OUT memories json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
@@ -113,9 +113,12 @@ BEGIN
     'WITH stored AS MATERIALIZED (SELECT t.tenant, t.id, t.partition, t.session_id, t.speaker, t.event_time, coalesce(cardinality(t.keywords), 0) AS length, (%2$s) IS TRUE AS is_allowed, '
     '    right(rtrim(t.content, $4), 1) = ANY ($5) AS is_question, CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.content END AS content, '
     '    CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.keywords WHEN t.keywords && $3 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($3)) END AS words, '
-    '    CASE WHEN t.id = ANY ($2) AND %3$s THEN vector_send(t.embedding) END AS vector, row_number() OVER (ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC) AS place '
+    '    CASE WHEN t.id IN (SELECT unnest($2)) AND %3$s THEN vector_send(t.embedding) END AS vector, row_number() OVER (ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC) AS place '
     '  FROM %1$s AND t.id = ANY ($1)), '
-    'parts AS (SELECT p.tenant, p.partition, p.ref AS id, count(*) AS passages, string_agg(vector_send(p.embedding), ''\x''::bytea) AS others FROM records p   WHERE p.kind = ''passage'' AND p.ref = ANY ($2) AND %4$s GROUP BY 1, 2, 3) SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, is_question, is_allowed, length, words, content, vector IS NOT NULL, coalesce(passages, 0)) ORDER BY place),   string_agg(coalesce(vector, ''\x'') || coalesce(others, ''\x''), ''\x''::bytea ORDER BY place) FROM stored LEFT JOIN parts USING (tenant, partition, id)',
+    'parts AS (SELECT p.tenant, p.partition, p.ref AS id, count(*) AS passages, string_agg(vector_send(p.embedding), ''\x''::bytea) AS others FROM records p '
+    '  WHERE p.kind = ''passage'' AND p.ref = ANY ($2) AND %4$s GROUP BY 1, 2, 3) '
+    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, is_question, is_allowed, length, words, content, vector IS NOT NULL, coalesce(passages, 0)) ORDER BY place), '
+    '  string_agg(coalesce(vector, ''\x'') || coalesce(others, ''\x''), ''\x''::bytea ORDER BY place) FROM stored LEFT JOIN parts USING (tenant, partition, id)',
     mesh_source('memory', payload -> 'readable'), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'), format(comparable, 'p')) INTO memories, vectors
     USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks');
 END $sql$;
