@@ -74,8 +74,13 @@ def _take(url: str, folder: Path, seeded: console_seed.Seeded) -> None:
         for name, (path, options) in pages(seeded.ids).items():
             context = browser.new_context(locale="en-GB", reduced_motion="reduce", **options)
             page = context.new_page()
+            page.set_default_timeout(120_000)
             page.goto(f"{url}/console/#{path}")
             page.wait_for_load_state("networkidle")
+            page.get_by_role("heading", level=1).wait_for()
+            page.locator("main .loading").first.wait_for(state="detached")
+            if name == "search":
+                page.get_by_text("Why this score").first.click()
             page.wait_for_timeout(700)  # the layout of the graph
             page.screenshot(path=folder / f"console-{name}.png")
             context.close()

@@ -4,6 +4,7 @@ import math
 import re
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -307,6 +308,43 @@ def test_a_damaged_store_is_said_on_the_page(fresh: Console, browser: "Browser")
         page.open("/search?query=deploy")
         page.page.get_by_role("alert").first.wait_for()
         page.picture("damaged")
+
+
+def test_a_store_that_is_gone_is_said_and_an_edit_is_saved_once_it_is_back(fresh: Console, browser: "Browser") -> None:
+    store = fresh.seeded.home / "memory.db"
+    files = [file for file in store.parent.glob("memory.db*") if file.is_file()]
+    with watching(browser, fresh.url) as page:
+        page.expects("5\\d\\d|4\\d\\d")
+        page.page.set_default_timeout(60_000)
+        page.open(f"/memory/{fresh.ids['plain2']}")
+        page.page.get_by_role("button", name="Edit").click()
+        page.page.get_by_label("Text", exact=True).fill("The staging server is called crane.")
+        for file in files:
+            file.rename(file.with_name(f"away-{file.name}"))
+        page.page.get_by_role("button", name="Save").click()
+        page.page.locator(".message.bad, .problem").first.wait_for()
+        assert page.page.get_by_label("Text", exact=True).input_value() == "The staging server is called crane."
+        for file in files:
+            file.with_name(f"away-{file.name}").rename(file)
+        page.page.get_by_role("button", name="Save").click()
+        page.page.locator("ins").filter(has_text="crane").wait_for()
+    assert "crane" in fresh.cli("get", fresh.ids["plain2"])
+
+
+def test_a_store_for_reading_only_is_shown_and_says_why_an_edit_is_not_saved(tmp_path: Path, browser: "Browser") -> None:
+    seeded = console_seed.seed(tmp_path, embedder="hash")
+    with (
+        serving(seeded, store=f"sqlite:///{tmp_path / 'memory.db'}?mode=ro", embedder="hash") as console,
+        watching(browser, console.url) as page,
+    ):
+        page.expects("403")
+        page.page.set_default_timeout(60_000)
+        page.open(f"/memory/{console.ids['plain2']}")
+        page.page.get_by_role("button", name="Edit").click()
+        page.page.get_by_label("Text", exact=True).fill("The staging server is called crane.")
+        page.page.get_by_role("button", name="Save").click()
+        page.page.locator(".message.bad, .problem").filter(has_text="reading only").first.wait_for()
+        assert page.page.get_by_label("Text", exact=True).input_value() == "The staging server is called crane."
 
 
 def test_a_read_only_token_sees_no_button_that_writes(fresh: Console, browser: "Browser") -> None:
