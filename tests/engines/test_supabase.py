@@ -17,9 +17,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from postgrest import SyncPostgrestClient
 
 from memory_mesh import MemoryMesh
+from memory_mesh.core.candidate_ports import Conditions
 from memory_mesh.core.errors import StoreError, StoreTooNew, StoreUnavailable
-from memory_mesh.core.model import Key, Kind, partition_for
+from memory_mesh.core.model import Key, Kind, equals, partition_for
 from memory_mesh.core.ports import Secret, Store
+from memory_mesh.index.paged import PagedSource
 from memory_mesh.net import HttpClient
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.supabase import SupabaseStore
@@ -167,6 +169,22 @@ def test_the_tables_and_functions_of_the_document_answer_over_http(project: Proj
         for function in ("search_memories_semantic", "search_memories_global"):
             found = client.rpc(function, {"query_embedding": "[0.9,0.1]", "match_count": 5}).execute().data
             assert [row["id"] for row in found] == ["m1"]
+
+
+def test_what_scoring_needs_of_memories_comes_over_http_with_its_vectors(project: Project) -> None:
+    project.clear()
+    everything = equals("partition", "p")
+    same = Conditions(visible=everything, with_status=everything, readable=everything, allowed=everything)
+    with closing(SupabaseStore(project.url, KEY)) as store:
+        store.apply([memory(f"m{at}", content="red?", keywords=["red"], vector=[1.0, at]) for at in range(40)])
+        (row,) = store.get(Kind.MEMORY, ["m1"]).values()
+        assert row.vector
+        given = same, [f"m{at}" for at in range(40)], ["red"], (row.vector.model, 2)
+        found, right = (
+            source.memories(*given, with_vectors=given[1][:30]) for source in (store.candidate_source, PagedSource(store))
+        )
+        assert [*found] == [*right]
+        assert sum(one.vector is not None for one in found) == 30
 
 
 @pytest.mark.req("MESH-020")
