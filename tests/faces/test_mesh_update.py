@@ -233,7 +233,7 @@ def test_a_memory_is_counted_under_its_new_text_and_scope(house: House, mesh: Me
     mesh.update(id_, content="new", metadata={"project": "p", "turn": 2})
     assert mesh.add("old").id != id_
     assert mesh.add("new").id != id_
-    assert mesh.add("NEW ", {"project": "p", "turn": 2}).id == id_
+    assert mesh.add("New ", {"project": "p", "turn": 2}).id == id_
 
 
 def test_a_memory_that_another_one_was_made_equal_to_is_counted_once(house: House, mesh: MemoryMesh) -> None:

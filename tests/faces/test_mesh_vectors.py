@@ -82,8 +82,8 @@ def test_many_are_embedded_in_one_batch_and_come_out_as_single_ones_do(house: Ho
 def test_what_is_known_already_is_not_embedded_again(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
     mesh.add("Ana prefers tea.")
     mesh.add("Ana prefers tea.")
-    mesh.add("ana  prefers TEA.", idempotency_key="k")
-    mesh.add("ana  prefers TEA.", idempotency_key="k")
+    mesh.add("ana  prefers Tea.", idempotency_key="k")
+    mesh.add("ana  prefers Tea.", idempotency_key="k")
     assert recorder.texts == ["Ana prefers tea."]
 
 

@@ -43,7 +43,7 @@ from memory_mesh.flows.embed import Vectors, embed_query
 from memory_mesh.flows.search import checked_limit, checked_query, readable
 
 _SCOPE = ("memory_type", "reach", "session_id", "project")
-_KEY_AND_VALUE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+)", flags=re.MULTILINE)
+_KEY_AND_VALUE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+?)(?=;?[ \t]*$)", flags=re.MULTILINE)
 _FIXED = ("agent_id", "session_id", "turn")  # columns that a new revision does not change
 
 
