@@ -43,7 +43,7 @@ from memory_mesh.flows.embed import Vectors, embed_query
 from memory_mesh.flows.search import checked_limit, checked_query, readable
 
 _SCOPE = ("memory_type", "reach", "session_id", "project")
-_KEY_AND_VALUE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+?)(?=;?[ \t]*$)", flags=re.MULTILINE)
+_KEY_AND_VALUE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+)", flags=re.MULTILINE)
 _FIXED = ("agent_id", "session_id", "turn")  # columns that a new revision does not change
 
 
@@ -119,9 +119,9 @@ def _redacted(redact: Callable[[str], str], text: str) -> str:
     """Return the text of a skill redacted. The key of a YAMO line is a cue for its value, as in `password;value;`."""
 
     def line(found: re.Match[str]) -> str:
-        cue = f"{found[2]}: "
-        masked = redact(cue + found[3])
-        return found[1] + masked.removeprefix(cue) if masked.startswith(cue) else found[0]
+        cue, value = f"{found[2]}: ", found[3].rstrip(" \t").removesuffix(";")
+        masked = redact(cue + value)
+        return found[1] + masked.removeprefix(cue) + found[3][len(value) :] if masked.startswith(cue) else found[0]
 
     return _KEY_AND_VALUE.sub(line, redact(text))
 
