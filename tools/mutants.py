@@ -194,6 +194,8 @@ def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
         return ("tests/index/test_remote.py", "tests/index/test_parity.py")
     if mutant.name.startswith(("bucket:", "Supabase:")):
         return (f"tests/stores/test_{mutant.name.partition(':')[0].lower()}.py",)
+    if mutant.file == "stores/files.py":
+        return ("tests/durability/test_permissions.py",)
     if mutant.file.startswith("stores/lance/"):  # a plain run has only a part of the contract for this store
         return ("--deep", "-k", LANCE, *STORE_TESTS)
     if mutant.file.startswith("stores/postgres/"):

@@ -453,6 +453,7 @@ def test_parts_of_a_fingerprint_cannot_run_into_each_other() -> None:
     assert print_of("x", speaker="y") != print_of("y", speaker="x")
 
 
+@pytest.mark.req("MESH-005")
 @pytest.mark.parametrize("given", ["2024-08-01", "2024-08-01T00:00:00Z", 1722470400, 1722470400000, 1722470400.0])
 def test_a_timestamp_in_the_metadata_is_the_time_of_the_event(given: object) -> None:
     checked = read("He flew to Rome.", {"timestamp": given})

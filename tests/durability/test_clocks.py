@@ -117,6 +117,7 @@ def test_a_capture_and_a_session_survive_a_jump(mesh: MemoryMesh, clock: Clock) 
     assert mesh.lane.on_session_event("session.idle", more, session_id="s").new_messages == 1
 
 
+@pytest.mark.req("MESH-009")
 @pytest.mark.parametrize("jump", [-DAY, YEAR])
 def test_no_login_lives_longer_because_the_clock_was_set_back(clock: Clock, jump: float) -> None:
     sessions = Sessions(clock)

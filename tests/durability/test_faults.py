@@ -190,6 +190,7 @@ def test_an_error_of_a_part_that_someone_keeps_does_not_keep_the_store_open(tmp_
     assert kept.value
 
 
+@pytest.mark.req("TRACE-04")
 def test_a_damaged_id_of_a_folder_of_traces_is_an_error_and_no_trace_is_indexed_twice(tmp_path: Path) -> None:
     with MemoryMesh(url(tmp_path / "memory.db"), embedder="none", traces_dir=str(tmp_path / "traces")) as mesh:
         mesh.traces.record("Deploy the shop", steps=["build"], project="shop")
@@ -206,6 +207,7 @@ def test_a_damaged_id_of_a_folder_of_traces_is_an_error_and_no_trace_is_indexed_
         assert len(mesh.get_all()) > known
 
 
+@pytest.mark.req("NOTE-12")
 def test_a_note_that_could_not_be_read_once_is_indexed_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with MemoryMesh(url(tmp_path / "memory.db"), embedder="none", notes_dir=str(tmp_path / "notes")) as mesh:
         mesh.notes.append("Tokens expire", "Refresh them before a deploy.", when_to_use="deploy")

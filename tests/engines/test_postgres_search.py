@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -120,9 +120,28 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
             assert totals[key].cosine == (None if total.cosine is None else pytest.approx(total.cosine, abs=0.01))
 
 
-def _comparable(memory: CandidateMemory) -> CandidateMemory:
+def _comparable(memory: CandidateMemory, words: Collection[str] = WORDS) -> CandidateMemory:
     """Return a memory with the words that PostgreSQL does not count, and its passages in one order."""
-    return completed_memory(memory, WORDS, "english")._replace(passages=sorted(memory.passages))
+    return completed_memory(memory, words, "english")._replace(passages=sorted(memory.passages))
+
+
+def test_of_a_text_that_is_not_ascii_the_words_count_that_an_early_version_did_not_store(server: Server) -> None:
+    everything, words = equals("partition", "p"), tokens("🎉 🚀 bakery")
+    same = Conditions(visible=everything, with_status=everything, readable=everything, allowed=everything)
+    with closing(PostgresStore(server.keeper(server.database()))) as store:
+        store.apply([
+            memory("old", content="The 🎉 café 🚀 reopened", keywords=["cafe", "reopen"]),
+            memory("plain", content="The bakery reopened", keywords=["bakeri", "reopen"]),
+        ])  # fmt: skip
+        sources = store.candidate_source, PagedSource(store)
+        mine, paged = (
+            {one.id: one for one in each.memories(same, ["old", "plain"], words, None, with_vectors=())} for each in sources
+        )
+    assert (list(mine["old"].words), mine["old"].text) == (["cafe", "reopen"], "The 🎉 café 🚀 reopened")
+    assert (list(mine["plain"].words), mine["plain"].text) == (["bakeri"], None)
+    complete = _comparable(mine["old"], words)
+    assert (complete.length, sorted(complete.words)) == (4, sorted("🎉🚀"))
+    assert complete == _comparable(paged["old"], words)
 
 
 def test_a_mesh_on_postgres_searches_in_the_engine(store: PostgresStore) -> None:

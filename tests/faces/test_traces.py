@@ -517,6 +517,7 @@ def test_archived_traces_are_found_unless_they_are_left_out(place: Place) -> Non
         assert mesh.traces.similar("plot", archived=False) == []
 
 
+@pytest.mark.req("TRACE-33")
 def test_an_archive_that_unpacks_to_far_more_than_it_has_is_refused_before(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with place.mesh() as mesh:
         record(mesh, "plot")

@@ -1,16 +1,20 @@
 """Searching in the engine of a store: the same signals as from an index in memory, without reading a partition."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_mesh.core.candidate_ports import CandidateMemory, Conditions
 from memory_mesh.core.errors import StoreUnavailable
 from memory_mesh.core.model import Key, Kind, Reader, Row
 from memory_mesh.core.ports import Index
 from memory_mesh.index import CandidateIndex, LocalIndex, make_index
+from memory_mesh.index.paged import PagedSource
 from memory_mesh.index.words import one_typo_away
 from memory_mesh.stores.ram import RamStore
 
@@ -59,6 +63,38 @@ def test_the_neighbours_of_a_neighbour_count() -> None:
 def test_a_store_with_a_source_of_candidates_is_searched_in_its_engine() -> None:
     assert isinstance(make_index(ServerStore(RamStore()), language="english"), CandidateIndex)
     assert isinstance(make_index(RamStore(), language="english"), LocalIndex)
+
+
+class StoredKeywords(ServerStore):
+    """An engine that counts stored keywords only, and sends texts that may have more."""
+
+    @property
+    def candidate_source(self) -> PagedSource:
+        return _StoredSource(self._inner)
+
+
+class _StoredSource(PagedSource):
+    def memories(self, conditions: Conditions, ids: Sequence[str], *given: Any, **options: Any) -> Sequence[CandidateMemory]:
+        rows = self._store.get(Kind.MEMORY, ids)
+        stored = {id_: (str(row.value("content")), row.keywords) for id_, row in rows.items()}
+        return [
+            one
+            if stored[one.id][0].isascii()
+            else one._replace(text=stored[one.id][0], words=stored[one.id][1], length=len(stored[one.id][1]))
+            for one in super().memories(conditions, ids, *given, **options)
+        ]
+
+
+def test_words_that_an_early_version_did_not_store_count_in_an_engine_too() -> None:
+    store = ram(
+        memory("m1", "The 🎉 café 🚀 reopened", keywords=["cafe", "reopen"]), memory("m2", "reopen cafe"), memory("m3", "reopen")
+    )
+    query = asking("reopen cafe 🎉 🚀")
+    mine, right = find(CandidateIndex(StoredKeywords(store)), query, size=9), find(LocalIndex(store), query, size=9)
+    for name in ("keywords", "coverage"):
+        found, expected = (dict(zip(pool.ids, pool.signals[name].tolist(), strict=True)) for pool in (mine, right))
+        assert found == pytest.approx(expected), name
+        assert found["m1"] > found["m2"] > found["m3"] > 0
 
 
 # --- how much is read ---
