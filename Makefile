@@ -112,15 +112,16 @@ clean: ## remove what was built, .venv included
 	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# The lock is complete, so nothing is resolved; a file with another hash is refused. hatchling, which builds, is a part of it.
 $(READY): pyproject.toml lock.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "memory-mesh needs Python 3.11 or newer, and '$(PYTHON)' is not: try make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || { \
 		echo "'$(PYTHON)' cannot make virtual environments: install its venv package (python3-venv on Debian)" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	# The lock is complete, so nothing is resolved; a file with another hash is refused. hatchling, which builds, is a part of it.
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement lock.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "Installing $$(grep -c '==' lock.txt) packages into $(VENV), the tools of the tests among them: some minutes, without further output"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement lock.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/memory-mesh model fetch
 	@touch $@
 

@@ -12,7 +12,7 @@ from console_seed import AGENT, BIDI, LINK, SCRIPT, TOOL, USER
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput
 
-from .browser import Console, Watched, serving
+from .browser import Console, Watched, serving, watching
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -133,6 +133,26 @@ def test_a_page_with_hostile_texts_runs_nothing_and_stays_usable(console: Consol
     assert time.monotonic() - began < _MAX_SECONDS
     shown.set_viewport_size({"width": 360, "height": 740})
     assert not shown.evaluate(_WIDE)
+
+
+def test_a_user_with_a_hostile_name_is_shown_as_text(browser: "Browser", tmp_path: Path) -> None:
+    name = f"{SCRIPT} {BIDI}".replace("\x07", "")
+    with MemoryMesh(str(tmp_path / "memory.db"), agent_id=AGENT, embedder="hash") as mesh:
+        mesh.scoped(user_id=name).add("The hostile user drinks tea.")
+    with serving(console_seed.Seeded(tmp_path), embedder="hash") as console, watching(browser, console.url) as page:
+        token = console.token("SCRIPT <img src=x onerror='window.broken = 4'>", "--user", name)
+        page.expects("401")
+        shown = page.open("/")
+        shown.get_by_label("Token").fill(token)
+        shown.get_by_role("button", name="Log in").click()
+        shown.get_by_text("The hostile user drinks tea.").first.wait_for()
+        text = shown.locator(".who").inner_text()
+        assert "<script>window.broken" in text
+        assert "<img src=x onerror='window.broken = 4'>" in text
+        assert not [mark for mark in "\u202e\u2066\u200b" if mark in text]
+        assert shown.locator("#app script, #app img, #app [onload], #app [onerror]").count() == 0
+        assert not shown.evaluate(_WIDE)
+        page.check_accessible()
 
 
 def test_a_page_that_runs_the_texts_or_is_too_wide_is_noticed(console: Console, page: Watched, browser: "Browser") -> None:

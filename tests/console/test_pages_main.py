@@ -1,5 +1,6 @@
 """The pages home, search, memory, review and login of the console, in Chromium."""
 
+import json
 import math
 import re
 import sqlite3
@@ -90,6 +91,7 @@ def test_a_search_marks_the_words_and_explains_the_score(console: Console, page:
     values = [float(text.replace("−", "-")) for text in first.locator(".bar-text").all_inner_texts()]
     assert [abs(one) for one in values] == sorted((abs(one) for one in values), reverse=True)
     score = float(first.locator(".score").inner_text().removesuffix(" %")) / 100
+    assert 0 not in values  # what would read +0.00 or −0.00 has no bar
     assert sum(values) == pytest.approx(math.log(score / (1 - score)), abs=0.1)
     for bar, value in zip(first.locator(".bar-track span").all(), values, strict=True):
         drawn, track = bar.bounding_box(), bar.locator("..").bounding_box()
@@ -368,6 +370,35 @@ def test_a_read_only_token_sees_no_button_that_writes(fresh: Console, browser: "
         assert page.page.get_by_role("button", name="Believe").count() == 0
         page.page.keyboard.press("a")
         assert '"quarantined"' in fresh.cli("get", fresh.ids["quarantined"], "--json")
+
+
+def log_in(page: Watched, token: str) -> None:
+    page.page.get_by_label("Token").fill(token)
+    page.page.get_by_role("button", name="Log in").click()
+
+
+def test_an_expired_token_is_refused_and_what_was_written_is_kept(fresh: Console, browser: "Browser") -> None:
+    token = fresh.token("first")
+    file = fresh.seeded.home / "tokens.json"
+    with watching(browser, fresh.url) as page:
+        page.expects("401")
+        page.open("/")
+        log_in(page, token)
+        page.page.get_by_role("button", name="Log out").wait_for()
+        page.open(f"/memory/{fresh.ids['plain4']}")
+        page.page.get_by_role("button", name="Edit").click()
+        page.page.get_by_label("Text", exact=True).fill("The office in Berlin closes at five.")
+        tokens = json.loads(file.read_text(encoding="utf-8"))["tokens"]
+        file.write_text(json.dumps({"tokens": [{**one, "expires_at": "2020-01-01T00:00:00.000Z"} for one in tokens]}), "utf-8")
+        page.page.get_by_role("button", name="Save").click()
+        page.page.get_by_role("heading", name="Your session has ended").wait_for()
+        log_in(page, token)
+        page.page.get_by_role("alert").filter(has_text="memory-mesh token create").wait_for()
+        assert page.page.get_by_label("Text", exact=True).input_value() == "The office in Berlin closes at five."
+        log_in(page, fresh.token("second"))
+        page.page.get_by_role("heading", name="Your session has ended").wait_for(state="hidden")
+        page.page.get_by_role("button", name="Save").click()
+        page.page.locator("ins").filter(has_text="five").wait_for()
 
 
 def test_a_session_that_ends_asks_for_a_token_and_keeps_what_was_written(fresh: Console, browser: "Browser") -> None:

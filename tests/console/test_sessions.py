@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,7 @@ def test_wrong_secrets_are_refused_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("MESH-009")
-@pytest.mark.parametrize("end", ["revoked", "file removed", "first token created"])
+@pytest.mark.parametrize("end", ["revoked", "expired", "file removed", "first token created"])
 def test_a_session_ends_with_its_token(end: str, tmp_path: Path) -> None:
     with running(tmp_path) as (client, server):
         if end != "first token created":
@@ -172,6 +173,8 @@ def test_a_session_ends_with_its_token(end: str, tmp_path: Path) -> None:
         assert client.get("/v1/stats").status_code == 200
         if end == "revoked":
             server.tokens.revoke("own", EARLIER)
+        elif end == "expired":
+            server.tokens._change(lambda all_: {id_: replace(one, expires_at=EARLIER) for id_, one in all_.items()})
         elif end == "file removed":
             (tmp_path / "tokens.json").unlink()
         else:

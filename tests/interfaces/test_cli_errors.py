@@ -194,6 +194,8 @@ def test_a_typing_mistake_gets_a_suggestion(cli, typed, meant):
         ("get --id", "--id has no value; see memory-mesh get --help"),
         ("search --limit 3", "QUERY is missing; see memory-mesh search --help"),
         ("ingest-dir a b", "unexpected word 'b'; see memory-mesh ingest-dir --help"),
+        ("export out.jsonl", "unexpected word 'out.jsonl'; write --out before the name of the file"),
+        ("export --out out.jsonl more", "unexpected word 'more'; see memory-mesh export --help"),
         ("stats --json=yes", "--json takes no value; expected --json"),
         ("stats --bogus", "unknown flag '--bogus'; see memory-mesh stats --help"),
         ("stats --debug", "unknown flag '--debug'; write it before the command"),

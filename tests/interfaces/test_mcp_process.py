@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import os
+import pty
 import re
 import socket
 import subprocess
@@ -276,6 +277,19 @@ def test_a_read_only_server_offers_no_tool_that_writes_and_creates_no_store(envi
 
     assert asyncio.run(use()) == (["recall", "context"], True)
     assert not (tmp_path / "none.db").exists()
+
+
+def test_at_a_terminal_the_server_says_what_it_waits_for(environment) -> None:
+    terminal, client_side = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "mcp"], env=environment, stdin=client_side, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stderr is not None
+        assert "waiting for a client on standard input" in server.stderr.readline()
+        os.write(terminal, b"\x04")  # the end of the input
+        assert server.wait(60) == 0
+    os.close(terminal)
+    os.close(client_side)
 
 
 @pytest.mark.parametrize(

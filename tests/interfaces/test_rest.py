@@ -255,7 +255,8 @@ MALFORMED: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/store", {"content": b'["x"]', "headers": JSON}, 400, "not a JSON object"),
     ("/v1/store", {"content": b'{"content": "\\ud800"}', "headers": JSON}, 400, "content"),
     ("/v1/store", {"json": {"content": "x" * 300_000}}, 413, "more than 200,000 bytes"),
-    ("/v1/store", {"content": b'{"content": "x"}', "headers": {"Content-Type": "text/plain"}}, 415, "Unsupported Media Type"),
+    ("/v1/store", {"content": b'{"content": "x"}', "headers": {"Content-Type": "text/plain"}}, 415,
+     "Unsupported Media Type: send JSON with the header Content-Type: application/json"),
     ("/v1/store", {"json": {"content": 3}}, 400, "a text"),
     ("/v1/store", {"json": {"content": "x", "store": "sqlite:////etc/x.db"}}, 400, "unknown argument 'store'"),
     ("/v1/pin", {"json": {"id": "x"}, "headers": {"Idempotency-Key": "k"}}, 400, "takes no Idempotency-Key"),
@@ -340,7 +341,8 @@ def test_lines_are_stored_while_they_arrive_with_progress(tmp_path: Path) -> Non
             answer = client.post("/v1/ingest", content=f'{{"content": "Fine."}}\n{bad}\n', headers=LINES)
             name, data = answer.text.strip().splitlines()[-2:]
             assert (name, why in json.loads(data.removeprefix("data: "))["detail"]) == ("event: error", True), data
-        assert client.post("/v1/ingest", content="x", headers=JSON).status_code == 415
+        refused = client.post("/v1/ingest", content="x", headers=JSON)
+        assert (refused.status_code, "Content-Type: application/x-ndjson" in refused.json()["detail"]) == (415, True)
         server.stopping.set()
         assert "event: error" in client.post("/v1/ingest", content=body, headers=LINES).text
         assert client.get("/ready").status_code == 503

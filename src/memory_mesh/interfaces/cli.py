@@ -145,10 +145,16 @@ def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[
         elif one.word in needed and one.word not in given:
             missing.append(one.label)
     if words:
-        raise InvalidInput(f"unexpected word {shown(words[0])}", expected=" ".join(missing), remedy=see)
+        raise InvalidInput(f"unexpected word {shown(words[0])}", expected=" ".join(missing), remedy=_out(command, given) or see)
     if missing:
         raise InvalidInput(f"{', '.join(missing)} is missing", remedy=see)
     return named
+
+
+def _out(command: str, given: Mapping[str, object]) -> str:
+    """Return how to name the file that a command writes; empty for a command that writes none, or if one is given."""
+    writes = any(one.word == "--out" for one in parameters(command))
+    return "write --out before the name of the file" if writes and "--out" not in given else ""
 
 
 def _unknown_flag(flag: str, known: Iterable[str], otherwise: str) -> InvalidInput:

@@ -51,6 +51,10 @@ def _over_stdio(built: Any) -> None:
         async with stdio_server() as (read, write):
             await built.run(read, write, built.create_initialization_options())
 
+    if sys.stdin.isatty():
+        sys.stderr.write(
+            f"{NAME} MCP server: waiting for a client on standard input; clients start it themselves; Ctrl-C ends it\n"
+        )
     asyncio.run(run())
 
 

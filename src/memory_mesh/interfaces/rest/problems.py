@@ -1,5 +1,7 @@
 """Errors as `application/problem+json` (RFC 9457), with the status of the one table in `render`."""
 
+from http import HTTPStatus
+
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -43,9 +45,10 @@ def unexpected() -> dict[str, object]:
 
 
 def from_http(error: HTTPException) -> dict[str, object]:
-    """Return the problem of an unknown route or method."""
-    title = str(error.detail)
-    return {"type": "about:blank", "title": title, "status": error.status_code, "detail": f"{title}; see /openapi.json"}
+    """Return the problem of an unknown route or method, or of a body of another type."""
+    title, why = HTTPStatus(error.status_code).phrase, str(error.detail)
+    detail = title if why == title else f"{title}: {why}"
+    return {"type": "about:blank", "title": title, "status": error.status_code, "detail": f"{detail}; see /openapi.json"}
 
 
 def response(problem: dict[str, object], headers: dict[str, str] | None = None) -> Response:

@@ -65,7 +65,7 @@ async def json_body(request: Request, max_body: int) -> bytes:
     body = await read_body(request, max_body)
     # A form or plain text could be sent by a page of any site without asking first.
     if media_type(request) != "application/json":
-        raise HTTPException(415)
+        raise HTTPException(415, "send JSON with the header Content-Type: application/json")
     return body
 
 

@@ -53,7 +53,7 @@ def ingest(server: Server) -> Callable[[Request], Awaitable[Response]]:
         mesh = server.reader(request, _STORE_MANY)
         check_declared(request, server.options.server_max_stream)
         if media_type(request) != "application/x-ndjson":
-            raise HTTPException(415)
+            raise HTTPException(415, "send lines of JSON with the header Content-Type: application/x-ndjson")
         return EventStream(_events(server, mesh, request))
 
     return ingest

@@ -128,7 +128,7 @@ function Who({ session, leave, help, changed }) {
     onInput=${(event) => setNames({ ...names, [name]: event.target.value })} /></${Field}>`;
   return html`<div class="who">
     <details><summary>Read as …</summary><form onSubmit=${change}>${field("agent")}${field("project")}<button class="button small" type="submit">Apply</button></form></details>
-    <p>${session.name || "This computer"}${session.user && html` · <bdi>${visible(session.user)}</bdi>`}${session.read_only && html`<br /><strong>Read only</strong>`}</p>
+    <p><bdi>${visible(session.name || "This computer")}</bdi>${session.user && html` · <bdi>${visible(session.user)}</bdi>`}${session.read_only && html`<br /><strong>Read only</strong>`}</p>
     <p class="faint">${session.store} · ${session.version}</p>
     <div class="actions"><button type="button" class="button small quiet" onClick=${help}>Keys <kbd>?</kbd></button>
       <${Button} class="small" kind="quiet" onClick=${leave}>Log out</${Button}></div>

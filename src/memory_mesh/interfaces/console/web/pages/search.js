@@ -122,7 +122,8 @@ function Notes({ hit }) {
   return notes.length > 0 && html`<p class="faint">${visible(notes.join(" · "))}</p>`;
 }
 
-/** What each signal added to the score (to the right) or took from it (to the left), largest first, as the server computed it. */
+/** What each signal added to the score (to the right) or took from it (to the left), largest first, as the server computed it.
+ *  A part that would read 0.00 has no bar; it is in the sum. */
 function Why({ hit, found }) {
   const fused = found.ranker === "rrf";
   const parts = hit.contributions || [];
@@ -130,7 +131,7 @@ function Why({ hit, found }) {
   const sum = parts.reduce((total, part) => total + part.value, 0);
   const place = (part) => (fused && hit.channels?.[part.signal] ? ` (no. ${hit.channels[part.signal].rank})` : "");
   return html`<div class="why">
-    ${parts.map((part) => html`<${Part} key=${part.signal} value=${part.value} of=${largest} label=${`${capital(part.meaning)}${place(part)}`} text=${fused ? percent(part.value) : signed(part.value)} />`)}
+    ${parts.filter((part) => Math.abs(part.value) >= 0.005).map((part) => html`<${Part} key=${part.signal} value=${part.value} of=${largest} label=${`${capital(part.meaning)}${place(part)}`} text=${fused ? percent(part.value) : signed(part.value)} />`)}
     ${parts.length > 0 && !fused && html`<p class="sum">Together ${signed(sum)}: ${score(hit.score)} likely to answer</p>`}
     <p class="faint">${!parts.length ? "Nothing speaks for this memory." : fused ? "Rank fusion adds up the places; it does not say how likely an answer is."
       : `Log-odds, beside the mean of the candidates: 0 is 50 %, +1 is 73 %, −1 is 27 %. The ${found.ranker} ranker has its weights from questions with known answers.`}
