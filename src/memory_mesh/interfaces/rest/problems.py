@@ -1,7 +1,5 @@
 """Errors as `application/problem+json` (RFC 9457), with the status of the one table in `render`."""
 
-from http import HTTPStatus
-
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -46,7 +44,7 @@ def unexpected() -> dict[str, object]:
 
 def from_http(error: HTTPException) -> dict[str, object]:
     """Return the problem of an unknown route or method, or of a body of another type."""
-    title, why = HTTPStatus(error.status_code).phrase, str(error.detail)
+    title, why = str(HTTPException(error.status_code).detail), str(error.detail)  # the first is the phrase of the status
     detail = title if why == title else f"{title}: {why}"
     return {"type": "about:blank", "title": title, "status": error.status_code, "detail": f"{detail}; see /openapi.json"}
 
