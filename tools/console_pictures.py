@@ -40,7 +40,7 @@ def pages(ids: dict[str, str]) -> dict[str, tuple[str, dict[str, Any]]]:
         "memory": (f"/memory/{ids['plain0']}", wide),
         "review": ("/review", wide),
         "time": ("/time", wide),
-        "graph": (f"/graph?seed={ids['plain0']}", wide),
+        "graph": (f"/graph?seed={ids['plain0']}&depth=3", wide),
         "numbers": ("/numbers", wide),
         "audit": ("/audit", wide),
         "dark": (f"/memory/{ids['current']}", {**wide, "color_scheme": "dark"}),
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
     """Seed a store, start a server, and take every picture."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
-        seeded = console_seed.seed(Path(home), embedder="local")
+        seeded = console_seed.seed(Path(home), linked=True, embedder="local")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

@@ -9,6 +9,7 @@ FOLDER becomes a home folder: `MEMORY_MESH_HOME=FOLDER memory-mesh console` show
 import os
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,16 @@ TRANSCRIPT = (
 JUNK = ("Traceback (most recent call last):\n  File \"app.py\", line 3, in <module>\nKeyError: 'shop'", "Thanks a lot!",
         "What time is it in Lisbon?", "The Berlin office closes at six.")  # fmt: skip
 
+LINKS = (("plain0", "plain6", "cause"), ("plain0", "plain2", "related"), ("plain2", "plain14", "related"),
+         ("plain4", "plain9", "related"), ("plain7", "plain11", "related"))  # fmt: skip
+MORE_LINKS = (
+    ("plain13", "plain5", "cause"), ("plain5", "plain0", "related"), ("plain5", "plain2", "related"),
+    ("plain14", "plain8", "related"), ("plain1", "plain11", "related"), ("plain11", "plain0", "related"),
+    ("plain9", "plain12", "cause"), ("plain9", "plain5", "related"), ("plain2", "plain10", "related"),
+    ("plain14", "plain3", "related"), ("long", "plain11", "related"), ("long", "plain2", "related"),
+    ("current", "plain1", "related"), ("reflection", "plain0", "related"),
+)  # fmt: skip
+
 
 @dataclass(slots=True)
 class Seeded:
@@ -67,8 +78,8 @@ class Seeded:
         return {**kept, **{f"MEMORY_MESH_{name}": value for name, value in given.items()}}
 
 
-def seed(home: Path, *, hostile: bool = False, embedder: str = "hash") -> Seeded:
-    """Fill the store of a home folder, and return what is in it."""
+def seed(home: Path, *, hostile: bool = False, linked: bool = False, embedder: str = "hash") -> Seeded:
+    """Fill the store of a home folder, and return what is in it. `linked` adds links, so that the graph has a shape."""
     done = Seeded(home)
     clock = _Clock(time.time() - 45 * DAY)  # the last record is of yesterday
     with MemoryMesh(
@@ -80,7 +91,9 @@ def seed(home: Path, *, hostile: bool = False, embedder: str = "hash") -> Seeded
             mesh.add(text)
         _claims(mesh, clock, done)
         _learnt(mesh, clock, done)
-        _links(mesh, done)
+        _links(mesh, done, LINKS)
+        if linked:
+            _links(mesh, done, MORE_LINKS)
         if hostile:
             _hostile(mesh, done)
     return done
@@ -174,10 +187,9 @@ def _learnt(mesh: MemoryMesh, clock: _Clock, done: Seeded) -> None:
     done.ids["trace"] = trace.trace_id
 
 
-def _links(mesh: MemoryMesh, done: Seeded) -> None:
-    pairs = ((0, 6, "cause"), (0, 2, "related"), (2, 14, "related"), (4, 9, "related"), (7, 11, "related"))
-    for one, other, kind in pairs:
-        mesh.graph.link(done.ids[f"plain{one}"], done.ids[f"plain{other}"], kind)
+def _links(mesh: MemoryMesh, done: Seeded, links: Iterable[tuple[str, str, str]]) -> None:
+    for one, other, kind in links:
+        mesh.graph.link(done.ids[one], done.ids[other], kind)
 
 
 def _hostile(mesh: MemoryMesh, done: Seeded) -> None:
