@@ -57,7 +57,7 @@ def _needed(root: Path) -> list[dict[str, Any]]:
 
 
 def _vendored(root: Path) -> list[dict[str, Any]]:
-    """Return the libraries whose files are in the wheel, with the hashes of those files."""
+    """Return the libraries whose files are in the wheel."""
     packages = json.loads((root / _VENDOR).read_text(encoding="utf-8"))
     return [
         _component(one["name"], one["version"], f"pkg:npm/{one['name']}@{one['version']}")

@@ -644,7 +644,8 @@ def _all_stores(result: Mapping[str, Any] | None) -> Iterator[str]:
     load = f"load average {min(loads):.1f} to {max(loads):.1f}"
     yield f"`{result['made_by']}`, {result['system']}, at the commits {commits}, {load}.\n\n"
     rows = [[row["store"], *(_tested(row["tests"].get(column)) for column in columns)] for row in stores]
-    yield f"{_table(['store', 'contract', 'several processes', 'crash'], rows)}\n"
+    if any(store["tests"] for store in stores):
+        yield f"{_table(['store', 'contract', 'several processes', 'crash'], rows)}\n"
     names = ["store", "memories", "bulk", "add", "search", "filtered search", "memory, bytes each", "disk, bytes each"]
     sizes = [(row["store"], one) for row in stores for one in row["sizes"]]
     yield f"{_table(names, [_at_size(store, one) for store, one in sizes if 'times' in one])}\n"
