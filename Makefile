@@ -17,6 +17,7 @@ SITE := $(VENV)/.site
 LITE := build/supabase/.ready
 BROWSER := $(VENV)/.browser
 RESULTS := build/requirements.json
+COLLECTED := build/collected.json
 MESH := src/memory_mesh/wiring/mesh.py
 MANAGER := src/memory_mesh/wiring/context_manager.py
 GRAPH := src/memory_mesh/wiring/graph.py
@@ -75,6 +76,10 @@ lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/python tools/page_examples.py build/pages
 	$(BIN)/mypy build/pages
 	$(BIN)/lint-imports
+	# The names of all tests, so that an old page is not first seen after a run of them. Nothing is run, so nothing is skipped.
+	@mkdir -p $(dir $(COLLECTED))
+	CI= $(BIN)/python -m pytest --deep --collect-only -qq --req-results=$(COLLECTED) >/dev/null
+	$(BIN)/python tools/conformance.py --results $(COLLECTED) --check
 
 docs: $(SITE) ## build the site of docs/ into build/site, strictly: a broken link is an error; look at it with python3 -m http.server -d build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -167,6 +167,9 @@ class Results:
             self._skipped.append(report.nodeid)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if session.config.getoption("collectonly"):
+            self._outcomes = {item.nodeid: "collected" for item in session.items}
+            self._ids.update((item.nodeid, set(required_by(item))) for item in session.items)
         if self._file:
             tests = {
                 node: {"outcome": self._outcomes[node], "ids": sorted(ids)} for node, ids in sorted(self._ids.items()) if ids

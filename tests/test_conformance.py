@@ -146,6 +146,11 @@ def test_each_id_is_recorded_with_the_outcomes_of_its_tests_and_an_unknown_id_fa
     assert "unknown requirement ONE-3" in done.stdout
 
 
+def test_collected_tests_are_recorded_without_a_run(project: Path) -> None:
+    run_tests(project, MIXED, "--collect-only")
+    assert recorded(project)["test_bad"] == ("collected", ["ONE-1", "ONE-2"])
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_in_ci_a_skipped_test_fails_the_run_and_a_deselected_one_does_not(project: Path, workers: list[str]) -> None:
     (project / "tests" / "test_other.py").write_text("import pytest\npytest.importorskip('no_such_module')\n")

@@ -2,7 +2,8 @@
 
 A requirement with several statements may be covered in part. The list then names what is missing, and the requirement does not
 count as covered. The tool fails if a test of a requirement did not pass, if no passing test covers an id that a resolved
-milestone promises, and with `--check` if the page differs from the one that it would write.
+milestone promises, and with `--check` if the page differs from the one that it would write. `make lint` has it read the tests
+that pytest only collected, which shows an old page in seconds; such a test counts as passed.
 """
 
 import argparse
@@ -88,7 +89,7 @@ def read_tests(path: Path) -> list[Test]:
     ids: dict[str, set[str]] = {}
     for node, result in raw.items():
         name = node.split("[")[0]
-        passed[name] = passed.get(name, True) and result["outcome"] == "passed"
+        passed[name] = passed.get(name, True) and result["outcome"] in ("passed", "collected")
         ids.setdefault(name, set()).update(result["ids"])
     return [Test(name, passed[name], frozenset(ids[name])) for name in sorted(ids)]
 
