@@ -301,8 +301,18 @@ def test_a_prompt_keeps_the_budget_of_the_embedders_tokenizer(house: House, max_
     assert prompt == "" or prompt.count("</memory-") == 6 or "Left out because they do not fit" in prompt
 
 
+class Unknown(HashingEmbedder):
+    """As an embedder behind a server: its tokenizer is not known."""
+
+    counts_too_many = True
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+@pytest.mark.req("MESH-018")
 def test_without_a_tokenizer_a_token_has_four_characters(house: House) -> None:
-    for embedder in (None, BrokenCounter()):
+    for embedder in (None, BrokenCounter(), Unknown()):
         mesh = house.mesh(embedder=embedder)
         mesh.add(NEEDLE)
         hits = mesh.search("zeppelin", min_score=0.0)

@@ -125,6 +125,33 @@ def test_the_fallbacks_of_the_settings_are_tried_in_order(
     assert (len(down.keys), works.keys) == (2, ["Bearer k-1"])
 
 
+@pytest.mark.req("MESH-134")
+@pytest.mark.parametrize("name", ["all-minilm", "all-minilm:latest", "sentence-transformers/all-MiniLM-L6-v2"])
+def test_a_server_that_runs_the_local_model_has_it_as_its_fallback(
+    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str
+) -> None:
+    settings = loaded(tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url)
+    embedder, local = make_embedder(settings), make_embedder(loaded(tmp_path))
+    assert embedder is not None
+    assert local is not None
+    vector = embedder.embed(["tea"])[0]
+    assert vector.data == local.embed(["tea"])[0].data
+    assert vector.model == f"ollama/{name}"  # it is compared with the vectors of the server
+    assert embedder.window == local.window
+
+
+@pytest.mark.parametrize(("name", "given"), [("all-minilm:33m", None), ("nomic-embed-text", None), ("all-minilm", [])])
+def test_another_model_has_no_fallback_by_default(
+    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str, given: list[str] | None
+) -> None:
+    fallbacks = {} if given is None else {"embedding_fallbacks": given}
+    settings = loaded(tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url, **fallbacks)
+    embedder = make_embedder(settings)
+    assert embedder is not None
+    with pytest.raises(EmbeddingError):
+        embedder.embed(["tea"])
+
+
 def test_a_key_for_the_providers_own_address_is_not_sent_to_a_fallback(
     tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer]
 ) -> None:

@@ -221,7 +221,9 @@ class EmbeddingOptions:
     embedding_api_key: str | None = option(None, "its API key; by default from the provider's own variable", secret=True)
     embedding_url: str | None = option(None, "another address that speaks the provider's protocol")
     embedding_fallbacks: str | list[str] | None = option(
-        None, "tried in order when the embedder fails: a URL that serves the same model, or local, ollama, lmstudio"
+        None,
+        "tried in order when the embedder fails: a URL that serves the same model, or local, ollama, lmstudio; by default local, "
+        "if the server runs the same model, all-MiniLM-L6-v2",
     )
     embedding_allow_local: bool | None = option(None, "allow an address on this machine or network")
     embedding_window: int | None = option(None, "how many tokens of a text the model reads; known for the usual models")

@@ -266,9 +266,9 @@ class Index(Protocol):
 class Embedder(Protocol):
     """Turns texts into vectors. `embed` and `count` are thread-safe; the model is loaded on their first call.
 
-    **model** names the vector space: vectors of embedders with the same name can be compared. The vectors of a fallback carry the
-    name of its own model. **window** is the number of tokens of a text that reach its vector, as **count** counts them.
-    **embed** returns one vector for each text, in order and independent of the rest of the batch, or raises `EmbeddingError`.
+    **model** names the vector space: vectors with the same name can be compared; those of a fallback have the name of its model.
+    **window** is the number of tokens of a text that reach its vector, as **count** counts them, too many if it has a
+    true `counts_too_many`. **embed** returns a vector for each text, independent of the other texts, or raises `EmbeddingError`.
     """
 
     @property

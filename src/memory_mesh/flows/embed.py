@@ -217,6 +217,10 @@ def _place_of(chunk: "Chunk") -> dict[str, Value]:
 
 def token_counter(context: Context) -> TokenCounter:
     """Return the counter of all budgets: the embedder's tokenizer; without one, or if it fails, an estimate."""
+    return estimate if getattr(context.embedder, "counts_too_many", False) else _embedder_counter(context)
+
+
+def _embedder_counter(context: Context) -> TokenCounter:
     return lambda text: _of_embedder(context, lambda embedder: embedder.count(text), otherwise=lambda: estimate(text))
 
 
@@ -228,7 +232,9 @@ def is_spelled(context: Context, text: str) -> bool:
     """
     in_latin = text.isascii() or max(text) <= _LAST_LATIN
     letters = sum(map(str.isalpha, text)) if not in_latin or function_words(text) else 0
-    return letters > 0 and not _MIN_TOKENS <= token_counter(context)(text) / letters <= (_MAX_LATIN if in_latin else _MAX_TOKENS)
+    return letters > 0 and not _MIN_TOKENS <= _embedder_counter(context)(text) / letters <= (
+        _MAX_LATIN if in_latin else _MAX_TOKENS
+    )
 
 
 def knows_word(context: Context, text: str, token: str) -> bool:
@@ -236,7 +242,7 @@ def knows_word(context: Context, text: str, token: str) -> bool:
 
     A counter that splits the reversed word as little does not know words: it counts characters.
     """
-    language, count = context.options.stemmer_language, token_counter(context)
+    language, count = context.options.stemmer_language, _embedder_counter(context)
     words = (word for word in _WORD.findall(text) if tokens(word, language=language) == [token])
     return any(count(word) == 1 < count(word[::-1]) for word in words)
 

@@ -31,8 +31,10 @@ class RemoteEmbedder:
     """Computes vectors of length 1 with a model of another process or computer.
 
     `model` is its name on the server, `name` the name in the vectors: `provider/model`. Without a `dimension` the first answer
-    sets it, and all others must have the same.
+    sets it, and all others must have the same. Its tokenizer is not known.
     """
+
+    counts_too_many = True
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,6 +39,7 @@ class WrappedEmbedder:
 
     def __init__(self, inner: Embedder) -> None:
         self._inner, self.model, self.window = inner, inner.model, inner.window
+        self.counts_too_many = getattr(inner, "counts_too_many", False)
 
     def count(self, text: str) -> int:
         return self._inner.count(text)
@@ -66,6 +68,17 @@ class CachedEmbedder(WrappedEmbedder):
             while len(self._cache) > self._size:
                 self._cache.popitem(last=False)
         return [vectors[text] for text in texts]
+
+
+class SameModelEmbedder(WrappedEmbedder):
+    """Runs the model of another embedder: its vectors have the name of that one, and can be compared with its vectors."""
+
+    def __init__(self, inner: Embedder, name: str) -> None:
+        super().__init__(inner)
+        self.model = name
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [replace(vector, model=self.model) for vector in self._inner.embed(texts)]
 
 
 class FallbackEmbedder(WrappedEmbedder):

@@ -209,11 +209,16 @@ def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder
     """Return the embedder that the settings name, with a cache, or None for keyword search only. It loads nothing yet."""
     if settings.options.embedder == "none":
         return None
-    from memory_mesh.models import FallbackEmbedder
+    from memory_mesh.models import FallbackEmbedder, SameModelEmbedder
 
     # Each has its own cache: the vectors of a fallback must not be kept as those of the first.
-    chain = [_cached_embedder(settings, options, meter) for options in (settings.options, *_fallbacks(settings.options))]
-    return FallbackEmbedder(chain) if len(chain) > 1 else chain[0]
+    first = _cached_embedder(settings, settings.options, meter)
+    chain: list[Embedder] = [first]
+    for options in _fallbacks(settings.options):
+        embedder = _cached_embedder(settings, options, meter)
+        is_same = options.embedder == "local" and _serves_local_model(settings.options)
+        chain.append(SameModelEmbedder(embedder, first.model) if is_same else embedder)
+    return FallbackEmbedder(chain) if len(chain) > 1 else first
 
 
 # The local embedders in use. A process loads the model once, however many stores are open.
@@ -233,7 +238,9 @@ def _cached_embedder(settings: Settings, options: Options, meter: Meter | None) 
 
 def _fallbacks(options: Options) -> list[Options]:
     """Return the options of each fallback embedder. No key is sent to an address that it was not given for."""
-    given = options.embedding_fallbacks or []
+    given = options.embedding_fallbacks
+    if given is None:  # the vectors of another model could not be compared with those of the store
+        given = ["local"] if _serves_local_model(options) else []
     fallbacks: list[Options] = []
     for name in [given] if isinstance(given, str) else given:
         if "://" in name and _is_remote(options):
@@ -245,6 +252,12 @@ def _fallbacks(options: Options) -> list[Options]:
             expected = f"{', '.join(_KEYLESS_EMBEDDERS)}, or the URL of a server with the model of a remote embedder"
             raise SettingsError(f"embedding_fallbacks has {shown(name, max_length=120)}", expected=expected)
     return fallbacks
+
+
+def _serves_local_model(options: Options) -> bool:
+    from memory_mesh.models.providers import is_local_model
+
+    return _is_remote(options) and is_local_model(options.embedding_model)
 
 
 def model_paths(settings: Settings) -> "ModelPaths":
@@ -419,7 +432,8 @@ def make_chat(options: Options, meter: Meter | None) -> ChatModel | None:
 def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
     """Return the configured remote embedder. It does not connect yet."""
     from memory_mesh.models import MeteredClient
-    from memory_mesh.models.providers import EmbeddingModel, find_provider, provider_url
+    from memory_mesh.models.local import WINDOW
+    from memory_mesh.models.providers import EmbeddingModel, find_provider, is_local_model, provider_url
     from memory_mesh.models.remote_embedder import LmStudioEmbedder, RemoteEmbedder
 
     provider = find_provider(options.embedder)
@@ -435,7 +449,7 @@ def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
         MeteredClient(client, meter, name) if meter else client,
         model=model.model,
         name=name,
-        window=options.embedding_window or model.window,
+        window=options.embedding_window or (WINDOW if is_local_model(model.model) else model.window),
         dimension=model.dimension,
     )
     is_local = provider_url(provider, options.embedding_url) == provider.base_url
