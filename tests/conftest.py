@@ -102,15 +102,6 @@ def shipped_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a feature that a document promises and this version lacks. At present there is none, so it is made up."""
-    from memory_mesh.core.errors import NOT_YET
-
-    monkeypatch.setitem(NOT_YET, "orrery", "a later version")
-    return "orrery"
-
-
 @pytest.fixture(scope="session")
 def deep(pytestconfig: pytest.Config) -> bool:
     """Whether this is a deep run; for tests whose effort is a number, such as of processes."""

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, NotYet, SettingsError, StoreReadOnly, StoreUnavailable
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, StoreReadOnly, StoreUnavailable
 from memory_mesh.core.model import Kind
 from memory_mesh.stores import open_store, store_file
 from memory_mesh.stores.ram import RamStore
@@ -98,14 +98,6 @@ def test_memory_is_kept_nowhere(working_folder: Path) -> None:
     assert one is not other
     assert one.url == "memory://"
     assert list(working_folder.iterdir()) == []
-
-
-def test_a_store_that_is_not_here_yet_says_so(later: str) -> None:
-    with pytest.raises(NotYet, match=later):
-        open_store(f"{later}://somewhere/else")
-    mesh = MemoryMesh(store=f"{later}://somewhere/else")
-    with pytest.raises(NotYet, match=later):
-        mesh.init()
 
 
 UNKNOWN = [

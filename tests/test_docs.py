@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import errors
-from memory_mesh.core.errors import NOT_YET, MemoryMeshError
+from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model import FILTERABLE
 from memory_mesh.core.options import NAMES
 from memory_mesh.core.ports import Store
@@ -314,11 +314,6 @@ def test_the_page_of_storage_lists_every_method_of_the_port() -> None:
 def test_the_page_of_the_command_line_shows_every_command() -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert [command for command in COMMANDS if f"memory-mesh {command}" not in page] == []
-
-
-def test_what_is_not_here_yet_is_listed() -> None:
-    page = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
-    assert [name for name in NOT_YET if f"`{name}`" not in page] == []
 
 
 _PICTURE = pytest.param("terminal_picture", marks=pytest.mark.deep)  # it starts four processes with the model

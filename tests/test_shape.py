@@ -18,12 +18,9 @@ import pytest
 
 import memory_mesh
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import NOT_YET, MemoryMeshError, NotYet, SettingsError
+from memory_mesh.core.errors import MemoryMeshError, SettingsError
 from memory_mesh.core.model import BASE, COLUMNS, Block, Change, Head, Kind, Memory, Meta, Receipt, Usage
 from memory_mesh.core.options import Options
-from memory_mesh.interfaces.main import run
-from memory_mesh.interfaces.render import outcome
-from memory_mesh.stores import open_store
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "memory_mesh"
@@ -486,19 +483,5 @@ def test_the_mesh_takes_every_setting_by_name() -> None:
         assert taken[field.name].default is None
 
 
-def test_every_method_of_the_document_is_here_or_says_that_it_is_not_yet() -> None:
-    here = {method for method in RFC_METHODS if method in dir(MemoryMesh)}
-    assert RFC_METHODS - here <= NOT_YET.keys()
-    assert not here & NOT_YET.keys()
-
-
-def test_what_is_not_here_yet_says_so_by_its_name(later: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = f"{later} is not in this version; it comes with a later version"
-    with pytest.raises(NotYet, match=f"^{text}$"):
-        open_store(f"{later}://somewhere/else")
-    assert run([later, "--some", "flag"]) == outcome(NotYet("x")).exit_code
-    assert capsys.readouterr().err == f"[MemoryMesh Error] {text}\n"
-
-
-def test_every_feature_of_the_documents_is_here() -> None:
-    assert NOT_YET == {}
+def test_every_method_of_the_document_is_here() -> None:
+    assert [method for method in RFC_METHODS if method not in dir(MemoryMesh)] == []

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import ModelMismatch as ModelMismatch
     from memory_mesh.core.errors import ModelMissing as ModelMissing
     from memory_mesh.core.errors import NotFound as NotFound
-    from memory_mesh.core.errors import NotYet as NotYet
     from memory_mesh.core.errors import RateLimited as RateLimited
     from memory_mesh.core.errors import SettingsError as SettingsError
     from memory_mesh.core.errors import StoreBusy as StoreBusy
@@ -142,7 +141,7 @@ _NAMES = {
     "core.errors": (
         "AccessDenied AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered "
         "EmbeddingError IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing "
-        "NotFound NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
+        "NotFound RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable TokenInvalid TooLarge "
         "TooManyRequests Unreachable UnsafeAddress"
     ),

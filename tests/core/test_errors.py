@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import errors
-from memory_mesh.core.errors import InvalidFilter, InvalidInput, MemoryMeshError, NotYet, SettingsError, not_installed, shown
+from memory_mesh.core.errors import InvalidFilter, InvalidInput, MemoryMeshError, SettingsError, not_installed, shown
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MemoryMeshError)]
 
@@ -33,8 +33,7 @@ def test_an_error_is_pickled_with_all_its_parts(kind: type[MemoryMeshError]) -> 
     )
 
 
-def test_what_is_not_here_yet_is_no_attribute() -> None:
-    assert issubclass(NotYet, AttributeError)
+def test_a_wrong_filter_is_wrong_input() -> None:
     assert issubclass(InvalidFilter, InvalidInput)
 
 

@@ -9,7 +9,7 @@ from time import time_ns
 import pytest
 
 from memory_mesh import MemoryMesh, MemoryMeshError
-from memory_mesh.core.errors import NOT_YET, MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
+from memory_mesh.core.errors import MemoryDisabled, NotFound, SettingsError, StoreClosed
 from memory_mesh.core.model import Kind, as_clock
 from memory_mesh.core.options import Options
 from memory_mesh.faces.handle import _ELSEWHERE
@@ -135,18 +135,6 @@ def test_with_yamo_off_no_block_is_written(house: House) -> None:
     assert house.store.count(Kind.BLOCK) == 2
 
 
-# --- what is not here yet ---
-
-COMMANDS = {name for name in NOT_YET if "-" in name}
-
-
-def test_a_name_that_is_not_here_yet_is_no_attribute_and_says_so(later: str) -> None:
-    mesh = MemoryMesh(store="memory://")
-    assert not hasattr(mesh, later)
-    with pytest.raises(NotYet, match=rf"^{later} is not in this version; it comes with \w+"):
-        getattr(mesh, later)
-
-
 @pytest.mark.req("GRAPH-71")
 def test_making_and_using_a_mesh_starts_no_job_and_no_thread_of_its_own() -> None:
     before = threading.enumerate()
@@ -160,9 +148,8 @@ def test_making_and_using_a_mesh_starts_no_job_and_no_thread_of_its_own() -> Non
 
 def test_a_name_that_nobody_promised_is_a_plain_attribute_error() -> None:
     mesh = MemoryMesh(store="memory://")
-    with pytest.raises(AttributeError, match="'MemoryMesh' object has no attribute 'nonsense'") as refused:
+    with pytest.raises(AttributeError, match="'MemoryMesh' object has no attribute 'nonsense'"):
         mesh.nonsense  # noqa: B018  (asking is what it is about)
-    assert not isinstance(refused.value, NotYet)
 
 
 @pytest.mark.req("MESH-068", "MESH-067")
@@ -322,4 +309,4 @@ def test_a_method_of_another_library_names_the_one_here(mesh: MemoryMesh) -> Non
         mesh.upsert  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'foo'$"):
         mesh.foo  # type: ignore[attr-defined]  # noqa: B018
-    assert not [name for name in _ELSEWHERE if name in dir(mesh) or name in NOT_YET]
+    assert not [name for name in _ELSEWHERE if name in dir(mesh)]

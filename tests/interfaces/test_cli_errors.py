@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import errors
-from memory_mesh.core.errors import NOT_YET, MemoryMeshError
+from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.interfaces.operations import COMMANDS
 from memory_mesh.interfaces.render import OUTCOMES, outcome
 
@@ -208,18 +208,6 @@ def test_a_typing_mistake_gets_a_suggestion(cli, typed, meant):
 def test_wrong_usage_is_told_what_to_type(cli, typed, message):
     said = cli(*typed.split())
     assert (said.code, said.out, said.err) == (2, "", f"[MemoryMesh Error] {message}\n")
-
-
-def test_a_command_that_comes_later_says_so(cli, home, later):
-    said = cli(later, "--topic", "x")
-    assert (said.code, said.out) == (5, "")
-    assert said.err == f"[MemoryMesh Error] {later} is not in this version; it comes with {NOT_YET[later]}\n"
-    assert not home.exists()
-
-
-def test_what_comes_later_is_no_command_yet():
-    assert "store" in COMMANDS
-    assert not COMMANDS.keys() & NOT_YET.keys()
 
 
 def tree(kind: type[MemoryMeshError]) -> Iterator[type[MemoryMeshError]]:

@@ -72,10 +72,6 @@ class NotFound(MemoryMeshError):
     """There is no such memory within the caller's scope."""
 
 
-class NotYet(MemoryMeshError, AttributeError):
-    """Named by the specification, but not in this version (also an AttributeError). So `hasattr` returns False."""
-
-
 class MemoryDisabled(MemoryMeshError):
     """`enable_memory` is off."""
 
@@ -211,14 +207,3 @@ def not_installed(kind: type[_Error], package: str | None, extra: str) -> _Error
     """Return the error for a package that is missing because its extra was not installed."""
     what = f"the package {package or extra} is not installed"
     return kind(what, remedy=f"install it with pip install 'memory-mesh[{extra}]', in a clone pip install '.[{extra}]'")
-
-
-# The features that the documents promise and this version lacks, with their methods, faces, commands, options and stores.
-# Using one raises `NotYet`; nothing is silently ignored.
-_FEATURES: dict[str, str] = {}
-NOT_YET = {name: feature for feature, names in _FEATURES.items() for name in names.split()}
-
-
-def not_yet(name: str) -> NotYet:
-    """Return the error for a name in `NOT_YET`."""
-    return NotYet(f"{name} is not in this version", remedy=f"it comes with {NOT_YET[name]}")

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self
 from weakref import ref
 
-from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet
+from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Reader
 from memory_mesh.core.options import validate
 from memory_mesh.flows import usage
@@ -95,8 +95,6 @@ class Handle:
     if not TYPE_CHECKING:  # otherwise type checkers would accept every misspelt method
 
         def __getattr__(self, name: str) -> Never:
-            if name in NOT_YET:
-                raise not_yet(name)
             hint = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 

@@ -69,10 +69,6 @@ def _resolve(words: list[str]) -> tuple[str, list[str]]:
         group, first, rest = f"{first} ", rest[0], rest[1:]
     if group + first in COMMANDS:
         return group + first, rest
-    from memory_mesh.core.errors import NOT_YET, not_yet
-
-    if not group and first in NOT_YET:
-        raise not_yet(first)
     if first.startswith("-") and first != "-":
         known = _HELP if group else _ROOT_FLAGS
         raise _unknown_flag(first, known, f"flags stand behind their command; see memory-mesh {group}--help")

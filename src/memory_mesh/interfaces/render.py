@@ -41,7 +41,6 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
     errors.TooLarge: Outcome(2, 413),
     errors.SettingsError: Outcome(3, 500),
     errors.NotFound: Outcome(4, 404),
-    errors.NotYet: Outcome(5, 501),
     errors.MemoryDisabled: Outcome(6, 503),
     errors.StoreError: Outcome(7, 500),
     errors.StoreUnavailable: Outcome(7, 503),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import parse_qs, quote, unquote, unquote_to_bytes, urlsplit
 
 from memory_mesh.core import checks
-from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, StoreUnavailable, not_installed, not_yet, shown
+from memory_mesh.core.errors import InvalidInput, SettingsError, StoreUnavailable, not_installed, shown
 from memory_mesh.core.ports import Step, Store, StoreFile, no_step
 from memory_mesh.core.text import shown_url
 
@@ -67,8 +67,6 @@ def open_store(
         return bucket_store()(bucket, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme == "supabase":
         return _supabase_store(url, key, busy_seconds, step)
-    if scheme in NOT_YET:
-        raise not_yet(scheme)
     return _registered(url, scheme)
 
 

@@ -89,7 +89,7 @@ class AsyncProxy:
     def __getattr__(self, name: str) -> object:
         if name.startswith("_"):  # also a copy in the making, which has no face yet
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._face, name)  # the face raises the right error, such as `NotYet`
+        return getattr(self._face, name)  # the face knows the method for a name of another library
 
 
 def _awaiting(method: Callable[..., object]) -> Callable[..., object]:

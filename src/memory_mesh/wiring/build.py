@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from memory_mesh.core import checks
-from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, not_yet, shown
+from memory_mesh.core.errors import InvalidInput, SettingsError, shown
 from memory_mesh.core.file_ports import NoteFiles, TraceFiles
 from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader, as_clock, iso
-from memory_mesh.core.options import NAMES, Options
+from memory_mesh.core.options import Options
 from memory_mesh.core.ports import (
     STORE_PARTS,
     AnchorLog,
@@ -69,9 +69,6 @@ _CONNECTION_OPTIONS = {
 
 def check_options(options: Options) -> None:
     """Raise `SettingsError` for options that cannot work together, before anything is opened."""
-    for name in NOT_YET.keys() & set(NAMES):
-        if getattr(options, name) != getattr(_DEFAULTS, name):
-            raise not_yet(name)
     if options.scrub:
         _scrub_settings(options)
     check_models(options)
