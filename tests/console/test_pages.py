@@ -1,5 +1,6 @@
 """What the pages of the console read beside the verbs: numbers, timeline, graph, one memory, what an erasure takes along."""
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -166,6 +167,19 @@ def test_the_audit_chains_are_read_over_rest_by_the_user_of_the_server_only(tmp_
         assert (verdict["ok"], len(verdict["chains"])) == (True, 1)
         assert client.get("/v1/audit/log", params={"auditor": "Eve"}, headers=own).status_code == 400
         assert client.get("/console/api/anchors", headers=own).json() == {"configured": False, "heads": []}
+
+
+def test_the_last_anchor_of_the_heartbeat_is_shown_with_its_time(tmp_path: Path) -> None:
+    with running(tmp_path, audit_anchor=str(tmp_path / "anchors.jsonl")) as (client, server):
+        server.mesh.add("The deploy key rotates on Mondays.")
+        assert client.get("/console/api/anchors").json() == {"configured": True, "heads": []}
+        server.mesh.heartbeat(jobs=["anchor"])
+        shown = client.get("/console/api/anchors").json()
+        (line,) = (tmp_path / "anchors.jsonl").read_text(encoding="utf-8").splitlines()
+        written = json.loads(line)
+        assert shown["time"] == written["anchored_at"]
+        assert shown["heads"] == [{"chain": one["chain"], "block_hash": one["block_hash"]} for one in written["heads"]]
+        assert "no chain has grown" in str(server.mesh.heartbeat(jobs=["anchor"], force=True).runs[-1])
 
 
 def test_a_page_refuses_arguments_that_it_does_not_know(tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ import console_seed
 from .browser import Console, Watched, serving, watching
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser, Locator, Route
 
 pytestmark = pytest.mark.deep
 PHONE = {"viewport": {"width": 360, "height": 740}}
 PAGES = ("/", "/search?query=deploy+key", "/search?status=any", "/review", "memory", "/nowhere")
+WRITING = ("Pin", "Edit", "Archive", "Erase …")  # the buttons of a memory that write
 
 
 def route(console: Console, path: str) -> str:
@@ -333,20 +334,42 @@ def test_a_store_that_is_gone_is_said_and_an_edit_is_saved_once_it_is_back(fresh
     assert "crane" in fresh.cli("get", fresh.ids["plain2"])
 
 
-def test_a_store_for_reading_only_is_shown_and_says_why_an_edit_is_not_saved(tmp_path: Path, browser: "Browser") -> None:
+def test_a_store_for_reading_only_shows_no_button_that_writes(tmp_path: Path, browser: "Browser") -> None:
     seeded = console_seed.seed(tmp_path, embedder="hash")
     with (
         serving(seeded, store=f"sqlite:///{tmp_path / 'memory.db'}?mode=ro", embedder="hash") as console,
         watching(browser, console.url) as page,
     ):
-        page.expects("403")
         page.page.set_default_timeout(60_000)
         page.open(f"/memory/{console.ids['plain2']}")
+        page.page.get_by_role("heading", name="Provenance").wait_for()
+        page.page.get_by_text("Read only").wait_for()
+        for name in WRITING:
+            assert page.page.get_by_role("button", name=name).count() == 0
+        page.open("/review")
+        decision(page, "650 euros").wait_for()
+        assert page.page.get_by_role("button", name="Believe").count() == 0
+        _begins_before_the_store_is_read_only(page)
+        page.open(f"/memory/{console.ids['plain2']}")
+        for name in WRITING:
+            page.page.get_by_role("button", name=name).wait_for()
+        page.expects("403")
         page.page.get_by_role("button", name="Edit").click()
         page.page.get_by_label("Text", exact=True).fill("The staging server is called crane.")
         page.page.get_by_role("button", name="Save").click()
         page.page.locator(".message.bad, .problem").filter(has_text="reading only").first.wait_for()
         assert page.page.get_by_label("Text", exact=True).input_value() == "The staging server is called crane."
+
+
+def _begins_before_the_store_is_read_only(page: Watched) -> None:
+    """Load the console again, with a session that may write."""
+
+    def fulfil(route: "Route") -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "read_only": False})
+
+    page.page.route("**/console/session", fulfil)
+    page.page.reload()
 
 
 def test_a_read_only_token_sees_no_button_that_writes(fresh: Console, browser: "Browser") -> None:
@@ -363,7 +386,7 @@ def test_a_read_only_token_sees_no_button_that_writes(fresh: Console, browser: "
         page.page.get_by_text("Read only").wait_for()
         page.open(f"/memory/{fresh.ids['plain0']}")
         page.page.get_by_role("heading", name="Provenance").wait_for()
-        for name in ("Pin", "Edit", "Archive", "Erase …"):
+        for name in WRITING:
             assert page.page.get_by_role("button", name=name).count() == 0
         page.open("/review")
         decision(page, "650 euros").wait_for()

@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from interfaces.rest_server import EARLIER, running, token
+from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import TokenInvalid
 from memory_mesh.interfaces.console.sessions import Sessions
 from memory_mesh.interfaces.rest.server import Server
@@ -53,6 +54,15 @@ def test_a_server_without_tokens_begins_a_session_by_itself_and_a_program_needs_
         again = client.get("/console/session")
         assert (again.json()["csrf"], again.headers.get("set-cookie")) == (session["csrf"], None)
         assert client.cookies[COOKIE] not in json.dumps(list(map(str, server.sessions._by_hash.items())))
+
+
+def test_a_session_on_a_store_for_reading_only_only_reads(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with MemoryMesh(url, embedder="hash") as mesh:
+        mesh.add("The deploy key rotates on Mondays.")
+    for mode, read_only in (("", False), ("?mode=ro", True)):
+        with running(tmp_path, f"{url}{mode}") as (client, _):
+            assert client.get("/console/session").json()["read_only"] is read_only
 
 
 @pytest.mark.req("MESH-009")

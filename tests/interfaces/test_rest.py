@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import SettingsError, StoreUnavailable
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Effect, Interface
+from memory_mesh.interfaces.rest import serve
 from memory_mesh.interfaces.rest.access import check_public, host_name
 from memory_mesh.interfaces.rest.logs import JsonLines
 from memory_mesh.interfaces.rest.serve import listen
@@ -467,6 +469,19 @@ def test_the_server_says_what_is_missing_before_it_starts(cli, tmp_path: Path) -
     for store, code in ((text, 11), (text / "memory.db", 7)):
         said = cli("serve", "--store", str(store))
         assert (said.code, said.err.count("\n")) == (code, 1), said.err
+
+
+def test_a_terminal_gets_a_line_about_the_console_and_a_pipe_only_the_log(cli, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(serve.logs, "write_json_lines", lambda: None)
+    monkeypatch.setattr(serve, "run", lambda *_: None)  # ends at once
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    said = cli("serve", "--port", str(port), terminal=True)
+    assert f"Console: http://127.0.0.1:{port}/console/ (Ctrl-C ends the server)\n" in re.sub(r"\x1b\[[\d;]*m", "", said.out)
+    assert said.out.count("\n") == 1
+    assert cli("serve", "--port", str(port)).out == ""
+    assert "http://[::1]:8710/console/" in serve.console_line("::1", 8710)
+    assert "http://localhost:8710/console/" in serve.console_line("0.0.0.0", 8710)  # noqa: S104
 
 
 def test_answers_are_sent_at_once_and_do_not_wait_for_the_client() -> None:

@@ -6,6 +6,7 @@ The web console shows them. They only read.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memory_mesh.core.errors import StoreReadOnly
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import Block, Change, Memory, Row, Sighting
 from memory_mesh.faces.handle import Handle
@@ -41,6 +42,14 @@ class Overview(Handle):
     def store_kind(self) -> str:
         """The kind of the store, such as `sqlite`."""
         return self._source.url.partition(":")[0]
+
+    def is_read_only(self) -> bool:
+        """Return whether writes are refused: the store was opened for reading only, or may not be written to."""
+        try:
+            self._context().file.check_writable()
+        except StoreReadOnly:
+            return True
+        return False
 
     def numbers(self) -> "overview.Numbers":
         """Return how many memories there are, by day, type, status and trust."""

@@ -42,26 +42,30 @@ def anchor_if_moved(context: Context) -> str:
     meta = Meta.read(context.store, f"anchor {json.dumps(context.reader.user_id)}")
     ends = heads(context)
     state: dict[str, Json] = {"target": context.options.audit_anchor, "heads": {head.id: head.block_hash for head in ends}}
-    if not ends or meta.detail == state:
+    if not ends or {name: meta.detail.get(name) for name in state} == state:
         return "no chain has grown since the last anchor"
     done = anchor(context, None)
-    commit(context, lambda: Plan(None, [Meta.read(context.store, meta.id).row(state, at=done.time)]))
+    commit(
+        context, lambda: Plan(None, [Meta.read(context.store, meta.id).row({**state, "anchored_at": done.time}, at=done.time)])
+    )
     return f"{len(done.heads)} heads anchored"
 
 
 @dataclass(frozen=True, slots=True)
 class LastAnchor:
-    """Whether the settings name a target, and the heads that the heartbeat anchored last: the block hash of each chain."""
+    """Whether the settings name a target, and what the heartbeat anchored last: the block hash of each chain, and when."""
 
     configured: bool
     heads: Mapping[str, str]
+    time: str | None = None
 
 
 def last_anchor(context: Context) -> LastAnchor:
     """Return what the heartbeat anchored last for this user."""
-    written = Meta.read(context.store, f"anchor {json.dumps(context.reader.user_id)}").detail.get("heads")
+    detail = Meta.read(context.store, f"anchor {json.dumps(context.reader.user_id)}").detail
+    written, time = detail.get("heads"), detail.get("anchored_at")
     known = {chain: str(hash_) for chain, hash_ in written.items()} if isinstance(written, dict) else {}
-    return LastAnchor(context.options.audit_anchor is not None, known)
+    return LastAnchor(context.options.audit_anchor is not None, known, time if isinstance(time, str) else None)
 
 
 def _record(ends: Sequence[Head], at: str) -> dict[str, Json]:

@@ -160,6 +160,7 @@ def _anchors(asked: _Asked) -> Data:
     found = asked.overview.anchored()
     return {
         "configured": found.configured,
+        "time": found.time,
         "heads": [{"chain": chain, "block_hash": hash_} for chain, hash_ in found.heads.items()],
     }
 

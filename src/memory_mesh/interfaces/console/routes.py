@@ -144,18 +144,18 @@ def _logout(server: Server) -> Endpoint:
 
 
 def _described(server: Server, caller: Caller, csrf: str) -> dict[str, object]:
-    token, reader = caller.token, server.mesh.reader
+    token, reader, overview = caller.token, server.mesh.reader, overview_of(server.mesh)
     return {
         "needs_login": False,
         "name": token.name if token else "this computer",
         "user": token.user_id if token else reader.user_id,
         "agent": (token and token.agent_id) or reader.agent_id,
         "project": (token and token.project) or reader.project,
-        "read_only": bool(token and token.read_only),
+        "read_only": bool(token and token.read_only) or overview.is_read_only(),
         "extent": caller.extent(server.mesh).name.lower(),
         "csrf": csrf,
         "version": memory_mesh.__version__,
-        "store": overview_of(server.mesh).store_kind,
+        "store": overview.store_kind,
     }
 
 

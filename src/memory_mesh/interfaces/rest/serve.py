@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.interfaces.render import Answer
+from memory_mesh.interfaces.render import NAME, Answer, Form, show
 from memory_mesh.interfaces.rest import logs
 from memory_mesh.interfaces.rest.access import check_public
 from memory_mesh.interfaces.rest.app import build
@@ -22,6 +22,7 @@ from memory_mesh.interfaces.values import Call
 from memory_mesh.settings import load
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (compared, not listened on)
 
 
 def serve(call: Call) -> Answer:
@@ -40,9 +41,17 @@ def serve(call: Call) -> Answer:
     fields = {"event": "listening", "address": f"http://{host}:{port}", "tokens": len(tokens.tokens())}
     with listen(host, port) as listening:
         logs.LOG.info("", extra={"fields": fields})
+        if call.form is Form.TEXT and sys.stdout.isatty():  # the lines above and below are for programs
+            show(Answer(text=console_line(host, listening.getsockname()[1]), data={}))
         run(build(server), listening, settings.options.server_shutdown_seconds, server.stopping.set)
     logs.LOG.info("", extra={"fields": {"event": "stopped"}})
     return Answer(text="", data={})
+
+
+def console_line(host: str, port: int) -> str:
+    """Return the line that tells the person at the terminal where the console is."""
+    name = "localhost" if host in _EVERYWHERE else f"[{host}]" if ":" in host else host
+    return f"{NAME} Console: http://{name}:{port}/console/ (Ctrl-C ends the server)"
 
 
 def run(app: Any, listening: socket.socket, shutdown_seconds: float, on_stop: Callable[[], object]) -> None:
