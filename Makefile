@@ -31,7 +31,7 @@ TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src te
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock audit demo test test-deep fuzz lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores clean
+.PHONY: help setup lock audit demo test test-deep fuzz lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores bench-console clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -105,6 +105,10 @@ bench: $(READY) ## cold start, many users, speed, reflections, claims and, with 
 
 bench-stores: $(READY) $(ENGINES) ## every store: contract, several processes, crashes and figures by size (SIZES=10k,100k); writes bench/results/
 	$(BIN)/python -m bench.stores $(if $(SIZES),--sizes $(SIZES)) $(if $(STORES),--stores $(STORES))
+
+bench-console: $(BROWSER) ## the first view of every page of the console with 100,000 memories; writes bench/results/ and docs/console.md
+	$(BIN)/python -m bench.console --memories $(or $(SIZES),100k)
+	$(BIN)/python tools/bench_docs.py
 
 bench-peers: $(PEERS)/.ready ## speed beside others, which are installed into .venv-peers; writes bench/results/
 	$(PEERS)/bin/python -m bench.speed --peers $(if $(SIZES),--sizes $(SIZES))

@@ -1,6 +1,7 @@
 """Measure the pages of the web console in Chromium, on a large store: from the click to the first list, and the first search.
 
     python -m bench.console [--memories 100k] [--repeats 5]
+    make bench-console                                          # 100k, and the figures of docs/console.md
 
 Memories are generated; the hash of its words is the vector of each. Every view has a server of its own, so that it is a first
 one, and the median of the repetitions is shown. `cpu_ms` is what the server computed meanwhile, whatever else the machine did.
@@ -42,9 +43,15 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "-
 PAGES = {
     "home": ("/", ".long-row"),
     "list": ("/search", ".long-row"),
+    "memory": ("/memory/{id}", ".content"),
     "review": ("/review", ".card-empty, article.decision"),
+    "lessons": ("/lessons", ".card-empty"),
+    "skills": ("/skills", ".card-empty"),
+    "captures": ("/captures", "main .empty"),
+    "junk": ("/junk", ".card-empty"),
     "time": ("/time", "main ul.items li"),
-    "graph": ("/graph", ".graph canvas"),
+    "graph": ("/graph", ".graph[data-drawn]"),
+    "audit": ("/audit", "main table"),
     "numbers": ("/numbers", "main canvas"),
 }
 QUERIES = ("when does Ana change the deploy key?", "what does Goran change every Friday?")
@@ -62,9 +69,9 @@ def main() -> None:
     given = parser.parse_args()
     memories, load_before = int(given.memories.lower().replace("k", "000")), load_average()
     with tempfile.TemporaryDirectory() as folder:
-        fill(Path(folder), memories)
+        newest = fill(Path(folder), memories)
         with chromium() as browser:
-            runs = [measure(Path(folder), browser) for _ in range(given.repeats)]
+            runs = [measure(Path(folder), browser, newest) for _ in range(given.repeats)]
     rows = [
         {"what": what, **{figure: round(median(run[what][figure] for run in runs), 1) for figure in ("ms", "cpu_ms")}}
         for what in runs[0]
@@ -83,8 +90,8 @@ def main() -> None:
     RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
-def fill(home: Path, memories: int) -> None:
-    """Store generated memories of the last year, and links between some of them."""
+def fill(home: Path, memories: int) -> str:
+    """Store generated memories of the last year, and links between some of them. Returns the id of the newest memory."""
     words, made = random.Random(1), list[str]()  # noqa: S311  (of texts)
     now = [time.time() - 365 * 86_400]
 
@@ -98,6 +105,7 @@ def fill(home: Path, memories: int) -> None:
             made += [memory.id for memory in mesh.add_many(texts)]
         for number in range(min(_LINKS, memories // 2)):
             mesh.graph.link(made[number], made[(number * 7 + 1) % memories], "related")
+    return made[-1]
 
 
 def text(number: int, words: random.Random) -> str:
@@ -133,7 +141,7 @@ def serving(home: Path) -> Iterator[tuple[int, int]]:
             server.send_signal(signal.SIGTERM)
 
 
-def measure(home: Path, browser: "Browser") -> dict[str, dict[str, float]]:
+def measure(home: Path, browser: "Browser", newest: str) -> dict[str, dict[str, float]]:
     """Open every page once, each of a server of its own, and search twice after the first one."""
     rows = {}
     for name, (route, sign) in PAGES.items():
@@ -141,7 +149,7 @@ def measure(home: Path, browser: "Browser") -> dict[str, dict[str, float]]:
             page = browser.new_page()
             page.set_default_timeout(_TIMEOUT_MS)
             url = f"http://127.0.0.1:{port}/console/#"
-            rows[name] = timed(page, pid, f"{url}{route}", sign)
+            rows[name] = timed(page, pid, f"{url}{route.format(id=newest)}", sign)
             if name == "home":
                 time.sleep(1)
                 for which, query in zip(("first search", "second search"), QUERIES, strict=True):

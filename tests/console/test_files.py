@@ -1,10 +1,13 @@
 """The files of the console: what is served, with which headers, and that the vendored libraries are what was fetched."""
 
+import re
 import shutil
 from pathlib import Path
 
 import vendor_console
 from interfaces.rest_server import running
+from memory_mesh.interfaces.console import routes
+from memory_mesh.interfaces.operations import COMMANDS
 
 
 def test_the_vendored_libraries_are_unchanged_and_a_change_is_found(tmp_path: Path) -> None:
@@ -54,3 +57,12 @@ def test_every_response_forbids_foreign_scripts_and_frames(tmp_path: Path) -> No
             assert "unsafe" not in headers["content-security-policy"]
             assert (headers["x-frame-options"], headers["referrer-policy"]) == ("DENY", "no-referrer")
             assert (headers["cross-origin-opener-policy"], headers["x-content-type-options"]) == ("same-origin", "nosniff")
+
+
+def test_every_command_that_a_page_names_exists() -> None:
+    pages = (Path(routes.__file__).parent / "web").glob("**/*.js")
+    text = "\n".join(file.read_text(encoding="utf-8") for file in pages if file.parent.name != "vendor")
+    named = re.findall(r"memory-mesh ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+))?", text)
+    assert ("audit", "verify") in named
+    unknown = [words for words in named if words[0] not in COMMANDS and " ".join(words) not in COMMANDS]
+    assert not unknown

@@ -5,7 +5,7 @@ Everything is counted by the store, and no text is read for it. Of texts, at mos
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice
 from typing import TypeVar
@@ -41,7 +41,9 @@ from memory_mesh.flows.search import get_all, is_readable
 MAX_BARS = 120  # days, or groups of days
 _TRUST_OF = 2_000  # memories whose trust is read: the newest
 _FIRST_DAY = date(1970, 1, 1)
-_MAX_LINKS = 2_500  # links of a picture of everything: the newest
+_MAX_LINKS = 1_000  # links of a picture of everything: the newest
+_MAX_STEP = 2_500  # links of one step around a memory
+_MAX_CIRCLES = 200  # groups of a picture: more cannot be read
 _MAX_NODES = 2_000
 _MAX_DEPTH = 6
 _MAX_GROUP = 60  # memories that become one node
@@ -246,11 +248,12 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """Linked memories: at most so many nodes, so groups of memories may be one node each."""
+    """Linked memories: at most so many nodes, so groups of memories may be one node each, the largest ones."""
 
     nodes: Sequence[Node] = ()
     edges: Sequence[Edge] = ()
     aggregated: bool = False
+    newest: int | None = None  # only so many links were read, the newest ones
 
 
 def picture(context: Context, *, seed: str | None = None, limit: object = 500, depth: object = 2) -> Picture:
@@ -266,10 +269,11 @@ def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Pict
         memories, links = _around(context, start, depth)
     else:
         condition = visible_to(context.reader)
-        links = [Link.of(row) for row in islice(paged(context, Kind.LINK, condition), _MAX_LINKS)]
+        links = [Link.of(row) for row in context.store.find(Kind.LINK, condition, limit=_MAX_LINKS)]
         memories = read_active(context, (id_ for one in links for id_ in (one.ref, one.target)))
     edges = _edges(one for one in links if one.ref in memories and one.target in memories)
-    return _drawn(memories, edges, limit, first=seed)
+    newest = _MAX_LINKS if seed is None and len(links) == _MAX_LINKS else None
+    return replace(_drawn(memories, edges, limit, first=seed), newest=newest)
 
 
 def _around(context: Context, start: Memory, depth: int) -> tuple[dict[str, Memory], list[Link]]:
@@ -277,7 +281,7 @@ def _around(context: Context, start: Memory, depth: int) -> tuple[dict[str, Memo
     memories, links, edge = {start.id: start}, dict[str, Link](), [start.id]
     for _ in range(depth):
         found = links_of(context, edge)
-        links |= {one.id: one for one in found[:_MAX_LINKS]}
+        links |= {one.id: one for one in found[:_MAX_STEP]}
         new = read_active(context, (id_ for one in found for id_ in (one.ref, one.target) if id_ not in memories))
         memories |= dict(islice(new.items(), max(0, _MAX_NODES - len(memories))))
         edge = [id_ for id_ in new if id_ in memories]
@@ -297,7 +301,7 @@ def _drawn(memories: Mapping[str, Memory], edges: Sequence[Edge], limit: int, *,
         order = sorted(memories, key=lambda id_: (id_ != first, -degree[id_], id_))
         nodes = [Node(memory=memories[id_], links=degree[id_], group=groups.get(id_, len(groups))) for id_ in order]
         return Picture(nodes=nodes, edges=edges)
-    joined = connected(pairs, max_size=_MAX_GROUP)[:limit]
+    joined = connected(pairs, max_size=_MAX_GROUP)[: min(limit, _MAX_CIRCLES)]
     best = {id_: max(group, key=lambda id_: (degree[id_], id_)) for group in joined for id_ in group}
     nodes = [Node(memory=memories[best[group[0]]], links=sum(degree[id_] for id_ in group), count=len(group), group=at)
              for at, group in enumerate(joined)]  # fmt: skip

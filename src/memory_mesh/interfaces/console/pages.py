@@ -117,7 +117,7 @@ def _graph(asked: _Asked, **arguments: Any) -> Data:
         for node, brief in zip(found.nodes, _brief(asked, (node.memory for node in found.nodes)), strict=True)
     ]
     edges = [{"from": one.source, "to": one.target, "type": one.type, "strength": one.strength} for one in found.edges]
-    return {"nodes": nodes, "edges": edges, "aggregated": found.aggregated}
+    return {"nodes": nodes, "edges": edges, "aggregated": found.aggregated, "newest": found.newest}
 
 
 def _memory(asked: _Asked, id: str = "") -> Data:

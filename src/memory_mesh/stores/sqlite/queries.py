@@ -182,6 +182,10 @@ def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> S
     order = f"ORDER BY {created} DESC, partition DESC, number DESC, id DESC"
     limited = "" if limit is None else f" LIMIT {int(limit)}"
     params = tuple(param for select in selects for param in select.params)
+    if kind is Kind.BLOCK and limited:
+        # The sort reads all blocks: with their ids alone it takes a third of the time.
+        ids = f"SELECT id FROM ({text}) {order}{limited}"
+        return Sql(f"SELECT {reading_of(kind).columns} FROM {table.name} WHERE id IN ({ids}) {order}", params)
     if kind is not Kind.MEMORY:
         return Sql(f"{text} {order}{limited}", params)
     # Around the limit: what blocks and usage add is read only for the rows that are returned.

@@ -28,6 +28,7 @@ export default function Graph({ route }) {
     <${Loaded} of=${load}>${(data) => html`
       ${!data.nodes.length && html`<${Card} class="card-empty"><${Empty}>${seed ? "Nothing is linked with this memory." : "No memories are linked yet. Links appear when related memories are stored, or with graph.link."}</${Empty}></${Card}>`}
       ${data.aggregated && html`<p class="faint">There are more memories than can be read at once, so groups of linked memories are one circle, with their number. Click a group to open it.</p>`}
+      ${data.newest && html`<p class="faint">Drawn are the newest ${count(data.newest)} links. The page of a memory has all of its links.</p>`}
       ${data.nodes.length > 0 && (view === "list" ? html`<${List} data=${data} go=${go} />` : html`<${Picture} data=${data} go=${go} colour=${colour} />`)}`}</${Loaded}>`;
 }
 
@@ -45,6 +46,7 @@ function useKinds(nodes, kindOf, colour) {
 function Picture({ data, go, colour }) {
   const frame = useRef();
   const drawn = useRef();
+  const styled = useRef(); // the colours that the graph is drawn in
   const [chosen, setChosen] = useState(null);
   const colours = useColours();
   const kindOf = (node) => (colour === "kind" ? node.kind || "other" : `group ${(node.cluster ?? 0) + 1}`);
@@ -58,7 +60,9 @@ function Picture({ data, go, colour }) {
       ...data.edges.filter((edge) => known.has(edge.from) && known.has(edge.to)).map((edge, index) => ({ data: { id: `edge ${index}`, source: edge.from, target: edge.to, type: edge.type, width: 1 + 2 * (edge.strength ?? 0.5) } })),
     ];
     const graph = cytoscape({ container: frame.current, elements, style: looks(colours), minZoom: 0.1, maxZoom: 4,
-      layout: { name: "preset", fit: true, padding: 30 } });
+      layout: { name: "preset", fit: false }, ...viewOf(at, frame.current) });
+    graph.one("render", () => { frame.current.dataset.drawn = "yes"; });
+    styled.current = colours;
     graph.on("tap", "node", (event) => setChosen(event.target.data()));
     graph.on("tap", (event) => { if (event.target === graph) setChosen(null); });
     graph.on("mouseover", "node", () => { frame.current.style.cursor = "pointer"; });
@@ -67,7 +71,10 @@ function Picture({ data, go, colour }) {
     frame.current.graph = graph; // for tests
     return () => graph.destroy();
   }, [data, colour]);
-  useEffect(() => { drawn.current?.style(looks(colours)); }, [colours, data, colour]);
+  useEffect(() => {
+    if (styled.current !== colours) drawn.current.style(looks(colours)); // it takes as long as the first drawing
+    styled.current = colours;
+  }, [colours]);
   const zoom = (factor) => {
     const graph = drawn.current;
     graph.zoom({ level: graph.zoom() * factor, renderedPosition: { x: graph.width() / 2, y: graph.height() / 2 } });
@@ -78,6 +85,18 @@ function Picture({ data, go, colour }) {
     <div class="row legend">${kinds.slice(0, HUES.length).map((kind, index) => html`<span><i class=${`dot ${HUES[index]}`}></i>${index === HUES.length - 1 && kinds.length > HUES.length ? "others" : kind}</span>`)}</div>
     <div aria-live="polite">${chosen ? html`<${Chosen} node=${chosen} go=${go} />` : html`<p class="faint">Drag to move, scroll to zoom, click a circle to see what it is.</p>`}</div>
   </${Card}>`;
+}
+
+const EDGE = 60; // pixels around the circles, for their names
+
+/** The zoom and the place that show all nodes. The `fit` of cytoscape measures every name first, which takes longer than drawing. */
+function viewOf(at, element) {
+  const places = [...at.values()];
+  const [left, right] = [Math.min(...places.map((one) => one.x)), Math.max(...places.map((one) => one.x))];
+  const [top, bottom] = [Math.min(...places.map((one) => one.y)), Math.max(...places.map((one) => one.y))];
+  const { clientWidth: width, clientHeight: height } = element;
+  const zoom = Math.max(0.1, Math.min(4, (width - 2 * EDGE) / (right - left + 1), (height - 2 * EDGE) / (bottom - top + 1)));
+  return { zoom, pan: { x: width / 2 - (zoom * (left + right)) / 2, y: height / 2 - (zoom * (top + bottom)) / 2 } };
 }
 
 const radius = (node) => Math.min(90, 22 + 8 * Math.log2(1 + (isGroup(node) ? node.count * 2 : node.size || 1)));

@@ -4,22 +4,25 @@ import { Button, Card, Confirm, Empty, Loaded, Tag, Text, Title, count, html, pl
 import { Erase, cut } from "./parts.js";
 
 const LIMIT = 200;
-const NEWEST = 2000; // memories that are judged, so that the page opens soon in a large store
+const NEWEST = 500; // memories that are judged first, so that the page opens soon in a large store
 
 export default function Junk() {
-  const load = useLoad(() => read("junk-list", { limit: LIMIT, newest: NEWEST }), []);
+  const [newest, setNewest] = useState(NEWEST);
+  const load = useLoad(() => read("junk-list", { limit: LIMIT, newest }), [newest]);
   const [only, setOnly] = useState("");
   return html`<${Title} note="Output of programs, small talk, questions, secrets, instructions for a model, and repetitions, among the newest memories. Of a long memory, the first 20,000 characters are judged.">Junk</${Title}>
     <${Loaded} of=${load}>${({ results }) => {
       const reasons = [...new Set(results.map((one) => one.why))].sort();
       const shown = results.filter((one) => !only || one.why === only);
-      if (!results.length) return html`<${Card} class="card-empty"><${Empty}>Every memory looks worth keeping. The newest ${count(NEWEST)} were judged; <code>memory-mesh junk</code> judges all.</${Empty}></${Card}>`;
+      const more = html`<p class="after row"><span class="faint">The newest ${count(newest)} memories were judged; <code>memory-mesh junk</code> judges all.</span>
+        <${Button} disabled=${load.busy} onClick=${() => setNewest(newest * 4)}>Judge ${count(newest * 4)}</${Button}></p>`;
+      if (!results.length) return html`<${Card} class="card-empty"><${Empty}>Every memory looks worth keeping.</${Empty}>${more}</${Card}>`;
       return html`<div class="row spread controls">
           <label class="row"><span>Show</span><select value=${only} onChange=${(event) => setOnly(event.target.value)}>
             <option value="">all reasons (${results.length}${results.length === LIMIT ? " or more" : ""})</option>
             ${reasons.map((why) => html`<option value=${why}>${why} (${results.filter((one) => one.why === why).length})</option>`)}</select></label>
-          <${ArchiveAll} results=${results} again=${load.again} /></div>
-        <ul class="cards-list">${shown.map((one) => html`<li key=${one.id}><${Item} one=${one} again=${load.again} /></li>`)}</ul>`;
+          <${ArchiveAll} results=${results} newest=${newest} again=${load.again} /></div>
+        <ul class="cards-list">${shown.map((one) => html`<li key=${one.id}><${Item} one=${one} again=${load.again} /></li>`)}</ul>${more}`;
     }}</${Loaded}>`;
 }
 
@@ -31,10 +34,10 @@ const Item = ({ one, again }) => html`<${Card} class="junk">
 </${Card}>`;
 
 /** Archive all that was found. It is the gentle way: an archived memory can be brought back. */
-function ArchiveAll({ results, again }) {
+function ArchiveAll({ results, newest, again }) {
   const [open, setOpen] = useState(false);
   const archive = async () => {
-    const done = await write("junk", { archive: true, limit: results.length, newest: NEWEST });
+    const done = await write("junk", { archive: true, limit: results.length, newest });
     const ids = done.results.filter((one) => one.archived).map((one) => one.id);
     setOpen(false);
     const undo = async () => {
