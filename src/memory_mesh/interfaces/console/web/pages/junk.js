@@ -4,7 +4,7 @@ import { Button, Card, Confirm, Empty, Loaded, Tag, Text, Title, count, html, pl
 import { Erase, cut } from "./parts.js";
 
 const LIMIT = 200;
-const NEWEST = 500; // memories that are judged first, so that the page opens soon in a large store
+const NEWEST = 250; // memories that are judged first, so that the page opens soon in a large store
 
 export default function Junk() {
   const [newest, setNewest] = useState(NEWEST);
