@@ -6,7 +6,7 @@ The web console shows them. They only read.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.errors import StoreReadOnly
+from memory_mesh.core.errors import StoreError, StoreReadOnly
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import Block, Change, Memory, Row, Sighting
 from memory_mesh.faces.handle import Handle
@@ -44,11 +44,14 @@ class Overview(Handle):
         return self._source.url.partition(":")[0]
 
     def is_read_only(self) -> bool:
-        """Return whether writes are refused: the store was opened for reading only, or may not be written to."""
+        """Return whether writes are refused: the store was opened for reading only, or may not be written to.
+
+        A store with another fault is not read-only: reading it tells the fault.
+        """
         try:
             self._context().file.check_writable()
-        except StoreReadOnly:
-            return True
+        except StoreError as error:
+            return isinstance(error, StoreReadOnly)
         return False
 
     def numbers(self) -> "overview.Numbers":
