@@ -66,6 +66,10 @@ class Project:
         return f"supabase://127.0.0.1:{self.port}/?local=true"
 
     @property
+    def database_url(self) -> str:
+        return self._server.url(self.database)
+
+    @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}/rest/v1"
 

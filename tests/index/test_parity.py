@@ -1,18 +1,20 @@
 """The same questions have the same answers, with the same scores, on every store and from both indexes.
 
-A store joins by an entry in `STORES`, or in `ENGINES` if it is a server: a function of an empty folder that yields a store.
+A store joins by an entry in `STORES`: a function of an empty folder that yields a store. A server joins by one in `ENGINES`: it
+finds what it needs among the fixtures.
 """
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.model import Row, SearchResult
+from memory_mesh.core.model import Kind, Row, SearchResult
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import open_store
 from memory_mesh.stores.json import JsonStore
@@ -23,21 +25,38 @@ from memory_mesh.stores.sqlite import SqliteStore
 from .corpus import QUESTIONS, Question, fill, make_rows, open_mesh
 from .server import ServerStore
 
+if TYPE_CHECKING:
+    from engines.supabase import Project
 
-@contextmanager
-def postgresql(_: Path) -> Iterator[Store]:
+
+@pytest.fixture(scope="session")
+def project() -> Iterator["Project"]:
+    """A Supabase project. Its database is also opened directly, so that the rows are written once."""
     from engines.postgres import Server  # its package is installed for deep tests only
+    from engines.supabase import Project
 
     server = Server()
     try:
-        with closing(open_store(server.url(server.database()))) as store:
-            yield store
+        project = Project(server)
+        yield project
+        project.stop()
     finally:
         server.remove()
 
 
+def postgresql(request: pytest.FixtureRequest) -> AbstractContextManager[Store]:
+    return closing(open_store(request.getfixturevalue("project").database_url))
+
+
+def supabase(request: pytest.FixtureRequest) -> AbstractContextManager[Store]:
+    from engines.supabase import KEY
+    from memory_mesh.stores.supabase import SupabaseStore
+
+    return closing(SupabaseStore(request.getfixturevalue("project").url, KEY))
+
+
 @contextmanager
-def bucket(_: Path) -> Iterator[Store]:
+def bucket(_: pytest.FixtureRequest) -> Iterator[Store]:
     from engines.seaweed import KEYS, Cluster
 
     with patch.dict(os.environ, KEYS):
@@ -56,7 +75,9 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {
     "ram, in its engine": lambda _: closing(ServerStore(RamStore())),
     "sqlite, in its engine": lambda folder: closing(ServerStore(SqliteStore(folder / "memory.db"))),
 }
-ENGINES: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {"postgresql": postgresql, "s3": bucket}
+ENGINES: dict[str, Callable[[pytest.FixtureRequest], AbstractContextManager[Store]]] = {
+    "postgresql": postgresql, "supabase": supabase, "s3": bucket,
+}  # fmt: skip
 TOLERANCE = 1e-6
 
 
@@ -76,8 +97,10 @@ def answers(rows: list[Row]) -> list[list[SearchResult]]:
 
 @pytest.fixture(scope="module", params=[*STORES, *(pytest.param(name, marks=pytest.mark.deep) for name in ENGINES)])
 def mesh(request: pytest.FixtureRequest, rows: list[Row], tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryMesh]:
-    with (STORES | ENGINES)[request.param](tmp_path_factory.mktemp("store")) as store:
-        fill(store, rows)
+    name, folder = request.param, tmp_path_factory.mktemp("store")
+    with STORES[name](folder) if name in STORES else ENGINES[name](request) as store:
+        if not store.count(Kind.MEMORY):
+            fill(store, rows)
         with open_mesh(store) as mesh:
             yield mesh
 

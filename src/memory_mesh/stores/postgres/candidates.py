@@ -5,13 +5,17 @@ The words of a memory are its stored keywords.
 
 from base64 import b64decode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core.candidate_ports import Around, CandidateMemory, Conditions, SessionKey, SessionTotals, Statistics
 from memory_mesh.core.model import Vector, Where
 from memory_mesh.core.search.lexical import CLOSERS, QUESTION_MARKS, Corpus
 from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
-from memory_mesh.stores.postgres.tables import condition, floats, vector_text
+from memory_mesh.stores.postgres.tables import condition, vector_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class FunctionSource:
@@ -54,18 +58,18 @@ class FunctionSource:
         payload: dict[str, object] = {
             "readable": condition(conditions.readable), "allowed": condition(conditions.allowed), "words": _stored(words),
             "ids": _stored(ids), "with_vectors": _stored(with_vectors), "closers": CLOSERS, "question_marks": QUESTION_MARKS,
+            "partitions": partitions_in(conditions.readable),
         }  # fmt: skip
         payload |= {"model": model[0], "dimension": model[1]} if model else {}
         found = self._call("mesh_memories", payload, None)
         if not found or not found["memories"]:
             return []
-        packed = found["vectors"] or b""
-        vectors = _unpacked(b64decode(packed) if isinstance(packed, str) else packed, model[1] if model else 0)
+        vectors = _unpacked(found["vectors"], model[1] if model else 0)
         return [_candidate(one, vectors) for one in found["memories"]]
 
     def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]:
         """Return up to `steps` memories on each side of each of these in its session."""
-        payload = {"where": condition(where), "ids": _stored(ids), "steps": steps}
+        payload = {"where": condition(where), "partitions": partitions_in(where), "ids": _stored(ids), "steps": steps}
         found = self._call("mesh_around", payload, None) or {}
         return {id_: Around(before[::-1], behind) for id_, (before, behind) in found.items()}
 
@@ -76,12 +80,15 @@ class FunctionSource:
         payload: dict[str, object] = {"where": condition(where), "keys": [[*key] for key in keys], "words": _stored(words)}
         if vector:
             payload |= {"model": vector.model, "dimension": vector.dimension, "vector": vector_text(vector.data)}
-        found = self._call("mesh_sessions", payload, None) or []
+        found = self._call("mesh_sessions", payload, None)
+        sessions = (found and found["sessions"]) or []
+        counts = [vectors for *_, vectors in sessions]
+        cosines = (
+            _best_cosines(vector.data, _matrix(found["vectors"], vector.dimension), counts) if vector and any(counts) else {}
+        )
         return {
-            SessionKey(partition, session): SessionTotals(
-                length=length, counts=counts or {}, cosine=_best_cosine(vector.data, nearest) if vector and nearest else None
-            )
-            for partition, session, length, counts, nearest in found
+            SessionKey(partition, session): SessionTotals(length=length, counts=words or {}, cosine=cosines.get(at))
+            for at, (partition, session, length, words, _) in enumerate(sessions)
         }
 
 
@@ -92,31 +99,41 @@ def _candidate(values: Sequence[Any], vectors: Iterator[bytes]) -> CandidateMemo
     return CandidateMemory._make((*rest, words or [], vector, others, text))
 
 
-def _unpacked(packed: bytes, dimension: int) -> Iterator[bytes]:
-    """Yield the vectors that `vector_send` packed one after the other, each with four bytes before it."""
-    import numpy as np
-
+def _unpacked(packed: bytes | str | None, dimension: int) -> Iterator[bytes]:
+    """Yield the bytes of each packed vector."""
     if not packed:
         return iter(())
-    rows = np.frombuffer(packed, np.uint8).reshape(-1, 4 + 4 * dimension)[:, 4:]
-    numbers = np.ascontiguousarray(rows).view(">f4").astype("<f4").tobytes()
+    numbers = _matrix(packed, dimension).tobytes()
     return (numbers[at : at + 4 * dimension] for at in range(0, len(numbers), 4 * dimension))
 
 
-def _best_cosine(query: bytes, vectors: Sequence[str]) -> float:
-    """Return the best cosine of a query with vectors, each rounded to whole numbers up to 127 as `index.space` rounds them.
+def _matrix(packed: bytes | str, dimension: int) -> "NDArray[np.float32]":
+    """Return as rows the vectors that `vector_send` packed one after the other, each behind four bytes; over HTTP as base64."""
+    import numpy as np
 
-    It rounds a query in 32 bits, and stored vectors in 64: halves are otherwise rounded to the other side.
+    data = b64decode(packed) if isinstance(packed, str) else packed
+    rows = np.frombuffer(data, np.uint8).reshape(-1, 4 + 4 * dimension)[:, 4:]
+    return np.ascontiguousarray(rows).view(">f4").astype("<f4")
+
+
+def _best_cosines(query: bytes, vectors: "NDArray[np.float32]", counts: Sequence[int]) -> dict[int, float]:
+    """Return the best cosine of a query with each group of vectors, by the place of the group; `counts` has their sizes.
+
+    Each vector is rounded to whole numbers up to 127 as `index.space` rounds them: a query in 32 bits, and stored vectors in 64.
+    Halves are otherwise rounded to the other side.
     """
     import numpy as np
 
-    asked = np.frombuffer(query, "<f4")
-    rows = np.frombuffer(b"".join(map(floats, vectors)), "<f4").reshape(len(vectors), -1).astype(np.float64)
+    asked, rows = np.frombuffer(query, "<f4"), vectors.astype(np.float64)
     peak, peaks = float(np.abs(asked).max(initial=0)), np.abs(rows).max(axis=1, initial=0, keepdims=True)
     whole_query = np.rint(asked * np.float32(127 / max(peak, 1e-30))).astype(np.float64)
     whole = np.rint(rows * (127 / np.where(peaks > 0, peaks, 1)))
     scale = np.linalg.norm(whole, axis=1) * np.linalg.norm(whole_query)
-    return float(np.divide(whole @ whole_query, scale, out=np.zeros(len(vectors)), where=scale > 0).max())
+    cosines = np.divide(whole @ whole_query, scale, out=np.zeros(len(rows)), where=scale > 0)
+    ends = np.cumsum(counts).tolist()
+    return {
+        at: float(cosines[end - count : end].max()) for at, (end, count) in enumerate(zip(ends, counts, strict=True)) if count
+    }
 
 
 def _stored(texts: Collection[str]) -> list[str]:

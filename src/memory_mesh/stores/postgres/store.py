@@ -51,6 +51,7 @@ _INVALID = (
     "SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE NOT i.indisvalid AND n.nspname = %s AND c.relname = %s"
 )
+_PACKED = {"mesh_memories": "memories", "mesh_sessions": "sessions"}  # functions that return vectors too, which are long as text
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -299,10 +300,11 @@ def _called(connection: Connection, schema: str, function: str, *given: object) 
     arguments = [_dumps(one) if isinstance(one, dict) else one for one in given]
     marks = sql.SQL(", ").join([sql.SQL("%s::text"), sql.SQL("%s::jsonb")][-len(given) :])
     query = sql.SQL("SELECT {}({})::text").format(sql.Identifier(schema, function), marks)
-    if function == "mesh_memories":  # with vectors, which are long as text
-        query = sql.SQL("SELECT memories::text, vectors FROM {}({})").format(sql.Identifier(schema, function), marks)
-        memories, vectors = connection.execute(query, arguments, binary=True).fetchone() or (None, None)
-        return {"memories": json.loads(memories or "[]"), "vectors": vectors or b""}
+    if function in _PACKED:
+        name = sql.Identifier(_PACKED[function])
+        query = sql.SQL("SELECT {}::text, vectors FROM {}({})").format(name, sql.Identifier(schema, function), marks)
+        found, vectors = connection.execute(query, arguments, binary=True).fetchone() or (None, None)
+        return {_PACKED[function]: json.loads(found or "[]"), "vectors": vectors or b""}
     rows = [row[0] for row in connection.execute(query, arguments)]
     if function in ("mesh_ids", "mesh_data_version"):
         return rows if returns_set else rows[0]

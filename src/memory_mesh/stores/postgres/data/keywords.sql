@@ -45,8 +45,8 @@ END $sql$;
 -- contain each of the words $1.
 CREATE OR REPLACE FUNCTION mesh_segments(given jsonb, columns text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
   SELECT format('WITH seen AS MATERIALIZED (SELECT t.tenant, t.segment, t.partition, t.session_id, t.memories, t.documents, t.length%s FROM keyword_segments t WHERE %s), '
-    'found AS MATERIALIZED (SELECT s.*, c.word, c.times FROM (SELECT DISTINCT tenant, partition FROM seen) place CROSS JOIN LATERAL '
-    '  (SELECT c.tenant, c.partition, c.segment, c.word, c.documents AS times FROM keyword_counts c WHERE c.tenant = place.tenant AND c.partition = place.partition AND c.word = ANY ($1) OFFSET 0) c '
+    'found AS MATERIALIZED (SELECT s.*, c.word, c.times FROM (SELECT DISTINCT tenant, partition FROM seen) place, unnest($1) one CROSS JOIN LATERAL '
+    '  (SELECT c.tenant, c.partition, c.segment, c.word, c.documents AS times FROM keyword_counts c WHERE c.tenant = place.tenant AND c.partition = place.partition AND c.word = one OFFSET 0) c '
     '  JOIN seen s ON s.tenant = c.tenant AND s.partition = c.partition AND s.segment = c.segment) ', columns, mesh_condition('memory', given))
 $sql$;
 
@@ -69,14 +69,28 @@ END $sql$;
 -- partitions it reads the postings; otherwise it reads all memories.
 CREATE OR REPLACE FUNCTION mesh_posted(payload jsonb, words text) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $sql$
   SELECT CASE WHEN jsonb_typeof(payload -> 'partitions') = 'array' THEN
-    format('SELECT p.tenant, p.id, p.word FROM unnest(%L::text[]) place CROSS JOIN LATERAL (SELECT mesh_tenant(place) AS tenant OFFSET 0) owner '
-      'JOIN keyword_postings p ON p.tenant = owner.tenant AND p.partition = place AND p.word = ANY (%s)', mesh_texts(payload -> 'partitions'), words)
+    format('SELECT p.* FROM unnest(%L::text[]) place CROSS JOIN LATERAL (SELECT mesh_tenant(place) AS tenant OFFSET 0) owner, unnest(%s) one CROSS JOIN LATERAL '
+      '(SELECT p.tenant, p.id, p.word FROM keyword_postings p WHERE p.tenant = owner.tenant AND p.partition = place AND p.word = one OFFSET 0) p', mesh_texts(payload -> 'partitions'), words)
     ELSE format('SELECT DISTINCT t.tenant, t.id, word FROM memories t, unnest(t.keywords) word WHERE word = ANY (%s)', words) END
 $sql$;
 
+-- partitions?, ids (an expression): a query of the tenant and the id of each of these memories.
+CREATE OR REPLACE FUNCTION mesh_named(payload jsonb, ids text) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $sql$
+  SELECT CASE WHEN jsonb_typeof(payload -> 'partitions') = 'array' THEN
+    format('SELECT owner.tenant, id FROM (SELECT DISTINCT mesh_tenant(place) AS tenant FROM unnest(%L::text[]) place OFFSET 0) owner, unnest(%s) id', mesh_texts(payload -> 'partitions'), ids)
+    ELSE format('SELECT t.tenant, t.id FROM memories t WHERE t.kind = ''memory'' AND t.id = ANY (%s)', ids) END
+$sql$;
+
+-- A condition, and a query of tenants and ids: the memories `t` among these that meet the condition. Each is looked up by its key, also
+-- before the server has statistics of the tables: plans that guess compared every memory with every id.
+CREATE OR REPLACE FUNCTION mesh_looked_up(given jsonb, named text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+  SELECT format('(SELECT DISTINCT tenant, id FROM (%s) each OFFSET 0) named CROSS JOIN LATERAL (SELECT * FROM memories m WHERE m.tenant = named.tenant AND m.kind = ''memory'' AND m.id = named.id OFFSET 0) t '
+    'WHERE (%s)', named, mesh_condition('memory', given))
+$sql$;
+
 -- tokens (each once), weights (their counts in the query), visible, by_segment, partitions?, where, limit, k1, b: the numbers of visible documents and
--- of their keywords, how many contain each token, and of those that `where` selects the id, the length and how often they contain each
--- token: of all, or of those among which the best are. Documents with a rare token are found first. If enough of them have a higher
+-- of their keywords, how many contain each token, how many documents were read, and of the best that `where` selects the id, the length and how often
+-- they contain each token. Documents with a rare token are found first. If enough of them have a higher
 -- score than the other tokens together can give, the documents that only contain the others are not read.
 CREATE OR REPLACE FUNCTION mesh_matching(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
@@ -86,8 +100,9 @@ DECLARE
   rare text[];
   rest float8;
   found json;
+  read bigint;
   better bigint;
-  containing text := '(t.tenant, t.id) IN (SELECT tenant, id FROM (' || mesh_posted(payload, '$2') || ') posted)';
+  source text := mesh_looked_up(payload -> 'visible', mesh_posted(payload, '$2'));
 BEGIN
   PERFORM mesh_check(payload);
   SELECT * INTO corpus FROM mesh_corpus(payload, tokens);
@@ -100,19 +115,22 @@ BEGIN
     -- Words of many documents: to read all documents in order takes less time than to look each of these up.
     IF jsonb_typeof(payload -> 'partitions') IS DISTINCT FROM 'array' OR corpus.documents <
       (SELECT 4 * sum(times) FROM unnest(tokens, corpus.frequencies) one(token, times) WHERE rare IS NULL OR token = ANY (rare)) THEN
-      containing := 't.keywords && $2';
+      source := mesh_source('memory', payload -> 'visible') || ' AND t.keywords && $2';
     END IF;
+    -- The caller computes the scores again, in an order that is the same for every store: they may differ in the last digits.
     EXECUTE format(
-      'WITH hits AS MATERIALIZED (SELECT t.id, cardinality(t.keywords) AS length, '
-      '  ARRAY(SELECT cardinality(array_positions(t.keywords, token)) FROM unnest($1) WITH ORDINALITY one(token, at) ORDER BY at) AS times '
-      '  FROM %s AND (%s) AND %s), '
-      'scored AS (SELECT (SELECT sum(score * n / (n + $4 * (1 - $5 + $5 * hits.length * $6))) FROM unnest(hits.times, $3) one(n, score)) AS score FROM hits) '
-      'SELECT (SELECT coalesce(json_agg(json_build_array(id, length, times)), ''[]'') FROM hits), (SELECT count(*) FROM scored WHERE score > $7)',
-      mesh_source('memory', payload -> 'visible'), mesh_condition('memory', payload -> 'where'), containing) INTO found, better
-      USING tokens, coalesce(rare, tokens), limits, (payload ->> 'k1')::float8, (payload ->> 'b')::float8, corpus.documents::float8 / greatest(corpus.length, 1), rest * 1.000001;
+      'WITH hits AS MATERIALIZED (SELECT t.id, cardinality(t.keywords) AS length, ARRAY(SELECT cardinality(array_positions(t.keywords, token)) FROM unnest($1) token) AS times '
+      '  FROM %s AND (%s)), '
+      'scored AS MATERIALIZED (SELECT *, (SELECT sum(score * n / (n + $4 * (1 - $5 + $5 * hits.length * $6))) FROM unnest(hits.times, $3) one(n, score)) AS score FROM hits), '
+      'last AS (SELECT score FROM scored ORDER BY score DESC OFFSET greatest($8 - 1, 0) LIMIT 1) '
+      'SELECT (SELECT coalesce(json_agg(json_build_array(id, length, times)), ''[]'') FROM scored WHERE score >= coalesce((SELECT score FROM last), 0) * (1 - 1e-9)), '
+      '  count(*), count(*) FILTER (WHERE score > $7) FROM scored',
+      source, mesh_condition('memory', payload -> 'where')) INTO found, read, better
+      USING tokens, coalesce(rare, tokens), limits, (payload ->> 'k1')::float8, (payload ->> 'b')::float8, corpus.documents::float8 / greatest(corpus.length, 1), rest * 1.000001,
+        (payload ->> 'limit')::bigint;
     EXIT WHEN rest IS NULL OR better >= (payload ->> 'limit')::bigint;
     rare := tokens;
     rest := NULL;
   END LOOP;
-  RETURN json_build_object('documents', corpus.documents, 'length', corpus.length, 'frequencies', corpus.frequencies, 'found', found);
+  RETURN json_build_object('documents', corpus.documents, 'length', corpus.length, 'frequencies', corpus.frequencies, 'read', read, 'found', found);
 END $sql$;

@@ -101,76 +101,91 @@ BEGIN
   RETURN answer;
 END $sql$;
 
--- readable, allowed (conditions), ids, with_vectors (ids), words, model?, dimension?, closers, question_marks: what scoring needs of the
+-- readable, allowed (conditions), partitions?, ids, with_vectors (ids), words, model?, dimension?, closers, question_marks: what scoring needs of the
 -- readable memories among the ids, newest first, and the vectors of some, as `vector_send` packs them: of each memory its own, then those
 -- of its passages. The ids with vectors form a hash table: compared one by one, they took most of the time. A text that is not ASCII is sent too, with all keywords: earlier versions left some of its words out.
 CREATE OR REPLACE FUNCTION mesh_memories(payload jsonb, OUT memories json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
+  passages CONSTANT text := 'SELECT count(*) AS passages, string_agg(vector_send(p.embedding), ''\x''::bytea) AS others FROM records p '
+    'WHERE p.tenant = t.tenant AND p.kind = ''passage'' AND p.ref = t.id AND p.partition = t.partition AND is_compared AND %s OFFSET 0';
 BEGIN
   PERFORM mesh_check(payload);
   EXECUTE format(
     'WITH stored AS MATERIALIZED (SELECT t.tenant, t.id, t.partition, t.session_id, t.speaker, t.event_time, coalesce(cardinality(t.keywords), 0) AS length, (%2$s) IS TRUE AS is_allowed, '
     '    right(rtrim(t.content, $4), 1) = ANY ($5) AS is_question, CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.content END AS content, '
     '    CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.keywords WHEN t.keywords && $3 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($3)) END AS words, '
-    '    CASE WHEN t.id IN (SELECT unnest($2)) AND %3$s THEN vector_send(t.embedding) END AS vector, row_number() OVER (ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC) AS place '
-    '  FROM %1$s AND t.id = ANY ($1)), '
-    'parts AS (SELECT p.tenant, p.partition, p.ref AS id, count(*) AS passages, string_agg(vector_send(p.embedding), ''\x''::bytea) AS others FROM records p '
-    '  WHERE p.kind = ''passage'' AND p.ref = ANY ($2) AND %4$s GROUP BY 1, 2, 3) '
+    '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, passages, others, row_number() OVER (ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC) AS place '
+    '  FROM (SELECT t.*, t.id IN (SELECT unnest($2)) AS is_compared FROM %1$s) t CROSS JOIN LATERAL (%4$s) parts) '
     'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, is_question, is_allowed, length, words, content, vector IS NOT NULL, coalesce(passages, 0)) ORDER BY place), '
-    '  string_agg(coalesce(vector, ''\x'') || coalesce(others, ''\x''), ''\x''::bytea ORDER BY place) FROM stored LEFT JOIN parts USING (tenant, partition, id)',
-    mesh_source('memory', payload -> 'readable'), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'), format(comparable, 'p')) INTO memories, vectors
+    '  string_agg(coalesce(vector, ''\x'') || coalesce(others, ''\x''), ''\x''::bytea ORDER BY place) FROM stored',
+    mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'),
+    CASE WHEN mesh_has_passages(comparable) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others' END) INTO memories, vectors
     USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks');
 END $sql$;
 
--- where, ids, steps: by id, the ids before it and behind it in its session, both in the order of the session.
+-- The test of `mesh_comparable`: whether the caller sees a passage that meets it.
+CREATE OR REPLACE FUNCTION mesh_has_passages(comparable text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+DECLARE
+  answer boolean;
+BEGIN
+  EXECUTE format('SELECT EXISTS (SELECT 1 FROM records t WHERE t.kind = ''passage'' AND t.ref IS NOT NULL AND %s)', format(comparable, 't')) INTO answer;
+  RETURN answer;
+END $sql$;
+
+-- Sessions (a query of tenants, partitions and session ids), and a condition: the memories `t` of these that meet the condition, with the number of the session.
+CREATE OR REPLACE FUNCTION mesh_members(sessions text, given jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
+  SELECT format('(SELECT *, row_number() OVER () AS session FROM (%s) each) place CROSS JOIN LATERAL (SELECT * FROM memories m '
+    'WHERE m.tenant = place.tenant AND m.kind = ''memory'' AND m.partition = place.partition AND m.session_id = place.session_id OFFSET 0) t WHERE (%s)', sessions, mesh_condition('memory', given))
+$sql$;
+
+-- where, partitions?, ids, steps: by id, the ids before it and behind it in its session, both in the order of the session.
 CREATE OR REPLACE FUNCTION mesh_around(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   answer json;
 BEGIN
   PERFORM mesh_check(payload);
   EXECUTE format(
-    'WITH members AS (SELECT t.id, t.partition, t.session_id, t.turn, t.event_time, t.created_at, t.number, bool_and(t.turn IS NOT NULL) OVER session AS has_turns, bool_and(t.event_time IS NOT NULL) OVER session AS has_times '
-    '  FROM %1$s AND (t.partition, t.session_id) IN (SELECT s.partition, s.session_id FROM memories s WHERE s.id = ANY ($1) AND s.session_id IS NOT NULL) '
-    '  WINDOW session AS (PARTITION BY t.partition, t.session_id)), '
+    'WITH members AS (SELECT t.id, session, t.turn, t.event_time, t.created_at, t.number, bool_and(t.turn IS NOT NULL) OVER whole AS has_turns, bool_and(t.event_time IS NOT NULL) OVER whole AS has_times '
+    '  FROM %1$s WINDOW whole AS (PARTITION BY session)), '
     'ordered AS (SELECT id, %2$s FROM members '
-    '  WINDOW session AS (PARTITION BY partition, session_id ORDER BY CASE WHEN has_turns THEN turn END, '
+    '  WINDOW ordered AS (PARTITION BY session ORDER BY CASE WHEN has_turns THEN turn END, '
     '    CASE WHEN has_times AND NOT has_turns THEN event_time END, created_at, number, id)) '
-    'SELECT json_object_agg(id, json_build_array(array_remove(ARRAY[%3$s], NULL), array_remove(ARRAY[%4$s], NULL))) FROM ordered WHERE id = ANY ($1)',
-    mesh_source('memory', payload -> 'where'),
-    (SELECT string_agg(format('lag(id, %1$s) OVER session AS before%1$s, lead(id, %1$s) OVER session AS behind%1$s', step), ', ') FROM generate_series(1, (payload ->> 'steps')::int) step),
+    'SELECT json_object_agg(id, json_build_array(array_remove(ARRAY[%3$s], NULL), array_remove(ARRAY[%4$s], NULL))) FROM ordered WHERE id IN (SELECT unnest($1))',
+    mesh_members('SELECT DISTINCT t.tenant, t.partition, t.session_id FROM ' || mesh_looked_up('true', mesh_named(payload, '$1')) || ' AND t.session_id IS NOT NULL', payload -> 'where'),
+    (SELECT string_agg(format('lag(id, %1$s) OVER ordered AS before%1$s, lead(id, %1$s) OVER ordered AS behind%1$s', step), ', ') FROM generate_series(1, (payload ->> 'steps')::int) step),
     (SELECT string_agg(format('before%s', step), ', ' ORDER BY step DESC) FROM generate_series(1, (payload ->> 'steps')::int) step),
     (SELECT string_agg(format('behind%s', step), ', ' ORDER BY step) FROM generate_series(1, (payload ->> 'steps')::int) step)) INTO answer USING mesh_texts(payload -> 'ids');
   RETURN answer;
 END $sql$;
 
--- where, keys ([partition, session] each), words, model?, dimension?, vector?: of each session the length, the counts of the words and the
--- nearest vectors as base64. The caller compares these, since `index.space` rounds vectors before it compares them.
-CREATE OR REPLACE FUNCTION mesh_sessions(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
+-- where, keys ([partition, session] each), words, model?, dimension?, vector?: of each session the length, the counts of the words and how many of the vectors are its
+-- nearest, as `vector_send` packs them. The caller compares these, since `index.space` rounds vectors before it compares them.
+CREATE OR REPLACE FUNCTION mesh_sessions(payload jsonb, OUT sessions json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
-  answer json;
+  stored CONSTANT text := 'SELECT near.session, vector_send(embedding) AS packed FROM near CROSS JOIN LATERAL (SELECT t.embedding FROM %I t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) one';
+  compared text := 'SELECT session, tenant, kind, id, distance FROM members WHERE is_compared';
+  nearest text := format(stored, 'memories');
 BEGIN
   PERFORM mesh_check(payload);
+  IF mesh_has_passages(comparable) THEN
+    compared := format('%s UNION ALL SELECT m.session, t.tenant, t.kind, t.id, %s FROM members m CROSS JOIN LATERAL (SELECT * FROM records p '
+      'WHERE p.tenant = m.tenant AND p.kind = ''passage'' AND p.ref = m.id AND p.partition = m.partition OFFSET 0) t WHERE %s', compared, mesh_distance('$3::vector'), format(comparable, 't'));
+    nearest := nearest || ' UNION ALL ' || format(stored, 'records');
+  END IF;
   EXECUTE format(
-    'WITH members AS MATERIALIZED (SELECT t.tenant, t.kind, t.id, t.partition, t.session_id, t.keywords, CASE WHEN %2$s THEN %3$s END AS distance, (%2$s) AS is_compared '
-    '  FROM %1$s AND (t.partition, t.session_id) IN (SELECT one ->> 0, one ->> 1 FROM jsonb_array_elements($1) one)), '
-    'times AS (SELECT partition, session_id, json_object_agg(word, times) AS counts FROM (SELECT partition, session_id, word, count(*) AS times '
-    '  FROM members, unnest(keywords) word WHERE keywords && $2 AND word = ANY ($2) GROUP BY 1, 2, 3) each GROUP BY 1, 2), '
-    'vectors AS (SELECT partition, session_id, tenant, kind, id, distance FROM members WHERE is_compared UNION ALL '
-    '  SELECT m.partition, m.session_id, t.tenant, t.kind, t.id, %3$s FROM members m JOIN records t ON t.kind = ''passage'' AND t.ref = m.id AND t.partition = m.partition '
-    '  WHERE %2$s), '
-    'near AS MATERIALIZED (SELECT * FROM (SELECT *, min(distance) OVER (PARTITION BY partition, session_id) AS least FROM '
-    '  (SELECT partition, session_id, tenant, kind, id, coalesce(nullif(distance, ''NaN''), 1) AS distance FROM vectors) each) compared WHERE distance <= least + 0.02), '
-    'nearest AS (SELECT partition, session_id, json_agg(encode(vector_send(embedding), ''base64'')) AS found FROM ('
-    '  SELECT near.*, embedding FROM near CROSS JOIN LATERAL (SELECT t.embedding FROM memories t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) one '
-    '  UNION ALL '
-    '  SELECT near.*, embedding FROM near CROSS JOIN LATERAL (SELECT t.embedding FROM records t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) one '
-    '  ) each GROUP BY 1, 2) '
-    'SELECT json_agg(json_build_array(m.partition, m.session_id, m.length, times.counts, nearest.found)) FROM '
-    '  (SELECT partition, session_id, coalesce(sum(cardinality(keywords)), 0) AS length FROM members GROUP BY 1, 2) m '
-    '  LEFT JOIN times USING (partition, session_id) LEFT JOIN nearest USING (partition, session_id)',
-    mesh_source('memory', payload -> 'where'), format(comparable, 't'), mesh_distance('$3::vector'))
-    INTO answer USING payload -> 'keys', mesh_texts(payload -> 'words'), payload ->> 'vector';
-  RETURN answer;
+    'WITH members AS MATERIALIZED (SELECT session, t.tenant, t.kind, t.id, t.partition, t.session_id, coalesce(cardinality(t.keywords), 0) AS length, CASE WHEN t.keywords && $2 THEN t.keywords END AS keywords, '
+    '    CASE WHEN %2$s THEN %3$s END AS distance, (%2$s) AS is_compared FROM %1$s), '
+    'times AS (SELECT session, json_object_agg(word, times) AS counts FROM (SELECT session, word, count(*) AS times '
+    '  FROM members, unnest(keywords) word WHERE word = ANY ($2) GROUP BY 1, 2) each GROUP BY 1), '
+    'near AS MATERIALIZED (SELECT * FROM (SELECT *, min(distance) OVER (PARTITION BY session) AS least FROM '
+    '  (SELECT session, tenant, kind, id, coalesce(nullif(distance, ''NaN''), 1) AS distance FROM (%4$s) compared) each) compared WHERE distance <= least + 0.02), '
+    'nearest AS (SELECT session, count(*) AS vectors, string_agg(packed, ''\x''::bytea) AS packed FROM (%5$s) each GROUP BY 1), '
+    'each AS (SELECT session, partition, session_id, sum(length) AS length FROM members GROUP BY 1, 2, 3) '
+    'SELECT json_agg(json_build_array(partition, session_id, length, counts, coalesce(vectors, 0)) ORDER BY session), string_agg(packed, ''\x''::bytea ORDER BY session) '
+    '  FROM each LEFT JOIN times USING (session) LEFT JOIN nearest USING (session)',
+    mesh_members('SELECT DISTINCT mesh_tenant(one ->> 0) AS tenant, one ->> 0 AS partition, one ->> 1 AS session_id FROM jsonb_array_elements($1) one', payload -> 'where'),
+    format(comparable, 't'), mesh_distance('$3::vector'), compared, nearest)
+    INTO sessions, vectors USING payload -> 'keys', mesh_texts(payload -> 'words'), payload ->> 'vector';
 END $sql$;
