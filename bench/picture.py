@@ -39,6 +39,12 @@ def day_chart(title: str, lines: Sequence[Line], *, days: int, y: str) -> str:
     return _draw(title, lines, across, _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x="days", y=y)
 
 
+def rank_chart(title: str, lines: Sequence[Line], *, ranks: int, y: str) -> str:
+    """Return the chart of these lines as SVG: values from 0 to 1, over the first results, 1 to so many."""
+    across = _UnitAxis(_LEFT - (_WIDTH - _RIGHT - _LEFT) / (ranks - 1), _WIDTH - _RIGHT, most=ranks, ticks=range(1, ranks + 1))
+    return _draw(title, lines, across, _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x="first results", y=y)
+
+
 def time_chart(title: str, lines: Sequence[Line], *, minutes: float, y: str) -> str:
     """Return the chart of these lines as SVG: values from 0 to the largest, over so many minutes, without dots."""
     most = max((value for line in lines for _, value in line.points), default=1.0) or 1.0

@@ -1,13 +1,15 @@
 """The benchmark of quality measures what it says, shown on small made-up data."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from bench.quality import __main__ as command
+from bench.quality import curves as measured_curves
 from bench.quality import evaluating
 from bench.quality.evaluating import Evaluation
-from bench.quality.measuring import figures
+from bench.quality.measuring import figures, recalls
 from bench.quality.nothing import Mixed, read_mixed, separation, swapped
 from bench.quality.reliability import diagram, reliability
 from bench.quality.sets import Question, Said, Space, facts_of, longmemeval_oracle_turns, newest_fact
@@ -167,3 +169,30 @@ def test_a_loss_beyond_chance_is_bold_in_the_table_of_kinds() -> None:
     level = {"rankers": rankers, "ahead": {"recall@5": ("BM25", -15.0, 0.5)}}
     assert bench_docs._against(losing, "recall@5") == "**40.0, BM25 50.0 (-15.0 to -5.0)**"
     assert bench_docs._against(level, "recall@5") == "40.0, BM25 50.0 (-15.0 to +0.5)"
+
+
+class LastFirst:
+    """A store that returns its memories in the reversed order, whatever is asked."""
+
+    def __init__(self, folder: Path, embedder: object) -> None:
+        self._ids: list[str] = []
+
+    def add(self, items: Sequence[tuple[str, object]]) -> None:
+        self._ids += [id_ for id_, _ in items]
+
+    def search(self, query: str) -> list[str]:
+        return self._ids[::-1]
+
+    def close(self) -> None:
+        self._ids.clear()
+
+
+def test_a_curve_has_the_recall_of_each_number_of_results(conversations: list[Space], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert recalls(["b", "x", "a"], frozenset("abc"))[:4] == [1 / 3, 1 / 3, 2 / 3, 2 / 3]
+    monkeypatch.setattr(measured_curves, "RETRIEVAL", {"last first": ("last first", LastFirst)})
+    monkeypatch.setattr(measured_curves, "installed_versions", lambda _: {})
+    found = measured_curves.curves(conversations, HashingEmbedder())
+    assert {*found} == {"ours", "BM25", "cosine", "RRF", "last first"}
+    assert [*map(len, found.values())] == [10] * 5
+    assert found["ours"][0] == 100.0
+    assert found["last first"][:4] == [0.0, 33.3, 100.0, 100.0]

@@ -26,6 +26,7 @@ _SOAKED = ("resident_mb", "handles", "threads", "cpu_ms")
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
 _BY_KIND = ("recall@5", "recall@10", "nDCG@10", "first")
 _SHOWN = ("all", "conversations 6–10")  # parts with a table of their own; most settings were chosen on conversations 1–5
+_RANKS = (1, 2, 3, 5, 10)
 _FIRST_VIEW = 1000  # milliseconds
 _IN_SAMPLE = ("longmemeval-s-lite", "longmemeval-oracle-turns", "fact-consolidation")
 _QUALITY_GOALS = (
@@ -76,6 +77,12 @@ How to read it:
 - *fact-consolidation* has numbered statements, of which later ones contradict earlier ones; only the newest counts. They
   are stored one by one, and nothing marks an older one as superseded. The rule that puts the newest first was adjusted three
   times after looking at its failures on this set, so the figures are in-sample.
+"""
+_CURVES = """\
+### By the number of results
+
+LoCoMo, one memory for each turn. Chroma, mem0 and LangGraph rank by the cosine of the same vectors, so their curve is that of
+*cosine*.
 """
 _KINDS = """\
 ### By kind of question
@@ -390,6 +397,16 @@ def _with_figures(page: Path, figures: Iterable[str]) -> str:
     return f"{before}{begin}{''.join(figures)}{end}{after}"
 
 
+def _curves(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None or "curves" not in result:
+        return
+    yield _CURVES
+    yield _source(result["command"], result)
+    rows = [[name, *(f"{curve[at - 1]:.1f}" for at in _RANKS)] for name, curve in result["curves"].items()]
+    yield _table(["", *(f"recall@{at}" for at in _RANKS)], rows)
+    yield "![recall by the number of results](images/recall.svg)\n"
+
+
 def _headline(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None) -> Iterator[str]:
     if quality:
         found = {name: values["recall@10"] for name, values in quality["sets"]["locomo"]["parts"]["all"]["rankers"].items()}
@@ -428,6 +445,7 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
                 others = {store: row for store, row in stores.items() if store != "ours"}
                 yield from _rankers(f"{_set(name)}, {part}", table, others)
     yield "![recall at 10](../bench/results/quality.svg)\n"
+    yield from _curves(_read("recall"))
     yield _KINDS
     yield _table(["set", "kind", "questions", *_BY_KIND], list(_kinds(result["sets"])))
     if "violations" in result:

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/images from the code: the life of a memory, the floors, decay and trust.
+"""Draw the pictures of docs/images: the life of a memory, the floors, decay and trust from the code, recall from its result.
 
     python tools/pictures.py [--check]
 
@@ -8,6 +8,7 @@ the first picture happen. Ink and boxes are readable on a light and on a dark pa
 
 import argparse
 import ast
+import json
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -18,13 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # `bench` is beside `tools`, and not installed
 
-from bench.picture import Line, day_chart  # noqa: E402
+from bench.picture import Line, day_chart, rank_chart  # noqa: E402
 
 from memory_mesh.core.claims.trust import compute_trust  # noqa: E402
 from memory_mesh.core.safety import BASE_TRUST, Source  # noqa: E402
 from memory_mesh.core.upkeep.decay import ARCHIVE_BELOW, stability_after, strength  # noqa: E402
 
-FOLDER = ROOT / "docs" / "images"
+FOLDER, RECALL = ROOT / "docs" / "images", ROOT / "bench" / "results" / "recall.json"
 _INK, _DAY_MS, _MAX_PURPOSE = "#7a7a7a", 86_400_000, 120
 _COLOURS = {
     "new": "#5f6a72", "active": "#00734f", "superseded": "#0072b2", "disputed": "#b04a00", "quarantined": "#a23b72",
@@ -132,6 +133,23 @@ def trust() -> str:
     return _picture(840, 452, parts)
 
 
+def recall() -> str:
+    """Return the picture of recall by the number of results, as it was measured."""
+    result = json.loads(RECALL.read_text(encoding="utf-8"))
+    named = {
+        "ours": "memory-mesh",
+        "BM25": "keywords alone (BM25)",
+        "cosine": "vectors alone (cosine)",
+        "RRF": "both, by rank fusion",
+    }
+    lines = [
+        Line(named.get(name, name.partition(" (")[0]), [(rank, value / 100) for rank, value in enumerate(curve, start=1)])
+        for name, curve in sorted(result["curves"].items(), key=lambda one: -one[1][-1])
+    ]
+    title = f"The fraction of the evidence in the first results ({result['questions']:,} questions of LoCoMo)"
+    return rank_chart(title, lines, ranks=len(lines[0].points), y="recall")
+
+
 def _strengths(category: str | None, used: tuple[int, ...], reinforced: tuple[int, ...]) -> Iterator[tuple[float, float]]:
     for day in range(0, 121, 5):
         touched = max([0, *(at for at in used if at <= day)])
@@ -180,6 +198,7 @@ def _picture(width: int, height: int, parts: list[str]) -> str:
 
 
 PICTURES = {"life.svg": life, "floors.svg": floors, "decay.svg": decay, "trust.svg": trust}
+PICTURES |= {"recall.svg": recall} if RECALL.exists() else {}
 
 
 def main() -> int:

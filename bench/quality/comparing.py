@@ -9,13 +9,12 @@ from typing import Any
 
 from bench.quality.evaluating import OURS, ask
 from bench.quality.measuring import FIGURES, figures, interval, mean
-from bench.quality.sets import Space
+from bench.quality.sets import Question, Space
 from bench.speed.peers import LIMIT, Chroma, Lance, LangGraph, Mem0, Peer, Text, floats, installed_versions
 from memory_mesh.core.model import batches
 from memory_mesh.core.ports import Embedder
 
 _BATCH = 500
-Figures = list[dict[str, float]]  # of each question
 
 
 class LanceHybrid(Lance):
@@ -67,7 +66,7 @@ def _row(peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[
         return {"failure": "not installed"}
     start = monotonic()
     try:
-        found = [each for space in people for each in _answers(make, space, embedder)]
+        found = [figures(ids, asked.gold) for space in people for asked, ids in answers(make, space, embedder)]
     except Exception as error:  # noqa: BLE001  (any error of another library is reported in its line of the table)
         return {"failure": f"{type(error).__name__}: {error}"[:200]}
     print(f"{peer}: {len(found):,} questions, {monotonic() - start:.0f} s", file=sys.stderr)
@@ -75,12 +74,12 @@ def _row(peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[
     return {"versions": versions, "figures": mean(found), "ahead": ahead}
 
 
-def _answers(make: Callable[[Path, Embedder], Peer], space: Space, embedder: Embedder) -> Figures:
-    """Return the figures of one person's questions, asked of a store with that person's memories."""
+def answers(make: Callable[[Path, Embedder], Peer], space: Space, embedder: Embedder) -> list[tuple[Question, list[str]]]:
+    """Return one person's questions, each with the ids that a store with that person's memories returns, best first."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         peer = make(Path(folder), embedder)
         for batch in batches(space.memories, _BATCH):
             peer.add([(said.id, said) for said in batch])
-        found = [figures(peer.search(question.text), question.gold) for question in space.questions]
+        found = [(question, peer.search(question.text)) for question in space.questions]
         peer.close()
     return found

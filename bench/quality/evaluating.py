@@ -101,10 +101,8 @@ def ask(name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bo
 def _measure(
     person: int, question: Question, ours: Ours, plain: Plain, space: Space, other: tuple[Space, Ours] | None
 ) -> QuestionResult:  # fmt: skip
-    scored, found = ours.ranked(question), plain.ranked(question)
-    cuts = min_scores(_best(scored))
-    for ranker, cut in {**{ranker: cuts[mode] for ranker, mode in MODES.items()}, UNCUT: 0.0}.items():
-        found[ranker] = [id_ for id_, score in scored if score >= cut]
+    scored = ours.ranked(question)
+    found = {**plain.ranked(question), **cut(scored)}
     wrong: Scored = []
     renamed: Scored = []
     if other:
@@ -112,6 +110,13 @@ def _measure(
         renamed = other[1].ranked(swapped(question, speakers(space), speakers(other[0])))
     measured = {ranker: figures(ids, question.gold) for ranker, ids in found.items()}
     return QuestionResult(person=person, question=question, measured=measured, ours=scored, wrong=wrong, swapped=renamed)
+
+
+def cut(scored: Scored) -> dict[str, list[str]]:
+    """Return the ids that each of our modes returns of the scored ones."""
+    least = min_scores(_best(scored))
+    by_ranker = {**{ranker: least[mode] for ranker, mode in MODES.items()}, UNCUT: 0.0}
+    return {ranker: [id_ for id_, score in scored if score >= min_score] for ranker, min_score in by_ranker.items()}
 
 
 def _parts(name: str, results: Sequence[QuestionResult]) -> dict[str, list[Measured]]:

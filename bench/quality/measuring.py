@@ -26,6 +26,11 @@ def figures(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float]:
     }
 
 
+def recalls(ranked: Sequence[str], gold: frozenset[str]) -> list[float]:
+    """Return the recall of the first answer, of the first two, and so on."""
+    return [sum(each in gold for each in ranked[:at]) / len(gold) for at in range(1, DEPTH + 1)]
+
+
 def mean(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the means over all questions, in hundredths."""
     return {name: round(100 * sum(each[name] for each in measured) / len(measured), 1) for name in FIGURES}
