@@ -2,13 +2,26 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.hygiene import __main__ as hygiene
-from bench.hygiene import deleted, duplicates, full_disk, hidden, killed, processes, redaction, supersession, tampering, unrelated
+from bench.hygiene import (
+    deleted,
+    duplicates,
+    full_disk,
+    hidden,
+    junk,
+    killed,
+    places,
+    processes,
+    redaction,
+    supersession,
+    tampering,
+    unrelated,
+)
 from bench.hygiene.picture import bars
 from bench.hygiene.record import OURS, Row, Run, Tally
 
@@ -20,7 +33,7 @@ QUICK = Run(quick=True, systems=["fake"])
 class Fake:
     """A system in this process, in one file, that may be broken in one way."""
 
-    deletes = answers_all = answers_none = deduplicates = loses = False
+    deletes = answers_all = answers_none = deduplicates = loses = judges = forgets = False
 
     def __init__(self, name: str, folder: Path, *, model: str = "hash") -> None:
         self._file = folder / "texts.json"
@@ -36,6 +49,11 @@ class Fake:
         if not (self.deduplicates and text in self._texts.values()):
             self._texts[key] = text
         self._file.write_text(json.dumps(self._texts))
+
+    def capture(self, session: str, messages: Sequence[tuple[str, str]]) -> None:
+        for number, (_, text) in enumerate(messages):
+            if not (self.forgets or (self.judges and (messages, True) in junk.conversations(QUICK))):
+                self.add(f"{session} {number}", text)
 
     def delete(self, key: str) -> None:
         if self.deletes:
@@ -106,7 +124,7 @@ def test_a_write_that_is_acknowledged_and_not_stored_is_found(tmp_path: Path) ->
     with MemoryMesh(f"sqlite:///{file}", embedder="hash") as mesh:
         mesh.add("It was stored.")
     tally = Tally("processes", "lost")
-    place = processes.Place(f"sqlite:///{file}", lambda: processes.is_sound(file))
+    place = places.Place(f"sqlite:///{file}", lambda: places.is_sound(file))
     processes._compare(tally, place, Counter(["It was stored.", "It was not."]))
     assert (tally.trials, tally.bad, tally.examples) == (3, 1, ["It was not.: 0 times"])
 
@@ -133,6 +151,24 @@ def test_texts_with_another_meaning_that_are_merged_are_found(monkeypatch: pytes
     row = duplicates.merged(QUICK, "merges all")
     assert row.bad == row.trials > 0
     assert row.valid
+
+
+@pytest.mark.parametrize(
+    ("how", "bad", "valid"), [({}, True, True), ({"judges": True}, False, True), ({"forgets": True}, False, False)]
+)
+def test_a_system_that_keeps_junk_is_found_and_one_that_keeps_nothing_is_invalid(
+    monkeypatch: pytest.MonkeyPatch, how: dict[str, bool], bad: bool, valid: bool
+) -> None:
+    fake(monkeypatch, junk, **how)
+    row = junk.captured(QUICK, "fake", "generated", junk.conversations(QUICK))
+    assert (row.bad == row.trials > 0, row.valid) == (bad, valid)
+
+
+def test_a_statement_that_is_called_junk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = junk.archived(QUICK)
+    assert (row.bad, row.valid) == (0, True)
+    monkeypatch.setattr(junk, "statements", junk._greetings)
+    assert junk.archived(QUICK).bad > 0
 
 
 @pytest.mark.parametrize("loses", [True, False])
@@ -213,6 +249,24 @@ def test_an_edit_that_verification_does_not_see_is_found(monkeypatch: pytest.Mon
     monkeypatch.setattr(tampering, "is_verified", lambda _: True)
     (row,) = tampering.check(run)
     assert row.bad == row.trials > 0
+    monkeypatch.setattr(tampering, "is_verified", lambda _: False)
+    (row,) = tampering.check(run)  # the control: a store that was rewritten as it is verifies
+    assert not row.valid
+
+
+@pytest.mark.parametrize("kind", ["json", "lancedb"])
+@pytest.mark.deep
+def test_other_programs_edit_each_kind_of_store(tmp_path: Path, kind: str) -> None:
+    store = tmp_path / places.FILES[kind]
+    with MemoryMesh(f"{kind}:///{store}", agent_id="ann", embedder="none") as mesh:
+        mesh.add_many([(text, None) for text in tampering._TEXTS])
+        mesh.compact()
+    edits = [*tampering.edits()]
+    for edit in (edits[0], edits[1], edits[9], edits[-1]):  # a deletion, a change, an exchange of blocks, and one of memories
+        with tampering.copied(store) as copy:
+            assert tampering._all_of(tampering.EDITORS[kind], edit, copy)
+            assert not tampering.is_verified(f"{kind}:///{copy}")
+    assert tampering.is_verified(f"{kind}:///{store}")
 
 
 # --- the record ---

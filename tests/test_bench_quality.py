@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from bench.peers import Hit
 from bench.quality import __main__ as command
 from bench.quality import curves as measured_curves
 from bench.quality import evaluating
@@ -180,8 +181,8 @@ class LastFirst:
     def add(self, items: Sequence[tuple[str, object]]) -> None:
         self._ids += [id_ for id_, _ in items]
 
-    def search(self, query: str) -> list[str]:
-        return self._ids[::-1]
+    def search(self, query: str) -> list[Hit]:
+        return [Hit(id_, "") for id_ in reversed(self._ids)]
 
     def close(self) -> None:
         self._ids.clear()

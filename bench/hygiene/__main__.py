@@ -22,11 +22,13 @@ from typing import Any
 from bench.commit import measured_at
 from bench.hygiene.picture import bars
 from bench.hygiene.record import OURS, Row, Run, folder
-from bench.hygiene.systems import ROOT, SYSTEMS, available
+from bench.hygiene.systems import SYSTEMS, available
+from bench.peers import ROOT
 
 RESULT = ROOT / "bench" / "results" / "hygiene.json"
 CHECKS = (
-    "killed", "full_disk", "processes", "supersession", "duplicates", "hidden", "deleted", "redaction", "tampering", "unrelated",
+    "killed", "full_disk", "processes", "supersession", "duplicates", "junk", "hidden", "deleted", "redaction", "tampering",
+    "unrelated",
 )  # fmt: skip
 
 

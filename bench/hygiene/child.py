@@ -8,13 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Self
 
-from bench.hygiene.systems import ROOT, SYSTEMS, embedder, pipes, python_for
+from bench.hygiene.systems import SYSTEMS, embedder, python_for
+from bench.peers import ROOT, Plain, pipes
 
 
 class Remote:
@@ -43,7 +44,7 @@ class Remote:
         self._process.communicate()
         self._errors.close()
 
-    def send(self, calls: Iterable[tuple[str, ...]]) -> None:
+    def send(self, calls: Iterable[tuple[object, ...]]) -> None:
         """Send calls without waiting for their answers. What a dead process cannot take is dropped."""
         try:
             self._in.write("".join(json.dumps(call) + "\n" for call in calls))
@@ -59,7 +60,7 @@ class Remote:
     def rest(self) -> list[Any]:
         return [json.loads(line) for line in self._out if line.endswith("\n")]
 
-    def call(self, *words: str) -> Any:
+    def call(self, *words: object) -> Any:
         self.send([words])
         found = self.answers(1)
         if not found:
@@ -69,6 +70,9 @@ class Remote:
 
     def add(self, key: str, text: str) -> None:
         self.call("add", key, text)
+
+    def capture(self, session: str, messages: Sequence[tuple[str, str]]) -> None:
+        self.call("capture", session, messages)
 
     def delete(self, key: str) -> None:
         self.call("delete", key)
@@ -90,12 +94,21 @@ class Remote:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
+CALLS: dict[str, Callable[..., Any]] = {
+    "add": lambda system, key, text: system.add([(key, Plain(text))]),
+    "capture": lambda system, session, messages: system.capture(session, messages),
+    "delete": lambda system, key: system.delete(key),
+    "texts": lambda system: system.texts(),
+    "search": lambda system, query: [hit.text for hit in system.search(query)],
+}
+
+
 def main() -> None:
     name, folder, model = sys.argv[1:]
     system = SYSTEMS[name](Path(folder), embedder(model))
     for line in sys.stdin:
         method, *arguments = json.loads(line)
-        print(json.dumps(getattr(system, method)(*arguments)), flush=True)
+        print(json.dumps(CALLS[method](system, *arguments)), flush=True)
     system.close()
 
 

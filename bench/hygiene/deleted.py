@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.hygiene.child import Remote
+from bench.hygiene.places import POSTGRESQL, Place, kinds, place_of
 from bench.hygiene.record import OURS, Row, Run, Tally, file_bytes, folder
 from bench.hygiene.shared import tests
 from bench.hygiene.systems import NO_PROMISE
@@ -13,13 +14,13 @@ from memory_mesh import MemoryMesh
 NAME = "deleted"
 _READERS = "deleted text that a reader returns"
 _BYTES = "deleted texts left in the bytes of the files"
-_STORES = {"sqlite": "memory.db", "json": "memory.json", "lancedb": "memory.lance"}
-_COUNT = 20
+_NOT_THE_SERVER = ": tables and indexes, not the log and the statistics of the server"
+_COUNT, _NOTES = 20, 6  # of memories, and of notes beside them
 
 
 def check(run: Run) -> Iterator[Row]:
     if OURS in run.systems:
-        for kind in _STORES if not run.quick else ["sqlite"]:
+        for kind in kinds(quick=run.quick):
             yield from ours(run, kind)
     for name in run.systems:
         if name not in (OURS, "langgraph"):  # the latter has no files
@@ -37,25 +38,29 @@ def word(world: int, at: int) -> str:
 def ours(run: Run, kind: str) -> Iterator[Row]:
     """Delete half of the memories of several stores, and look for each everywhere."""
     read = Tally(NAME, _READERS, note=f"{kind}: {len(READERS)} readers")
-    left = Tally(NAME, _BYTES, note=kind)
+    left = Tally(
+        NAME,
+        _BYTES,
+        note=f"{kind}: tables and indexes, not the log and the statistics of the server" if kind == POSTGRESQL else kind,
+    )
     for world in range(run.count(4, 1)):
-        with folder() as place:
-            one_store(place, kind, world, read, left)
+        with place_of(kind) as place, folder() as files:
+            one_store(place, files, world, read, left)
     yield read.row()
     yield left.row()
 
 
-def one_store(place: Path, kind: str, world: int, read: Tally, left: Tally) -> None:
-    url = f"{kind}:///{place / _STORES[kind]}"
-    options = {"embedder": "hash", "notes_dir": str(place / "notes"), "traces_dir": str(place / "traces")}
-    with MemoryMesh(url, agent_id="ann", **options) as mesh:  # type: ignore[arg-type]
+def one_store(place: Place, files: Path, world: int, read: Tally, left: Tally) -> None:
+    """Store, delete half of it, and look for it before and after. The notes and traces are in `files`."""
+    options = {"embedder": "hash", "notes_dir": str(files / "notes"), "traces_dir": str(files / "traces")}
+    with MemoryMesh(place.url, agent_id="ann", **options) as mesh:  # type: ignore[arg-type]
         ids = fill(mesh, world)
-        erased, kept = [*range(0, _COUNT, 2)], [*range(1, _COUNT, 2)]
+        erased, kept = [*range(0, len(ids), 2)], [*range(1, len(ids), 2)]
         for reader in READERS.values():
             text = reader(mesh, ids, world)
             read.expect(any(word(world, at) in text for at in erased))
         mesh.compact()  # writes everything into the files
-        stored = file_bytes(place)
+        stored = place.stored() + file_bytes(files)
         for at in erased:
             left.expect(word(world, at).encode() in stored)
         for number, at in enumerate(erased):
@@ -68,16 +73,16 @@ def one_store(place: Path, kind: str, world: int, read: Tally, left: Tally) -> N
         for name, reader in READERS.items():
             text = reader(mesh, ids, world)
             for at in erased:
-                read.trial(good=word(world, at) not in text, example=f"{kind}: {name} returned {word(world, at)}")
+                read.trial(good=word(world, at) not in text, example=f"{name} returned {word(world, at)}")
             if name in _KEPT:
                 read.expect(any(word(world, at) in text for at in kept))
-        stored = file_bytes(place)
+        stored = place.stored() + file_bytes(files)
         for at in erased:
-            left.trial(good=word(world, at).encode() not in stored, example=f"{kind}: {word(world, at)} in the files")
+            left.trial(good=word(world, at).encode() not in stored, example=f"{word(world, at)} in the files")
 
 
 def fill(mesh: MemoryMesh, world: int) -> list[str]:
-    """Store memories with metadata, older revisions, passages, links, a digest, a reflection and cached searches."""
+    """Store memories with metadata, older revisions, passages, links, a digest, a reflection, cached searches, and notes."""
     ids = []
     for at in range(_COUNT):
         long = " ".join(
@@ -94,7 +99,11 @@ def fill(mesh: MemoryMesh, world: int) -> list[str]:
     for episode in mesh.graph.episodes("ann"):
         mesh.graph.summarize_episode("ann", episode, store=True)
     mesh.reflect("harbour bird", lookback=10)
-    return ids
+    for at in range(_COUNT, _COUNT + _NOTES):
+        text = f"The harbour bird {word(world, at)} nests under pier {at}."
+        mesh.notes.append(f"Nest {word(world, at)}", text, when_to_use=["harbour|nest"], tags=[f"{word(world, at)}tag"])
+    notes = {str(record.metadata["file"]): record.id for record in mesh.get_all(filter="category = 'note'")}
+    return [*ids, *(notes[file] for file in sorted(notes))]
 
 
 _PLACES = ("beak", "nest", "tail", "song", "egg")
@@ -126,11 +135,14 @@ READERS: dict[str, Callable[[MemoryMesh, Sequence[str], int], str]] = {
     "episodes": _whole(lambda mesh: [mesh.graph.summarize_episode("ann", one) for one in mesh.graph.episodes("ann")]),
     "reflections": _whole(lambda mesh: mesh.get_all(filter="memory_type = 'reflection'")),
     "lane": _whole(lambda mesh: mesh.lane.find("harbour bird", limit=50, min_score=0.0)),
+    "notes": _whole(lambda mesh: [*mesh.notes.load()]),
+    "notes for a task": _whole(lambda mesh: [one.note for one in mesh.notes.match("find the nest at the harbour")]),
+    "prompt with notes": _whole(lambda mesh: mesh.notes.build_agent_prompt(task="find the nest at the harbour", max_memories=50)),
     "export": _whole(lambda mesh: [*mesh.export()]),
     "export of the store": lambda mesh, _, __: "".join(mesh.export_store()),
     "audit log": _whole(lambda mesh: mesh.audit_log(limit=1000, auditor="bench")),
 }
-_KEPT = ("search by words", "get", "list", "export", "export of the store")
+_KEPT = ("search by words", "get", "list", "notes", "export", "export of the store")
 
 
 # --- other systems ---

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from bench.hygiene.child import Remote
 from bench.hygiene.record import OURS, Row, Run, Tally, folder
-from bench.hygiene.systems import NO_PROMISE, ROOT, embedder
+from bench.hygiene.systems import NO_PROMISE, embedder
+from bench.peers import ROOT
 from memory_mesh import MemoryMesh
 
 NAME = "duplicates"

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Any, Self, TextIO
 
 from bench.hygiene.record import folder
-from bench.hygiene.systems import ROOT, pipes
+from bench.peers import ROOT, pipes
 from memory_mesh import MemoryMesh
 
 _PRELOADED = ("memory_mesh.testing.fakes", "memory_mesh.stores.sqlite.store", "numpy", "pyarrow")

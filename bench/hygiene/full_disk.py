@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from bench.hygiene.processes import is_sound
+from bench.hygiene.places import is_sound
 from bench.hygiene.record import OURS, Row, Run, Tally, folder
 from bench.hygiene.shared import tests
-from bench.hygiene.systems import ROOT
+from bench.peers import ROOT
 from memory_mesh import MemoryMesh
 
 NAME = "full_disk"

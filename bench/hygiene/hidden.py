@@ -6,8 +6,10 @@ other, of which one of each kind may be shown. Every read method, every REST rou
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from bench.hygiene.places import kinds, place_of
 from bench.hygiene.record import OURS, Row, Run, Tally, folder
 from bench.hygiene.shared import tests
 from memory_mesh import MemoryMesh
@@ -18,8 +20,6 @@ from memory_mesh.stores import open_store
 
 NAME = "hidden"
 _WHAT = "hidden or foreign texts in an answer"
-_STORES = {"memory": "memory://", "sqlite": "sqlite:///{}/memory.db", "json": "json:///{}/memory.json"}
-_STORES |= {"lancedb": "lancedb:///{}/memory.lance"}
 # These show what waits for a review, and what was stored, because the caller asked for it by name.
 _ASKED_FOR = ("quarantined", "explain-memory", "audit log")
 _PAST = "2025-06-01T00:00:00.000Z"
@@ -29,15 +29,19 @@ EXPIRED = "isexpired"
 def check(run: Run) -> Iterator[Row]:
     if OURS not in run.systems:
         return
-    for kind, url in _STORES.items():
-        if run.quick and kind != "memory":
-            continue
-        with folder() as place:
-            yield methods(kind, world(url.format(place)))
-        with folder() as place:
-            yield routes(kind, world(url.format(place)), str(place))
-        with folder() as place:
-            yield tools(kind, world(url.format(place)))
+    for kind in ["memory", *kinds(quick=False)] if not run.quick else ["memory"]:
+        for asked in (methods, routes, tools):
+            with new_store(kind) as url, folder() as place:
+                yield asked(kind, world(url), str(place))
+
+
+@contextmanager
+def new_store(kind: str) -> Iterator[str]:
+    if kind == "memory":
+        yield "memory://"
+        return
+    with place_of(kind) as place:
+        yield place.url
 
 
 def world(url: str) -> tuple[Any, MemoryMesh]:
@@ -53,7 +57,7 @@ def markers() -> list[str]:
     return [*sorted(tests("faces.test_hidden_memories").HIDDEN), EXPIRED]
 
 
-def methods(kind: str, made: tuple[Any, MemoryMesh]) -> Row:
+def methods(kind: str, made: tuple[Any, MemoryMesh], place: str = "") -> Row:
     """Call every method that reads."""
     hidden, (house, mesh) = tests("faces.test_hidden_memories"), made
     tally = Tally(NAME, _WHAT, note=f"{kind}: {len(hidden.READS)} ways to read by method, prompts included")
@@ -110,7 +114,7 @@ def arguments(operation: Any, id_: str) -> dict[str, object]:
     return given
 
 
-def tools(kind: str, made: tuple[Any, MemoryMesh]) -> Row:
+def tools(kind: str, made: tuple[Any, MemoryMesh], place: str) -> Row:
     """Call every MCP tool that reads, and read every resource."""
     from memory_mesh.interfaces.mcp.tools import TOOLSETS, OperationTools
 

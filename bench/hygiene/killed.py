@@ -9,10 +9,11 @@ from typing import Any
 
 from bench.hygiene.child import Remote
 from bench.hygiene.forked import ForkServer
-from bench.hygiene.processes import is_sound
+from bench.hygiene.places import is_sound
 from bench.hygiene.record import OURS, Row, Run, Tally, folder
 from bench.hygiene.shared import tests
-from bench.hygiene.systems import NO_PROMISE, ROOT
+from bench.hygiene.systems import NO_PROMISE
+from bench.peers import ROOT
 from memory_mesh import MemoryMesh
 
 NAME = "killed"

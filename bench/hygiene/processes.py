@@ -1,26 +1,25 @@
 """Eight processes, and then 32 threads, on one store: every acknowledged write is there once, and the chain is sound."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import ExitStack
 
 from bench.hygiene.child import Remote
+from bench.hygiene.places import POSTGRESQL, Place, kinds, place_of
 from bench.hygiene.record import OURS, Row, Run, Tally, folder
 from bench.hygiene.shared import tests
-from bench.hygiene.systems import NO_PROMISE, ROOT
-from memory_mesh import MemoryMesh, Sound
+from bench.hygiene.systems import NO_PROMISE
+from bench.peers import ROOT
+from memory_mesh import MemoryMesh
 
 NAME = "processes"
 _WHAT = "acknowledged writes lost or doubled"
-_STORES = {"sqlite": "memory.db", "json": "memory.json", "lancedb": "memory.lance", "postgresql": ""}
 
 
 def check(run: Run) -> Iterator[Row]:
     if OURS in run.systems:
-        for kind in _STORES if not run.quick else ["sqlite"]:
+        for kind in kinds(quick=run.quick):
             with place_of(kind) as place:
                 yield by_processes(run, kind, place)
             with place_of(kind) as place:
@@ -28,30 +27,6 @@ def check(run: Run) -> Iterator[Row]:
     for name in run.systems:
         if name not in (OURS, "langgraph"):  # the latter is in one process
             yield peer(run, name)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """An empty store: its URL, and whether it is sound."""
-
-    url: str
-    is_sound: Callable[[], bool]
-
-
-@contextmanager
-def place_of(kind: str) -> Iterator[Place]:
-    """Yield a new store of a kind; that of PostgreSQL is on a server of its own (`make .venv/.engines`)."""
-    if kind == "postgresql":
-        server = tests("engines.postgres").Server()
-        try:
-            url = server.keeper(server.database())
-            yield Place(url, lambda: _verifies(url))
-        finally:
-            server.remove()
-        return
-    with folder() as root:
-        file = root / "new" / _STORES[kind]
-        yield Place(tests("durability.children").url(file), lambda: is_sound(file))
 
 
 def by_processes(run: Run, kind: str, place: Place) -> Row:
@@ -75,7 +50,7 @@ def by_processes(run: Run, kind: str, place: Place) -> Row:
 
 def by_threads(run: Run, kind: str, place: Place) -> Row:
     """Let threads of one process write through one mesh."""
-    threads, each = run.count(32, 4), run.count(5 if kind == "postgresql" else 20, 3)  # each write waits for the server
+    threads, each = run.count(32, 4), run.count(5 if kind == POSTGRESQL else 20, 3)  # each write waits for the server
     tally = Tally(NAME, _WHAT, note=f"{kind}, {threads} threads; the chain is verified")
     texts = [[f"thread{n} saw comet{n}x{at}" for at in range(each)] for n in range(threads)]
     with MemoryMesh(place.url, agent_id="one", embedder="hash") as mesh:
@@ -98,21 +73,6 @@ def _compare(tally: Tally, place: Place, acknowledged: Counter[str]) -> None:
         tally.trial(good=stored[text] == times, example=f"{text}: {stored[text]} times")
     tally.trial(good=place.is_sound(), example="the store is not sound")
     tally.expect(stored["a text that was never stored"] == 0 and stored.total() > 0)
-
-
-def _verifies(url: str) -> bool:
-    """Return whether every chain of every agent verifies."""
-    with MemoryMesh(url, agent_id="auditor", embedder="hash") as mesh:
-        return all(isinstance(verdict, Sound) for verdict in mesh.verify())
-
-
-def is_sound(file: Path) -> bool:
-    """Return whether nothing is there by half and every chain verifies."""
-    try:
-        tests("durability.sound").assert_sound(file)
-    except AssertionError:
-        return False
-    return True
 
 
 def peer(run: Run, name: str) -> Row:

@@ -83,5 +83,5 @@ def folder() -> Iterator[Path]:
 
 
 def file_bytes(place: Path) -> bytes:
-    """Return all bytes of all files below a folder."""
-    return b"\0".join(path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file())
+    """Return the names and all bytes of all files below a folder."""
+    return b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file())

@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from bench.hygiene.systems import ROOT
+from bench.peers import ROOT
 
 
 def tests(name: str) -> Any:

@@ -20,6 +20,8 @@ def check(run: Run) -> Iterator[Row]:
     unrelated = [one.text for one in mixed.unrelated][: run.count(10_000, 10)]
     controls = [(one.text, kept[id_]) for one in mixed.controls for id_ in one.gold if id_ in kept][: run.count(10_000, 10)]
     for name in run.systems:
+        if name == "mcp-memory":  # it finds a query only where it stands word for word, so it answers no question at all
+            continue
         tally = Tally(NAME, _WHAT, name, note=NO_PROMISE.get((name, NAME), "precise mode, the default of the command line"))
         with folder() as place, Remote(name, place, model="local") as system:
             for id_, text in kept.items():

@@ -1,16 +1,17 @@
 """The retrieval of other stores beside ours, with the same texts and the same vectors."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
+from bench.peers import LIMIT, Chroma, Hit, Lance, LangGraph, Make, Mem0, Text, floats, installed_versions
 from bench.quality.evaluating import OURS, ask
 from bench.quality.measuring import FIGURES, figures, interval, mean
 from bench.quality.sets import Question, Space
-from bench.speed.peers import LIMIT, Chroma, Lance, LangGraph, Mem0, Peer, Text, floats, installed_versions
+from bench.speed.peers import PEERS
 from memory_mesh.core.model import batches
 from memory_mesh.core.ports import Embedder
 
@@ -22,12 +23,12 @@ class LanceHybrid(Lance):
 
     _indexed = False
 
-    def search(self, query: str) -> list[str]:
+    def search(self, query: str) -> list[Hit]:
         if not self._indexed:
             self._table.create_fts_index("text", replace=True)
             self._indexed = True
         request = self._table.search(query_type="hybrid").vector(floats(self._embedder, query)).text(query)
-        return [row["key"] for row in request.limit(LIMIT).to_list()]
+        return [Hit(row["key"], row["text"]) for row in request.limit(LIMIT).to_list()]
 
 
 class LangGraphSingly(LangGraph):
@@ -38,11 +39,12 @@ class LangGraphSingly(LangGraph):
             super().add([item])
 
 
-RETRIEVAL: Mapping[str, tuple[str, Callable[[Path, Embedder], Peer]]] = {
-    "mem0 (infer=False, local Qdrant)": ("mem0 (infer=False, local Qdrant)", Mem0),
-    "Chroma": ("Chroma (persistent)", Chroma),
-    "LanceDB (hybrid, its default reranker)": ("LanceDB (no index)", LanceHybrid),
-    "LangGraph InMemoryStore": ("LangGraph InMemoryStore", LangGraphSingly),
+# The packages of each store, and how to create it.
+RETRIEVAL: Mapping[str, tuple[tuple[str, ...], Make]] = {
+    "mem0 (infer=False, local Qdrant)": (PEERS["mem0 (infer=False, local Qdrant)"].packages, Mem0),
+    "Chroma": (PEERS["Chroma (persistent)"].packages, Chroma),
+    "LanceDB (hybrid, its default reranker)": (PEERS["LanceDB (no index)"].packages, LanceHybrid),
+    "LangGraph InMemoryStore": (PEERS["LangGraph InMemoryStore"].packages, LangGraphSingly),
 }
 
 
@@ -60,8 +62,8 @@ def measure_peers(sets: Mapping[str, Sequence[Space]], embedder: Embedder) -> di
 
 
 def _row(peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    speed_name, make = RETRIEVAL[peer]
-    versions = installed_versions(speed_name)
+    packages, make = RETRIEVAL[peer]
+    versions = installed_versions(packages)
     if versions is None:
         return {"failure": "not installed"}
     start = monotonic()
@@ -74,12 +76,12 @@ def _row(peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[
     return {"versions": versions, "figures": mean(found), "ahead": ahead}
 
 
-def answers(make: Callable[[Path, Embedder], Peer], space: Space, embedder: Embedder) -> list[tuple[Question, list[str]]]:
+def answers(make: Make, space: Space, embedder: Embedder) -> list[tuple[Question, list[str]]]:
     """Return one person's questions, each with the ids that a store with that person's memories returns, best first."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         peer = make(Path(folder), embedder)
         for batch in batches(space.memories, _BATCH):
             peer.add([(said.id, said) for said in batch])
-        found = [(question, peer.search(question.text)) for question in space.questions]
+        found = [(question, [hit.key for hit in peer.search(question.text)]) for question in space.questions]
         peer.close()
     return found

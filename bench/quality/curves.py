@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.commit import measured_at
+from bench.peers import installed_versions
 from bench.quality.comparing import RETRIEVAL, answers
 from bench.quality.evaluating import OURS, cut
 from bench.quality.measuring import recalls
@@ -21,7 +22,6 @@ from bench.quality.plain import Plain
 from bench.quality.report import RESULTS
 from bench.quality.sets import SETS, Question, Space
 from bench.quality.vectors import local
-from bench.speed.peers import installed_versions
 from memory_mesh.core.ports import Embedder
 
 SET = "locomo"
@@ -65,8 +65,8 @@ def _count(found: defaultdict[str, list[list[float]]], question: Question, ranke
 
 
 def _installed() -> Iterator[str]:
-    for name, (speed_name, _) in RETRIEVAL.items():
-        if installed_versions(speed_name) is not None:
+    for name, (packages, _) in RETRIEVAL.items():
+        if installed_versions(packages) is not None:
             yield name
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
+from bench.peers import Peer, installed_versions
 from bench.speed.embedding import PreparedEmbedder
 from bench.speed.goals import MIN_TIMES, Goal
 from bench.speed.measuring import Timing, file_bytes, in_fresh_process, seconds, time_calls
 from bench.speed.ours import BATCH, CALLS
-from bench.speed.peers import OURS, PEERS, Peer, installed_versions
+from bench.speed.peers import OURS, PEERS
 from bench.speed.texts import Conversations, Item
 from memory_mesh.core.model import batches
 
@@ -39,7 +40,7 @@ class PeerResult:
 
 def measure_peer(name: str, count: int) -> PeerResult:
     """Measure one store. A store that is missing or fails is reported, never left out."""
-    versions, durable = installed_versions(name), PEERS[name].durable
+    versions, durable = installed_versions(PEERS[name].packages), PEERS[name].durable
     if versions is None:
         return PeerResult(name=name, memories=count, durable=durable)
     try:

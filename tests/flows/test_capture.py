@@ -146,6 +146,15 @@ def test_the_end_of_a_session_captures_and_archives_its_session_memories(context
     assert on_session_event(context, "session.deleted", [user("hi")], session_id="never seen").kept == []
 
 
+@pytest.mark.parametrize("mode", ["mask", "pseudonym", "off"])
+def test_a_message_that_gives_a_secret_is_not_kept_also_if_it_was_masked_before(context: Context, mode: str) -> None:
+    context = context.with_options(redaction=mode)
+    secret = user("My api key for Kafka is sk-test-4eC39HqLyjWDarjtT1zdp7dc, we always use it for the ledger.")
+    report = idle(context, secret, user(LEDGER))
+    assert [memory.content for memory in report.kept] == [LEDGER]
+    assert [each.why for each in report.not_kept] == ["a secret"]
+
+
 def test_secrets_in_what_is_quoted_are_masked(context: Context) -> None:
     idle(context, user("my token is ghp_" + "a1B2" * 9), user(LINTER))
     (memory,) = stored(context)

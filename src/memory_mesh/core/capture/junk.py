@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from memory_mesh.core.capture.phrases import normalized, phrases
 from memory_mesh.core.intake.similar import says_the_same
+from memory_mesh.core.masks import hides_secret
 from memory_mesh.core.text import LazyRegex
 
 MIN_WORDS = 3
@@ -169,7 +170,7 @@ def why_not(text: str, *, role: str = "user", recalled: Iterable[str] = ()) -> s
         return RECALLED
     if _is_small_talk(plain):
         return SMALL_TALK
-    return _why_not_by_form(plain, role) or why_not_safe(plain)
+    return _why_not_by_form(plain, role) or why_not_safe(plain) or ("a secret" if hides_secret(plain) else None)
 
 
 def why_stored_is_junk(text: str) -> str | None:
