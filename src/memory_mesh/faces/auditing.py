@@ -97,9 +97,10 @@ class Auditing(Handle):
         """Measure what questions find in the memories that this agent sees, and check what is stored. Nothing is changed.
 
         `questions` are lines of JSON such as `{"question": "Who pays?", "expect": ["mem_…"]}`, with ids or texts, or with
-        `"nothing": true`. Without them, at most `count` questions are made from the memories by rules, and as many about things
-        that no memory mentions; the same `seed` makes the same questions. The searches are not counted as uses and not written
-        to the audit chain. Raises `InvalidInput` with the number of a line that is not a question.
+        `"nothing": true`. Without them, at most `count` questions are made from the memories, by rules or by the language model
+        if there is one, and as many about things that no memory mentions. By rules, the same `seed` makes the same questions.
+        The searches are not counted as uses and not written to the audit chain. Raises `InvalidInput` with the number of a line
+        that is not a question.
         """
         from memory_mesh.flows.evaluate import Request, evaluate
 

@@ -29,6 +29,7 @@ from memory_mesh.flows.consolidate import find_duplicates
 from memory_mesh.flows.context import Context, paged
 from memory_mesh.flows.graph_context import ContextRequest, build
 from memory_mesh.flows.junk import REPEATS, junk
+from memory_mesh.flows.paraphrase import paraphrased
 
 MAX_QUESTIONS = 10_000
 _LIMIT = max(CUTS)
@@ -56,7 +57,8 @@ def evaluate(context: Context, request: Request) -> Evaluation:
     given = None if request.lines is None else read_questions(request.lines)
     context = context.with_options(enable_memory=False)
     found = _scan(context, count, seed)
-    questions = _made(context, found, count, seed) if given is None else given
+    made = _made(context, found, count, seed) if given is None else _Made(given)
+    questions = made.questions
     asked: list[tuple[Answered, list[SearchResult]]] = []
     for question in questions[:1]:  # not measured: the first search of a process reads the index and loads the ranker
         _ask(context, question, request.timer)
@@ -70,6 +72,8 @@ def evaluate(context: Context, request: Request) -> Evaluation:
     return Evaluation(
         memories=found.memories,
         made=given is None,
+        by_model=made.by_model,
+        note=made.note,
         retrieval=figures,
         by_kind={kind: retrieval([one for one in answered if one.question.kind == kind]) for kind in kinds},
         nothing=nothing(answered),
@@ -146,14 +150,24 @@ def _own(context: Context, *conditions: model.Where) -> model.Where:
 # --- questions ---
 
 
-def _made(context: Context, found: _Scan, count: int, seed: int) -> list[Question]:
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The questions of an evaluation, how many of them the language model wrote, and why not more."""
+
+    questions: list[Question]
+    by_model: int = 0
+    note: str = ""
+
+
+def _made(context: Context, found: _Scan, count: int, seed: int) -> _Made:
     """Return a question for each memory of the sample that has a sentence for one, and as many at most about nothing."""
-    made: list[Question] = []
-    for memory in _read(context, [id_ for _, id_ in sorted(found.sample)]):
-        text = make_question(memory.content, seed)
-        if text and len(made) < count:
-            made.append(Question(text=text, expected=(memory.id,), kind=memory.memory_type))
-    return [*made, *absent_questions(found.words, seed, len(made))]
+    sample = _read(context, [id_ for _, id_ in sorted(found.sample)])
+    by_rules = [(memory, text) for memory in sample if (text := make_question(memory.content, seed))][:count]
+    by_model, note = paraphrased(context, [memory for memory, _ in by_rules])
+    made = [
+        Question(text=by_model.get(memory.id, text), expected=(memory.id,), kind=memory.memory_type) for memory, text in by_rules
+    ]
+    return _Made([*made, *absent_questions(found.words, seed, len(made))], len(by_model), note)
 
 
 def _read(context: Context, ids: Sequence[str]) -> list[Memory]:

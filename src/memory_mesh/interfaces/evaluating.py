@@ -37,7 +37,7 @@ def evaluated(found: Evaluation, call: Call) -> Answer:
     page = call.options.get("html")
     if isinstance(page, str):
         _write(page, _page(summary, found, figures, checks))
-    written = [f"{NAME} The report is in {page}"] if page else []
+    written = [*_by_model(found), *([f"{NAME} The report is in {page}"] if page else [])]
     shown = misses[:_MAX_MISSES] + ([f"and {len(misses) - _MAX_MISSES} more, see --json"] if len(misses) > _MAX_MISSES else [])
     return Answer(
         text="\n\n".join([*blocks, *(["\n".join([*shown, *written])] if shown or written else [])]),
@@ -67,6 +67,14 @@ def _below(found: Evaluation, options: Mapping[str, object]) -> Iterator[str]:
         least = options.get(option)
         if isinstance(least, int | float) and (value is None or value < least):
             yield f"{name} is {_number(value)}, below {least:g}"
+
+
+def _by_model(found: Evaluation) -> Iterator[str]:
+    """Yield how many questions the language model wrote, and why not more."""
+    if found.by_model:
+        yield f"the language model wrote {counted(found.by_model, 'question')}"
+    if found.note:
+        yield preview(one_line(found.note))
 
 
 def _missed(answered: Sequence[Answered]) -> list[Answered]:

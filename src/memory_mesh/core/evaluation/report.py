@@ -81,6 +81,8 @@ class Evaluation:
     advice: Mapping[str, str]  # by figure: what would improve it
     hygiene: Sequence[Finding]
     answered: Sequence[Answered] = field(default=(), repr=False)
+    by_model: int = 0  # questions that a language model wrote; the other made ones are by rules
+    note: str = ""  # why it wrote no more
 
     @property
     def failures(self) -> list[str]:
