@@ -54,6 +54,18 @@ def set_model(home: Path, monkeypatch: pytest.MonkeyPatch) -> Set:
     return given
 
 
+def test_an_evaluation_says_how_many_questions_the_model_wrote_and_why_not_more(cli, set_model):
+    assert cli("store", TEXT).code == 0
+    written = says(json.dumps({"questions": [{"memory": 1, "question": "How often do credentials change?"}]}))
+    with FaultServer([written, Answer(status=404, body={"error": "model 'm' not found"})]) as server:
+        set_model(server.url)
+        said, failed = cli("eval"), cli("eval")
+    assert "the language model wrote 1 question" in said.out
+    assert "questions by rules, because" in failed.out
+    assert "the language model wrote" not in failed.out
+    assert (said.code, failed.code) == (0, 0)
+
+
 # --- extract ---
 
 
