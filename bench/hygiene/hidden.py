@@ -1,11 +1,12 @@
 """Text that a reader may not see: of a hidden status, expired, or of another user, agent, session or project.
 
 The world is that of `tests/faces/test_hidden_memories.py`: memories, lessons and skills that all fit one query, linked to each
-other, of which one of each kind may be shown. Every read method, every REST route and every MCP tool that reads is asked.
+other, of which one of each kind may be shown. Every read method, every REST route, every MCP tool that reads, and the pages of
+the console are asked.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +23,7 @@ NAME = "hidden"
 _WHAT = "hidden or foreign texts in an answer"
 # These show what waits for a review, and what was stored, because the caller asked for it by name.
 _ASKED_FOR = ("quarantined", "explain-memory", "audit log")
+_PAGES = ("numbers", "timeline", "timeline?known_at=2026-01-01", "graph", "graph?seed={}", "memory?id={}", "erase-preview?id={}")
 _PAST = "2025-06-01T00:00:00.000Z"
 EXPIRED = "isexpired"
 
@@ -30,7 +32,7 @@ def check(run: Run) -> Iterator[Row]:
     if OURS not in run.systems:
         return
     for kind in ["memory", *kinds(quick=False)] if not run.quick else ["memory"]:
-        for asked in (methods, routes, tools):
+        for asked in (methods, routes, tools, pages):
             with new_store(kind) as url, folder() as place:
                 yield asked(kind, world(url), str(place))
 
@@ -102,6 +104,21 @@ def routes(kind: str, made: tuple[Any, MemoryMesh], place: str) -> Row:
     return tally.row()
 
 
+def pages(kind: str, made: tuple[Any, MemoryMesh], place: str) -> Row:
+    """Read what the pages of the console show. That of a memory names what is linked to it with its status, for people."""
+    hidden, server, (house, mesh) = tests("faces.test_hidden_memories"), tests("interfaces.rest_server"), made
+    tally = Tally(NAME, _WHAT, note=f"{kind}: {len(_PAGES)} pages of the console")
+    scope, shown = {"Memory-Agent": "ann", "Memory-Session": "s1"}, 0
+    with folder() as home, server.running(home, house.store, clock=house.clock.seconds, ids=house.ids) as (client, _):
+        for page in _PAGES:
+            text = client.get(f"/console/api/{page.format(hidden.shown_id(mesh))}", headers=scope).text
+            shown += hidden.SHOWN in text
+            _look(tally, page, text, [*hidden.FOREIGN, EXPIRED] if page.startswith("memory?") else markers())
+            tally.expect(not page.startswith("memory?") or "isquarantined" in text)
+    tally.expect(shown >= 6)
+    return tally.row()
+
+
 def arguments(operation: Any, id_: str) -> dict[str, object]:
     """Return arguments with which a read finds as much as it can."""
     query = tests("faces.test_hidden_memories").QUERY
@@ -155,6 +172,6 @@ async def _resources(mesh: MemoryMesh) -> str:
         return "\n".join([str(await client.read_resource(str(one.uri))) for one in listed])
 
 
-def _look(tally: Tally, name: str, text: str) -> None:
-    for marker in markers():
+def _look(tally: Tally, name: str, text: str, wanted: Sequence[str] | None = None) -> None:
+    for marker in markers() if wanted is None else wanted:
         tally.trial(good=marker not in text, example=f"{name} shows {marker}")
