@@ -21,6 +21,8 @@ def test_the_page_lists_every_bug_and_none_of_a_requirement_survived() -> None:
     assert [bug.label for bug in mutants.read(ROOT) if f"{bug.name} | `{bug.file}` |" not in page] == []
     requirements = page.partition("## Requirements")[2].partition("## Stores")[0]
     assert "| survived |" not in requirements
+    count = sum(bool(bug.id) for bug in mutants.read(ROOT))
+    assert f"{count} of {count} bugs that break a requirement" in page
     chosen = mutants.caught_before(ROOT)  # what is tried first, by the page
     assert [bug.label for bug in mutants.read(ROOT) if bug.id and (bug.name, bug.file) not in chosen] == []
 

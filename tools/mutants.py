@@ -155,27 +155,26 @@ def without_bug(mutants: Iterable[Mutant], files: Mapping[str, object]) -> Itera
     return (f"{id_} has a test but no bug in tests/mutants/requirements.toml" for id_ in sorted(files.keys() - ids))
 
 
-def caught_before(root: Path) -> dict[tuple[str, str], list[str]]:
-    """Return the words that choose the test which caught each bug at the last run, by the page: it is tried before all others."""
+def caught_before(root: Path) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return the file and the name of the test that caught each bug at the last run, by the page: it is tried first."""
     page = root / "docs" / "mutations.md"
     lines = re.findall(
-        r"^\| [A-Z]+-\d+ \| (.+) \| `(.+)` \| ([\w ]+) \(`(.+)`\) \|$", page.read_text("utf-8") if page.is_file() else "", re.M
+        r"^\| (?:[A-Z]+-\d+ \| )?(.+) \| `(.+)` \| ([\w ]+) \(`(.+)`\) \|$",
+        page.read_text("utf-8") if page.is_file() else "",
+        re.M,
     )
-    return {
-        (name, file): [*["--deep"] * test.startswith(ENGINES), test, "-k", f"test_{sentence.replace(' ', '_')}"]
-        for name, file, sentence, test in lines
-    }
+    return {(name, file): (test, f"test_{sentence.replace(' ', '_')}") for name, file, sentence, test in lines}
 
 
 def _each(
-    mutants: Sequence[Mutant], trees: Trees, files: Mapping[str, Sequence[str]], before: Mapping[tuple[str, str], Sequence[str]]
+    mutants: Sequence[Mutant], trees: Trees, files: Mapping[str, Sequence[str]], before: Mapping[tuple[str, str], tuple[str, str]]
 ) -> Iterator[tuple[Mutant, Outcome]]:
     """Yield each bug with its outcome, in the order given, and print a line for each as it is done."""
 
     def run(mutant: Mutant) -> Outcome:
-        words = before.get((mutant.name, mutant.file), ()) if mutant.id else ()
-        first = trees.run(mutant, *words) if words else Outcome(None, "")
-        return first if first.caught_by else trees.run(mutant, *_words(mutant, files))
+        words, test = _words(mutant, files), before.get((mutant.name, mutant.file))
+        first = trees.run(mutant, *_only(test, words)) if test else Outcome(None, "")
+        return first if first.caught_by else trees.run(mutant, *words)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         runs = {pool.submit(run, mutant): mutant for mutant in mutants}
@@ -183,6 +182,13 @@ def _each(
             caught = done.result().caught_by
             print(f"[{number}/{len(runs)}] {runs[done].label}: {_sentence(caught) if caught else 'SURVIVED'}", flush=True)
     yield from ((mutant, run.result()) for run, mutant in runs.items())
+
+
+def _only(test: tuple[str, str], words: Sequence[str]) -> list[str]:
+    """Return the words that choose one test, of the same stores as `words`."""
+    file, name = test
+    of_stores = f" and ({words[words.index('-k') + 1]})" if "-k" in words else ""
+    return [*["--deep"] * ("--deep" in words or file.startswith(ENGINES)), file, "-k", name + of_stores]
 
 
 def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
