@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -15,7 +15,7 @@ from numpy.random import default_rng
 
 from engines.postgres import Server
 from index.corpus import fill, make_rows
-from memory_mesh.core.candidate_ports import CandidateMemory, Conditions, SessionKey
+from memory_mesh.core.candidate_ports import Around, CandidateMemory, Conditions, SessionKey
 from memory_mesh.core.errors import StoreReadOnly, StoreTooOld
 from memory_mesh.core.model import (
     Compare,
@@ -105,19 +105,27 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
         assert [_comparable(one) for one in scored] == [_comparable(one) for one in right_scored]
         vectors += [one.vector for one in scored if one.vector]
     assert bool(vectors) == bool(rows)
-    for steps in (1, 3):
-        ids = [row.id for row in rows[::3]] + ["unknown"]
-        found_around, right_around = mine.around(where, ids, steps=steps), paged.around(where, ids, steps=steps)
-        assert {id_: (*map(list, one),) for id_, one in found_around.items()} == {
-            id_: (*map(list, one),) for id_, one in right_around.items()
-        }
-    keys = {key for row in rows if (key := SessionKey.of(row))} | {SessionKey('["ann", null]', "unknown")}
-    for vector in (None, *models.values(), Vector("another", b"\0\0\x80?" * 3)):
-        totals, right_totals = mine.sessions(where, keys, WORDS, vector), paged.sessions(where, keys, WORDS, vector)
+    ids = [row.id for row in rows[::3]] + ["unknown"]
+    for steps, vector in product((1, 3), (None, *models.values(), Vector("another", b"\0\0\x80?" * 3))):
+        asked = {"steps": steps, "words": WORDS, "vector": vector}
+        around, right_around = mine.around(where, ids, **asked), paged.around(where, ids, **asked)  # type: ignore[arg-type]
+        assert _lists(around.neighbours) == _lists(right_around.neighbours)
+        totals, right_totals = around.sessions, right_around.sessions
+        assert bool(totals) == bool(rows)
         assert totals.keys() == right_totals.keys()
         for key, total in right_totals.items():
             assert (totals[key].length, totals[key].counts) == (total.length, positive(total.counts))
             assert totals[key].cosine == (None if total.cosine is None else pytest.approx(total.cosine, abs=0.01))
+    for vector in models.values():
+        readable = all_of(where, equals("status", "active"))
+        for limit, count in product((3, 1000), (1, FEW_VECTORS + 1)):  # with that count, the index is asked first
+            nearest = [source.nearest(readable, vector, count=count, limit=limit) for source in (mine, paged)]
+            assert len(nearest[0]) == len(nearest[1])
+            assert limit == 3 or {*nearest[0]} == {*nearest[1]}
+
+
+def _lists(around: Mapping[str, Around]) -> dict[str, tuple[list[str], list[str]]]:
+    return {id_: (list(one.before), list(one.behind)) for id_, one in around.items()}
 
 
 def _comparable(memory: CandidateMemory, words: Collection[str] = WORDS) -> CandidateMemory:
@@ -227,7 +235,7 @@ def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(
     """A plan that guesses read every memory for every id: a search in 10,000 memories took more than a minute."""
     database, count, where = server.database(), 600, equals("partition", "p")
     same = Conditions(visible=where, with_status=where, readable=where, allowed=where)
-    vector, rows = Vector("model", b"\0\0\x80?\0\0\0\0"), list[Row]()
+    rows = list[Row]()
     with closing(PostgresStore(server.keeper(database))) as store:
         store.prepare()
         for name in ALL:  # which also collects statistics
@@ -241,12 +249,15 @@ def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(
     with closing(PostgresStore(server.keeper(database))) as store:
         ids = [hit.id for hit in store.matching(["rare1", "rare2"], where, limit=150)]
         assert len(ids) == 150
-        source = store.candidate_source
-        assert source.statistics(same, ["red"], ("model", 2)).visible == count
-        assert len(source.memories(same, ids, ["red"], ("model", 2), with_vectors=ids)) == 150
-        assert len(source.around(where, ids, steps=3)) == 150
-        keys = [SessionKey("p", f"s{at}") for at in range(60)]
-        assert len(source.sessions(where, keys, ["red"], vector)) == 60
+        source, vector = store.candidate_source, rows[0].vector
+        assert vector
+        assert source.statistics(same, ["red"], (vector.model, 2)).with_vector == count
+        assert all(one.vector for one in source.memories(same, ids, ["red"], (vector.model, 2), with_vectors=ids))
+        assert len(source.nearest(where, vector, count=count, limit=150)) == 150
+        around = source.around(where, ids, steps=3, words=["red"], vector=vector)
+        assert len(around.neighbours) == 150
+        assert around.sessions[SessionKey("p", "s1")].counts == {"red": 10}
+        assert around.sessions[SessionKey("p", "s1")].cosine
     (after,) = server.execute(read, database=database)[0]
     assert 0 < int(str(after)) - int(str(before)) < 12 * count
 
@@ -298,8 +309,10 @@ def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> No
         assert not store.candidate_source.count_words(where, WORDS)
         assert not store.candidate_source.speakers(where)
         assert not store.candidate_source.memories(given, ["m1"], WORDS, None, with_vectors=())
-        assert not store.candidate_source.around(where, ["m1"], steps=1)
-        assert not store.candidate_source.sessions(where, [SessionKey("", "s")], WORDS, None)
+        assert not store.candidate_source.nearest(where, Vector("model", b"\0\0\x80?"), count=0, limit=1)
+        around = store.candidate_source.around(where, ["m1"], steps=1)
+        assert not around.neighbours
+        assert not around.sessions
 
 
 @pytest.mark.req("MESH-020")

@@ -86,28 +86,37 @@ class SessionTotals:
     cosine: float | None = None  # the best, of passages too; None: the session has no vector of the query's model and dimension
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The neighbours of memories, by id, and the totals of the sessions of these memories."""
+
+    neighbours: Mapping[str, Around] = field(default_factory=dict)
+    sessions: Mapping[SessionKey, SessionTotals] = field(default_factory=dict)
+
+
 class CandidateSource(Protocol):
     """Answers about memories, each from one query in the engine of a store. A word that is missing in a result has the count 0.
 
     **statistics** returns the counts of memories for a query of these words; `model` is the name and the dimension of its vector.
     **count_words** returns how many of the memories that meet a condition contain each word; up to about a thousand words.
     **speakers** returns each partition and speaker that a memory has which meets the condition.
+    **nearest** returns the ids of the memories that meet a condition whose vectors, or whose passages' vectors, are nearest;
+    `count` is the number of memories that meet it and have a vector of the model, as **statistics** returned it.
     **memories** returns the readable ones of these ids, newest first; the vectors of `with_vectors` only.
     **around** returns for each of these ids up to `steps` memories on each side, among those of its session that meet the
     condition. A memory without a session, or that does not meet the condition, is left out of the result. A session is ordered by
     `turn` if every such memory of it has one, else by `event_time` if every one has that, else by `created_at`; then by
-    `created_at`, `number` and `id`.
-    **sessions** returns the totals of the memories of these sessions that meet the condition.
+    `created_at`, `number` and `id`. It also returns the totals of the memories of these sessions that meet the condition.
     """
 
     def statistics(self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None) -> Statistics: ...
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]: ...
     def speakers(self, where: Where) -> Collection[tuple[str, str]]: ...
+    def nearest(self, where: Where, vector: Vector, *, count: int, limit: int) -> Sequence[str]: ...
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
         *, with_vectors: Collection[str],
     ) -> Sequence[CandidateMemory]: ...  # fmt: skip
-    def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]: ...
-    def sessions(
-        self, where: Where, keys: Collection[SessionKey], words: Collection[str], vector: Vector | None
-    ) -> Mapping[SessionKey, SessionTotals]: ...
+    def around(
+        self, where: Where, ids: Sequence[str], *, steps: int, words: Collection[str] = (), vector: Vector | None = None
+    ) -> Surroundings: ...

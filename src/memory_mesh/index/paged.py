@@ -11,7 +11,15 @@ from itertools import groupby
 
 import numpy as np
 
-from memory_mesh.core.candidate_ports import Around, CandidateMemory, Conditions, SessionKey, SessionTotals, Statistics
+from memory_mesh.core.candidate_ports import (
+    Around,
+    CandidateMemory,
+    Conditions,
+    SessionKey,
+    SessionTotals,
+    Statistics,
+    Surroundings,
+)
 from memory_mesh.core.model import In, Kind, Or, Row, Vector, Where, all_of, batches, equals
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Corpus, completed
@@ -70,6 +78,10 @@ class PagedSource:
         rows = (row for rows in self._pages(Kind.MEMORY, where) for row in rows)
         return {(row.partition, speaker) for row in rows if isinstance(speaker := row.value("speaker"), str)}
 
+    def nearest(self, where: Where, vector: Vector, *, count: int, limit: int) -> Sequence[str]:
+        """Return the ids of the memories that meet a condition with the nearest vectors, however many there are."""
+        return [hit.id for hit in self._store.nearest(Kind.MEMORY, vector, where, limit=limit)]
+
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
         *, with_vectors: Collection[str],
@@ -88,38 +100,25 @@ class PagedSource:
             for row in rows
         ]
 
-    def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]:
-        """Return up to `steps` memories on each side of each of these in its session."""
-        keys = {
-            key
-            for batch in batches(ids, PAGE)
-            for row in self._store.get(Kind.MEMORY, batch).values()
-            if (key := SessionKey.of(row))
-        }
+    def around(
+        self, where: Where, ids: Sequence[str], *, steps: int, words: Collection[str] = (), vector: Vector | None = None
+    ) -> Surroundings:
+        """Return up to `steps` memories on each side of each of these in its session, and the totals of these sessions."""
+        read = (row for batch in batches(ids, PAGE) for row in self._store.get(Kind.MEMORY, batch).values())
         members: list[tuple[SessionKey, str, Sequence[int]]] = []
-        for rows in self._members(where, keys):
-            members += [(key, row.id, session_columns(row)) for row in rows if (key := SessionKey.of(row))]
-        wanted, found = set(ids), dict[str, Around]()
-        for _, group in groupby(_ordered(members), key=lambda member: member[0]):
-            session = [id_ for _, id_, _ in group]
-            for at, id_ in enumerate(session):
-                if id_ in wanted:
-                    found[id_] = Around(session[max(0, at - steps) : at][::-1], session[at + 1 : at + 1 + steps])
-        return found
-
-    def sessions(
-        self, where: Where, keys: Collection[SessionKey], words: Collection[str], vector: Vector | None
-    ) -> Mapping[SessionKey, SessionTotals]:
-        """Return the totals of the memories of these sessions that meet a condition."""
         totals: dict[SessionKey, _Totals] = {}
-        for rows in self._members(where, keys):
+        for rows in self._members(where, {key for row in read if (key := SessionKey.of(row))}):
             for row in rows:
                 if key := SessionKey.of(row):
+                    members.append((key, row.id, session_columns(row)))
                     totals.setdefault(key, _Totals()).add(self._keywords(row), words)
             for row, cosine in self._cosines(rows, vector) if vector else ():
                 if key := SessionKey.of(row):
                     totals[key].cosine = max(cosine, cosine if (best := totals[key].cosine) is None else best)
-        return {key: SessionTotals(length=one.length, counts=one.counts, cosine=one.cosine) for key, one in totals.items()}
+        return Surroundings(
+            neighbours=_neighbours(members, ids, steps),
+            sessions={key: SessionTotals(length=one.length, counts=one.counts, cosine=one.cosine) for key, one in totals.items()},
+        )
 
     def _pages(self, kind: Kind, where: Where) -> Iterator[list[Row]]:
         last = None
@@ -194,6 +193,17 @@ class _Totals:
     def add(self, keywords: Sequence[str], words: Collection[str]) -> None:
         self.length += len(keywords)
         self.counts.update({word: keywords.count(word) for word in words})
+
+
+def _neighbours(members: Sequence[tuple[SessionKey, str, Sequence[int]]], ids: Collection[str], steps: int) -> dict[str, Around]:
+    """Return up to `steps` members on each side of each of these ids in its session."""
+    wanted, found = set(ids), dict[str, Around]()
+    for _, group in groupby(_ordered(members), key=lambda member: member[0]):
+        session = [id_ for _, id_, _ in group]
+        for at, id_ in enumerate(session):
+            if id_ in wanted:
+                found[id_] = Around(session[max(0, at - steps) : at][::-1], session[at + 1 : at + 1 + steps])
+    return found
 
 
 def _ordered(members: Sequence[tuple[SessionKey, str, Sequence[int]]]) -> list[tuple[SessionKey, str, Sequence[int]]]:

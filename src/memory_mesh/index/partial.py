@@ -62,12 +62,14 @@ class PartialTables:
         for table, view in zip(self.tables.values(), self._views, strict=True):
             around = np.empty((len(table), OWN + 3), np.int32)
             around[:, OWN] = np.arange(len(table))
+            slots = table.slots
             for column, neighbours in enumerate((self._before, self._behind)):
                 # By slot, with one more place at the end: -1 is the slot of none.
                 side = np.full(len(table) + 1, -1, np.int32)
-                for id_, slot in table.slots.items():
-                    if (other := neighbours.get(id_)) is not None:
-                        side[slot] = table.slots.get(other, -1)
+                pairs = [(slots[id_], slots[other]) for id_, other in neighbours.items() if id_ in slots and other in slots]
+                if pairs:
+                    at, others = zip(*pairs, strict=True)
+                    side[list(at)] = others
                 around[:, column], around[:, OWN + 1 + column] = side[:-1], side[side[:-1]]
             view.set_around(around)
 
@@ -121,13 +123,14 @@ class PartialTable(Table):
         for memory in memories:
             if memory.session_id not in sessions and memory.session_id is not None:
                 sessions[memory.session_id] = self._code(self.names.sessions, hash64(memory.session_id))
+        speakers = {name: self._code(self.names.speakers, name) for name in dict.fromkeys(memory.speaker for memory in memories)}
         greeted = (addressees.get(memory.id) for memory in memories) if addressees else ()
         columns = {
             "length": [memory.length for memory in memories],
             "session": [sessions[memory.session_id] for memory in memories],
             "event": [MISSING if memory.event_time is None else time_of(memory.event_time) for memory in memories],
             "question": [memory.is_question for memory in memories],
-            "speaker": [self._code(self.names.speakers, memory.speaker) for memory in memories],
+            "speaker": [speakers[memory.speaker] for memory in memories],
             "addressee": [name_code(name) if name else 0 for name in greeted],
         }
         return {name: np.array(values) for name, values in columns.items() if values}
@@ -138,8 +141,7 @@ class PartialTable(Table):
         if vectors:
             space.add(vectors)
         space.grow(len(self))
-        for slot, owner in zip(vectors, self.column("owner")[list(vectors)].tolist(), strict=True):
-            space.set_owner(slot, owner)
+        space.set_new_owners(np.fromiter(vectors, np.int32, len(vectors)), self.column("owner"))
 
 
 class PartialView(View):

@@ -79,7 +79,7 @@ class RemoteSearch:
         greetings = [row.id for row in spoken if addressee(str(row.value("content") or ""), language=language) == name]
         if greetings:
             self._addressees |= dict.fromkeys(greetings, name)
-            tables.add_neighbours(self._source.around(conditions.readable, greetings, steps=1))
+            tables.add_neighbours(self._source.around(conditions.readable, greetings, steps=1).neighbours)
             ids = [id_ for id_ in tables.near(greetings, steps=1) if id_ not in tables.memories]
             read = self._source.memories(conditions, ids, (), None, with_vectors=())
             tables.add(read, None, self._addressees)
@@ -97,14 +97,14 @@ class RemoteSearch:
         bm25 = Bm25.of(statistics.corpus, [statistics.counts.get(word, 0) for word in words], list(words.values()))
         people = self.people(query, corrections)
         tables = self._tables()
-        hits = self._hits(query, words if corrections else None, size)
+        hits = self._hits(query, words if corrections else None, statistics, size)
         self._read(tables, query, words, hits, with_vectors=hits)
         channels = best_of_channels(_parts(tables, query, words), bm25, size)
-        self._read_neighbours(tables, query, words, channels, size)
+        totals = self._read_neighbours(tables, query, words, channels, size)
         parts = _parts(tables, query, words)
         chosen = with_neighbours(parts, channels, size)
         candidates = [Candidates.of(part, slots) for part, slots in zip(parts, chosen, strict=True)]
-        candidates, sessions = self._with_sessions(query, tables, candidates, words, statistics)
+        candidates, sessions = _with_sessions(tables, candidates, words, statistics, totals)
         return Pool(
             ids=ids_of(candidates),
             signals=signals_of(query, candidates, bm25, sessions, people),
@@ -117,15 +117,17 @@ class RemoteSearch:
     def _statistics(self, query: Query, words: Mapping[str, float]) -> Statistics:
         return self._source.statistics(self._conditions, list(words), _model(query))
 
-    def _hits(self, query: Query, corrected: Mapping[str, float] | None, size: int) -> list[str]:
+    def _hits(self, query: Query, corrected: Mapping[str, float] | None, statistics: Statistics, size: int) -> list[str]:
         """Return the ids of the best by keywords and by vectors; more than `size`, because the index rounds both scores."""
         conditions, tokens = self._conditions, query.tokens
         if corrected:
             tokens = [word for word, weight in corrected.items() for _ in range(round(weight * _REPEATS))]
         hits = self._store.matching(tokens, conditions.visible, conditions.allowed, limit=size + size // 10 + 10)
+        ids = [hit.id for hit in hits]
         if query.vector:
-            hits += self._store.nearest(Kind.MEMORY, query.vector, conditions.allowed, limit=size + size // 2 + 20)
-        return list(dict.fromkeys(hit.id for hit in hits))
+            count, limit = statistics.with_vector, size + size // 2 + 20
+            ids += self._source.nearest(conditions.allowed, query.vector, count=count, limit=limit)
+        return list(dict.fromkeys(ids))
 
     def _read(
         self, tables: PartialTables, query: Query, words: Collection[str], ids: Sequence[str], *, with_vectors: Collection[str]
@@ -137,46 +139,49 @@ class RemoteSearch:
 
     def _read_neighbours(
         self, tables: PartialTables, query: Query, words: Collection[str], channels: Sequence[tuple[Ints, Ints]], size: int
-    ) -> None:
+    ) -> Mapping[SessionKey, SessionTotals]:
         """Read the neighbours of the best. Those of the very best may become candidates, which have neighbours themselves.
 
-        The vectors of direct neighbours count, and the words of those behind them.
+        The vectors of direct neighbours count, and the words of those behind them. Return the totals of their sessions.
         """
         found = tables.ids_at(np.concatenate(both) for both in channels)
         if not found:
-            return
+            return {}
         first = tables.ids_at(np.concatenate([slots[: size // 3] for slots in both]) for both in channels)
-        tables.add_neighbours(self._source.around(self._conditions.readable, list(dict.fromkeys(found)), steps=_NEAR + 1))
+        readable, ids = self._conditions.readable, list(dict.fromkeys(found))
+        around = self._source.around(readable, ids, steps=_NEAR + 1, words=words, vector=query.vector)
+        tables.add_neighbours(around.neighbours)
         near = {*tables.near(found, steps=_NEAR), *tables.near(first, steps=_NEAR + 1)}
         compared = {*tables.near(found, steps=1), *tables.near(first, steps=2)}
         unread = [id_ for id_ in near if id_ not in tables.memories]
         self._read(tables, query, words, unread, with_vectors=compared.intersection(unread))
+        return around.sessions
 
-    def _with_sessions(
-        self,
-        query: Query,
-        tables: PartialTables,
-        candidates: Sequence[Candidates],
-        words: Mapping[str, float],
-        statistics: Statistics,
-    ) -> tuple[list[Candidates], list[Signal]]:
-        """Return the candidates with the best cosines of their sessions, and the signal `keywords_session` of each partition."""
-        read = (tables.memories[id_] for id_ in tables.ids_at(each.slots for each in candidates))
-        keys = {SessionKey(one.partition, one.session_id) for one in read if one.session_id is not None}
-        totals = self._source.sessions(self._conditions.readable, keys, list(words), query.vector) if keys else {}
-        weights, documents = list(words.values()), [statistics.session_counts.get(word, 0) for word in words]
-        bm25, with_cosines, signals = Bm25.of(statistics.sessions, documents, weights), list[Candidates](), list[Signal]()
-        for name, each in zip(tables.tables, candidates, strict=True):
-            own = [SessionTotals()] * len(each.sessions)
-            for key in keys:
-                if key.partition == name:
-                    own[each.place[each.part.table.session_code(key.session_id)]] = totals.get(key, SessionTotals())
-            counts = np.zeros((len(words), len(own) + 1), np.float32)
-            for at, one in enumerate(own):
+
+def _with_sessions(
+    tables: PartialTables,
+    candidates: Sequence[Candidates],
+    words: Mapping[str, float],
+    statistics: Statistics,
+    totals: Mapping[SessionKey, SessionTotals],
+) -> tuple[list[Candidates], list[Signal]]:
+    """Return the candidates with the best cosines of their sessions, and the signal `keywords_session` of each partition."""
+    read = (tables.memories[id_] for id_ in tables.ids_at(each.slots for each in candidates))
+    keys = {SessionKey(one.partition, one.session_id) for one in read if one.session_id is not None}
+    weights, documents = list(words.values()), [statistics.session_counts.get(word, 0) for word in words]
+    bm25, with_cosines, signals = Bm25.of(statistics.sessions, documents, weights), list[Candidates](), list[Signal]()
+    for name, each in zip(tables.tables, candidates, strict=True):
+        own = [SessionTotals()] * len(each.sessions)
+        for key in keys:
+            if key.partition == name:
+                own[each.place[each.part.table.session_code(key.session_id)]] = totals.get(key, SessionTotals())
+        counts = np.zeros((len(words), len(own) + 1), np.float32)
+        for at, one in enumerate(own):
+            if one.counts:
                 counts[:, at] = [one.counts.get(word, 0) for word in words]
-            signals.append(session_signal(each, counts, np.array([one.length for one in own]), bm25))
-            with_cosines.append(replace(each, session_cosines=np.array([*(one.cosine or 0 for one in own), 0], np.float32)))
-        return with_cosines, signals
+        signals.append(session_signal(each, counts, np.array([one.length for one in own]), bm25))
+        with_cosines.append(replace(each, session_cosines=np.array([*(one.cosine or 0 for one in own), 0], np.float32)))
+    return with_cosines, signals
 
 
 def _model(query: Query) -> Model | None:

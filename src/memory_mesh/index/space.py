@@ -117,6 +117,13 @@ class Space:
         """Make room for so many slots."""
         self._rows.grow(slots, -1)
 
+    def set_new_owners(self, slots: Ints, owner_of: Ints) -> None:
+        """Set the owners of vectors that have none yet; `owner_of` is by slot."""
+        rows, owners = self.rows[slots], owner_of[slots]
+        self.owners[rows] = owners
+        for at in np.flatnonzero(owners != slots).tolist():
+            self.passages.setdefault(int(owners[at]), []).append(int(rows[at]))
+
     def set_owner(self, slot: int, owner: int) -> None:
         """Set the owner of the vector of a slot, if it has one; -1: none."""
         row = int(self.rows[slot]) if slot < self._rows.size else -1

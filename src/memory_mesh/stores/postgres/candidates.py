@@ -4,11 +4,21 @@ The words of a memory are its stored keywords.
 """
 
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from memory_mesh.core.candidate_ports import Around, CandidateMemory, Conditions, SessionKey, SessionTotals, Statistics
-from memory_mesh.core.model import Vector, Where
+from memory_mesh.core.candidate_ports import (
+    Around,
+    CandidateMemory,
+    Conditions,
+    SessionKey,
+    SessionTotals,
+    Statistics,
+    Surroundings,
+)
+from memory_mesh.core.model import Kind, Vector, Where
 from memory_mesh.core.search.lexical import CLOSERS, QUESTION_MARKS, Corpus
 from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
 from memory_mesh.stores.postgres.tables import condition, vector_text
@@ -50,6 +60,13 @@ class FunctionSource:
         found = self._call("mesh_speakers", {"where": condition(where), "by_segment": is_by_segment(where)}, None) or []
         return {(partition, speaker) for partition, speaker in found}
 
+    def nearest(self, where: Where, vector: Vector, *, count: int, limit: int) -> Sequence[str]:
+        """Return the ids of the memories that meet a condition with the nearest vectors."""
+        payload: dict[str, object] = {"kind": Kind.MEMORY, "where": condition(where), "count": count}
+        payload |= {"model": vector.model, "dimension": vector.dimension, "vector": vector_text(vector.data), "limit": limit}
+        found = chain.from_iterable(self._call("mesh_nearest", payload, []))
+        return list(dict.fromkeys(id_ for id_, _ in sorted(found, key=lambda one: (one[1], one[0]))))[:limit]
+
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
         *, with_vectors: Collection[str],
@@ -67,29 +84,32 @@ class FunctionSource:
         vectors = _unpacked(found["vectors"], model[1] if model else 0)
         return [_candidate(one, vectors) for one in found["memories"]]
 
-    def around(self, where: Where, ids: Sequence[str], *, steps: int) -> Mapping[str, Around]:
-        """Return up to `steps` memories on each side of each of these in its session."""
-        payload = {"where": condition(where), "partitions": partitions_in(where), "ids": _stored(ids), "steps": steps}
-        found = self._call("mesh_around", payload, None) or {}
-        return {id_: Around(before[::-1], behind) for id_, (before, behind) in found.items()}
-
-    def sessions(
-        self, where: Where, keys: Collection[SessionKey], words: Collection[str], vector: Vector | None
-    ) -> Mapping[SessionKey, SessionTotals]:
-        """Return the totals of the memories of these sessions that meet a condition."""
-        payload: dict[str, object] = {"where": condition(where), "keys": [[*key] for key in keys], "words": _stored(words)}
+    def around(
+        self, where: Where, ids: Sequence[str], *, steps: int, words: Collection[str] = (), vector: Vector | None = None
+    ) -> Surroundings:
+        """Return up to `steps` memories on each side of each of these in its session, and the totals of these sessions."""
+        payload: dict[str, object] = {"where": condition(where), "partitions": partitions_in(where), "ids": _stored(ids)}
+        payload |= {"steps": steps, "words": _stored(words)}
         if vector:
             payload |= {"model": vector.model, "dimension": vector.dimension, "vector": vector_text(vector.data)}
-        found = self._call("mesh_sessions", payload, None)
-        sessions = (found and found["sessions"]) or []
+        found = self._call("mesh_around", payload, None)
+        if not found:
+            return Surroundings()
+        sessions = found["sessions"] or []
         counts = [vectors for *_, vectors in sessions]
         cosines = (
             _best_cosines(vector.data, _matrix(found["vectors"], vector.dimension), counts) if vector and any(counts) else {}
         )
-        return {
-            SessionKey(partition, session): SessionTotals(length=length, counts=words or {}, cosine=cosines.get(at))
-            for at, (partition, session, length, words, _) in enumerate(sessions)
-        }
+        neighbours = (found["neighbours"] or {}).items()
+        return Surroundings(
+            neighbours={id_: Around(before[::-1], behind) for id_, (before, behind) in neighbours},
+            sessions={
+                SessionKey(partition, session): SessionTotals(
+                    length=length, counts=Counter(chain.from_iterable(own or ())), cosine=cosines.get(at)
+                )
+                for at, (partition, session, length, own, _) in enumerate(sessions)
+            },
+        )
 
 
 def _candidate(values: Sequence[Any], vectors: Iterator[bytes]) -> CandidateMemory:

@@ -87,7 +87,11 @@ _STEPS: dict[int, tuple[str, ...]] = {
     6: (*_IDS, *_NORMS),
     7: segments.CREATE,
     8: (),
-    9: (segments.dropped("FUNCTION", "mesh_sessions"),),  # it returns another type
+    9: (segments.dropped("FUNCTION", "mesh_sessions"),),
+    10: (
+        segments.dropped("FUNCTION", "mesh_sessions"),
+        segments.dropped("FUNCTION", "mesh_around"),
+    ),  # which returns another type
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {

@@ -51,7 +51,8 @@ _INVALID = (
     "SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE NOT i.indisvalid AND n.nspname = %s AND c.relname = %s"
 )
-_PACKED = {"mesh_memories": "memories", "mesh_sessions": "sessions"}  # functions that return vectors too, which are long as text
+# What functions return before vectors, which are long as text.
+_PACKED = {"mesh_memories": ("memories",), "mesh_around": ("neighbours", "sessions")}
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -301,14 +302,16 @@ def _called(connection: Connection, schema: str, function: str, *given: object) 
     marks = sql.SQL(", ").join([sql.SQL("%s::text"), sql.SQL("%s::jsonb")][-len(given) :])
     query = sql.SQL("SELECT {}({})::text").format(sql.Identifier(schema, function), marks)
     if function in _PACKED:
-        name = sql.Identifier(_PACKED[function])
-        query = sql.SQL("SELECT {}::text, vectors FROM {}({})").format(name, sql.Identifier(schema, function), marks)
-        found, vectors = connection.execute(query, arguments, binary=True).fetchone() or (None, None)
-        return {_PACKED[function]: json.loads(found or "[]"), "vectors": vectors or b""}
+        names = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(name)) for name in _PACKED[function])
+        query = sql.SQL("SELECT {}, vectors FROM {}({})").format(names, sql.Identifier(schema, function), marks)
+        *parts, vectors = connection.execute(query, arguments, binary=True).fetchone() or (None,)
+        read = (json.loads(part) if part else None for part in parts)
+        return {**dict(zip(_PACKED[function], read, strict=False)), "vectors": vectors or b""}
     rows = [row[0] for row in connection.execute(query, arguments)]
     if function in ("mesh_ids", "mesh_data_version"):
         return rows if returns_set else rows[0]
-    return [decode_json(row) for row in rows] if returns_set else decode_json(rows[0]) if rows[0] else None
+    decode = decode_json if function == "mesh_find" else json.loads  # only rows have numbers of programs
+    return [decode(row) for row in rows] if returns_set else decode(rows[0]) if rows[0] else None
 
 
 def _parsed(url: str) -> tuple[dict[str, str], str]:

@@ -155,56 +155,70 @@ CREATE OR REPLACE FUNCTION mesh_data_version(payload jsonb) RETURNS text LANGUAG
   SELECT pg_current_snapshot()::text
 $sql$;
 
--- kind, model, dimension, vector, where, by_segment, limit, with_vectors: the owners of the nearest vectors, each with a vector as base64, or else with its distance.
+-- kind, model, dimension, vector, where, by_segment, count?, limit, with_vectors: the owners of the nearest vectors, each with a vector as base64, or else lists of owners with their distances.
 -- pgvector computes in 32 bits, in which the squares of very small and very large numbers do not exist; such vectors get the length one
--- first. All vectors within a small distance of the last one are returned, and those that cannot be compared; the caller ranks them in 64 bits.
--- Of more than <few_vectors> memories, an index of the model finds the nearest, if there is one and the planner prefers it.
+-- first. With vectors, all within a small distance of the last one are returned, and those that cannot be compared; the caller ranks them in 64 bits.
+-- Of more than <few_vectors> memories (`count` says how many there are), an index of the model finds the nearest, if there is one and the planner prefers it.
 CREATE OR REPLACE FUNCTION mesh_nearest(payload jsonb) RETURNS SETOF json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   of_kind text := payload ->> 'kind';
   comparable text := mesh_comparable(payload);
   source text := mesh_source(of_kind, payload -> 'where');
+  distance text := mesh_distance(format('%L::vector', payload ->> 'vector'));
   given CONSTANT text := 'SELECT t.%s AS owner, t.tenant, t.kind, t.id, t.norm, t.embedding FROM %s AND %s';
   parts text[] := ARRAY[format(given, 'id', source, format(comparable, 't'))];
   tables text[] := ARRAY[mesh_tables() -> 'kinds' -> of_kind ->> 'table'];
   best text := 'distance AS distance FROM compared WHERE distance >= 0';
   nearest text := format(' ORDER BY t.embedding::vector(%s) <=> %L LIMIT %s', (payload ->> 'dimension')::int, payload ->> 'vector', 2 * (payload ->> 'limit')::bigint + 20);
   packed CONSTANT text := 'SELECT json_build_array(owner, encode(vector_send(embedding), ''base64'')) FROM ';
-  is_packed boolean := payload -> 'with_vectors' = 'true';
-  answer text := 'SELECT json_build_array(owner, CASE WHEN distance < 0 THEN 1 ELSE distance END) FROM near';
-  found bigint;
+  ranked text := 'SELECT coalesce(json_agg(json_build_array(owner, distance)), ''[]'') FROM (SELECT owner, %2$s AS distance FROM (SELECT owner, coalesce(nullif(%3$s, ''NaN''), 1) AS distance FROM (%1$s) t) each %4$s ORDER BY 2, 1 LIMIT %5$s) near';
+  grouped text[] := ARRAY['distance', ''];
+  is_packed boolean := coalesce((payload -> 'with_vectors')::boolean, false);
+  found bigint := (payload ->> 'count')::bigint;
+  answer json;
 BEGIN
   PERFORM mesh_check(payload);
   IF of_kind = 'memory' AND mesh_has_passages(comparable) THEN
     best := 'min(distance) AS distance FROM compared WHERE distance >= 0 GROUP BY owner';
     parts := parts || format(given, 'ref', 'records t WHERE t.kind = ''passage''', format('%s AND (t.tenant, t.ref) IN (SELECT t.tenant, t.id FROM %s)', format(comparable, 't'), source));
     tables := tables || 'records'::text;
+    grouped := ARRAY['min(distance)', 'GROUP BY owner'];
   END IF;
   -- The condition of the index, which earlier versions created too.
   nearest := format(' AND vector_dims(t.embedding) = %s', (payload ->> 'dimension')::int) || nearest;
-  IF payload -> 'by_segment' = 'true' THEN
+  IF found IS NOT NULL THEN
+    NULL;
+  ELSIF payload -> 'by_segment' = 'true' THEN
     EXECUTE format('SELECT sum(t.memories) FROM keyword_segments t WHERE (%s) AND t.model = %L', mesh_condition(of_kind, payload -> 'where'), payload ->> 'model') INTO found;
   ELSE
     EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM %s AND t.model = %L LIMIT <few_vectors> + 1) capped', source, payload ->> 'model') INTO found;
   END IF;
   IF found > <few_vectors> THEN
     PERFORM set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', '200', true);
-    RETURN QUERY EXECUTE format('%s(%s) t', CASE WHEN is_packed THEN packed ELSE format('SELECT json_build_array(owner, coalesce(nullif(%s, ''NaN''), 1)) FROM ',
-      mesh_distance(format('%L::vector', payload ->> 'vector'))) END, '(' || array_to_string(parts, nearest || ') UNION ALL (') || nearest || ')');
-    GET DIAGNOSTICS found = ROW_COUNT;
+    nearest := '(' || array_to_string(parts, nearest || ') UNION ALL (') || nearest || ')';
+    IF is_packed THEN
+      RETURN QUERY EXECUTE format('%s(%s) near', packed, nearest);
+      GET DIAGNOSTICS found = ROW_COUNT;
+    ELSE
+      EXECUTE format(ranked, nearest, grouped[1], distance, grouped[2], (payload ->> 'limit')::bigint) INTO answer;
+      found := 2 * json_array_length(answer);
+      RETURN NEXT answer;
+    END IF;
     IF found >= 2 * (payload ->> 'limit')::bigint THEN
       RETURN;
     END IF;  -- the index gave up before it found enough that meet the condition
   END IF;
-  IF is_packed THEN
-    SELECT string_agg(packed || format('near CROSS JOIN LATERAL (SELECT t.embedding FROM %I t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) stored', name), ' UNION ALL ')
-      INTO answer FROM unnest(tables) name;
+  IF NOT is_packed THEN
+    RETURN QUERY EXECUTE format(ranked, array_to_string(parts, ' UNION ALL '), grouped[1], distance, grouped[2], (payload ->> 'limit')::bigint);
+    RETURN;
   END IF;
   RETURN QUERY EXECUTE format(
     'WITH compared AS MATERIALIZED (SELECT owner, tenant, kind, id, coalesce(nullif(%4$s, ''NaN''), -1) AS distance FROM (%1$s) t), '
     'last AS (SELECT %5$s ORDER BY 1 OFFSET greatest(%3$s - 1, 0) LIMIT 1), '
     'near AS MATERIALIZED (SELECT * FROM compared WHERE distance <= coalesce((SELECT distance FROM last), 2) + 1e-5 AND %3$s > 0) %2$s',
-    array_to_string(parts, ' UNION ALL '), answer, (payload ->> 'limit')::bigint, mesh_distance(format('%L::vector', payload ->> 'vector')), best);
+    array_to_string(parts, ' UNION ALL '), (SELECT string_agg(packed || format('near CROSS JOIN LATERAL '
+      '(SELECT t.embedding FROM %I t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) stored', name), ' UNION ALL ') FROM unnest(tables) name),
+    (payload ->> 'limit')::bigint, distance, best);
 END $sql$;
 
 -- The SQL text of the cosine distance of a row `t` from a vector.

@@ -109,18 +109,19 @@ DECLARE
   comparable text := mesh_comparable(payload);
   passages CONSTANT text := 'SELECT count(*) AS passages, string_agg(vector_send(p.embedding), ''\x''::bytea) AS others FROM records p '
     'WHERE p.tenant = t.tenant AND p.kind = ''passage'' AND p.ref = t.id AND p.partition = t.partition AND is_compared AND %s OFFSET 0';
+  newest CONSTANT text := 'ORDER BY created_at DESC, partition DESC, number DESC, id DESC';
 BEGIN
   PERFORM mesh_check(payload);
   EXECUTE format(
-    'WITH stored AS MATERIALIZED (SELECT t.tenant, t.id, t.partition, t.session_id, t.speaker, t.event_time, coalesce(cardinality(t.keywords), 0) AS length, (%2$s) IS TRUE AS is_allowed, '
+    'WITH stored AS (SELECT t.id, t.partition, t.session_id, t.speaker, t.event_time, t.created_at, t.number, coalesce(cardinality(t.keywords), 0) AS length, (%2$s) IS TRUE AS is_allowed, '
     '    right(rtrim(t.content, $4), 1) = ANY ($5) AS is_question, CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.content END AS content, '
     '    CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.keywords WHEN t.keywords && $3 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($3)) END AS words, '
-    '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, passages, others, row_number() OVER (ORDER BY t.created_at DESC, t.partition DESC, t.number DESC, t.id DESC) AS place '
-    '  FROM (SELECT t.*, t.id IN (SELECT unnest($2)) AS is_compared FROM %1$s) t CROSS JOIN LATERAL (%4$s) parts) '
-    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, is_question, is_allowed, length, words, content, vector IS NOT NULL, coalesce(passages, 0)) ORDER BY place), '
-    '  string_agg(coalesce(vector, ''\x'') || coalesce(others, ''\x''), ''\x''::bytea ORDER BY place) FROM stored',
+    '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, passages, others '
+    '  FROM (SELECT t.*, t.id IN (SELECT unnest($2)) AS is_compared FROM %1$s) t CROSS JOIN LATERAL (%4$s) parts OFFSET 0) '
+    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, is_question, is_allowed, length, words, content, vector IS NOT NULL, passages) %5$s), '
+    '  string_agg(CASE WHEN others IS NULL THEN vector ELSE coalesce(vector, ''\x'') || others END, ''\x''::bytea %5$s) FROM stored',
     mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'),
-    CASE WHEN mesh_has_passages(comparable) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others' END) INTO memories, vectors
+    CASE WHEN mesh_has_passages(comparable) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others' END, newest) INTO memories, vectors
     USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks');
 END $sql$;
 
@@ -133,59 +134,37 @@ BEGIN
   RETURN answer;
 END $sql$;
 
--- Sessions (a query of tenants, partitions and session ids), and a condition: the memories `t` of these that meet the condition, with the number of the session.
-CREATE OR REPLACE FUNCTION mesh_members(sessions text, given jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $sql$
-  SELECT format('(SELECT *, row_number() OVER () AS session FROM (%s) each) place CROSS JOIN LATERAL (SELECT * FROM memories m '
-    'WHERE m.tenant = place.tenant AND m.kind = ''memory'' AND m.partition = place.partition AND m.session_id = place.session_id OFFSET 0) t WHERE (%s)', sessions, mesh_condition('memory', given))
-$sql$;
-
--- where, partitions?, ids, steps: by id, the ids before it and behind it in its session, both in the order of the session.
-CREATE OR REPLACE FUNCTION mesh_around(payload jsonb) RETURNS json LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
-DECLARE
-  answer json;
-BEGIN
-  PERFORM mesh_check(payload);
-  EXECUTE format(
-    'WITH members AS (SELECT t.id, session, t.turn, t.event_time, t.created_at, t.number, bool_and(t.turn IS NOT NULL) OVER whole AS has_turns, bool_and(t.event_time IS NOT NULL) OVER whole AS has_times '
-    '  FROM %1$s WINDOW whole AS (PARTITION BY session)), '
-    'ordered AS (SELECT id, %2$s FROM members '
-    '  WINDOW ordered AS (PARTITION BY session ORDER BY CASE WHEN has_turns THEN turn END, '
-    '    CASE WHEN has_times AND NOT has_turns THEN event_time END, created_at, number, id)) '
-    'SELECT json_object_agg(id, json_build_array(array_remove(ARRAY[%3$s], NULL), array_remove(ARRAY[%4$s], NULL))) FROM ordered WHERE id IN (SELECT unnest($1))',
-    mesh_members('SELECT DISTINCT t.tenant, t.partition, t.session_id FROM ' || mesh_looked_up('true', mesh_named(payload, '$1')) || ' AND t.session_id IS NOT NULL', payload -> 'where'),
-    (SELECT string_agg(format('lag(id, %1$s) OVER ordered AS before%1$s, lead(id, %1$s) OVER ordered AS behind%1$s', step), ', ') FROM generate_series(1, (payload ->> 'steps')::int) step),
-    (SELECT string_agg(format('before%s', step), ', ' ORDER BY step DESC) FROM generate_series(1, (payload ->> 'steps')::int) step),
-    (SELECT string_agg(format('behind%s', step), ', ' ORDER BY step) FROM generate_series(1, (payload ->> 'steps')::int) step)) INTO answer USING mesh_texts(payload -> 'ids');
-  RETURN answer;
-END $sql$;
-
--- where, keys ([partition, session] each), words, model?, dimension?, vector?: of each session the length, the counts of the words and how many of the vectors are its
--- nearest, as `vector_send` packs them. The caller compares these, since `index.space` rounds vectors before it compares them.
-CREATE OR REPLACE FUNCTION mesh_sessions(payload jsonb, OUT sessions json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
+-- where, partitions?, ids, steps, words, model?, dimension?, vector?: by id, the ids before it and behind it in its session, both in the order of the session;
+-- of each of these sessions the length, the words of its memories that are among the given ones, and how many of the vectors are its nearest, as `vector_send` packs them.
+-- The caller compares these, since `index.space` rounds vectors before it compares them. Each session is read by itself, in one piece.
+CREATE OR REPLACE FUNCTION mesh_around(payload jsonb, OUT neighbours json, OUT sessions json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
+  in_order CONSTANT text := 'ORDER BY CASE WHEN has_turns THEN turn END, CASE WHEN has_times AND NOT has_turns THEN event_time END, created_at, number, id';
   stored CONSTANT text := 'SELECT near.session, vector_send(embedding) AS packed FROM near CROSS JOIN LATERAL (SELECT t.embedding FROM %I t WHERE t.tenant = near.tenant AND t.kind = near.kind AND t.id = near.id OFFSET 0) one';
-  compared text := 'SELECT session, tenant, kind, id, distance FROM members WHERE is_compared';
+  compared text := 'SELECT session, tenant, ''memory'' AS kind, id, distance FROM whole, unnest(ids, distances) one(id, distance) WHERE distance <= least + 0.02';
   nearest text := format(stored, 'memories');
 BEGIN
   PERFORM mesh_check(payload);
   IF mesh_has_passages(comparable) THEN
-    compared := format('%s UNION ALL SELECT m.session, t.tenant, t.kind, t.id, %s FROM members m CROSS JOIN LATERAL (SELECT * FROM records p '
-      'WHERE p.tenant = m.tenant AND p.kind = ''passage'' AND p.ref = m.id AND p.partition = m.partition OFFSET 0) t WHERE %s', compared, mesh_distance('$3::vector'), format(comparable, 't'));
+    compared := format('%s UNION ALL SELECT session, t.tenant, t.kind, t.id, %s FROM whole, unnest(ids) one CROSS JOIN LATERAL (SELECT * FROM records p '
+      'WHERE p.tenant = whole.tenant AND p.kind = ''passage'' AND p.ref = one AND p.partition = whole.partition OFFSET 0) t WHERE %s', compared, mesh_distance('$3::vector'), format(comparable, 't'));
     nearest := nearest || ' UNION ALL ' || format(stored, 'records');
   END IF;
   EXECUTE format(
-    'WITH members AS MATERIALIZED (SELECT session, t.tenant, t.kind, t.id, t.partition, t.session_id, coalesce(cardinality(t.keywords), 0) AS length, CASE WHEN t.keywords && $2 THEN t.keywords END AS keywords, '
-    '    CASE WHEN %2$s THEN %3$s END AS distance, (%2$s) AS is_compared FROM %1$s), '
-    'times AS (SELECT session, json_object_agg(word, times) AS counts FROM (SELECT session, word, count(*) AS times '
-    '  FROM members, unnest(keywords) word WHERE word = ANY ($2) GROUP BY 1, 2) each GROUP BY 1), '
-    'near AS MATERIALIZED (SELECT * FROM (SELECT *, min(distance) OVER (PARTITION BY session) AS least FROM '
-    '  (SELECT session, tenant, kind, id, coalesce(nullif(distance, ''NaN''), 1) AS distance FROM (%4$s) compared) each) compared WHERE distance <= least + 0.02), '
-    'nearest AS (SELECT session, count(*) AS vectors, string_agg(packed, ''\x''::bytea) AS packed FROM (%5$s) each GROUP BY 1), '
-    'each AS (SELECT session, partition, session_id, sum(length) AS length FROM members GROUP BY 1, 2, 3) '
-    'SELECT json_agg(json_build_array(partition, session_id, length, counts, coalesce(vectors, 0)) ORDER BY session), string_agg(packed, ''\x''::bytea ORDER BY session) '
-    '  FROM each LEFT JOIN times USING (session) LEFT JOIN nearest USING (session)',
-    mesh_members('SELECT DISTINCT mesh_tenant(one ->> 0) AS tenant, one ->> 0 AS partition, one ->> 1 AS session_id FROM jsonb_array_elements($1) one', payload -> 'where'),
-    format(comparable, 't'), mesh_distance('$3::vector'), compared, nearest)
-    INTO sessions, vectors USING payload -> 'keys', mesh_texts(payload -> 'words'), payload ->> 'vector';
+    'WITH whole AS MATERIALIZED (SELECT place.*, own.* FROM (SELECT *, row_number() OVER () AS session FROM (%1$s) each) place CROSS JOIN LATERAL ( '
+    '    SELECT array_agg(id %2$s) AS ids, array_agg(distance %2$s) AS distances, min(distance) AS least, sum(length) AS length, json_agg(words) FILTER (WHERE words IS NOT NULL) AS words FROM ( '
+    '      SELECT *, bool_and(turn IS NOT NULL) OVER () AS has_turns, bool_and(event_time IS NOT NULL) OVER () AS has_times FROM ( '
+    '        SELECT t.id, t.turn, t.event_time, t.created_at, t.number, coalesce(cardinality(t.keywords), 0) AS length, '
+    '          CASE WHEN t.keywords && $2 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($2)) END AS words, CASE WHEN %4$s THEN coalesce(nullif(%5$s, ''NaN''), 1) END AS distance '
+    '        FROM (SELECT * FROM memories m WHERE m.tenant = place.tenant AND m.kind = ''memory'' AND m.partition = place.partition AND m.session_id = place.session_id OFFSET 0) t WHERE (%3$s) OFFSET 0) member) each) own '
+    '  WHERE ids IS NOT NULL), '
+    'near AS MATERIALIZED (SELECT * FROM (SELECT *, min(distance) OVER (PARTITION BY session) AS best FROM (%6$s) each) compared WHERE distance <= best + 0.02), '
+    'nearest AS (SELECT session, count(*) AS vectors, string_agg(packed, ''\x''::bytea) AS packed FROM (%7$s) each GROUP BY 1) '
+    'SELECT (SELECT json_object_agg(id, json_build_array(ids[greatest(at - $4, 1) : at - 1], ids[at + 1 : at + $4])) FROM whole, unnest(ids) WITH ORDINALITY one(id, at) WHERE (id IN (SELECT unnest($1))) IS TRUE), '
+    '  json_agg(json_build_array(partition, session_id, length, words, coalesce(nearest.vectors, 0)) ORDER BY session), string_agg(packed, ''\x''::bytea ORDER BY session) '
+    '  FROM whole LEFT JOIN nearest USING (session)',
+    'SELECT DISTINCT t.tenant, t.partition, t.session_id FROM ' || mesh_looked_up('true', mesh_named(payload, '$1')) || ' AND t.session_id IS NOT NULL', in_order,
+    mesh_condition('memory', payload -> 'where'), format(comparable, 't'), mesh_distance('$3::vector'), compared, nearest)
+    INTO neighbours, sessions, vectors USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'words'), payload ->> 'vector', (payload ->> 'steps')::int;
 END $sql$;
