@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -279,15 +280,19 @@ def test_a_read_only_server_offers_no_tool_that_writes_and_creates_no_store(envi
     assert not (tmp_path / "none.db").exists()
 
 
-def test_at_a_terminal_the_server_says_what_it_waits_for(environment) -> None:
+@pytest.mark.parametrize("way", ["end of the input", "interrupt"])
+def test_at_a_terminal_the_server_says_what_it_waits_for_and_ends(environment, way: str) -> None:
     terminal, client_side = pty.openpty()
     with subprocess.Popen(
         [*COMMAND, "mcp"], env=environment, stdin=client_side, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server:
         assert server.stderr is not None
         assert "waiting for a client on standard input" in server.stderr.readline()
-        os.write(terminal, b"\x04")  # the end of the input
-        assert server.wait(60) == 0
+        if way == "interrupt":
+            server.send_signal(signal.SIGINT)
+        else:
+            os.write(terminal, b"\x04")
+        assert server.wait(60) == (130 if way == "interrupt" else 0)
     os.close(terminal)
     os.close(client_side)
 

@@ -1,5 +1,7 @@
 """Run the MCP server, over standard input and output or over HTTP."""
 
+import os
+import signal
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +14,8 @@ from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
     from memory_mesh.interfaces.mcp.server import Toolbox
+
+_INTERRUPTED = 130  # what shells expect
 
 
 def serve(call: Call) -> Answer:
@@ -34,6 +38,8 @@ def serve(call: Call) -> Answer:
             if options.get("http"):
                 _over_http(toolbox, mesh, options)
             else:
+                if sys.stdin.isatty():
+                    _greet(mesh)
                 _over_stdio(server.MemoryServer(toolbox, lambda _: server.Caller(mesh=mesh, read_only=read_only)).build())
     return Answer(text="", data={})
 
@@ -51,11 +57,18 @@ def _over_stdio(built: Any) -> None:
         async with stdio_server() as (read, write):
             await built.run(read, write, built.create_initialization_options())
 
-    if sys.stdin.isatty():
-        sys.stderr.write(
-            f"{NAME} MCP server: waiting for a client on standard input; clients start it themselves; Ctrl-C ends it\n"
-        )
     asyncio.run(run())
+
+
+def _greet(mesh: Mesh) -> None:
+    """Tell the person at a terminal what the server waits for. Ctrl-C ends the process: such a read cannot be cancelled."""
+
+    def end(number: int, frame: object) -> None:
+        mesh.close()
+        os._exit(_INTERRUPTED)
+
+    signal.signal(signal.SIGINT, end)
+    sys.stderr.write(f"{NAME} MCP server: waiting for a client on standard input; clients start it themselves; Ctrl-C ends it\n")
 
 
 def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) -> None:

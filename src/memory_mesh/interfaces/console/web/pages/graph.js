@@ -59,8 +59,8 @@ function Picture({ data, go, colour }) {
       ...data.nodes.map((node) => ({ data: { ...node, label: isGroup(node) ? count(node.count) : cut(node.title || node.id, 28), across: radius(node), hue: hue(node) }, position: at.get(node.id) })),
       ...data.edges.filter((edge) => known.has(edge.from) && known.has(edge.to)).map((edge, index) => ({ data: { id: `edge ${index}`, source: edge.from, target: edge.to, type: edge.type, width: 1 + 2 * (edge.strength ?? 0.5) } })),
     ];
-    const graph = cytoscape({ container: frame.current, elements, style: looks(colours), minZoom: 0.1, maxZoom: 4,
-      layout: { name: "preset", fit: false }, ...viewOf(at, frame.current) });
+    const graph = cytoscape({ container: frame.current, elements, style: looks(colours, data.nodes.length <= FEW), minZoom: 0.1, maxZoom: 4,
+      layout: { name: "preset", fit: data.nodes.length <= FEW, padding: 30 }, ...(data.nodes.length > FEW && viewOf(at, frame.current)) });
     graph.one("render", () => { frame.current.dataset.drawn = "yes"; });
     styled.current = colours;
     graph.on("tap", "node", (event) => setChosen(event.target.data()));
@@ -72,7 +72,7 @@ function Picture({ data, go, colour }) {
     return () => graph.destroy();
   }, [data, colour]);
   useEffect(() => {
-    if (styled.current !== colours) drawn.current.style(looks(colours)); // it takes as long as the first drawing
+    if (styled.current !== colours) drawn.current.style(looks(colours, data.nodes.length <= FEW)); // it takes as long as the first drawing
     styled.current = colours;
   }, [colours]);
   const zoom = (factor) => {
@@ -87,9 +87,10 @@ function Picture({ data, go, colour }) {
   </${Card}>`;
 }
 
-const EDGE = 60; // pixels around the circles, for their names
+const FEW = 100; // nodes: the `fit` of cytoscape measures every name, which takes longer than drawing if there are many
+const EDGE = 50; // pixels around the circles, for their names
 
-/** The zoom and the place that show all nodes. The `fit` of cytoscape measures every name first, which takes longer than drawing. */
+/** The zoom and the place that show all nodes, if they are many. */
 function viewOf(at, element) {
   const places = [...at.values()];
   const [left, right] = [Math.min(...places.map((one) => one.x)), Math.max(...places.map((one) => one.x))];
@@ -101,9 +102,9 @@ function viewOf(at, element) {
 
 const radius = (node) => Math.min(90, 22 + 8 * Math.log2(1 + (isGroup(node) ? node.count * 2 : node.size || 1)));
 
-const looks = (colours) => [
-  { selector: "node", style: { "background-color": (node) => colours[node.data("hue")], width: "data(across)", height: "data(across)", label: "data(label)", color: colours.ink, "font-size": 11,
-    "text-wrap": "wrap", "text-max-width": 110, "text-valign": "bottom", "text-margin-y": 4, "min-zoomed-font-size": 7, "border-width": 2, "border-color": colours.card, "text-outline-color": colours.card, "text-outline-width": 2 } },
+const looks = (colours, few) => [
+  { selector: "node", style: { "background-color": (node) => colours[node.data("hue")], width: "data(across)", height: "data(across)", label: "data(label)", color: colours.ink, "font-size": few ? 20 : 11,
+    "text-wrap": "wrap", "text-max-width": few ? 180 : 110, "text-valign": "bottom", "text-margin-y": 4, "min-zoomed-font-size": 7, "border-width": 2, "border-color": colours.card, "text-outline-color": colours.card, "text-outline-width": 2 } },
   { selector: "node[count > 1]", style: { "text-valign": "center", "text-margin-y": 0, "font-size": 13, "border-style": "double", "border-width": 5 } },
   { selector: "node[status != 'active'][status]", style: { opacity: 0.55 } },
   { selector: "node:selected", style: { "border-color": colours.ink, "border-width": 3 } },
