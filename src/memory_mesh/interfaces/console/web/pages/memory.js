@@ -24,7 +24,7 @@ function View({ data, again }) {
       ${(data.claim || memory.claim) && html`<${Claim} claim=${data.claim || memory.claim} memory=${memory} />`}
       ${data.conflicts?.length > 0 && html`<${Conflicts} data=${data} />`}
       <${Provenance} memory=${memory} provenance=${data.provenance} />
-      <${Sightings} list=${data.sightings || []} />
+      <${Sightings} list=${data.sightings || []} memory=${memory} />
       ${data.blocks && html`<${Blocks} blocks=${data.blocks} />`}
     </div></div>`;
 }
@@ -179,9 +179,10 @@ function Links({ data }) {
       <${MemoryLink} id=${link.other} title=${contents[link.other]} /></li>`)}</ul></${Card}>`;
 }
 
-function Sightings({ list }) {
+/** Who stored the same text again. The number counts everyone; the list has those whom the reader may see. */
+function Sightings({ list, memory }) {
   if (!list.length) return null;
-  const times = list.reduce((sum, one) => sum + (one.times_observed || 1), 0);
+  const times = Math.max(memory.times_observed || 1, list.reduce((sum, one) => sum + (one.times_observed || 1), 0));
   return html`<${Card} title="Sightings" note=${`stored ${plural(times, "time")}`}><ul class="items">${list.map((one) => html`<li key=${one.id}><bdi>${visible(one.agent_id || "someone")}</bdi>${one.session_id && html` in <bdi>${visible(one.session_id)}</bdi>`}
     <div class="meta"><span>${plural(one.times_observed || 1, "time")}</span><span>last <${When} at=${one.last_observed || one.created_at} /></span></div></li>`)}</ul></${Card}>`;
 }
