@@ -55,7 +55,7 @@ test: $(READY) ## run the tests, with few examples and cases: the same in every 
 
 test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
-	$(PYTEST) --deep --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS)
+	$(PYTEST) --deep --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS) --junitxml=$(dir $(RESULTS))deep.xml
 
 fuzz: $(READY) ## EXAMPLES=2000 random texts, files and bodies for each reader, and as many long ones
 	$(PYTEST) --deep --examples $(EXAMPLES) tests/test_fuzz.py

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from bench.commit import measured_at
 from bench.stores import results as store_results
+from bench.stores.testing import count_outcomes, read_report
 
 import bench_docs
 
@@ -134,3 +135,20 @@ def test_a_part_that_is_measured_again_replaces_itself_only(tmp_path: Path, monk
     assert "| sqlite | 1,000 | 100/s |" in page
     assert "| sqlite | – | – | **1 failed**, 3 passed |" in page
     assert "- s3 with 1,000 was not measured: no server" in page
+
+
+def test_the_tests_of_a_store_are_counted_in_the_report_of_a_whole_run(tmp_path: Path) -> None:
+    report, file = tmp_path / "deep.xml", "tests/stores/test_a.py"
+    report.write_text(
+        '<testsuites><testsuite><testcase classname="tests.stores.test_a.TestRam" name="test_one[a::b-c]"/>'
+        '<testcase classname="tests.stores.test_a.TestRam" name="test_two"><failure/></testcase>'
+        '<testcase classname="tests.stores.test_a.TestRam" name="test_three"/>'
+        '<testcase classname="tests.stores.test_a.TestRam" name="test_three"><error/></testcase>'
+        '<testcase classname="tests.stores.test_a" name="test_four"><skipped/></testcase>'
+        '<testcase classname="tests.stores.test_a" name="test_of_another_store"/></testsuite></testsuites>'
+    )
+    outcomes = read_report(report)
+    nodes = [f"{file}::TestRam::test_one[a::b-c]", *(f"{file}::TestRam::test_{name}" for name in ("two", "three"))]
+    assert count_outcomes(outcomes, [*nodes, f"{file}::test_four"]) == {"passed": 1, "failed": 2, "skipped": 1}
+    with pytest.raises(SystemExit, match="test_new: it is of another version"):
+        count_outcomes(outcomes, [*nodes, f"{file}::test_new"])

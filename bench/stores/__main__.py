@@ -1,30 +1,28 @@
 """Measure every store: its tests, then inserts, searches, memory and disk by size, in one table.
 
-    python -m bench.stores [--sizes 1k,10k,100k] [--stores sqlite,lancedb,…] [--without-tests] [--without-figures] [--out FILE]
+    python -m bench.stores [--sizes 1k,10k,100k] [--stores sqlite,lancedb,…] [--without-tests] [--without-figures]
+                           [--report build/deep.xml] [--out FILE]
 
 Texts come with vectors computed beforehand, so embedding is not measured. Each figure is from a new process. Each size, and the
 tests of each column, is written to the file as soon as it is measured, beside what the file has of other runs: a run can be done
 in pieces, and one that is cut off loses only the piece that it was measuring. A store whose engine is not installed is left out,
-with the reason.
+with the reason. `--report` counts the tests of all stores in a minute, after a run of all tests at the same commit.
 """
 
 import argparse
-import subprocess
 import sys
-from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
-from xml.etree import ElementTree
 
 from bench.speed import report
 from bench.speed.__main__ import parse_size
 from bench.speed.measuring import file_bytes, in_fresh_process
 from bench.stores import results
 from bench.stores.measuring import Times, measure, measure_resident
-from bench.stores.places import CASES, ROOT
+from bench.stores.places import CASES
+from bench.stores.testing import count_tests, run_tests
 from memory_mesh.core.errors import MemoryMeshError
 
 
@@ -45,6 +43,7 @@ def main() -> None:
     parser.add_argument("--stores", default=",".join(CASES), help="which stores")
     parser.add_argument("--without-tests", action="store_true", help="measure only")
     parser.add_argument("--without-figures", action="store_true", help="run the tests only")
+    parser.add_argument("--report", type=Path, help="count the tests in this JUnit report of `make test-deep`, and run none")
     parser.add_argument("--out", type=Path, default=report.RESULTS / "stores.json", help="the result file, as JSON")
     given = parser.parse_args()
     stores, sizes = given.stores.split(","), [parse_size(word) for word in given.sizes.split(",")]
@@ -53,7 +52,7 @@ def main() -> None:
     load, failed = report.load_average(), False
     for store in stores:
         for column, arguments in CASES[store].tests.items() if not given.without_tests else ():
-            found = run_tests(arguments)
+            found = count_tests(given.report, arguments) if given.report else run_tests(arguments)
             if not sum(found.values()):
                 print(f"{store}, {column}: no test ran; an earlier result is kept", flush=True)
                 failed = True
@@ -67,19 +66,6 @@ def main() -> None:
             failed = not measure_size(given.out, load, store, size) or failed
     results.draw(given.out)
     sys.exit(int(failed))
-
-
-def run_tests(arguments: Sequence[str]) -> dict[str, int]:
-    """Run tests, the slow ones too, with few examples; return how many passed, failed and were skipped: zeros if none ran."""
-    with TemporaryDirectory() as folder:
-        found = Path(folder, "results.xml")
-        options = ("-q", "-n", "0", "--deep", "--hypothesis-profile=quick", "-p", "no:cacheprovider", f"--junitxml={found}")
-        subprocess.run([sys.executable, "-m", "pytest", *options, *arguments], cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
-        suite = ElementTree.parse(found).getroot().find("testsuite") if found.exists() else None  # noqa: S314  (pytest's file)
-    counts = {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")} if suite is not None else {}
-    failed = counts.get("failures", 0) + counts.get("errors", 0)
-    skipped = counts.get("skipped", 0)
-    return {"passed": counts.get("tests", 0) - failed - skipped, "failed": failed, "skipped": skipped}
 
 
 def measure_size(out: Path, load: float, store: str, size: int) -> bool:
