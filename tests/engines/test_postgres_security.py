@@ -168,6 +168,19 @@ def test_no_text_in_a_condition_runs_as_sql(urls: dict[str, str], place: str) ->
         assert connection.execute("SELECT count(*) FROM memories").fetchone() == (0,)
 
 
+def test_no_function_that_a_client_can_call_runs_a_text_that_it_is_given(urls: dict[str, str]) -> None:
+    """A client over HTTP could otherwise set the claims of its token, and be another user."""
+    query = (
+        "SELECT proname, 'text'::regtype::oid = ANY (proargtypes::oid[]) FROM pg_proc "
+        "WHERE pronamespace = 'public'::regnamespace AND proname ^@ 'mesh_' AND prosrc ~ 'EXECUTE' "
+        "AND has_function_privilege('ann_program', oid, 'EXECUTE')"
+    )
+    with psycopg.connect(urls["keeper"]) as connection:
+        found = dict(connection.execute(query).fetchall())
+    assert found.keys() >= {"mesh_find", "mesh_nearest", "mesh_around", "mesh_has_passages"}
+    assert [name for name, takes_text in found.items() if takes_text] == ["mesh_apply"]  # which compares it
+
+
 @pytest.mark.req("GRAPH-93")
 def test_a_passage_of_one_user_does_not_count_for_the_memory_of_another(urls: dict[str, str]) -> None:
     vector, where = Vector.of(MODEL, [1.0, 0.0]), In("id", ("target",))

@@ -92,6 +92,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
         segments.dropped("FUNCTION", "mesh_sessions"),
         segments.dropped("FUNCTION", "mesh_around"),
     ),  # which returns another type
+    11: (segments.dropped("FUNCTION", "mesh_has_passages"),),  # which took SQL text
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {

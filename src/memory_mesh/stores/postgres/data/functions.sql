@@ -178,7 +178,7 @@ DECLARE
   answer json;
 BEGIN
   PERFORM mesh_check(payload);
-  IF of_kind = 'memory' AND mesh_has_passages(comparable) THEN
+  IF of_kind = 'memory' AND mesh_has_passages(payload) THEN
     best := 'min(distance) AS distance FROM compared WHERE distance >= 0 GROUP BY owner';
     parts := parts || format(given, 'ref', 'records t WHERE t.kind = ''passage''', format('%s AND (t.tenant, t.ref) IN (SELECT t.tenant, t.id FROM %s)', format(comparable, 't'), source));
     tables := tables || 'records'::text;

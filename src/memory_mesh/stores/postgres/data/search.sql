@@ -121,16 +121,16 @@ BEGIN
     'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, is_question, is_allowed, length, words, content, vector IS NOT NULL, passages) %5$s), '
     '  string_agg(CASE WHEN others IS NULL THEN vector ELSE coalesce(vector, ''\x'') || others END, ''\x''::bytea %5$s) FROM stored',
     mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'),
-    CASE WHEN mesh_has_passages(comparable) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others' END, newest) INTO memories, vectors
+    CASE WHEN mesh_has_passages(payload) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others' END, newest) INTO memories, vectors
     USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks');
 END $sql$;
 
--- The test of `mesh_comparable`: whether the caller sees a passage that meets it.
-CREATE OR REPLACE FUNCTION mesh_has_passages(comparable text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
+-- model?, dimension?: whether the caller sees a passage with a vector of the model and the dimension.
+CREATE OR REPLACE FUNCTION mesh_has_passages(payload jsonb) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $sql$
 DECLARE
   answer boolean;
 BEGIN
-  EXECUTE format('SELECT EXISTS (SELECT 1 FROM records t WHERE t.kind = ''passage'' AND t.ref IS NOT NULL AND %s)', format(comparable, 't')) INTO answer;
+  EXECUTE format('SELECT EXISTS (SELECT 1 FROM records t WHERE t.kind = ''passage'' AND t.ref IS NOT NULL AND %s)', format(mesh_comparable(payload), 't')) INTO answer;
   RETURN answer;
 END $sql$;
 
@@ -146,7 +146,7 @@ DECLARE
   nearest text := format(stored, 'memories');
 BEGIN
   PERFORM mesh_check(payload);
-  IF mesh_has_passages(comparable) THEN
+  IF mesh_has_passages(payload) THEN
     compared := format('%s UNION ALL SELECT session, t.tenant, t.kind, t.id, %s FROM whole, unnest(ids) one CROSS JOIN LATERAL (SELECT * FROM records p '
       'WHERE p.tenant = whole.tenant AND p.kind = ''passage'' AND p.ref = one AND p.partition = whole.partition OFFSET 0) t WHERE %s', compared, mesh_distance('$3::vector'), format(comparable, 't'));
     nearest := nearest || ' UNION ALL ' || format(stored, 'records');
