@@ -83,7 +83,9 @@ def test_the_timeline_shows_what_was_true_and_what_was_known_at_a_time(tmp_path:
         assert len({one["id"] for page in pages for one in page["memories"]}) == 8
 
 
-def test_the_graph_shows_linked_memories_and_groups_of_them_when_they_are_many(tmp_path: Path) -> None:
+def test_the_graph_shows_linked_memories_and_groups_of_them_when_they_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running(tmp_path) as (client, server):
         ids = [memory.id for memory in server.mesh.add_many([f"Number {n} of the graph." for n in range(12)])]
         for one, other in pairwise(ids[:6]):
@@ -106,6 +108,10 @@ def test_the_graph_shows_linked_memories_and_groups_of_them_when_they_are_many(t
         assert few["aggregated"] is True
         assert len(few["nodes"]) <= 3
         assert max(node["count"] for node in few["nodes"]) >= 6
+        assert "newest" not in few
+        monkeypatch.setattr("memory_mesh.flows.overview._MAX_LINKS", 2)
+        cut = client.get("/console/api/graph", params={"limit": 400}).json()  # not the picture that is kept
+        assert (cut["newest"], len(cut["edges"])) == (2, 2)
         assert client.get("/console/api/graph", params={"seed": hidden.id}).status_code == 404
         assert client.get("/console/api/graph", params={"limit": 9999}).status_code == 400
 

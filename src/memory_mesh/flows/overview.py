@@ -39,7 +39,7 @@ from memory_mesh.flows.linking import links_of, read_active
 from memory_mesh.flows.search import get_all, is_readable
 
 MAX_BARS = 120  # days, or groups of days
-_TRUST_OF = 2_000  # memories whose trust is read: the newest
+_TRUST_OF = 1_000  # memories whose trust is read: the newest
 _FIRST_DAY = date(1970, 1, 1)
 _MAX_LINKS = 1_000  # links of a picture of everything: the newest
 _MAX_STEP = 2_500  # links of one step around a memory

@@ -14,6 +14,7 @@ from memory_mesh.core.errors import AccessDenied, InvalidInput, NotFound, shown
 from memory_mesh.core.model import Memory
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.overview import Overview, overview_of
+from memory_mesh.flows import overview as _loaded  # noqa: F401  (with the server, so that the first page need not wait for it)
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Extent
 from memory_mesh.interfaces.render import Answer, to_json

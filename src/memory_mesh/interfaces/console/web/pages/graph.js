@@ -1,10 +1,11 @@
 // Graph: the memories and their links, as a picture and as a list.
 import { page } from "../api.js";
-import cytoscape from "../vendor/cytoscape.js";
-import { Button, Card, Choice, Empty, Loaded, MemoryLink, Tag, Title, address, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useRef, useState } from "../ui.js";
+import { Button, Card, Choice, Empty, Loaded, MemoryLink, ProblemBox, Tag, Title, address, count, html, navigate, percent, plural, useEffect, useLoad, useMemo, useRef, useState } from "../ui.js";
 import { places } from "./layout.js";
 import { cut, useColours } from "./parts.js";
 
+const library = import("../vendor/cytoscape.js"); // it loads while the server reads the links
+library.catch(() => {}); // said by the picture that needs it
 const LIMIT = 500; // of nodes that can be read; beyond it the server puts clusters together
 const HUES = ["accent", "info", "warn", "good", "bad", "soft"];
 
@@ -46,9 +47,11 @@ function useKinds(nodes, kindOf, colour) {
 function Picture({ data, go, colour }) {
   const frame = useRef();
   const drawn = useRef();
-  const styled = useRef(); // the colours that the graph is drawn in
   const [chosen, setChosen] = useState(null);
+  const [problem, setProblem] = useState(null);
+  const few = data.nodes.length <= FEW;
   const colours = useColours();
+  const now = useRef(colours); // the colours that the graph is drawn in
   const kindOf = (node) => (colour === "kind" ? node.kind || "other" : `group ${(node.cluster ?? 0) + 1}`);
   const kinds = useKinds(data.nodes, kindOf, colour);
   const hue = (node) => HUES[Math.min(kinds.indexOf(kindOf(node)), HUES.length - 1)];
@@ -59,26 +62,34 @@ function Picture({ data, go, colour }) {
       ...data.nodes.map((node) => ({ data: { ...node, label: isGroup(node) ? count(node.count) : cut(node.title || node.id, 28), across: radius(node), hue: hue(node) }, position: at.get(node.id) })),
       ...data.edges.filter((edge) => known.has(edge.from) && known.has(edge.to)).map((edge, index) => ({ data: { id: `edge ${index}`, source: edge.from, target: edge.to, type: edge.type, width: 1 + 2 * (edge.strength ?? 0.5) } })),
     ];
-    const graph = cytoscape({ container: frame.current, elements, style: looks(colours, data.nodes.length <= FEW), minZoom: 0.1, maxZoom: 4,
-      layout: { name: "preset", fit: data.nodes.length <= FEW, padding: 30 }, ...(data.nodes.length > FEW && viewOf(at, frame.current)) });
-    graph.one("render", () => { frame.current.dataset.drawn = "yes"; });
-    styled.current = colours;
-    graph.on("tap", "node", (event) => setChosen(event.target.data()));
-    graph.on("tap", (event) => { if (event.target === graph) setChosen(null); });
-    graph.on("mouseover", "node", () => { frame.current.style.cursor = "pointer"; });
-    graph.on("mouseout", "node", () => { frame.current.style.cursor = ""; });
-    drawn.current = graph;
-    frame.current.graph = graph; // for tests
-    return () => graph.destroy();
+    const draw = (cytoscape) => {
+      const graph = cytoscape({ container: frame.current, elements, style: looks(now.current, few), minZoom: 0.1, maxZoom: 4,
+        layout: { name: "preset", fit: few, padding: 30 }, ...(!few && viewOf(at, frame.current)) });
+      graph.one("render", () => { if (frame.current) frame.current.dataset.drawn = "yes"; });
+      graph.on("tap", "node", (event) => setChosen(event.target.data()));
+      graph.on("tap", (event) => { if (event.target === graph) setChosen(null); });
+      graph.on("mouseover", "node", () => { frame.current.style.cursor = "pointer"; });
+      graph.on("mouseout", "node", () => { frame.current.style.cursor = ""; });
+      drawn.current = graph;
+      frame.current.graph = graph; // for tests
+    };
+    let gone = false;
+    library.then((loaded) => gone || draw(loaded.default), () => gone || setProblem(UNLOADED));
+    return () => {
+      gone = true;
+      drawn.current?.destroy();
+      drawn.current = null;
+    };
   }, [data, colour]);
   useEffect(() => {
-    if (styled.current !== colours) drawn.current.style(looks(colours, data.nodes.length <= FEW)); // it takes as long as the first drawing
-    styled.current = colours;
+    if (now.current !== colours) drawn.current?.style(looks(colours, few)); // it takes as long as the first drawing
+    now.current = colours;
   }, [colours]);
   const zoom = (factor) => {
     const graph = drawn.current;
     graph.zoom({ level: graph.zoom() * factor, renderedPosition: { x: graph.width() / 2, y: graph.height() / 2 } });
   };
+  if (problem) return html`<${ProblemBox} problem=${problem} />`;
   return html`<${Card} class="graph-card">
     <div class="graph" ref=${frame} role="img" aria-label=${`${plural(data.nodes.length, "node")} and ${plural(data.edges.length, "link")}. The list view has the same.`}></div>
     <div class="graph-tools"><${Button} class="small" aria-label="Zoom in" onClick=${() => zoom(1.4)}>+</${Button}><${Button} class="small" aria-label="Zoom out" onClick=${() => zoom(1 / 1.4)}>−</${Button}><${Button} class="small" onClick=${() => drawn.current.fit(undefined, 30)}>Fit</${Button}></div>
@@ -87,6 +98,7 @@ function Picture({ data, go, colour }) {
   </${Card}>`;
 }
 
+const UNLOADED = { what: "The picture could not be loaded.", remedy: "Look whether the server runs, then reload. The list view has the same." };
 const FEW = 100; // nodes: the `fit` of cytoscape measures every name, which takes longer than drawing if there are many
 const EDGE = 50; // pixels around the circles, for their names
 

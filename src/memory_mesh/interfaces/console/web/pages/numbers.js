@@ -1,10 +1,11 @@
 // Numbers: how the memory grows, what it consists of, how fast it answers and what models cost. Each plot has a sentence and a table.
 import { page } from "../api.js";
-import uPlot from "../vendor/uplot.js";
 import { Card, Empty, Loaded, Table, Title, count, html, plural, useEffect, useLoad, useMemo, useRef, visible } from "../ui.js";
 import { stylesheet, useColours } from "./parts.js";
 
-await stylesheet("../vendor/uplot.css");
+let uPlot;
+const library = Promise.all([import("../vendor/uplot.js"), stylesheet("../vendor/uplot.css")]); // they load while the server counts
+library.then(([loaded]) => { uPlot = loaded.default; }, () => {}); // without it the tables below the plots have the same
 
 export default function Numbers() {
   const load = useLoad(() => page("numbers"), []);
@@ -23,13 +24,17 @@ function Plot({ title, says, data, series, x, y, rows, columns }) {
   useEffect(() => {
     const element = frame.current;
     const axis = { stroke: colours.soft, grid: { stroke: colours.line, width: 1 }, ticks: { stroke: colours.line, width: 1 }, font: "12px system-ui, sans-serif" };
-    const plot = new uPlot({ width: element.clientWidth, height: 220, cursor: { y: false }, legend: { show: false }, scales: { x: { time: x.time ?? false, ...(x.range && { range: x.range }) }, y: { range: (_, low, high) => [Math.min(0, low), Math.max(1, high * 1.05)] } },
-      series: [{}, series(colours)], axes: [{ ...axis, ...x.axis }, { ...axis, size: 56, ...y }] }, data, element);
-    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: 220 }));
+    let plot;
+    const draw = () => { plot = new uPlot({ width: element.clientWidth, height: 220, cursor: { y: false }, legend: { show: false }, scales: { x: { time: x.time ?? false, ...(x.range && { range: x.range }) }, y: { range: (_, low, high) => [Math.min(0, low), Math.max(1, high * 1.05)] } },
+      series: [{}, series(colours)], axes: [{ ...axis, ...x.axis }, { ...axis, size: 56, ...y }] }, data, element); };
+    const observer = new ResizeObserver(() => plot?.setSize({ width: element.clientWidth, height: 220 }));
     observer.observe(element);
+    let gone = false;
+    library.then(() => gone || draw(), () => {});
     return () => {
+      gone = true;
       observer.disconnect();
-      plot.destroy();
+      plot?.destroy();
     };
   }, [data, colours]);
   return html`<${Card} title=${title}><p>${says}</p><div class="plot" ref=${frame} role="img" aria-label=${`${title}. ${says}`}></div>
