@@ -354,7 +354,7 @@ def _deep_ranker(result: Mapping[str, Any] | None, data: str) -> Iterator[str]:
     names = [f"questions of {data}", "number", "recall@5 / @10, default", "deep", "difference @5, 95 %", "@10"]
     yield f"{_table(names, rows)}\n"
     first = [result["parts"]["all"][ranker]["first"] for ranker in ("fast", "deep")]
-    yield f"The first result is right for {first[0]} % of all questions by default, and for {first[1]} % with the deep ranker.\n\n"
+    yield f"The first result is right for {first[0]} % of all questions by default, for {first[1]} % with the deep ranker.\n\n"
     names = ["candidates read", "processor time", "recall@5", "recall@10"]
     curve = [[str(row["read"]), f"{row['ms']:.0f} ms", f"{row['recall@5']}", f"{row['recall@10']}"] for row in result["curve"]]
     yield f"{_table(names, curve)}\n"
