@@ -29,7 +29,7 @@ from memory_mesh.core.model import FILTERABLE
 from memory_mesh.core.options import NAMES
 from memory_mesh.core.ports import Store
 from memory_mesh.interfaces.main import run
-from memory_mesh.interfaces.operations import COMMANDS
+from memory_mesh.interfaces.operations import COMMANDS, parameters
 from memory_mesh.interfaces.render import outcome
 from memory_mesh.settings import PREFIX
 
@@ -314,6 +314,33 @@ def test_the_page_of_storage_lists_every_method_of_the_port() -> None:
 def test_the_page_of_the_command_line_shows_every_command() -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert [command for command in COMMANDS if f"memory-mesh {command}" not in page] == []
+
+
+def test_a_command_line_that_is_not_run_names_a_command_and_its_flags() -> None:
+    assert _unknown_words("memory-mesh --store a.db list") == {"--store"}
+    assert _unknown_words("memory-mesh list --sore a.db") == {"--sore"}
+    lines = {line for page in PAGES for line in _command_lines(page)} - {"memory-mesh add"}  # newcomers typed this one
+    assert len(lines) > 100
+    assert {line: unknown for line in lines if (unknown := _unknown_words(line))} == {}
+
+
+def _command_lines(page: Path) -> Iterator[str]:
+    """Yield the command lines in the blocks and in the prose of a page, without what follows a pipe or a comment."""
+    prose = re.findall(r"`(memory-mesh [^`\n]+)`", without_blocks(page))
+    shown = "\n".join(text for kind, text in blocks(page) if kind in ("text", "sh"))
+    for line in (*prose, *re.findall(r"^(?:.*(?:&&|;) )?(memory-mesh .+)$", shown, flags=re.MULTILINE)):
+        yield re.split(r" (?:#|\||&&|>)", line)[0].rstrip()
+
+
+def _unknown_words(line: str) -> set[str]:
+    """Return the flags of a command line that its command does not have, or its first word if it names no command."""
+    words = line.split()[1:]
+    command = next((name for n in (3, 2, 1) if (name := " ".join(words[:n])) in COMMANDS), "")
+    groups = {name.split()[0] for name in COMMANDS}
+    if not command:
+        return set() if words[0] in groups | {"help", "--version", "--help", "COMMAND"} else {words[0]}
+    known = {one.word for one in parameters(command)} | {"--help", "--debug"}
+    return {word for word in words if re.fullmatch(r"--[a-z][a-z-]*", word)} - known
 
 
 _PICTURE = pytest.param("terminal_picture", marks=pytest.mark.deep)  # it starts four processes with the model
