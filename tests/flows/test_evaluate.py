@@ -118,6 +118,25 @@ def test_without_an_answer_of_the_model_the_questions_are_made_by_rules(
     assert (found.by_model, bool(found.note)) == (0, is_noted)
 
 
+def test_the_model_reads_no_memory_with_a_secret_or_changed_outside_or_of_somebody_else(context: Context) -> None:
+    add_many(context, TEXTS[:1])
+    leaked, other = add_many(unaudited(context), ["The staging database has a new port.", *TEXTS[1:2]])
+    add_many(replace(context, reader=Reader("another", "ann")), ["The tandem of Bob stands behind the harbour in Bergen."])
+    set_status(context, leaked, content="The password of the staging database is password=hunter2-Quokka-77.")
+    (sealed,) = add_many(context, TEXTS[2:3])
+    set_status(context, sealed, content="The red tandem of Tom stands behind the old warehouse in Basel.")
+    chat = ScriptedChat(questions_of("Where does one reach it?"))
+    found = run(replace(context, chat=chat))
+    assert check(found, "secrets in the text").ids == (leaked.id,)
+    (asked,) = chat.asks
+    assert TEXTS[0] in asked.user
+    assert other.content in asked.user
+    assert "hunter2" not in asked.user
+    assert "tandem" not in asked.user
+    asked_about = {id_ for one in found.answered for id_ in one.question.expected}
+    assert asked_about > {leaked.id, sealed.id}  # by rules
+
+
 def test_given_questions_expect_ids_texts_or_nothing(context: Context) -> None:
     first, *_ = add_many(context, TEXTS)
     found = run(

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 from memory_mesh.core.errors import BudgetSpent, CallError, CallRefused, CallTimedOut, RateLimited, Unreachable, UnsafeAddress
 from memory_mesh.faces.mesh import Mesh
 from net.servers import Answer, FaultServer
+from stores.make_fixture import FOLDER, open_copy
 
 API_KEY = "quokka-0123456789-zebra"
 TEXT = "Ana had tea with us and said that the deploy key rotates on Fridays now."
@@ -64,6 +66,25 @@ def test_an_evaluation_says_how_many_questions_the_model_wrote_and_why_not_more(
     assert "questions by rules, because" in failed.out
     assert "the language model wrote" not in failed.out
     assert (said.code, failed.code) == (0, 0)
+
+
+def test_an_evaluation_does_not_upgrade_a_store_to_count_the_calls_of_the_model(cli, set_model, tmp_path):
+    store = f"sqlite:///{open_copy(FOLDER / '0.0-schema-1.sql', tmp_path / 'older.db')}"
+    written = says(json.dumps({"questions": [{"memory": 1, "question": "How often do credentials change?"}]}))
+
+    def schema() -> list[object]:
+        with closing(sqlite3.connect(tmp_path / "older.db")) as connection:
+            return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+    with FaultServer([written, written]) as server:
+        set_model(server.url)
+        before = schema()
+        said = cli("eval", "--store", store, "--user", "ana")
+        assert schema() == before
+        assert "questions by rules, because" in said.out
+        assert cli("store", TEXT, "--store", store, "--user", "ana").code == 0  # the control: a write upgrades it
+        assert "the language model wrote 1 question" in cli("eval", "--store", store, "--user", "ana").out
+    assert schema() != before
 
 
 # --- extract ---

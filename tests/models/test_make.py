@@ -140,9 +140,11 @@ def test_a_server_that_runs_the_local_model_has_it_as_its_fallback(
     assert embedder.window == local.window
 
 
-@pytest.mark.parametrize(("name", "given"), [("all-minilm:33m", None), ("nomic-embed-text", None), ("all-minilm", [])])
+@pytest.mark.parametrize(
+    ("name", "given"), [("all-minilm:33m", None), ("nomic-embed-text", None), ("all-minilm", []), ("all-minilm", "")]
+)
 def test_another_model_has_no_fallback_by_default(
-    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str, given: list[str] | None
+    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str, given: list[str] | str | None
 ) -> None:
     fallbacks = {} if given is None else {"embedding_fallbacks": given}
     settings = loaded(tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url, **fallbacks)

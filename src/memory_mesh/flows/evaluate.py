@@ -26,7 +26,7 @@ from memory_mesh.flows.anchor import verify
 from memory_mesh.flows.audit import ChainSelection
 from memory_mesh.flows.compress import scope_of
 from memory_mesh.flows.consolidate import find_duplicates
-from memory_mesh.flows.context import Context, paged
+from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.graph_context import ContextRequest, build
 from memory_mesh.flows.junk import REPEATS, junk
 from memory_mesh.flows.paraphrase import paraphrased
@@ -163,11 +163,20 @@ def _made(context: Context, found: _Scan, count: int, seed: int) -> _Made:
     """Return a question for each memory of the sample that has a sentence for one, and as many at most about nothing."""
     sample = _read(context, [id_ for _, id_ in sorted(found.sample)])
     by_rules = [(memory, text) for memory in sample if (text := make_question(memory.content, seed))][:count]
-    by_model, note = paraphrased(context, [memory for memory, _ in by_rules])
+    by_model, note = paraphrased(context, _shown(context, found, [memory for memory, _ in by_rules]))
     made = [
         Question(text=by_model.get(memory.id, text), expected=(memory.id,), kind=memory.memory_type) for memory, text in by_rules
     ]
     return _Made([*made, *absent_questions(found.words, seed, len(made))], len(by_model), note)
+
+
+def _shown(context: Context, found: _Scan, memories: Sequence[Memory]) -> list[Memory]:
+    """Return the memories that the language model may read: without a secret, and as their audit blocks sealed them."""
+    if context.chat is None:
+        return []
+    rows = context.store.get(Kind.MEMORY, [memory.id for memory in memories])
+    shown = {row.id for row in intact(context, rows.values())} - set(found.secrets)
+    return [memory for memory in memories if memory.id in shown]
 
 
 def _read(context: Context, ids: Sequence[str]) -> list[Memory]:

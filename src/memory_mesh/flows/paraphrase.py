@@ -11,6 +11,8 @@ from memory_mesh.flows.context import Context
 
 _AT_ONCE = 10
 _CHARS_PER_TOKEN = 4
+_MAX_CHARS = 10_000  # of a memory; a question needs no more, and the evaluation has looked for secrets in these
+_OLDER = "questions by rules, because the store is that of an earlier version, and counting a call of the model would upgrade it"
 
 
 def paraphrased(context: Context, memories: Sequence[Memory]) -> tuple[dict[str, str], str]:
@@ -20,9 +22,11 @@ def paraphrased(context: Context, memories: Sequence[Memory]) -> tuple[dict[str,
     fail for every batch.
     """
     found: dict[str, str] = {}
-    if context.chat is None:
+    if context.chat is None or not memories:
         return found, ""
-    room = _CHARS_PER_TOKEN * context.options.llm_input_tokens // _AT_ONCE
+    if not context.file.is_prepared():
+        return found, _OLDER
+    room = min(_CHARS_PER_TOKEN * context.options.llm_input_tokens // _AT_ONCE, _MAX_CHARS)
     for batch in batches(memories, _AT_ONCE):
         texts = [memory.content[:room] for memory in batch]
         asked = prompt.build_prompt(texts, context.ids.salt(), max_tokens=context.options.answer_tokens)

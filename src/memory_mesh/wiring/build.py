@@ -90,7 +90,7 @@ def build_context(
     options = settings.options
     file = file_of(store)
     ledger = Ledger(store=store, clock=clock, ids=ids, caps=_caps(options), prices=_prices(options), pause=_pause)
-    # A search embeds its query. The language model is asked by writes only.
+    # A search embeds its query. The language model is asked by writes, and by an evaluation of a store that is prepared.
     embedding_ledger = replace(ledger, file=file)
     gate, query_gate = _gates(settings, store, clock)
     return Context(
@@ -239,7 +239,7 @@ def _fallbacks(options: Options) -> list[Options]:
     if given is None:  # the vectors of another model could not be compared with those of the store
         given = ["local"] if _serves_local_model(options) else []
     fallbacks: list[Options] = []
-    for name in [given] if isinstance(given, str) else given:
+    for name in [given] if isinstance(given, str) and given else given:  # an empty text: none
         if "://" in name and _is_remote(options):
             key = options.embedding_api_key if options.embedding_url else None
             fallbacks.append(replace(options, embedding_url=name, embedding_api_key=key))
