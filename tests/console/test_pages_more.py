@@ -265,6 +265,18 @@ def test_the_graph_is_drawn_clicked_and_listed(console: Console, page: Watched) 
     assert shown.get_by_role("link", name="The staging server is called heron.").count()
 
 
+def test_the_buttons_of_the_graph_wait_for_its_library(page: Watched) -> None:
+    held: list[Route] = []
+    page.page.route("**/vendor/cytoscape.js", lambda route: held.append(route))
+    page.page.goto(f"{page.url}/console/#/graph")
+    for name in ("Zoom in", "Fit"):
+        page.page.get_by_role("button", name=name).click()
+    assert not page.page.locator(".graph canvas").count()
+    assert not page.page.get_by_text("Cannot read properties").count()  # as the message of a button that failed
+    held[0].continue_()
+    page.page.locator(".graph canvas").first.wait_for()
+
+
 def test_groups_beyond_what_can_be_read_are_opened_by_a_click(page: Watched) -> None:
     page.open("/search")
     nodes = [{"id": f"mem_{n}", "title": f"Group {n}", "kind": "cluster", "size": 9, "count": 40, "cluster": n} for n in range(9)]

@@ -42,7 +42,7 @@ from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.migrations import FEW_HITS, FEW_VECTORS
 from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
 from memory_mesh.stores.postgres.tables import ALL, condition
-from memory_mesh.testing.rows import memory
+from memory_mesh.testing.rows import memory, passage, query, within
 
 pytestmark = pytest.mark.deep
 
@@ -122,6 +122,14 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
             nearest = [source.nearest(readable, vector, count=count, limit=limit) for source in (mine, paged)]
             assert len(nearest[0]) == len(nearest[1])
             assert limit == 3 or {*nearest[0]} == {*nearest[1]}
+
+
+def test_a_passage_whose_vector_has_no_length_has_the_cosine_zero(server: Server) -> None:
+    with closing(PostgresStore(server.keeper(server.database()))) as store:
+        store.apply([memory("far", session_id="s", vector=[-1.0, 0.0]), passage("empty", "far", [0.0, 0.0])])
+        for source in (store.candidate_source, PagedSource(store)):
+            (total,) = source.around(within("p"), ["far"], steps=1, vector=query(1.0, 0.0)).sessions.values()
+            assert total.cosine == 0
 
 
 def _lists(around: Mapping[str, Around]) -> dict[str, tuple[list[str], list[str]]]:

@@ -147,7 +147,7 @@ DECLARE
 BEGIN
   PERFORM mesh_check(payload);
   IF mesh_has_passages(payload) THEN
-    compared := format('%s UNION ALL SELECT session, t.tenant, t.kind, t.id, %s FROM whole, unnest(ids) one CROSS JOIN LATERAL (SELECT * FROM records p '
+    compared := format('%s UNION ALL SELECT session, t.tenant, t.kind, t.id, coalesce(nullif(%s, ''NaN''), 1) FROM whole, unnest(ids) one CROSS JOIN LATERAL (SELECT * FROM records p '
       'WHERE p.tenant = whole.tenant AND p.kind = ''passage'' AND p.ref = one AND p.partition = whole.partition OFFSET 0) t WHERE %s', compared, mesh_distance('$3::vector'), format(comparable, 't'));
     nearest := nearest || ' UNION ALL ' || format(stored, 'records');
   END IF;

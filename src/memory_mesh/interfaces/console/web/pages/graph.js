@@ -86,13 +86,13 @@ function Picture({ data, go, colour }) {
     now.current = colours;
   }, [colours]);
   const zoom = (factor) => {
-    const graph = drawn.current;
-    graph.zoom({ level: graph.zoom() * factor, renderedPosition: { x: graph.width() / 2, y: graph.height() / 2 } });
+    const graph = drawn.current; // nothing before the library has come
+    graph?.zoom({ level: graph.zoom() * factor, renderedPosition: { x: graph.width() / 2, y: graph.height() / 2 } });
   };
   if (problem) return html`<${ProblemBox} problem=${problem} />`;
   return html`<${Card} class="graph-card">
     <div class="graph" ref=${frame} role="img" aria-label=${`${plural(data.nodes.length, "node")} and ${plural(data.edges.length, "link")}. The list view has the same.`}></div>
-    <div class="graph-tools"><${Button} class="small" aria-label="Zoom in" onClick=${() => zoom(1.4)}>+</${Button}><${Button} class="small" aria-label="Zoom out" onClick=${() => zoom(1 / 1.4)}>−</${Button}><${Button} class="small" onClick=${() => drawn.current.fit(undefined, 30)}>Fit</${Button}></div>
+    <div class="graph-tools"><${Button} class="small" aria-label="Zoom in" onClick=${() => zoom(1.4)}>+</${Button}><${Button} class="small" aria-label="Zoom out" onClick=${() => zoom(1 / 1.4)}>−</${Button}><${Button} class="small" onClick=${() => drawn.current?.fit(undefined, 30)}>Fit</${Button}></div>
     <div class="row legend">${kinds.slice(0, HUES.length).map((kind, index) => html`<span><i class=${`dot ${HUES[index]}`}></i>${index === HUES.length - 1 && kinds.length > HUES.length ? "others" : kind}</span>`)}</div>
     <div aria-live="polite">${chosen ? html`<${Chosen} node=${chosen} go=${go} />` : html`<p class="faint">Drag to move, scroll to zoom, click a circle to see what it is.</p>`}</div>
   </${Card}>`;
