@@ -10,7 +10,7 @@ from memory_mesh.core.learning import Caps
 from memory_mesh.core.ports import Secret, Tokens
 from memory_mesh.core.prompts.answers import build_check_prompt, read_check_reply
 from memory_mesh.flows.models import Ledger, check_models
-from memory_mesh.models import HashingEmbedder
+from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, ScriptedChat
 
 
@@ -32,6 +32,15 @@ def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(contex
     assert not chat.ok
     assert chat.detail
     assert (embedder.ok, embedder.detail, embedder.remedy) == (False, "far does not answer", "try again later")
+
+
+def test_a_fallback_does_not_hide_an_embedder_that_does_not_answer(context):
+    fallback = FallbackEmbedder([DownEmbedder("far"), HashingEmbedder(8)])
+    assert fallback.embed(["tea"])  # the control
+    _, embedder = check_models(replace(context, embedder=fallback))
+    assert (embedder.ok, embedder.model) == (False, "far")
+    _, embedder = check_models(replace(context, embedder=FallbackEmbedder([HashingEmbedder(8), DownEmbedder("far")])))
+    assert embedder.ok
 
 
 def test_an_answer_of_another_form_is_unreadable():

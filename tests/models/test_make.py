@@ -128,7 +128,7 @@ def test_the_fallbacks_of_the_settings_are_tried_in_order(
 @pytest.mark.req("MESH-134")
 @pytest.mark.parametrize("name", ["all-minilm", "all-minilm:latest", "sentence-transformers/all-MiniLM-L6-v2"])
 def test_a_server_that_runs_the_local_model_has_it_as_its_fallback(
-    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str
+    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = loaded(tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url)
     embedder, local = make_embedder(settings), make_embedder(loaded(tmp_path))
@@ -138,6 +138,7 @@ def test_a_server_that_runs_the_local_model_has_it_as_its_fallback(
     assert vector.data == local.embed(["tea"])[0].data
     assert vector.model == f"ollama/{name}"  # it is compared with the vectors of the server
     assert embedder.window == local.window
+    assert f"embedded by the fallback {local.model}, because" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,9 @@ def _check_embedder(context: Context) -> Checked:
     from memory_mesh.flows.embed import embed_texts  # opening a store does not need it
 
     began = context.clock()
+    first = getattr(context.embedder, "first", context.embedder)  # a fallback would hide that it does not answer
     try:
-        vector = embed_texts(context.embedder, ["a sign of life"])[0]
+        vector = embed_texts(first, ["a sign of life"])[0]
     except MemoryMeshError as error:
         return _failed("embedder", context.embedder.model, error)
     detail = f"returns {vector.dimension} numbers, in {context.clock() - began} ms"

@@ -75,7 +75,7 @@ class SameModelEmbedder(WrappedEmbedder):
 
     def __init__(self, inner: Embedder, name: str) -> None:
         super().__init__(inner)
-        self.model = name
+        self.model, self.own_model = name, inner.model
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         return [replace(vector, model=self.model) for vector in self._inner.embed(texts)]
@@ -88,9 +88,10 @@ class FallbackEmbedder(WrappedEmbedder):
         if not embedders:
             raise SettingsError("the list of embedders is empty", expected="at least one")
         super().__init__(embedders[0])
-        self._embedders = tuple(embedders)
+        self.first, self._embedders = embedders[0], tuple(embedders)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of the first embedder that works; a warning names it, and why those before it failed."""
         failures: list[EmbeddingError] = []
         for embedder in self._embedders:
             try:
@@ -99,7 +100,8 @@ class FallbackEmbedder(WrappedEmbedder):
                 failures.append(error)
                 continue
             if failures:
-                _log.warning("embedded by the fallback %s, because %s", embedder.model, _join(failures))
+                name = getattr(embedder, "own_model", embedder.model)
+                _log.warning("embedded by the fallback %s, because %s", name, _join(failures))
             return vectors
         raise EmbeddingError(f"every embedder failed: {_join(failures)}", remedy=failures[0].remedy) from failures[0]
 
