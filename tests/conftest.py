@@ -29,7 +29,7 @@ settings.register_profile("quick", max_examples=15, derandomize=True, database=N
 # random.
 IN_CI = os.environ.get("CI") == "true"
 settings.register_profile(
-    "deep", max_examples=80 if IN_CI else 200, derandomize=IN_CI, deadline=None, print_blob=True, suppress_health_check=_SLOW
+    "deep", max_examples=40 if IN_CI else 200, derandomize=IN_CI, deadline=None, print_blob=True, suppress_health_check=_SLOW
 )
 settings.load_profile("quick")
 
