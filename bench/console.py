@@ -61,7 +61,10 @@ _NAMES = ("Ana", "Ben", "Chloe", "Dev", "Elif", "Femi", "Goran", "Hana")
 _WORDS = ("deploy", "key", "invoice", "server", "tea", "coffee", "release", "token", "cache", "budget", "meeting", "hotel")
 _TIMEOUT_MS = 300_000
 # It looks at every frame. A locator of Playwright looks every half second after the first moments.
-_SHOWN = "sign => new Promise(shown => { const look = () => document.querySelector(sign) ? shown() : requestAnimationFrame(look); look() })"
+_SHOWN = """sign => new Promise(shown => {
+    const look = () => document.querySelector(sign) ? shown() : requestAnimationFrame(look);
+    look();
+})"""
 
 
 def main() -> None:
