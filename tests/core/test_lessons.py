@@ -15,13 +15,11 @@ from memory_mesh.core.learning import (
     LessonContext,
     by_confidence,
     by_severity,
-    narrowest,
-    narrowness,
     parse_lesson,
     pattern_id,
     severity_of,
 )
-from memory_mesh.core.model import Memory, Reach
+from memory_mesh.core.model import Memory
 
 GIVEN: dict[str, object] = {
     "situation": "The deploy failed with 401.",
@@ -166,14 +164,3 @@ def test_a_lesson_stored_by_hand_is_told_with_what_it_says() -> None:
 def test_a_lesson_block_has_the_documents_fields() -> None:
     wanted = "lesson_id pattern_id severity preventative_rule rule_confidence applicable_scope wire_format memory_id score"
     assert [field.name for field in fields(LessonBlock)] == wanted.split()
-
-
-def test_a_lesson_reaches_as_far_as_the_narrowest_of_its_sources() -> None:
-    wide, own = memory(memory_type="global"), memory(1, memory_type="agent", agent_id="ann")
-    here = memory(2, memory_type="session", agent_id="ann", session_id="s")
-    assert narrowest([]) is None
-    assert narrowest([wide, wide]) is None
-    assert narrowest([wide, own]) == own
-    assert narrowest([here, own, wide]) == here
-    assert narrowest([memory(3, reach=Reach.AGENT.value)]) is not None
-    assert [narrowness(each) for each in (wide, own, here)] == [0, 1, 2]

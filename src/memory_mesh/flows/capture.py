@@ -27,7 +27,7 @@ from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, In
 from memory_mesh.core.intake import NewText, Terms
 from memory_mesh.core.intake.similar import says_the_same
 from memory_mesh.core.lane import NewLaneMemory
-from memory_mesh.core.model import Kind, Memory, Meta, Status, all_of, equals, iso
+from memory_mesh.core.model import Kind, Memory, Meta, Status, Where, all_of, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.prompts import capture as prompt
 from memory_mesh.core.safety import Source
@@ -137,11 +137,10 @@ def _capture(context: Context, transcript: Transcript, session: str | None, prog
         return CaptureReport(not_kept=not_kept, cursor=count, note=_note(run, transcript))
     texts = list[tuple[int, NewText]]()
     for each in found:
-        known = next((memory for memory in _similar(context, each.content) if says_the_same(memory.content, each.content)), None)
-        if known and each.role == "assistant":  # it repeats what it was shown
+        if each.role == "assistant" and _says_it(_similar(context, each.content), each):  # it repeats what it was shown
             not_kept.append(NotKept(each.content, RECALLED, each.message))
         else:
-            texts.append((each.message, _new_text(context, each, known, session)))
+            texts.append((each.message, _new_text(context, each, _says_it(_shared(context, each.content), each), session)))
     vectors = Vectors(progress)
 
     def decide() -> Plan[tuple[list[Added], int]]:
@@ -222,10 +221,20 @@ def _new_text(context: Context, found: Captured, known: Memory | None, session: 
     )
 
 
-def _similar(context: Context, text: str) -> list[Memory]:
-    """Return the active memories of the same user and project that share words with a text."""
+def _says_it(memories: Sequence[Memory], found: Captured) -> Memory | None:
+    return next((memory for memory in memories if says_the_same(memory.content, found.content)), None)
+
+
+def _shared(context: Context, text: str) -> list[Memory]:
+    """Return the similar memories of the reader's project that every agent sees: only their words may be captured again."""
+    found = _similar(context, text, equals("project", context.reader.project))
+    return [memory for memory in found if model.reach_of(memory.memory_type, memory.reach) is model.Reach.GLOBAL]
+
+
+def _similar(context: Context, text: str, *conditions: Where) -> list[Memory]:
+    """Return the active memories that the reader can see, of any project, that share words with a text."""
     words = tokens(text, language=context.options.stemmer_language)
-    where = all_of(equals("status", Status.ACTIVE), equals("project", context.reader.project))
+    where = all_of(equals("status", Status.ACTIVE), *conditions)
     hits = context.store.matching(words, model.visible_to(context.reader), where, limit=_NEAREST) if words else []
     rows = context.store.get(Kind.MEMORY, [hit.id for hit in hits])
     return [Memory.of(row) for row in intact(context, rows.values())]
@@ -246,7 +255,8 @@ def _corrected(context: Context, found: Captured) -> Memory | None:
         return None
     right, wrong = match[1].lower(), match[2].lower()
     told = re.compile(rf"(?:uses?|using|prefers?|runs?|takes?|writes?|calls?|with|is)\b[^.]*(?<!\w){re.escape(wrong)}(?!\w)")
-    says = [memory for memory in _similar(context, wrong) if told.search(memory.content.lower())]
+    own = _similar(context, wrong, equals("project", context.reader.project))
+    says = [memory for memory in own if told.search(memory.content.lower())]
     fits = [memory for memory in says if not re.search(rf"(?<!\w){re.escape(right)}(?!\w)", memory.content.lower())]
     return fits[0] if len(fits) == len(says) == 1 else None
 

@@ -100,14 +100,19 @@ def summarize(context: Context, given: object, boundaries: Boundaries, *, store:
         raise NotFound(f"no memory of {shown(id_)} can be read", remedy="list the episodes again")
     task = replace(_TASK, episode=id_)
     found = [reflect.source_text(memory, 1.0) for memory in memories]
-    drawn = reflect.state(asking := context if store else _asking(context), task, memories, found)
-    if drawn.method == "extractive":  # in the order of time
-        places = {memory.id: place for place, memory in enumerate(memories)}
-        drawn = replace(drawn, statements=sorted(drawn.statements, key=lambda one: (one.contradiction, places[one.sources[0]])))
-    if not drawn.statements:
-        return ReflectionResult(note="the memories have no sentence to quote")
+    places = {memory.id: place for place, memory in enumerate(memories)}
+
+    def in_time(drawn: reflect.Drawn) -> reflect.Drawn:
+        if drawn.method != "extractive":
+            return drawn
+        return replace(drawn, statements=sorted(drawn.statements, key=lambda one: (one.contradiction, places[one.sources[0]])))
+
+    nothing = ReflectionResult(note="the memories have no sentence to quote")
     if store:
-        return reflect.keep(context, task, memories, found, drawn)
+        return reflect.derive(context, task, memories, found, arrange=in_time) or nothing
+    drawn = in_time(reflect.state(asking := _asking(context), task, memories, found))
+    if not drawn.statements:
+        return nothing
     note = drawn.note if asking is context else "sentences are quoted, because the store is read-only"
     return reflect.unstored(context, found, replace(drawn, note=note))
 

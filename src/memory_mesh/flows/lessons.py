@@ -16,7 +16,7 @@ from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound, shown
 from memory_mesh.core.intake import NewText
-from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity, narrowness
+from memory_mesh.core.learning import DerivedScope, Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity
 from memory_mesh.core.model import (
     DAY_MS,
     Block,
@@ -25,7 +25,6 @@ from memory_mesh.core.model import (
     Kind,
     Memory,
     MemoryType,
-    Reach,
     Reader,
     Status,
     Value,
@@ -80,10 +79,11 @@ def learn(
             require_memory(context, source.id, any_reader=True)  # the lesson must not quote a source that was erased meanwhile
         known = by_pattern(context, lesson.pattern_id)
         # A lesson that fewer readers may see does not prevent a wider one.
-        as_wide = next((old for old in known if narrowness(old) <= max(map(narrowness, sources), default=0)), None)
+        scope = DerivedScope.of(sources, **{name: prepared.draft.columns.get(name) for name in ("session_id", "project")})
+        as_wide = next((old for old in known if scope.is_within(old)), None)
         if as_wide and (as_wide.confidence or 0.0) >= lesson.confidence:
             return Plan((as_wide, False))
-        plan = _store(context, lesson, prepared, known, sources, vectors)
+        plan = _store(context, lesson, prepared, known, sources, scope, vectors)
         puts = [*plan.puts, *receipts.receipt_rows(context, key, plan.answer.id, request)]
         return Plan((plan.answer, True), puts, seen=seen)
 
@@ -142,22 +142,18 @@ def _store(
     prepared: Prepared,
     known: Sequence[Memory],
     sources: Sequence[Memory],
+    scope: DerivedScope,
     vectors: Vectors,
 ) -> Plan[Memory]:
     ms = context.clock()
-    narrow = learning.narrowest(sources)
-    reach = model.reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
-    partition = model.partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, reach)
+    partition = model.partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, scope.reach)
     vectors.embed(context, [prepared.draft.content])
     embedded = vectors[prepared.draft.content]
-    superseded = [
-        old for old in known if narrowness(old) >= list(Reach).index(reach) and (old.confidence or 0.0) <= lesson.confidence
-    ]
+    superseded = [old for old in known if scope.contains(old) and (old.confidence or 0.0) <= lesson.confidence]
     memory = write.new_memory(
         context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1,
         lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in superseded], sources=[source.id for source in sources],
-        reach=reach.value if narrow else None,
-        session_id=narrow.session_id if narrow else prepared.draft.columns.get("session_id"),
+        **scope.columns,
     )  # fmt: skip
     memory = replace(memory, metadata={**memory.metadata, "lesson_id": audit.derived_id(memory.id, "lesson")})
     rows = [memory.row(), *passage_rows(memory, embedded), *vectors.model_rows(context)]

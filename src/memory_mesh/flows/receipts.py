@@ -38,16 +38,16 @@ def replayed_id(receipt: Receipt, request: str) -> str:
     return receipt.ref
 
 
-def find_replayed(context: Context, key: str | None, request: str) -> str | None:
+def find_replayed(context: Context, key: str | None, request: str, *position: int) -> str | None:
     """Return the id of the memory that an earlier call with this key stored; None for a first call."""
-    id_ = receipt_id(context, key)
+    id_ = receipt_id(context, key, *position)
     row = context.store.get(Kind.RECEIPT, [id_]).get(id_) if id_ else None
     return replayed_id(Receipt.of(row), request) if row else None
 
 
-def receipt_rows(context: Context, key: str | None, memory_id: str, request: str) -> list[Row]:
+def receipt_rows(context: Context, key: str | None, memory_id: str, request: str, *position: int) -> list[Row]:
     """Return the receipt of a call, to be written in the same transaction; empty without a key."""
-    id_ = receipt_id(context, key)
+    id_ = receipt_id(context, key, *position)
     if id_ is None:
         return []
     receipt = Receipt(id=id_, created_at=iso(context.clock()), ref=memory_id, request=request)

@@ -1,11 +1,12 @@
 """Reflect on memories: find them, state what they say, and store that with its sources and an audit block.
 
 The statements are quoted sentences, or those of the language model if there is one. If it fails, they are quoted, and the result
-says why. A reflection is as narrow as the narrowest of its sources and trusted no more than the least trusted one.
+says why. A reflection is as narrow as the narrowest of its sources and trusted no more than the least trusted one. Memories of
+several projects give one reflection for each project.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -15,7 +16,7 @@ from memory_mesh.core.audit import blocks
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, StoreBusy, shown
 from memory_mesh.core.intake import NewText, fingerprints, normal_text
-from memory_mesh.core.learning import ReflectionResult, SourceText, Statement, narrowness
+from memory_mesh.core.learning import DerivedScope, ReflectionResult, SourceText, Statement
 from memory_mesh.core.model import (
     ANYTHING,
     Compare,
@@ -25,7 +26,6 @@ from memory_mesh.core.model import (
     Memory,
     MemoryType,
     Or,
-    Reach,
     Status,
     Value,
     Where,
@@ -76,20 +76,47 @@ def reflect(
     context.check_enabled()
     task = _checked(context, task, topic, lookback, include_reflections)
     request = receipts.request_hash(task.operation, task.topic, task.lookback, task.include_reflections)
-    if replayed := receipts.find_replayed(context, key, request):
-        return _result(context, require_memory(context, replayed), None)
+    if replayed := _replayed(context, key, request):
+        return replayed
     memories, found = _find(context, task)
-    drawn = state(context, task, memories, found)
-    if not drawn.statements:
+    result = derive(context, task, memories, found, key=key, request=request)
+    if result is None:
         about = f"no memory is relevant to {shown(task.topic)}" if task.topic else "there is no memory to reflect on"
         nothing = "the memories found have no sentence to quote" if found else about
         return ReflectionResult(topic=task.topic, note=f"{nothing}; nothing was stored")
-    return keep(context, task, memories, found, drawn, key=key, request=request)
+    return result
 
 
-def keep(
-    context: Context, task: Task, memories: Sequence[Memory], found: Sequence[SourceText], drawn: "Drawn", *,
-    key: str | None = None, request: str = "",
+def derive(
+    context: Context, task: Task, memories: Sequence[Memory], found: Sequence[SourceText], *, key: str | None = None,
+    request: str = "", arrange: Callable[["Drawn"], "Drawn"] = lambda drawn: drawn,
+) -> ReflectionResult | None:  # fmt: skip
+    """Store what the memories of each project say, and return the result of the largest group with the others; None if they say
+    nothing."""
+    parts: list[tuple[Context, list[SourceText], Drawn]] = []
+    for project, group in learning.by_project(memories).items():
+        owner = replace(context, reader=replace(context.reader, project=project or context.reader.project))
+        ids = {memory.id for memory in group}
+        texts = [text for text in found if text.id in ids]
+        drawn = arrange(state(owner, task, group, texts))
+        parts += [(owner, texts, drawn)] if drawn.statements else []
+    results: list[ReflectionResult] = []
+    for at, (owner, texts, drawn) in reversed(list(enumerate(parts))):  # the first one, by which a repeated call is known, last
+        results.append(_keep(owner, task, memories, texts, drawn, key, request, *([at] if at else [])))
+    return replace(results[-1], others=tuple(results[-2::-1])) if results else None
+
+
+def _replayed(context: Context, key: str | None, request: str) -> ReflectionResult | None:
+    """Return the results that an earlier call with this key stored."""
+    found: list[ReflectionResult] = []
+    while id_ := receipts.find_replayed(context, key, request, *([len(found)] if found else [])):
+        found.append(_result(context, require_memory(context, id_), None))
+    return replace(found[0], others=tuple(found[1:])) if found else None
+
+
+def _keep(
+    context: Context, task: Task, memories: Sequence[Memory], found: Sequence[SourceText], drawn: "Drawn", key: str | None,
+    request: str, *position: int,
 ) -> ReflectionResult:  # fmt: skip
     """Store the statements that were drawn from memories."""
     sources = [memory for memory in memories if memory.id in drawn.sources]
@@ -97,12 +124,12 @@ def keep(
     prepared, vectors = prepare(context, [given], request=request)[0], Vectors()
 
     def decide() -> Plan[Memory]:
-        if replayed := receipts.find_replayed(context, key, request):
+        if replayed := receipts.find_replayed(context, key, request, *position):
             return Plan(require_memory(context, replayed, any_reader=True))
         seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
         check_sources(context, sources)
         plan = plan_reflection(context, task, prepared, sources, drawn.sources, vectors)
-        receipt = receipts.receipt_rows(context, key, plan.answer.id, request)
+        receipt = receipts.receipt_rows(context, key, plan.answer.id, request, *position)
         return Plan(plan.answer, [*plan.puts, *receipt], seen=seen if plan.puts or receipt else {})
 
     return _result(context, commit(context, decide), drawn.note)
@@ -284,20 +311,18 @@ def plan_reflection(
     """Return the plan that stores a reflection. An earlier one that says the same is kept instead; others on the same topic are
     superseded."""
     ms, reader = context.clock(), context.reader
-    narrow = learning.narrowest(sources)
-    reach = model.reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
-    earlier = [old for old in _earlier(context, task, prepared) if narrowness(old) >= list(Reach).index(reach)]
+    scope = DerivedScope.of(sources, **{name: prepared.draft.columns.get(name) for name in ("session_id", "project")})
+    earlier = [old for old in _earlier(context, task, prepared) if scope.contains(old)]
     ids = [memory.id for memory in sources] + sorted(source_ids - {memory.id for memory in sources})
     for old in earlier:
         if (old.content, old.sources) == (prepared.draft.content, ids):
             return Plan(old)
     vectors.embed(context, [prepared.draft.content])
     embedded = vectors[prepared.draft.content]
-    partition = model.partition_for(reader.user_id, reader.agent_id, MemoryType.REFLECTION, reach)
+    partition = model.partition_for(reader.user_id, reader.agent_id, MemoryType.REFLECTION, scope.reach)
     memory = write.new_memory(
         context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1, sources=ids,
-        supersedes=[old.id for old in earlier], reach=reach.value if narrow else None,
-        session_id=narrow.session_id if narrow else prepared.draft.columns.get("session_id"),
+        supersedes=[old.id for old in earlier], **scope.columns,
     )  # fmt: skip
     memory = replace(memory, metadata={**memory.metadata, "reflection_id": audit.derived_id(memory.id, task.prefix)})
     revised = [

@@ -16,14 +16,13 @@ from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.intake import read_content, read_metadata
 from memory_mesh.core.intake.drafts import columns_of
-from memory_mesh.core.learning import PruneResult, ReliabilityUpdate, SkillRecord, SkillResult
+from memory_mesh.core.learning import DerivedScope, PruneResult, ReliabilityUpdate, SkillRecord, SkillResult
 from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import (
     In,
     Kind,
     Memory,
     MemoryType,
-    Reach,
     Reader,
     Row,
     Skill,
@@ -193,11 +192,9 @@ def _updates(draft: SkillDraft, known: Skill, vectors: Vectors, *, revive: bool)
 def from_lesson(context: Context, lesson_id: str) -> SkillRecord:
     """Store a lesson as a skill that names it as its source. Only those who may see the lesson see the skill."""
     lesson = _lesson(context, lesson_id)
-    reach = model.reach_of(lesson.memory_type, lesson.reach)
     draft = prepare(context, learning.lesson_text(lesson), {})
-    columns = {**draft.columns, "sources": [lesson.id], "trust": lesson.trust, "project": lesson.project}
-    if reach is not Reach.GLOBAL:
-        columns |= {"reach": reach.value, "session_id": lesson.session_id}
+    scope = DerivedScope.of([lesson], session_id=draft.columns["session_id"])
+    columns = {**draft.columns, "sources": [lesson.id], "trust": lesson.trust, **scope.columns}
     fingerprint = learning.skill_fingerprint(columns, context.reader, "lesson", lesson.id)
     (stored,) = store(context, [replace(draft, columns=columns, fingerprint=fingerprint)])
     return SkillRecord.of(stored.skill)

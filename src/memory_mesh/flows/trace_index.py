@@ -145,6 +145,8 @@ def project_of(context: Context, given: object) -> Project:
     name = context.reader.project or DEFAULT_PROJECT if given is None else given
     if not isinstance(name, str) or not name.strip() or len(name) > 500 or not name.isprintable():
         raise InvalidInput(f"project is {shown(name)}", expected="a name")
+    if context.reader.only_project and name != context.reader.project:
+        raise InvalidInput(f"the reader is of the project {context.reader.project} only", expected="no other project")
     return Project(context.query_gate().redact(" ".join(name.split())))
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import NotFound, StoreReadOnly, shown
 from memory_mesh.core.intake import NewText, Terms
-from memory_mesh.core.model import Memory, Value
+from memory_mesh.core.learning import DerivedScope
+from memory_mesh.core.model import Kind, Memory, Value
 from memory_mesh.core.safety.fence import MIN_BOUNDARY_DIGITS
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces.layout import Project
@@ -77,11 +78,13 @@ def keep_decisions(context: Context, trace_id: object) -> list[Memory]:
     trace = traces.get(context, trace_id)
     if trace is None:
         raise NotFound(f"no trace {shown(trace_id, max_length=80)}", remedy="see memory-mesh trace list")
-    sources: list[Value] = [*trace_index.ids_of(context, [trace.trace_id])]
+    rows = context.store.get(Kind.MEMORY, trace_index.ids_of(context, [trace.trace_id])).values()
+    sources: list[Value] = [row.id for row in rows]
+    project = DerivedScope.of([*map(Memory.of, rows)], project=context.reader.project).project
     texts = [
         NewText(
             decision,
-            {"category": "decision", "event_time": trace.timestamp, "trace_id": trace.trace_id},
+            {"category": "decision", "event_time": trace.timestamp, "trace_id": trace.trace_id, "project": project},
             key=f"decision:{trace.trace_id}:{number}",
             terms=Terms(claims="off"),
         )

@@ -264,6 +264,9 @@ def get(context: Context, trace_id: object) -> Trace | None:
     """Return a trace by its id, also from an archive; None if there is none."""
     if not isinstance(trace_id, str):
         raise InvalidInput(f"trace_id is {shown(trace_id)}", expected="a text such as trace-1760000000000-3fa9c2")
+    if context.reader.only_project:
+        own = trace_files.traces_of(context.open_traces(), project_of(context, None), archived=True)
+        return next((each for each in own if isinstance(each, Trace) and each.trace_id == trace_id), None)
     return trace_files.find_trace(context.open_traces(), trace_id)
 
 
@@ -271,7 +274,9 @@ def experiences(context: Context, *, limit: object, archived: object) -> list[Ex
     """Return the entries of the experience log, the newest first."""
     most = whole_number("limit", limit, max_=MAX_LIMIT)
     found = trace_files.experiences_of(context.open_traces(), archived=bool(archived))
-    return [each for each in found if isinstance(each, Experience)][::-1][:most]
+    own = {project_of(context, None).name} if context.reader.only_project else None
+    every = [each for each in found if isinstance(each, Experience) and (own is None or each.project_name in own)]
+    return every[::-1][:most]
 
 
 def similar(

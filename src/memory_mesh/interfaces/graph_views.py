@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.model import ClaimConflict, Link, MemoryRecord, Status
+from memory_mesh.interfaces.reflection_views import statement_lines
 from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview, table
 from memory_mesh.interfaces.values import Call
 
@@ -236,9 +237,11 @@ def episodes(found: "Sequence[Episode]", call: Call) -> Answer:
 
 def episode_summary(done: "ReflectionResult", call: Call) -> Answer:
     """Render the statements about an episode, each with its sources."""
-    stored = f", stored as {done.memory_id}" if done.memory_id else ""
-    lines = [f"{NAME} {counted(len(done.statements), 'statement')}, {done.method}{stored}"]
-    lines += [f"- {one_line(one.text)} [{', '.join(one.sources)}]" for one in done.statements]
+    lines: list[str] = []
+    for each in (done, *done.others):
+        stored = f", stored as {each.memory_id}" if each.memory_id else ""
+        within = f" in {one_line(str(each.project))}" if done.others else ""
+        lines += [f"{NAME} {counted(len(each.statements), 'statement')}, {each.method}{stored}{within}", *statement_lines(each)]
     lines += [f"{NAME} Note: {one_line(done.note)}"] if done.note else []
     return Answer(text="\n".join(lines), data=asdict(done))
 

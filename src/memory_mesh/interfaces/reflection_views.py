@@ -16,12 +16,19 @@ def reflection(done: ReflectionResult, call: Call) -> Answer:
     note = [f"{NAME} Note: {one_line(done.note)}"] if done.note else []
     if done.id is None:
         return Answer(text="\n".join(note), data=asdict(done))
-    topic = f" on {one_line(done.topic)}" if done.topic else ""
     name = "Synthesis" if call.operation.name == "synthesize" else "Reflection"
-    how = f"{counted(len(done.sources), 'source')}, confidence {done.confidence:.2f}, {done.method}"
-    lines = [f"{NAME} {name} {done.id}{topic}: {how}"]
-    lines += [f"- {one_line(one.text)} [{', '.join(one.sources)}]" for one in done.statements]
+    lines: list[str] = []
+    for each in (done, *done.others):
+        about = f" on {one_line(each.topic)}" if each.topic else ""
+        about += f" in {one_line(str(each.project))}" if done.others else ""
+        how = f"{counted(len(each.sources), 'source')}, confidence {each.confidence:.2f}, {each.method}"
+        lines += [f"{NAME} {name} {each.id}{about}: {how}", *statement_lines(each)]
     return Answer(text="\n".join([*lines, *note]), data=asdict(done))
+
+
+def statement_lines(done: ReflectionResult) -> list[str]:
+    """Return the statements of a result, each with its sources."""
+    return [f"- {one_line(one.text)} [{', '.join(one.sources)}]" for one in done.statements]
 
 
 def heritage(nothing: None, call: Call) -> Answer:

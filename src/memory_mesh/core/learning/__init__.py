@@ -6,12 +6,13 @@ from memory_mesh.core.learning.heritage import HeritageChain, added_heritage
 from memory_mesh.core.learning.jobs import LEASE_MS, MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.learning.lessons import (
     CANDIDATE_TAG, DEFAULT_CONFIDENCE, LESSON_TAG, SEVERITIES, Distilled, LessonBlock, LessonContext, Skipped, by_confidence,
-    by_severity, lesson_metadata, narrowest, narrowness, parse_lesson, pattern_id, severity_of,
+    by_severity, lesson_metadata, parse_lesson, pattern_id, severity_of,
 )
 from memory_mesh.core.learning.reflection import (
     ReflectionResult, SourceText, Statement, as_metadata, confidence, contradictions, extract, group, is_grounded, least_trust,
     render, sentences, similar, without_sources,
 )
+from memory_mesh.core.learning.scopes import DerivedScope, by_project
 from memory_mesh.core.learning.skills import (
     EXTENSIONS, FILE, PRUNED_BELOW, USE, PruneResult, ReliabilityUpdate, SkillRecord, SkillResult, default_name, final_score,
     first_sentence, first_use, is_pruned, is_skill_text, keyword_fractions, keyword_score, lesson_text, read_skill,
@@ -21,12 +22,12 @@ from memory_mesh.core.learning.spending import Accounts, Caps, DailySpending, Pr
 
 __all__ = [
     "CANDIDATE_TAG", "DEFAULT_CONFIDENCE", "EXTENSIONS", "FILE", "LEASE_MS", "LESSON_TAG", "MAX_STORED_RUNS", "PRUNED_BELOW",
-    "SEVERITIES", "USE", "Accounts", "Caps", "DailySpending", "Distilled", "Heartbeat", "HeritageChain", "JobRun", "JobState",
-    "LessonBlock", "LessonContext", "Outcome", "Price", "PruneResult", "ReflectionResult", "ReliabilityUpdate", "SkillRecord",
-    "SkillResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage", "as_metadata", "by_confidence",
-    "by_severity", "confidence", "contradictions", "default_name", "extract", "final_score", "first_sentence", "first_use",
-    "group", "is_grounded", "is_pruned", "is_skill_text", "keyword_fractions", "keyword_score", "least_trust",
-    "lesson_metadata", "lesson_text", "narrowest", "narrowness", "parse_lesson", "pattern_id", "read_skill", "reliability_of",
-    "render", "searched_texts", "sentences", "severity_of", "similar", "skill_files", "skill_fingerprint", "totals", "used",
+    "SEVERITIES", "USE", "Accounts", "Caps", "DailySpending", "DerivedScope", "Distilled", "Heartbeat", "HeritageChain", "JobRun",
+    "JobState", "LessonBlock", "LessonContext", "Outcome", "Price", "PruneResult", "ReflectionResult", "ReliabilityUpdate",
+    "SkillRecord", "SkillResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage", "as_metadata",
+    "by_confidence", "by_project", "by_severity", "confidence", "contradictions", "default_name", "extract", "final_score",
+    "first_sentence", "first_use", "group", "is_grounded", "is_pruned", "is_skill_text", "keyword_fractions", "keyword_score",
+    "least_trust", "lesson_metadata", "lesson_text", "parse_lesson", "pattern_id", "read_skill", "reliability_of", "render",
+    "searched_texts", "sentences", "severity_of", "similar", "skill_files", "skill_fingerprint", "totals", "used",
     "without_sources",
 ]

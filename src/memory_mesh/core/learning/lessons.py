@@ -4,7 +4,7 @@ A lesson is identified by its pattern: the name of the error and where the rule 
 confident one counts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Self
@@ -12,7 +12,7 @@ from typing import Self
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import IMPORTANCE
-from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Value, fault, reach_of
+from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Value, fault
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety import Source
 
@@ -174,14 +174,3 @@ def lesson_metadata(context: LessonContext, source: Source | None = None) -> dic
         **texts, **optional, "severity": context.severity, "confidence": context.confidence,
         "type": MemoryType.LESSON.value, "tags": [LESSON_TAG], "importance": IMPORTANCE[context.severity],
     }  # fmt: skip
-
-
-def narrowest(sources: Sequence[Memory]) -> Memory | None:
-    """Return the source that the fewest readers may see; None if everybody may see all of them."""
-    narrow = max(sources, key=narrowness, default=None)
-    return narrow if narrow and narrowness(narrow) else None
-
-
-def narrowness(memory: Memory) -> int:
-    """Return how restricted a memory is; 0: everybody may see it."""
-    return list(Reach).index(reach_of(memory.memory_type, memory.reach))

@@ -59,6 +59,7 @@ class ReflectionResult:
 
     id: str | None = None  # `reflect_…` or `synthesis_…`
     memory_id: str | None = None
+    project: str | None = None  # the only one whose readers see it; None: those of every project
     topic: str | None = None
     content: str = ""
     statements: tuple[Statement, ...] = ()
@@ -68,6 +69,7 @@ class ReflectionResult:
     note: str | None = None  # why nothing was stored, or why the language model was not used
     wire_format: str | None = field(default=None, repr=False)  # the text of the audit block; None: no block was written
     contradictions: tuple[tuple[str, str], ...] = ()  # the ids of sources whose claims exclude each other
+    others: tuple["ReflectionResult", ...] = ()  # of the memories of other projects, one for each
 
     @classmethod
     def of(cls, memory: Memory, wire_format: str | None, note: str | None = None) -> Self:
@@ -76,8 +78,8 @@ class ReflectionResult:
         topic, id_ = metadata.get("topic"), metadata.get("reflection_id")
         statements = statements_of(memory) or ()
         return cls(
-            id=str(id_), memory_id=memory.id, topic=None if topic is None else str(topic), content=memory.content,
-            statements=statements, sources=tuple(memory.sources), confidence=memory.confidence or 0.0,
+            id=str(id_), memory_id=memory.id, project=memory.project, topic=None if topic is None else str(topic),
+            content=memory.content, statements=statements, sources=tuple(memory.sources), confidence=memory.confidence or 0.0,
             method=str(metadata.get("method")), note=note, wire_format=wire_format,
             contradictions=tuple((one.sources[0], one.sources[1]) for one in statements if one.contradiction),
         )  # fmt: skip

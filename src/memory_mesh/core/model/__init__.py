@@ -17,8 +17,8 @@ from memory_mesh.core.model.rows import (
     Scalar, Sealed, Type, Used, Value, Vector, batches, checked, fault, fields_of,
 )
 from memory_mesh.core.model.scope import (
-    MemoryType, Reach, Reader, in_project, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible,
-    visible_to,
+    MemoryType, Reach, Reader, in_project, may_erase, not_expired, only_project, partition, partition_for, partitions, reach_of,
+    visible, visible_to,
 )
 from memory_mesh.core.model.times import DAY_MS, GivenClock, GivenTime, Ids, as_clock, iso, millis, parse_time, time_of_id
 from memory_mesh.core.model.where import (
@@ -34,7 +34,7 @@ __all__ = [
     "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "QueuedEvent", "Reach", "Reader", "Receipt",
     "Reembedded", "Repaired", "Row", "Scalar", "Sealed", "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used",
     "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault",
-    "fields_of", "in_project", "is_list", "iso", "like", "may_erase", "millis", "not_expired", "parse_time", "partition",
-    "partition_for", "partitions", "reach_of", "revise", "rewound", "since_visible", "time_of_id", "visible", "visible_from",
-    "visible_to",
+    "fields_of", "in_project", "is_list", "iso", "like", "may_erase", "millis", "not_expired", "only_project", "parse_time",
+    "partition", "partition_for", "partitions", "reach_of", "revise", "rewound", "since_visible", "time_of_id", "visible",
+    "visible_from", "visible_to",
 ]

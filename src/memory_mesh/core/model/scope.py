@@ -106,8 +106,13 @@ def visible_to(reader: Reader) -> Where:
         cases.append(all_of(mine, not_session, _reaches(Reach.GLOBAL, Reach.AGENT)))
         if reader.session_id is not None:
             cases.append(all_of(mine, Compare("session_id", "=", reader.session_id)))
-    only = in_project(reader.project) if reader.only_project else ANYTHING
-    return all_of(In("partition", partitions(reader)), equals("user_id", reader.user_id), Or(tuple(cases)), only)
+    own = equals("user_id", reader.user_id)
+    return all_of(In("partition", partitions(reader)), own, Or(tuple(cases)), only_project(reader))
+
+
+def only_project(reader: Reader) -> Where:
+    """Return the condition that a memory is of no project that the reader must not see."""
+    return in_project(reader.project) if reader.only_project else ANYTHING
 
 
 def in_project(project: str | None) -> Where:
