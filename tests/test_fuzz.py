@@ -24,8 +24,9 @@ from memory_mesh.core.audit.wire import parse, parse_many
 from memory_mesh.core.capture.extract import sentences
 from memory_mesh.core.capture.junk import why_not
 from memory_mesh.core.claims.patterns import find_statement
-from memory_mesh.core.foreign import read_mcp_entities, read_mcp_relations, read_mem0
+from memory_mesh.core.foreign import read_blocks, read_mcp_entities, read_mcp_relations, read_mem0
 from memory_mesh.core.frontmatter import split_frontmatter
+from memory_mesh.core.learning import read_block
 from memory_mesh.core.learning.skills import read_skill
 from memory_mesh.core.model import parse_time
 from memory_mesh.core.notes.files import Note, read_sections
@@ -71,6 +72,11 @@ READERS: Mapping[str, tuple[Callable[[str], object], str]] = {  # what reads a t
         "agent: A;\n¦intent: b;\n¦context:\n¦  k;v;\n¦constraints:\n¦  - a;\n¦meta: x;\n¦log: ;\n¦handoff: End;\n¦"
         "; ¦\n"),
     "several yamo blocks": (parse_many, "agent: A;\n¦intent: b;\n¦context:\n¦  k;v;\n¦log: ;\n¦handoff: End;\n¦\n"),
+    "a lesson as a block": (read_block,
+        "agent: A;\nintent: distill_wisdom_from_execution;\n¦context:\n¦  original_context;a;\n¦  error_pattern;b;\n¦"
+        "  severity;low;\n¦output:\n¦  lesson_id;c;\n  preventative_rule;d;\n  rule_confidence;0.5;\n¦meta:\n¦"
+        "  applicability_scope;e;\n¦  rationale;f;\n¦log: a;\n¦handoff: SubconsciousReflector;\n"),
+    "a file of blocks": (lambda text: [*read_blocks(text.splitlines(keepends=True))], "agent: A;\n¦handoff: End;\n¦\r\n¦a;¦\n"),
     "frontmatter": (lambda text: split_frontmatter(text, expected="a key"),
         '---\n¦a: ¦b\n¦- c\n¦[¦]¦{¦}¦&x ¦*x¦!!python/object ¦|\n¦\'¦"¦? ¦  ¦<<: ¦...\n¦%YAML¦\t'),
     "notes": (lambda text: [*read_sections("a.md", text)],

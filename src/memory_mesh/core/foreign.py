@@ -10,6 +10,7 @@ from typing import Any
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.knowledge_graph import entity_part, observation_part, relation_part
+from memory_mesh.core.learning import MAX_BLOCK_LENGTH
 from memory_mesh.core.model import Memory, parse_time
 from memory_mesh.core.ports import RowSource
 
@@ -66,12 +67,45 @@ class ForeignItems:
 
 
 @dataclass(frozen=True, slots=True)
+class LessonBlocks:
+    """The blocks of a file, each with the number of its first line; in place of one that is too long, an error."""
+
+    blocks: Iterable[tuple[int, str | InvalidInput]]
+
+
+@dataclass(frozen=True, slots=True)
 class ImportFile:
     """An open file to import, and its format."""
 
     format: str
-    content: ExportLines | ForeignItems | RowSource
+    content: ExportLines | ForeignItems | LessonBlocks | RowSource
     is_fixed: bool = False  # its name says what it contains: an archive
+
+
+def read_blocks(lines: Iterable[str | InvalidInput]) -> Iterator[tuple[int, str | InvalidInput]]:
+    """Yield the blocks of a text: each ends with its line `handoff:`, or before the next line `agent:`."""
+    start, block, size = 1, list[str](), 0
+    for number, line in enumerate(lines, start=1):
+        text = str(line) if isinstance(line, InvalidInput) else line.replace("\r\n", "\n")
+        if block and text.startswith("agent:"):
+            yield start, _block(block, size)
+            block, size = [], 0
+        if not block and not text.strip():
+            continue
+        start, size = (start if block else number), size + len(text)
+        if size <= MAX_BLOCK_LENGTH or not block:  # of a longer one only its size is needed
+            block.append(text[:MAX_BLOCK_LENGTH])
+        if text.startswith("handoff:"):
+            yield start, _block(block, size)
+            block, size = [], 0
+    if block:
+        yield start, _block(block, size)
+
+
+def _block(lines: list[str], size: int) -> str | InvalidInput:
+    if size > MAX_BLOCK_LENGTH:
+        return InvalidInput(f"the block has {size:,} characters", expected=f"at most {MAX_BLOCK_LENGTH:,}")
+    return "".join(lines).rstrip("\n") + "\n"
 
 
 def read_mem0(read: Callable[[int], str], imported_at: str) -> Iterator[Foreign]:

@@ -14,7 +14,7 @@ from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Item, Message, Metadata, NewText, Selection, is_list, read_items, read_texts
 from memory_mesh.core.lazy import LazyModule
-from memory_mesh.core.learning import Spending
+from memory_mesh.core.learning import Spending, is_block
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,
     BackedUp,
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from memory_mesh.faces.lane import MemoryLane
     from memory_mesh.faces.notes import MemoryNotes
     from memory_mesh.faces.traces import MemoryTraces
-    from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
+    from memory_mesh.flows import embed, erase, filters, folders, lesson_blocks, models, search, sightings, write
 else:
-    embed, erase, filters, folders, models, search, sightings, write = (
+    embed, erase, filters, folders, lesson_blocks, models, search, sightings, write = (
         LazyModule(f"memory_mesh.flows.{name}")
-        for name in ("embed", "erase", "filters", "folders", "models", "search", "sightings", "write")
+        for name in ("embed", "erase", "filters", "folders", "lesson_blocks", "models", "search", "sightings", "write")
     )
 
 
@@ -109,7 +109,8 @@ class Mesh(Learning, Auditing):
 
         A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
         session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
-        its whole history again. System messages and messages without text are left out.
+        its whole history again. System messages and messages without text are left out. A text that is the whole block of a
+        lesson (RFC-0011, §3.5), as another store wrote it, is stored as that lesson.
 
         Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency key was used for another
         request.
@@ -136,9 +137,10 @@ class Mesh(Learning, Auditing):
     def _add(
         self, texts: Sequence[NewText], deduplicate: object, idempotency_key: str | None, progress: Progress | None
     ) -> list[MemoryRecord]:
-        update = as_progress(progress)
-        context = self._context()
-        memories = write.add(context, texts, deduplicate=deduplicate, idempotency_key=idempotency_key, progress=update)
+        context, update = self._context(), as_progress(progress)
+        is_lesson = len(texts) == 1 and is_block(texts[0].content)
+        found = lesson_blocks.received(context, texts, idempotency_key) if is_lesson else []
+        memories = found or write.add(context, texts, deduplicate=deduplicate, idempotency_key=idempotency_key, progress=update)
         return [memory.record() for memory in memories]
 
     def ingest_dir(
@@ -427,9 +429,9 @@ class Mesh(Learning, Auditing):
     ) -> FileImport:  # fmt: skip
         """Import an export, an archive, or the memories of another program, and return what was stored, skipped and failed.
 
-        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane and folders of neolata-mem. The format is
-        detected; `format` names the one that is expected. An archive needs an empty store. An import that was stopped can be run
-        again: nothing is stored twice. Raises `InvalidInput` for another file.
+        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane, folders of neolata-mem and blocks of
+        lessons. The format is detected; `format` names the one that is expected. An archive needs an empty store. An import that
+        was stopped can be run again: nothing is stored twice. Raises `InvalidInput` for another file.
         """
         from memory_mesh.flows import importing
 

@@ -9,17 +9,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.foreign import ExportLines, Foreign, ForeignItems, ForeignLink, ForeignMemory, Unusable
+from memory_mesh.core.foreign import ExportLines, Foreign, ForeignItems, ForeignLink, ForeignMemory, LessonBlocks, Unusable
 from memory_mesh.core.graph import link
 from memory_mesh.core.model import Copied, FailedLine, FileImport, Imported, Kind, Memory, batches
 from memory_mesh.core.ports import Progress
 from memory_mesh.core.transfer import Exported, check_id
 from memory_mesh.flows import moving, search
 from memory_mesh.flows.context import Context, Plan, commit, find_rows
+from memory_mesh.flows.lesson_blocks import STORED, import_blocks
 from memory_mesh.flows.transfer import import_batch, import_memories
 
 _AT_ONCE = 500
-STORED, TWICE, NO_END = "stored already", "twice in the file", "an end of the link is not stored"
+TWICE, NO_END = "twice in the file", "an end of the link is not stored"
 
 
 def import_file(context: Context, path: str, format_: str | None, progress: Progress) -> FileImport:
@@ -28,6 +29,8 @@ def import_file(context: Context, path: str, format_: str | None, progress: Prog
     with context.open_import(path, format_) as file:
         if isinstance(file.content, ExportLines):
             return _of_lines(file.format, import_memories(context, file.content.lines, progress))
+        if isinstance(file.content, LessonBlocks):
+            return import_blocks(context, file.format, file.content.blocks, progress)
         if isinstance(file.content, ForeignItems):
             return _import_items(context, file.format, file.content.items, progress)
         if file.is_fixed and moving.was_copied(context.store, file.content):
@@ -116,7 +119,7 @@ def _store_links(context: Context, links: Sequence[ForeignLink], skipped: Counte
 def restore(context: Context, path: str, progress: Progress) -> Copied:
     """Copy an archive, or a backup of a store, into the empty store of the context."""
     with context.open_import(path, None) as file:
-        if isinstance(file.content, ExportLines | ForeignItems):
+        if isinstance(file.content, ExportLines | ForeignItems | LessonBlocks):
             what = f"{path} has the format {file.format}, which is not a whole store"
             raise InvalidInput(what, expected="a backup, or a file of memory-mesh export --all", remedy="use import for it")
         return moving.with_vectors(context, moving.copy(context, file.content, progress), progress)

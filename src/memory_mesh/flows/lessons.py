@@ -61,13 +61,17 @@ def distill_lesson(context: Context, given: object, *, key: str | None = None) -
 
 
 def learn(
-    context: Context, given: object, *, sources: Sequence[Memory] = (), inferred: bool = False, key: str | None = None
-) -> tuple[LessonBlock, bool]:
-    """Store a lesson drawn from `sources`, by a language model if `inferred`. Return it and whether it is new."""
+    context: Context, given: object, *, sources: Sequence[Memory] = (), inferred: bool = False, key: str | None = None,
+    more: Mapping[str, Value] | None = None,
+) -> tuple[LessonBlock, bool]:  # fmt: skip
+    """Store a lesson drawn from `sources`, by a language model if `inferred`. Return it and whether it is new.
+
+    `more` is the metadata of a lesson that was received from another store: it supersedes only such lessons.
+    """
     lesson = _redacted(context, learning.parse_lesson(given))
     request = receipts.request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
-    metadata = learning.lesson_metadata(lesson, Source.INFERENCE if inferred else None)
-    trust = BASE_TRUST[Source.INFERENCE] if inferred else None
+    metadata = {**learning.lesson_metadata(lesson, Source.INFERENCE if inferred else None), **(more or {})}
+    trust = BASE_TRUST[Source.INFERENCE] if inferred or more else None
     prepared = prepare(context, [NewText(lesson.text, metadata, trust)], request=request)[0]
     vectors = Vectors()
 
@@ -81,7 +85,8 @@ def learn(
         # A lesson that fewer readers may see does not prevent a wider one.
         scope = DerivedScope.of(sources, **{name: prepared.draft.columns.get(name) for name in ("session_id", "project")})
         as_wide = next((old for old in known if scope.is_within(old)), None)
-        if as_wide and (as_wide.confidence or 0.0) >= lesson.confidence:
+        is_kept = as_wide and more is not None and not learning.is_received(as_wide.metadata)
+        if as_wide and (is_kept or (as_wide.confidence or 0.0) >= lesson.confidence):
             return Plan((as_wide, False))
         plan = _store(context, lesson, prepared, known, sources, scope, vectors)
         puts = [*plan.puts, *receipts.receipt_rows(context, key, plan.answer.id, request)]
@@ -150,6 +155,8 @@ def _store(
     vectors.embed(context, [prepared.draft.content])
     embedded = vectors[prepared.draft.content]
     superseded = [old for old in known if scope.contains(old) and (old.confidence or 0.0) <= lesson.confidence]
+    if learning.is_received(prepared.draft.metadata):
+        superseded = [old for old in superseded if learning.is_received(old.metadata)]
     memory = write.new_memory(
         context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1,
         lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in superseded], sources=[source.id for source in sources],
@@ -199,10 +206,14 @@ def _search(context: Context, text: str, mode: str, limit: int) -> dict[str, flo
 
 def _with_blocks(context: Context, memories: Sequence[Memory], scores: Mapping[str, float]) -> list[LessonBlock]:
     """Return lessons with the texts of their blocks."""
-    ids = tuple(memory.id for memory in memories)
-    rows = context.store.find(Kind.BLOCK, all_of(In("ref", ids), equals("operation_type", "lesson"))) if ids else []
-    texts = {row.value("ref"): str(row.value("yamo_text")) for row in rows}
+    texts = block_texts(context, [memory.id for memory in memories])
     return [LessonBlock.of(memory, texts.get(memory.id), scores.get(memory.id)) for memory in memories]
+
+
+def block_texts(context: Context, ids: Sequence[str]) -> dict[str, str]:
+    """Return the texts of the blocks of lessons by the ids of their memories."""
+    rows = context.store.find(Kind.BLOCK, all_of(In("ref", tuple(ids)), equals("operation_type", "lesson"))) if ids else []
+    return {str(row.value("ref")): str(row.value("yamo_text")) for row in rows}
 
 
 # --- distillation ---
@@ -287,8 +298,8 @@ def _lesson_fields(memory: Memory, texts: Mapping[str, str]) -> dict[str, object
     return {
         "situation": _text(metadata.get("situation")) or memory.content[:_MAX_TEXT],
         "error_pattern": texts["error_pattern"],
-        "oversight": texts["oversight"] or "not recorded",
-        "fix": texts["fix"] or "not recorded",
+        "oversight": texts["oversight"] or learning.NOT_RECORDED,
+        "fix": texts["fix"] or learning.NOT_RECORDED,
         "preventative_rule": texts["preventative_rule"],
         "severity": learning.severity_of(memory),
         "applicable_scope": _text(metadata.get("applicable_scope")) or "general",

@@ -98,7 +98,7 @@ def prepare(
     own |= {"description": read.description} if read.description else {}
     own |= {"tags": [*read.tags]} if read.tags else {}
     own |= {} if source is None else {"source": source}
-    cleaned, clean = gate.clean_metadata(own), _redacted(gate.redact, content)
+    cleaned, clean = gate.clean_metadata(own), redacted_lines(gate.redact, content)
     columns = columns_of(cleaned, context.reader)
     identity = ("name", read.name) if source is None else ("file", source)
     return SkillDraft(
@@ -114,8 +114,8 @@ def prepare(
     )
 
 
-def _redacted(redact: Callable[[str], str], text: str) -> str:
-    """Return the text of a skill redacted. The key of a YAMO line is a cue for its value, as in `password;value;`."""
+def redacted_lines(redact: Callable[[str], str], text: str) -> str:
+    """Return the text of a skill or a block redacted. The key of a YAMO line is a cue for its value, as in `password;value;`."""
 
     def line(found: re.Match[str]) -> str:
         cue, value = f"{found[2]}: ", found[3].rstrip(" \t").removesuffix(";")
@@ -214,7 +214,7 @@ def cleaned(context: Context, skill: Skill) -> tuple[Skill, dict[str, int]]:
     """Return an imported skill as it is stored, and how many values of each kind were masked."""
     gate, given = context.gate(), read_metadata(skill.metadata, context.limits)
     learning.first_use({name: value for name, value in given.items() if name in learning.USE[:-1]}, "")  # raises if not valid
-    content, metadata = _redacted(gate.redact, read_content(skill.content, context.limits)), gate.clean_metadata(given)
+    content, metadata = redacted_lines(gate.redact, read_content(skill.content, context.limits)), gate.clean_metadata(given)
     masked = replace(skill, name=gate.redact(skill.name), intent=gate.redact(skill.intent), content=content, metadata=metadata)
     return masked, gate.count((skill.content, content), (given, metadata))
 

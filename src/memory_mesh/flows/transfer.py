@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TypeVar
 
-from memory_mesh.core import checks, model, transfer
+from memory_mesh.core import audit, checks, learning, model, transfer
 from memory_mesh.core.claims import Claim, Outcome, Window, check_window, read_claim, trust_of
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Draft, Terms, draft, file_print, fingerprint, folder_print, numbered, read_key, read_metadata
@@ -34,7 +34,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Progress
 from memory_mesh.core.search import tokens
 from memory_mesh.core.transfer import Exported
-from memory_mesh.flows import skills, usage
+from memory_mesh.flows import lessons, skills, usage
 from memory_mesh.flows.chains import own_audit_rows
 from memory_mesh.flows.claims import COMPARED, Claims, clean_claim
 from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
@@ -70,7 +70,7 @@ def export(context: Context, progress: Progress) -> Iterator[str]:
 
 def _read(context: Context, rows: Iterable[Row]) -> list[Exported]:
     """Return stored memories with what the reader may see of their history."""
-    memories = [Memory.of(row) for row in rows]
+    memories = _with_wire(context, [Memory.of(row) for row in rows])
     ids = [memory.id for memory in memories]
     histories: dict[str, list[Change]] = defaultdict(list)
     for row in context.store.find(Kind.CHANGE, In("ref", tuple(ids))):
@@ -84,6 +84,13 @@ def _read(context: Context, rows: Iterable[Row]) -> list[Exported]:
         )
         for memory in usage.with_counts(context, memories)
     ]
+
+
+def _with_wire(context: Context, memories: Sequence[Memory]) -> list[Memory]:
+    """Return the memories, those of lessons with the texts of their blocks: an export has no blocks."""
+    bare = [one.id for one in memories if one.memory_type == MemoryType.LESSON and learning.wire_text(one) is None]
+    texts = {id_: text for id_, text in lessons.block_texts(context, bare).items() if text != audit.ERASED}
+    return [replace(one, metadata={**one.metadata, learning.WIRE: texts[one.id]}) if one.id in texts else one for one in memories]
 
 
 # --- import ---

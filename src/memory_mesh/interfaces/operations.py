@@ -175,7 +175,7 @@ _APPLY = Parameter(
     "dry_run", "do it; without this it is only shown", kind=Kind.SWITCH, flag="--apply", default=False, cli_default=True
 )
 # Of `stores.imports`.
-_FORMATS = {name: name for name in ("memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata")}
+_FORMATS = {name: name for name in ("memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo")}
 _DRY_RUN = Parameter("dry_run", "show what would be done, and change nothing", kind=Kind.SWITCH, default=False)
 _JOBS = (
     Parameter(
@@ -965,6 +965,7 @@ OPERATIONS = (
         ),
         examples=(
             "import memories.jsonl", "import - --store sqlite:///new.db --user ana < ana.jsonl", "import mem0.json --user ana",
+            "import lessons.yamo",
         ),
     ),
     Operation(

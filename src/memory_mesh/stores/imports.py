@@ -18,6 +18,8 @@ from memory_mesh.core.foreign import (
     ForeignLink,
     ForeignMemory,
     ImportFile,
+    LessonBlocks,
+    read_blocks,
     read_mcp_entities,
     read_mcp_relations,
     read_mem0,
@@ -27,12 +29,12 @@ from memory_mesh.core.ports import RowSource, Store
 from memory_mesh.stores.archive_file import ArchiveFile, bounded_lines
 from memory_mesh.stores.registry import open_store
 
-MEMORIES, ARCHIVE, STORE, MEM0, MCP, LANE, NEOLATA = FORMATS = (
-    "memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata",
+MEMORIES, ARCHIVE, STORE, MEM0, MCP, LANE, NEOLATA, YAMO = FORMATS = (
+    "memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo",
 )  # fmt: skip
 _EXPECTED = (
     "a file of memory-mesh export, a backup, the JSON of mem0, the JSON lines of the MCP memory server, a Memory Lane database, "
-    "or a folder of neolata-mem"
+    "a folder of neolata-mem, or the YAMO blocks of lessons"
 )
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 64 * 1024  # bytes of a file that tell its format
@@ -49,11 +51,13 @@ def open_import(path: str, format_: str | None, *, imported_at: str) -> Iterator
         with ExitStack() as stack:
             if found in (STORE, LANE, NEOLATA):
                 store = stack.enter_context(closing(open_store(_url(file))))
-                content: ExportLines | ForeignItems | RowSource = (
+                content: ExportLines | ForeignItems | LessonBlocks | RowSource = (
                     StoreRows(store) if found == STORE else ForeignItems(_rows_of(store))
                 )
             elif found == ARCHIVE:
                 content = ArchiveFile(file)
+            elif found == YAMO:
+                content = LessonBlocks(read_blocks(_lines(file)))
             elif found == MEM0:
                 text = stack.enter_context(file.open(encoding="utf-8-sig", errors="replace"))
                 content = ForeignItems(read_mem0(text.read, imported_at))
@@ -102,6 +106,8 @@ def _of_text(file: Path, head: str) -> str:
             return ARCHIVE
         if first.get("type") in ("entity", "relation"):
             return MCP
+    if head.startswith("agent: "):
+        return YAMO
     if head.startswith("[") or (head.startswith("{") and ('"results"' in head or '"memories"' in head)):
         return MEM0
     raise InvalidInput(f"{file} has no format that can be imported: it begins with {shown(head[:40])}", expected=_EXPECTED)

@@ -314,7 +314,8 @@ class AsyncMemoryMesh:
 
         A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
         session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
-        its whole history again. System messages and messages without text are left out.
+        its whole history again. System messages and messages without text are left out. A text that is the whole block of a
+        lesson (RFC-0011, §3.5), as another store wrote it, is stored as that lesson.
 
         Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency key was used for another
         request.
@@ -338,7 +339,8 @@ class AsyncMemoryMesh:
 
         A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
         session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
-        its whole history again. System messages and messages without text are left out.
+        its whole history again. System messages and messages without text are left out. A text that is the whole block of a
+        lesson (RFC-0011, §3.5), as another store wrote it, is stored as that lesson.
 
         Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency key was used for another
         request.
@@ -554,9 +556,9 @@ class AsyncMemoryMesh:
     ) -> FileImport:
         """Import an export, an archive, or the memories of another program, and return what was stored, skipped and failed.
 
-        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane and folders of neolata-mem. The format is
-        detected; `format` names the one that is expected. An archive needs an empty store. An import that was stopped can be run
-        again: nothing is stored twice. Raises `InvalidInput` for another file.
+        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane, folders of neolata-mem and blocks of
+        lessons. The format is detected; `format` names the one that is expected. An archive needs an empty store. An import that
+        was stopped can be run again: nothing is stored twice. Raises `InvalidInput` for another file.
         """
     async def restore(self, file: str | PathLike[str], *, progress: Progress | None = None) -> Copied:
         """Copy a backup, or the archive of a store, into this store, which must be empty. A run that was stopped continues.

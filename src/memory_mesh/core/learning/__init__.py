@@ -5,8 +5,9 @@
 from memory_mesh.core.learning.heritage import HeritageChain, added_heritage
 from memory_mesh.core.learning.jobs import LEASE_MS, MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.learning.lessons import (
-    CANDIDATE_TAG, DEFAULT_CONFIDENCE, LESSON_TAG, SEVERITIES, Distilled, LessonBlock, LessonContext, Skipped, by_confidence,
-    by_severity, lesson_metadata, parse_lesson, pattern_id, severity_of,
+    CANDIDATE_TAG, DEFAULT_CONFIDENCE, LESSON_TAG, MAX_BLOCK_LENGTH, NOT_RECORDED, SEVERITIES, WIRE, Distilled, LessonBlock,
+    LessonContext, Skipped, by_confidence, by_severity, is_block, is_received, lesson_metadata, parse_lesson, pattern_id,
+    read_block, severity_of, wire_text,
 )
 from memory_mesh.core.learning.reflection import (
     ReflectionResult, SourceText, Statement, as_metadata, confidence, contradictions, extract, group, is_grounded, least_trust,
@@ -21,13 +22,14 @@ from memory_mesh.core.learning.skills import (
 from memory_mesh.core.learning.spending import Accounts, Caps, DailySpending, Price, Spending, totals
 
 __all__ = [
-    "CANDIDATE_TAG", "DEFAULT_CONFIDENCE", "EXTENSIONS", "FILE", "LEASE_MS", "LESSON_TAG", "MAX_STORED_RUNS", "PRUNED_BELOW",
-    "SEVERITIES", "USE", "Accounts", "Caps", "DailySpending", "DerivedScope", "Distilled", "Heartbeat", "HeritageChain", "JobRun",
-    "JobState", "LessonBlock", "LessonContext", "Outcome", "Price", "PruneResult", "ReflectionResult", "ReliabilityUpdate",
-    "SkillRecord", "SkillResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage", "as_metadata",
-    "by_confidence", "by_project", "by_severity", "confidence", "contradictions", "default_name", "extract", "final_score",
-    "first_sentence", "first_use", "group", "is_grounded", "is_pruned", "is_skill_text", "keyword_fractions", "keyword_score",
-    "least_trust", "lesson_metadata", "lesson_text", "parse_lesson", "pattern_id", "read_skill", "reliability_of", "render",
-    "searched_texts", "sentences", "severity_of", "similar", "skill_files", "skill_fingerprint", "totals", "used",
-    "without_sources",
+    "CANDIDATE_TAG", "DEFAULT_CONFIDENCE", "EXTENSIONS", "FILE", "LEASE_MS", "LESSON_TAG", "MAX_BLOCK_LENGTH",
+    "MAX_STORED_RUNS", "NOT_RECORDED", "PRUNED_BELOW", "SEVERITIES", "USE", "WIRE", "Accounts", "Caps", "DailySpending",
+    "DerivedScope", "Distilled", "Heartbeat", "HeritageChain", "JobRun", "JobState", "LessonBlock", "LessonContext",
+    "Outcome", "Price", "PruneResult", "ReflectionResult", "ReliabilityUpdate", "SkillRecord", "SkillResult", "Skipped",
+    "SourceText", "Spending", "Statement", "added_heritage", "as_metadata", "by_confidence", "by_project", "by_severity",
+    "confidence", "contradictions", "default_name", "extract", "final_score", "first_sentence", "first_use", "group",
+    "is_block", "is_grounded", "is_pruned", "is_received", "is_skill_text", "keyword_fractions", "keyword_score",
+    "least_trust", "lesson_metadata", "lesson_text", "parse_lesson", "pattern_id", "read_block", "read_skill",
+    "reliability_of", "render", "searched_texts", "sentences", "severity_of", "similar", "skill_files", "skill_fingerprint",
+    "totals", "used", "wire_text", "without_sources",
 ]

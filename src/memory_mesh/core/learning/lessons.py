@@ -4,11 +4,14 @@ A lesson is identified by its pattern: the name of the error and where the rule 
 confident one counts.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Self
 
+from memory_mesh.core.audit.blocks import check_lesson
+from memory_mesh.core.audit.wire import parse
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import IMPORTANCE
@@ -20,7 +23,11 @@ LESSON_TAG = "#lesson_learned"
 CANDIDATE_TAG = "#lesson_learned_candidate"
 SEVERITIES = ("critical", "high", "medium", "low")
 DEFAULT_CONFIDENCE = 0.7
+MAX_BLOCK_LENGTH = 40_000  # of a block of another program: room for nine texts
+NOT_RECORDED = "not recorded"
+WIRE = "wire_format"  # the key of the metadata, and of the provenance, of a lesson that was read from a block
 _MAX_TEXT_LENGTH = 4000
+_PATTERN_ID = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +79,14 @@ class LessonBlock:
 
     @classmethod
     def of(cls, memory: Memory, wire_format: str | None, score: float | None = None) -> Self:
-        """Read a lesson from its memory. A lesson that was stored as a plain memory may lack fields; these are empty."""
+        """Read a lesson from its memory. A lesson that was stored as a plain memory may lack fields; these are empty.
+
+        The text of a block that another store wrote is kept in the metadata.
+        """
         texts = {name: str(memory.metadata.get(name) or "") for name in ("lesson_id", "preventative_rule", "applicable_scope")}
         return cls(
             **texts, pattern_id=memory.lesson_pattern_id or "", severity=severity_of(memory), memory_id=memory.id,
-            rule_confidence=memory.confidence or 0.0, wire_format=wire_format, score=score,
+            rule_confidence=memory.confidence or 0.0, wire_format=wire_text(memory) or wire_format, score=score,
         )  # fmt: skip
 
 
@@ -140,8 +150,44 @@ def _check_text(value: object, name: str) -> str:
 
 
 def pattern_id(error_pattern: str, applicable_scope: str) -> str:
-    """Return the id of a pattern: 16 hex digits."""
+    """Return the id of a pattern: 16 hex digits. Such an id, which is what a block has, stays as it is."""
+    if _PATTERN_ID.fullmatch(error_pattern):
+        return error_pattern
     return sha256((error_pattern + applicable_scope).encode()).hexdigest()[:16]
+
+
+def is_block(text: object) -> bool:
+    """Return whether a text begins as a block."""
+    return isinstance(text, str) and text.startswith("agent: ") and len(text) <= MAX_BLOCK_LENGTH
+
+
+def read_block(text: str) -> LessonContext:
+    """Return the lesson of a text that is one whole block of RFC-0011, §3.5; raise `InvalidInput` for another text."""
+    if len(text) > MAX_BLOCK_LENGTH:
+        raise InvalidInput(f"the block has {len(text):,} characters", expected=f"at most {MAX_BLOCK_LENGTH:,}")
+    block = parse(text)
+    check_lesson(block)
+    pairs = {str(key): str(value) for key, value in (*block.context, *block.output, *block.meta)}
+    inverse = pairs.get("inverse_lesson", "none")
+    given = {
+        "situation": pairs["original_context"], "error_pattern": pairs["error_pattern"], "severity": pairs["severity"],
+        "oversight": pairs.get("oversight_description") or NOT_RECORDED, "fix": pairs.get("rationale") or NOT_RECORDED,
+        "preventative_rule": pairs["preventative_rule"], "applicable_scope": pairs["applicability_scope"],
+        "confidence": float(pairs["rule_confidence"]), "inverse_lesson": None if inverse in ("", "none") else inverse,
+    }  # fmt: skip
+    return parse_lesson(given)
+
+
+def wire_text(memory: Memory) -> str | None:
+    """Return the text of the block that another store wrote for a lesson."""
+    text = memory.metadata.get(WIRE)
+    return text if isinstance(text, str) else None
+
+
+def is_received(metadata: Mapping[str, Value]) -> bool:
+    """Return whether a lesson with this metadata was read from the block of another store."""
+    provenance = metadata.get("provenance")
+    return isinstance(provenance, dict) and provenance.get("extracted_by") == WIRE
 
 
 def severity_of(memory: Memory) -> str:
