@@ -43,6 +43,7 @@ from memory_mesh.flows.search import checked_limit, checked_query, readable
 
 _SCOPE = ("memory_type", "reach", "session_id", "project")
 _KEY_AND_VALUE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+)", flags=re.MULTILINE)
+_KEY_ID = re.compile("[0-9a-f]{16}")
 _FIXED = ("agent_id", "session_id", "turn")  # columns that a new revision does not change
 
 
@@ -119,6 +120,8 @@ def redacted_lines(redact: Callable[[str], str], text: str) -> str:
 
     def line(found: re.Match[str]) -> str:
         cue, value = f"{found[2]}: ", found[3].rstrip(" \t").removesuffix(";")
+        if found[2] == "signing_key" and _KEY_ID.fullmatch(value):  # of an audit block: the id of a key, not the key
+            return found[0]
         masked = redact(cue + value)
         return found[1] + masked.removeprefix(cue) + found[3][len(value) :] if masked.startswith(cue) else found[0]
 
