@@ -52,6 +52,14 @@ def sent(**changes: object) -> str:
     return str(other.mesh("bob").distill_lesson({**LESSON, **changes}).wire_format)
 
 
+def test_the_text_of_a_store_in_a_file_names_its_signing_key_and_is_kept_too(house: House, tmp_path: Path) -> None:
+    with MemoryMesh(f"sqlite:///{tmp_path}/other.db", agent_id="bob") as other:
+        text = str(other.distill_lesson(LESSON).wire_format)
+    assert "\n  signing_key;" in text
+    house.mesh().add(text)
+    assert [lesson.wire_format for lesson in house.mesh().query_lessons()] == [text]
+
+
 @pytest.mark.req("MESH-060")
 @pytest.mark.parametrize(
     "text", [sent(), sent(inverse_lesson=None), FOREIGN, FOREIGN.rstrip("\n")], ids=["ours", "bare", "theirs", "cut"]
