@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.candidate_ports import CandidateSource
     from memory_mesh.core.hooks import HookEvent
 
-# Returns the time in Unix milliseconds.
-Clock = Callable[[], int]
+Clock = Callable[[], int]  # returns the time in Unix milliseconds
 
 # Called with the name of each step of a write. Only crash tests use it: they kill the process at a step.
 Step = Callable[[str], None]
@@ -235,9 +234,9 @@ class Snapshot(Protocol):
     """The memories that one reader can see, for one search. Writes that come after it was made may be missing.
 
     **mark** changes with the memories that the reader can see, and with no others. **data_version** is that of the store, read
-    before its changes were. **speakers** returns the speakers of readable memories that the query names, and the tokens that it
-    names them by. **candidates** returns about `size` memories by keywords, as many by vectors, and neighbours of the best, with
-    their signals.
+    before its changes were. **speakers** returns the named speakers of readable memories, and the tokens that name them.
+    **candidates** returns about `size` memories by keywords, as many by vectors, and neighbours of the best, with their signals.
+    **next_valid** returns when the next memory becomes valid, in Unix milliseconds; None: not for some minutes.
     """
 
     @property
@@ -246,6 +245,7 @@ class Snapshot(Protocol):
     def data_version(self) -> Hashable: ...
     def speakers(self, query: Query) -> frozenset[str]: ...
     def candidates(self, query: Query, *, size: int) -> Pool: ...
+    def next_valid(self, query: Query) -> int | None: ...
 
 
 class Index(Protocol):

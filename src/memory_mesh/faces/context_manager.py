@@ -8,7 +8,7 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Metadata, read_interaction
 from memory_mesh.core.model import HealthStatus, MemoryRecord, SearchResult
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import conversations, embed
+from memory_mesh.flows import conversations, embed, trust
 
 
 class Conversations(Handle):
@@ -25,8 +25,9 @@ class Conversations(Handle):
         punctuation, articles, contractions or polite words. That one is counted as observed again. `context` becomes the
         metadata: `session_id`, `skill_name`, `type`, `tags`, … Raises `InvalidInput` for a blank text or invalid metadata.
         """
-        memory = conversations.capture(self._context(), read_interaction(prompt, response, context))
-        return memory.record() if memory else None
+        here = self._context()
+        memory = conversations.capture(here, read_interaction(prompt, response, context))
+        return trust.record(here, memory) if memory else None
 
     def recall_memories(
         self, query: str, *, limit: int = 5, use_cache: bool = True, memory_type: str | None = None,

@@ -13,7 +13,7 @@ from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults, NewLaneMemory
 from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import lane
+from memory_mesh.flows import lane, trust
 from memory_mesh.flows.graph import Stored
 
 
@@ -79,7 +79,7 @@ class MemoryLane(Handle):
 
         The score is a factor of its rank in `find`; its trust and its importance stay. Raises `NotFound` for an unknown id.
         """
-        return lane.feedback(self._reading(), id, signal).record()
+        return trust.record(context := self._reading(), lane.feedback(context, id, signal))
 
     def on_session_event(
         self,

@@ -27,9 +27,10 @@ from memory_mesh.faces.handle import Handle
 from memory_mesh.flows.context import Context
 
 if TYPE_CHECKING:
-    from memory_mesh.flows import lessons, skills, write
+    from memory_mesh.flows import lessons, skills, trust, write
 else:
-    lessons, skills, write = (LazyModule(f"memory_mesh.flows.{name}") for name in ("lessons", "skills", "write"))
+    names = ("lessons", "skills", "trust", "write")
+    lessons, skills, trust, write = (LazyModule(f"memory_mesh.flows.{name}") for name in names)
 
 
 class Learning(Handle):
@@ -56,7 +57,7 @@ class Learning(Handle):
 
     def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """Return the lessons of a pattern as memories, highest confidence first."""
-        return [memory.record() for memory in lessons.by_pattern(self._reading(), pattern_id)]
+        return trust.records(context := self._reading(), lessons.by_pattern(context, pattern_id))
 
     def reflect(
         self, topic: str | None = None, lookback: int = 10, *, include_reflections: bool = False,

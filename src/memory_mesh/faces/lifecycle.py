@@ -9,12 +9,12 @@ from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 from memory_mesh.faces.handle import Handle
 
 if TYPE_CHECKING:
-    from memory_mesh.flows import compress
+    from memory_mesh.flows import compress, trust
     from memory_mesh.flows import consolidate as consolidating
     from memory_mesh.flows import decay as decaying
 else:
-    names = ("compress", "consolidate", "decay")
-    compress, consolidating, decaying = (LazyModule(f"memory_mesh.flows.{name}") for name in names)
+    names = ("compress", "consolidate", "decay", "trust")
+    compress, consolidating, decaying, trust = (LazyModule(f"memory_mesh.flows.{name}") for name in names)
 
 
 class Lifecycle(Handle):
@@ -36,7 +36,7 @@ class Lifecycle(Handle):
         Searches no longer find it; `unarchive` brings it back. Raises `InvalidInput` for a memory of another status,
         and `NotFound` for a memory of another user.
         """
-        return decaying.archive_one(self._context(), memory_id, reason).record()
+        return trust.record(context := self._context(), decaying.archive_one(context, memory_id, reason))
 
     def unarchive(self, memory_id: str) -> MemoryRecord:
         """Make an archived memory of this user active again, and return it. For decay, its age begins anew.
@@ -44,7 +44,7 @@ class Lifecycle(Handle):
         Raises `InvalidInput` if it is not archived, or if an active claim excludes it, and `NotFound` for a memory of another
         user.
         """
-        return decaying.unarchive(self._context(), memory_id).record()
+        return trust.record(context := self._context(), decaying.unarchive(context, memory_id))
 
     def auto_compress(
         self, *, max_digests: int = 5, min_cluster_size: int = 3, archive_originals: bool = False, agent: str | None = None,

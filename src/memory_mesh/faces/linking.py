@@ -10,9 +10,9 @@ from memory_mesh.faces.handle import Handle
 from memory_mesh.flows.graph import acting_as
 
 if TYPE_CHECKING:
-    from memory_mesh.flows import linking
+    from memory_mesh.flows import linking, trust
 else:
-    linking = LazyModule("memory_mesh.flows.linking")
+    linking, trust = (LazyModule(f"memory_mesh.flows.{name}") for name in ("linking", "trust"))
 
 
 class Linking(Handle):
@@ -44,7 +44,9 @@ class Linking(Handle):
         In each group the memory with the most links comes first.
         """
         context = self._reading() if agent is None else acting_as(self._reading(), agent)
-        return [[memory.record() for memory in group] for group in linking.clusters(context, min_size)]
+        groups = linking.clusters(context, min_size)
+        known = {one.id: one for one in trust.records(context, [memory for group in groups for memory in group])}
+        return [[known[memory.id] for memory in group] for group in groups]
 
     def link(self, source_id: str, target_id: str, type: str) -> Link:
         """Link two memories, and return the link; one that exists already is returned.

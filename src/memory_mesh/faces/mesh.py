@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from memory_mesh.faces.lane import MemoryLane
     from memory_mesh.faces.notes import MemoryNotes
     from memory_mesh.faces.traces import MemoryTraces
-    from memory_mesh.flows import embed, erase, filters, folders, lesson_blocks, models, search, sightings, write
+    from memory_mesh.flows import embed, erase, filters, folders, lesson_blocks, models, search, sightings, trust, write
 else:
-    embed, erase, filters, folders, lesson_blocks, models, search, sightings, write = (
+    embed, erase, filters, folders, lesson_blocks, models, search, sightings, trust, write = (
         LazyModule(f"memory_mesh.flows.{name}")
-        for name in ("embed", "erase", "filters", "folders", "lesson_blocks", "models", "search", "sightings", "write")
+        for name in ("embed", "erase", "filters", "folders", "lesson_blocks", "models", "search", "sightings", "trust", "write")
     )
 
 
@@ -141,7 +141,7 @@ class Mesh(Learning, Auditing):
         is_lesson = len(texts) == 1 and is_block(texts[0].content)
         found = lesson_blocks.received(context, texts, idempotency_key) if is_lesson else []
         memories = found or write.add(context, texts, deduplicate=deduplicate, idempotency_key=idempotency_key, progress=update)
-        return [memory.record() for memory in memories]
+        return trust.records(context, memories)
 
     def ingest_dir(
         self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
@@ -180,11 +180,14 @@ class Mesh(Learning, Auditing):
         Metadata keys that are given are set, keys with the value None are removed, and other keys are kept. `why` is stored in
         the history. Raises `NotFound` if the memory is not visible, and what `add` raises.
         """
-        return write.update(self._context(), id, content=content, metadata=metadata, why=why, key=idempotency_key).record()
+        context = self._context()
+        memory = write.update(context, id, content=content, metadata=metadata, why=why, key=idempotency_key)
+        return trust.record(context, memory)
 
     def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
-        return write.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
+        action, context = "pin" if pinned else "unpin", self._context()
+        return trust.record(context, write.set_columns(context, id, action=action, pinned=pinned))
 
     def delete(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> None:
         """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing if there is none.
@@ -286,8 +289,7 @@ class Mesh(Learning, Auditing):
         """
         context = self._in_session(session_id)
         named = search.named(context, id, key)
-        memory = None if named is None else search.get(context, named)
-        return memory.record() if memory else None
+        return trust.record(context, memory) if named is not None and (memory := search.get(context, named)) else None
 
     def get_all(
         self, limit: int | None = None, *, filter: Filter | None = None, status: Sequence[str] = (Status.ACTIVE,),
@@ -301,7 +303,7 @@ class Mesh(Learning, Auditing):
         """
         where, context = filters.where_of(filter), self._in_session(session_id)
         memories = search.get_all(context, limit=limit, where=where, statuses=status, after=after)
-        return [memory.record() for memory in memories]
+        return trust.records(context, memories)
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """Return the changes of a memory or skill, oldest first. Raises `NotFound` if it is not visible."""

@@ -11,7 +11,7 @@ from memory_mesh.core.notes import Appended, Fault, MatchContext, Note, Notes, R
 from memory_mesh.core.notes.extraction import ExtractionInput, ExtractionOutput
 from memory_mesh.core.notes.instructions import Imported
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import note_extract, note_import, note_index
+from memory_mesh.flows import note_extract, note_import, note_index, trust
 from memory_mesh.flows import notes as flow
 from memory_mesh.flows.notes import NewNote
 
@@ -147,4 +147,4 @@ class MemoryNotes(Handle):
         Raises `NotFound` if there is no such note.
         """
         context = self._existing()
-        return note_index.feedback(context, flow.load(context), file, section, signal).record()
+        return trust.record(context, note_index.feedback(context, flow.load(context), file, section, signal))

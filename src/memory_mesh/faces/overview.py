@@ -3,23 +3,24 @@
 The web console shows them. They only read.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import StoreError, StoreReadOnly
 from memory_mesh.core.lazy import LazyModule
-from memory_mesh.core.model import Block, Change, Memory, Row, Sighting
+from memory_mesh.core.model import Block, Change, Memory, Row, Sighting, millis
 from memory_mesh.faces.handle import Handle
 from memory_mesh.flows.context import Context, find_memory, require_memory
 
 if TYPE_CHECKING:
     from memory_mesh.core.claims.reviews import MemoryExplanation
     from memory_mesh.core.graph import MemoryLink
-    from memory_mesh.flows import anchor, cases, erase, explain_memory, linking, overview, search, sightings
+    from memory_mesh.flows import anchor, cases, erase, explain_memory, linking, overview, past, search, sightings, trust
 else:
-    anchor, cases, erase, explain_memory, linking, overview, search, sightings = (
-        LazyModule(f"memory_mesh.flows.{name}")
-        for name in ("anchor", "cases", "erase", "explain_memory", "linking", "overview", "search", "sightings")
+    names = ("anchor", "cases", "erase", "explain_memory", "linking", "overview", "past", "search", "sightings", "trust")
+    anchor, cases, erase, explain_memory, linking, overview, past, search, sightings, trust = (
+        LazyModule(f"memory_mesh.flows.{name}") for name in names
     )
 
 
@@ -95,6 +96,11 @@ class Overview(Handle):
     def anchored(self) -> "anchor.LastAnchor":
         """Return whether the heads of the audit chains are anchored by the heartbeat, and those that were anchored last."""
         return anchor.last_anchor(self._reading())
+
+    def trust(self, memories: Sequence[Memory], *, known_at: str | None = None) -> dict[str, float]:
+        """Return how far memories are trusted, by id, now or at the time of `known_at`."""
+        at = past.read_known_at(context := self._reading(), known_at)
+        return {id_: one.value for id_, one in trust.trusts(context, memories, ms=millis(at) if at else None).items()}
 
     def title(self, memory: Memory) -> str:
         """Return the first words of a memory, on one line."""

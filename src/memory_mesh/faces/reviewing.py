@@ -13,9 +13,10 @@ from memory_mesh.faces.handle import Handle
 
 if TYPE_CHECKING:
     from memory_mesh.flows import explain_memory as explaining
-    from memory_mesh.flows import review, undo
+    from memory_mesh.flows import review, trust, undo
 else:
-    explaining, review, undo = (LazyModule(f"memory_mesh.flows.{name}") for name in ("explain_memory", "review", "undo"))
+    names = ("explain_memory", "review", "trust", "undo")
+    explaining, review, trust, undo = (LazyModule(f"memory_mesh.flows.{name}") for name in names)
 
 
 class Reviewing(Handle):
@@ -30,7 +31,7 @@ class Reviewing(Handle):
         unless an active claim excludes it: then it stays disputed, and its history says why. Raises `NotFound` for a memory
         of another user.
         """
-        return review.reinforce(self._context(), memory_id, boost).record()
+        return trust.record(context := self._context(), review.reinforce(context, memory_id, boost))
 
     def dispute(self, memory_id: str, *, reason: str | None = None) -> MemoryRecord:
         """Count that a memory of this user was disputed, and return it. Any agent of the user may call this.
@@ -39,13 +40,13 @@ class Reviewing(Handle):
         `quarantined` and waits for a review. Both are hidden from searches. The reason is kept in the history. Raises `NotFound`
         for a memory of another user.
         """
-        return review.dispute(self._context(), memory_id, reason).record()
+        return trust.record(context := self._context(), review.dispute(context, memory_id, reason))
 
     # --- review ---
 
     def list_quarantined(self, *, agent: str | None = None, limit: int = 50) -> list[MemoryRecord]:
         """Return the quarantined memories of this user, of one agent where given, newest first."""
-        return [memory.record() for memory in review.list_quarantined(self._reading(), agent, limit)]
+        return trust.records(context := self._reading(), review.list_quarantined(context, agent, limit))
 
     def review_quarantine(self, memory_id: str, *, action: str, reason: str | None = None) -> Reviewed:
         """Decide about a quarantined memory of this user. Any agent of the user may call this.

@@ -12,7 +12,7 @@ from memory_mesh.core.traces.learnings import Consolidation
 from memory_mesh.core.traces.planning import PlanContext
 from memory_mesh.core.traces.retention import Retention
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import trace_index, trace_learnings, trace_retention
+from memory_mesh.flows import trace_index, trace_learnings, trace_retention, trust
 from memory_mesh.flows import trace_planning as planning
 from memory_mesh.flows import traces as flow
 from memory_mesh.flows.context import Context
@@ -142,7 +142,7 @@ class MemoryTraces(Handle):
 
         A second call stores nothing new. Raises `NotFound` for an unknown trace.
         """
-        return [memory.record() for memory in planning.keep_decisions(self._context(), trace_id)]
+        return trust.records(context := self._context(), planning.keep_decisions(context, trace_id))
 
     # --- internals ---
 

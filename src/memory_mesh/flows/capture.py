@@ -38,6 +38,7 @@ from memory_mesh.flows.conversations import end_session
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.prepare import prepare
 from memory_mesh.flows.transcripts import open_transcript
+from memory_mesh.flows.trust import records
 from memory_mesh.flows.write import Added, plan_store
 
 IDLE, DELETED = "session.idle", "session.deleted"
@@ -157,7 +158,7 @@ def _capture(context: Context, transcript: Transcript, session: str | None, prog
 
     added, read = commit(context, decide)
     return CaptureReport(
-        kept=list({each.memory.id: each.memory.record() for each in added}.values()),
+        kept=records(context, list({each.memory.id: each.memory for each in added}.values())),
         not_kept=not_kept,
         superseded=[id_ for each in added for id_ in each.effects.superseded],
         new_messages=len(run.read),

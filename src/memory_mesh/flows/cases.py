@@ -30,6 +30,7 @@ from memory_mesh.flows.chains import own_audit_rows
 from memory_mesh.flows.claims import find_claims, schemas
 from memory_mesh.flows.context import Context, Plan, check_texts, require_memory
 from memory_mesh.flows.revisions import revise
+from memory_mesh.flows.trust import records
 
 RESOLUTIONS = dict(zip(KEEP, ("kept new", "kept existing", "kept both"), strict=True))
 RESOLUTION = ("resolution", "reason", "by", "at", "decision")  # what `detail` of a resolved conflict says
@@ -105,7 +106,7 @@ class Case:
 
     def reviewed(self, action: str, note: str | None = None) -> Plan[Reviewed]:
         """Return the plan, with the outcome of the review as its answer."""
-        first, *others = [memory.record() for memory in self.changed]
+        first, *others = records(self.context, self.changed, ms=self.ms)
         conflicts_ = tuple(self.resolved)
         return self.plan(Reviewed(action=action, memory=first, changed=tuple(others), conflicts=conflicts_, note=note))
 

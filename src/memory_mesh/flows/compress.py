@@ -37,6 +37,7 @@ from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.prepare import prepare
 from memory_mesh.flows.reflect import SYNTHESIZE, as_text, check_sources, draw, plan_reflection, source_text
+from memory_mesh.flows.trust import records
 
 DIGEST_OF = "digest_of"
 METHODS = ("extractive",)
@@ -71,7 +72,7 @@ def auto_compress(
     if archive_originals:
         originals = sorted(_digested(context) & _scopes(context, agent).keys())
         archived = archive(context, Kind.MEMORY, originals, lambda memory: None if memory.pinned else "it has a digest")
-    return Compressed(digests=tuple(digest.record() for digest in digests), archived=tuple(archived))
+    return Compressed(digests=tuple(records(context, digests)), archived=tuple(archived))
 
 
 def find_clusters(context: Context, *, min_size: int, agent: str | None = None) -> list[list[str]]:

@@ -33,7 +33,8 @@ from memory_mesh.flows.context import Context, Plan, check_texts, commit, count_
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.filters import text_of
 from memory_mesh.flows.prepare import prepare
-from memory_mesh.flows.search import Request, is_readable, readable, search
+from memory_mesh.flows.readable import is_readable, readable
+from memory_mesh.flows.search import Request, search
 
 _NEAREST = 20  # candidates of each channel that are compared with a new interaction
 _LESSON = equals("memory_type", MemoryType.LESSON)

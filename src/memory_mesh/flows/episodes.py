@@ -12,7 +12,7 @@ from memory_mesh.core.model import Compare, Kind, Memory, MemoryType, Row, Where
 from memory_mesh.flows import past, reflect
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.linking import read_active
-from memory_mesh.flows.search import readable
+from memory_mesh.flows.readable import readable
 
 _AT_ONCE = 500
 _MAX_GAP = 366 * 86_400  # seconds

@@ -30,6 +30,7 @@ from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.graph_context import ContextRequest, build
 from memory_mesh.flows.junk import REPEATS, junk
 from memory_mesh.flows.paraphrase import paraphrased
+from memory_mesh.flows.readable import readable
 
 MAX_QUESTIONS = 10_000
 _LIMIT = max(CUTS)
@@ -107,7 +108,7 @@ def _scan(context: Context, count: int, seed: int) -> _Scan:
     """Read the active memories of the reader a page at a time."""
     found, gate, watched = _Scan(), _redactor(context), subjects()
     embedded_by = context.embedder.model if context.embedder else None
-    for row in paged(context, Kind.MEMORY, _own(context, search.readable(context))):
+    for row in paged(context, Kind.MEMORY, _own(context, readable(context))):
         memory = Memory.of(row)
         found.memories += 1
         found.sample.append((order(seed, memory.content), row.id))

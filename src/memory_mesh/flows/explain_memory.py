@@ -47,9 +47,10 @@ def explain_memory(
     rivals = [one for one in find_rivals(owner, memory) if visible(owner.reader, one.row())] if past.at is None else []
     ends = [(one.ref, one.target) for one in links] + [(one.ref, one.target) for one in conflicts]
     others = past.visible(id_ for pair in ends for id_ in pair if id_ != memory_id)
+    trust = trusts(owner, [memory], ms=past.ms)[memory_id]
     return MemoryExplanation(
-        memory=memory.record(),
-        trust=trusts(owner, [memory], ms=past.ms)[memory_id],
+        memory=memory.record(trust.value),
+        trust=trust,
         claim=Claim.of(memory),
         provenance=provenance if isinstance(provenance, dict) else {},
         status=memory.status,

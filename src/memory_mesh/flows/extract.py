@@ -25,6 +25,7 @@ from memory_mesh.flows.context import Context, Plan, commit, require_memory
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.prepare import Prepared, prepare
 from memory_mesh.flows.receipts import find_replayed, receipt_id, replayed_id, request_hash
+from memory_mesh.flows.trust import records
 from memory_mesh.flows.write import plan_add
 
 # Of a text that is stored unchanged.
@@ -67,12 +68,12 @@ def extract(
     context.check_enabled()
     request = _validate(context, text, min_importance, metadata, terms)
     if stored := _stored_under(context, key, request):
-        return Extraction(memories=_records(stored), repeated=True)
+        return Extraction(memories=_records(context, stored), repeated=True)
     parts = _extract_parts(context, request, progress)
     prepared = [*(memory for part in parts for memory in part.memories), *_prepare_unchanged(context, parts, request)]
     memories, repeated = _store(context, prepared, key, request)
     return Extraction(
-        memories=_records(memories),
+        memories=_records(context, memories),
         dropped=sum(part.dropped for part in parts),
         unusable=sum(part.unusable for part in parts),
         stored_whole=next((part.failed for part in parts if part.failed), None),
@@ -211,6 +212,6 @@ def _stored_under(context: Context, key: str | None, request: _Request) -> list[
             return memories
 
 
-def _records(memories: Sequence[Memory]) -> tuple[MemoryRecord, ...]:
+def _records(context: Context, memories: Sequence[Memory]) -> tuple[MemoryRecord, ...]:
     """Return each memory once: two items of an answer may become the same memory."""
-    return tuple(memory.record() for memory in {memory.id: memory for memory in memories}.values())
+    return tuple(records(context, list({memory.id: memory for memory in memories}.values())))

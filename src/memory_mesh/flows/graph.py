@@ -15,6 +15,7 @@ from memory_mesh.core.safety import Source
 from memory_mesh.flows.context import Context, commit
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.prepare import prepare
+from memory_mesh.flows.trust import records
 from memory_mesh.flows.write import Added, plan_store
 
 IMPORTANCE = 0.7  # of a memory whose caller does not say
@@ -38,11 +39,10 @@ class Stored:
     memory: MemoryRecord
 
     @classmethod
-    def of(cls, added: Added) -> "Stored":
-        memory = added.memory
+    def of(cls, added: Added, memory: MemoryRecord) -> "Stored":
         return cls(
             id=memory.id, quarantined=memory.status == Status.QUARANTINED, links=list(added.links), is_new=added.is_new,
-            supersedes=list(added.effects.superseded), conflicts=list(added.effects.conflicts), memory=memory.record(),
+            supersedes=list(added.effects.superseded), conflicts=list(added.effects.conflicts), memory=memory,
         )  # fmt: skip
 
 
@@ -120,7 +120,8 @@ def store(
     prepared = prepare(context, texts, idempotency_key=key, progress=progress)
     vectors = Vectors(progress, batch_size=size)
     added = commit(context, lambda: plan_store(context, prepared, vectors)) if prepared else []
-    return [Stored.of(each) for each in added]
+    shown = records(context, [each.memory for each in added])
+    return [Stored.of(each, memory) for each, memory in zip(added, shown, strict=True)]
 
 
 def extract(context: Context, text: object, *, min_importance: object, key: str | None, progress: Progress) -> Extraction:

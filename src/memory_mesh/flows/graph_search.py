@@ -5,7 +5,7 @@ cosine of the embedding, or, for a memory without a vector, the fraction of the 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from memory_mesh.core import model
@@ -22,6 +22,7 @@ from memory_mesh.core.model import (
     Kind,
     Memory,
     Or,
+    Period,
     Row,
     Status,
     Value,
@@ -33,10 +34,13 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Snapshot
 from memory_mesh.core.search import Placing, Pool, Query
 from memory_mesh.core.search.languages import query_tokens
+from memory_mesh.core.search.query import Span
 from memory_mesh.core.search.scores import best_cosines
+from memory_mesh.core.search.times import time_spans
 from memory_mesh.flows import embed, past, search, usage
 from memory_mesh.flows.context import Context, intact
 from memory_mesh.flows.passages import best_passages, stored_passages
+from memory_mesh.flows.readable import about, count_not_valid, is_readable, known_statuses, periods
 from memory_mesh.flows.trust import trusts
 
 MAX_QUERIES = 1_000  # of one call
@@ -92,13 +96,22 @@ def prepare(context: Context, queries: Sequence[str], request: Request) -> "list
     asked = read_queries(
         context, snapshot, queries, at=options.at, statuses=options.candidate_statuses, where=options.candidate_where
     )
-    return [Search(context, snapshot, query, options) for query in asked]
+    when = partial(periods, options.at, options.statuses, options.where)
+    return [Search(context, snapshot, query, replace(options, valid=when(query.spans))) for query in asked]
 
 
 def read_queries(
-    context: Context, snapshot: Snapshot, queries: Sequence[str], *, at: str, statuses: tuple[str, ...], where: Where
-) -> list[Query]:
-    """Return texts as queries of the index. All of them are embedded in one batch, without what is masked in them."""
+    context: Context, snapshot: Snapshot, queries: Sequence[str], *, at: str, statuses: tuple[str, ...], where: Where,
+    valid: bool | None = None,
+) -> list[Query]:  # fmt: skip
+    """Return texts as queries of the index. All of them are embedded in one batch, without what is masked in them.
+
+    `valid` says whether memories have to be valid at the time that a text is about; None: by the rule of `periods`.
+    """
+
+    def when(spans: Sequence[Span]) -> tuple[Period, ...]:
+        return periods(at, statuses, where, spans) if valid is None else about(at, spans) if valid else ()
+
     texts = [context.query_gate().redact(query.encode("utf-8", "replace").decode()) for query in queries]
     plain = [without_masks(text) for text in texts]
     distinct = [text for text in dict.fromkeys(plain) if text.strip()]
@@ -111,6 +124,8 @@ def read_queries(
             at=at,
             statuses=statuses,
             where=where,
+            spans=(spans := time_spans(text, at)),
+            periods=when(spans),
             is_word=partial(embed.knows_word, context, text),
         )
         for masked, text in zip(texts, plain, strict=True)
@@ -132,6 +147,7 @@ class _Options:
     explain: bool
     known_at: str | None
     at: str  # the present of the search: now, or `known_at`
+    valid: tuple[Period, ...] = ()  # in one of which a memory has to be valid
 
     @classmethod
     def of(cls, context: Context, given: Request) -> "_Options":
@@ -161,7 +177,7 @@ class _Options:
 
 def _statuses(given: Request) -> tuple[str, ...]:
     """Return the statuses to search. Archived memories are returned only if `status_filter` names them."""
-    named = search.known_statuses(given.status_filter, "status_filter")
+    named = known_statuses(given.status_filter, "status_filter")
     added = {
         Status.SUPERSEDED: given.include_superseded, Status.DISPUTED: given.include_disputed,
         Status.QUARANTINED: given.include_quarantined, Status.ACTIVE: False,
@@ -220,6 +236,8 @@ class Search:
         scored = self._scored(found)
         hits = _hits(self.context, self.query, scored[: options.limit], explained=_placings(pool) if options.explain else None)
         left_out["limit"] = len(scored) - len(hits)
+        if options.explain:
+            left_out["not_valid"] = count_not_valid(self.context, self.query)
         meta: dict[str, Value] = {
             "documents": pool.documents, "candidates": len(pool.ids), "reranked": len(scored), "returned": len(hits),
             "left_out": {reason: count for reason, count in left_out.items() if count},
@@ -308,7 +326,7 @@ def _rows(context: Context, ids: Sequence[str], options: _Options) -> dict[str, 
     rows = intact(context, context.store.get(Kind.MEMORY, ids).values()) if ids else []
     if options.known_at:
         rows = past.rewind(context, rows, options.known_at)
-    test = search.is_readable(context, options.statuses, options.where, at=options.at)
+    test = is_readable(context, options.statuses, options.where, at=options.at, valid=options.valid)
     return {row.id: row for row in rows if test(row)}
 
 

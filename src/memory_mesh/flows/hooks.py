@@ -14,10 +14,11 @@ from typing import Any
 from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import MemoryMeshError, StoreClosed, StoreError
 from memory_mesh.core.hooks import DELETE, HookEvent, HookState, HookStatus, events_of
-from memory_mesh.core.model import Compare, In, Json, Key, Kind, Meta, QueuedEvent, Row, all_of, batches, iso
+from memory_mesh.core.model import CONTENTS, Compare, In, Json, Key, Kind, Memory, Meta, QueuedEvent, Row, all_of, batches, iso
 from memory_mesh.core.pending import Courier
 from memory_mesh.core.ports import Applied, Hook
 from memory_mesh.flows.context import Answer, Context, Keep, Plan, commit, find_rows
+from memory_mesh.flows.trust import trusts
 
 _AT_ONCE = 50  # events that are deleted together; after a crash they may be delivered again
 _ERASING_SECONDS = 1.0  # how long a delivery waits for another process, which may erase memories
@@ -52,6 +53,8 @@ def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
     own = {hook.name: hook for hook in context.hooks}
     if not (known or own):
         return plan
+    memories = [Memory.of(row) for row in plan.puts if row.kind in CONTENTS]
+    trust = {id_: one.value for id_, one in trusts(context, memories).items()}
     # A hook of another program gets erasures too: what it knows of the memory is to be erased.
     receivers = {DELETE: sorted({*known, *own})}
     puts, ms = list[Row](), context.clock()
@@ -64,7 +67,7 @@ def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
                 ref=one.memory_id,
                 hook=hook,
                 action=one.event,
-                detail=one.memory,
+                detail={**one.memory, "trust": trust[one.memory_id]} if "content" in one.memory else one.memory,
             )
             puts.append(event.row(one.partition))
     for name in own.keys() - known:

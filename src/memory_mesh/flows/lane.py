@@ -16,6 +16,7 @@ from memory_mesh.flows import graph, past, search, usage
 from memory_mesh.flows.context import Context, Plan, commit, intact, paged
 from memory_mesh.flows.embed import warn_without_vectors
 from memory_mesh.flows.graph_search import Candidate, covered, proposed, read_queries, with_relevance
+from memory_mesh.flows.readable import is_readable
 from memory_mesh.flows.revisions import plan_revision
 from memory_mesh.flows.write import read_current
 
@@ -73,7 +74,8 @@ class _Options:
     min_similarity: float
     statuses: tuple[str, ...]
     filter: Where  # on columns of the index
-    valid: Where
+    valid: Where  # at the time of `as_of`
+    valid_now: bool
     entities: tuple[str, ...]
     ms: int
 
@@ -87,8 +89,7 @@ class _Options:
         least = min(usual, scoring.MIN_SIMILARITY_OF_ENTITY) if entities else usual
         statuses = (Status.ACTIVE.value, *([Status.SUPERSEDED.value] if given.include_superseded else []))
         at = past.read_time("as_of", given.as_of)
-        valid = ANYTHING if given.include_expired or at else valid_at(iso(ms))
-        valid, statuses = past.narrowed(at, valid, statuses)
+        valid, statuses = past.narrowed(at, ANYTHING, statuses)
         types = tuple(listed("memory_types", given.memory_types, expected="a list of types"))
         return cls(
             limit=search.checked_limit(given.limit),
@@ -100,6 +101,7 @@ class _Options:
                 In("category", types) if types else ANYTHING,
             ),
             valid=valid,
+            valid_now=at is None and not given.include_expired,
             entities=entities,
             ms=ms,
         )
@@ -113,7 +115,9 @@ def find(context: Context, query: object, request: Request) -> LaneResults:
     """
     text, snapshot = search.checked_query(query), context.index.snapshot(context.reader)
     options = _Options.of(context, request)
-    (asked,) = read_queries(context, snapshot, [text], at=iso(options.ms), statuses=options.statuses, where=options.filter)
+    (asked,) = read_queries(
+        context, snapshot, [text], at=iso(options.ms), statuses=options.statuses, where=options.filter, valid=options.valid_now
+    )
     intended = scoring.intended_types(text, context.options.intent_words or scoring.INTENTS)
     found = _Found(context, asked, options, intended)
     found.add(_raised(context), {})
@@ -138,7 +142,7 @@ class _Found:
     def __init__(self, context: Context, query: Query, options: _Options, intended: Collection[str]) -> None:
         self._context, self._query, self._options, self._intended = context, query, options, intended
         where = all_of(options.filter, options.valid)
-        self._may_return = search.is_readable(context, options.statuses, where, at=iso(options.ms))
+        self._may_return = is_readable(context, options.statuses, where, at=iso(options.ms), valid=query.periods)
         self._read: set[str] = set()
         self._scored: list[tuple[LaneScore, Memory]] = []
 
@@ -194,12 +198,6 @@ def _by_weight(intended: Collection[str]) -> Iterator[tuple[float, Where]]:
         others = tuple(type_ for type_, own in scoring.WEIGHTS.items() if own != weight)
         other = Or((IsNull("category"), Not(In("category", others))))
         yield weight * boost, other if weight == scoring.OTHER_WEIGHT else In("category", types)
-
-
-def valid_at(at: str) -> Where:
-    """Return the condition that a memory is valid at a time."""
-    begun, lasting = Compare("valid_from", "<=", at), Compare("valid_until", ">=", at)
-    return all_of(Or((IsNull("valid_from"), begun)), Or((IsNull("valid_until"), lasting)))
 
 
 def _in_collection(context: Context, collection: object) -> Where:

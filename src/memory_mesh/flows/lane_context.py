@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from memory_mesh.core import model
 from memory_mesh.core.lane import scoring
-from memory_mesh.core.model import ANYTHING, Compare, In, IsNull, Kind, Memory, Or, all_of, equals, iso
+from memory_mesh.core.model import ANYTHING, Compare, In, IsNull, Kind, Memory, Or, all_of, equals
 from memory_mesh.core.text import shortened
-from memory_mesh.flows import embed, search, usage
+from memory_mesh.flows import embed, usage
 from memory_mesh.flows.context import Context, intact
-from memory_mesh.flows.lane import valid_at
+from memory_mesh.flows.readable import readable
+from memory_mesh.flows.trust import records
 
 _NEWEST = 300  # memories of each group that are compared
 _MOST = 40  # memories of one context
@@ -19,7 +20,7 @@ def session_context(context: Context, max_tokens: int) -> str:
     """Return the memories that matter most as data for a language model. Without memories the text is empty."""
     from memory_mesh.core.safety.fence import fence_memories  # loads many patterns
 
-    every = (memory.record() for memory in most_important(context)[:_MOST])
+    every = records(context, most_important(context)[:_MOST])
     offered = [replace(record, content=shortened(record.content, _MAX_CHARS)) for record in every]
     return fence_memories(offered, context.ids.salt(), max_tokens=max_tokens, count=embed.token_counter(context))
 
@@ -31,7 +32,7 @@ def most_important(context: Context) -> list[Memory]:
     Turns of conversations are left out. Reading them here does not count as a use: what is offered in every session must fade.
     """
     ms = context.clock()
-    valid = all_of(search.readable(context), model.in_project(context.reader.project), valid_at(iso(ms)), IsNull("turn"))
+    valid = all_of(readable(context), model.in_project(context.reader.project), IsNull("turn"))
     heavy = tuple(type_ for type_, weight in scoring.WEIGHTS.items() if weight == max(scoring.WEIGHTS.values()))
     raised = Or((equals("pinned", True), Compare("feedback_score", ">", 1.0)))  # noqa: FBT003  (a value)
     rows = {

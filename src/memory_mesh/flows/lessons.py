@@ -39,7 +39,8 @@ from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.prepare import Prepared, prepare
-from memory_mesh.flows.search import Request, checked_limit, known_mode, readable, search
+from memory_mesh.flows.readable import readable
+from memory_mesh.flows.search import Request, checked_limit, known_mode, search
 
 ORDERS = (None, "relevance", "severity DESC")
 _CANDIDATES = 50  # relevant lessons among which the most severe are chosen

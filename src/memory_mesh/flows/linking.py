@@ -31,7 +31,8 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.flows.cases import acting_for
 from memory_mesh.flows.context import Context, Plan, commit, find_memory, intact, paged, require_memory
-from memory_mesh.flows.search import is_readable
+from memory_mesh.flows.readable import is_readable
+from memory_mesh.flows.trust import records
 
 MAX_HOPS = 20
 _MAX_REACHED = 10_000  # memories of one traversal
@@ -44,7 +45,8 @@ def links(context: Context, memory_id: str) -> list[MemoryLink]:
     reading = _reading_for(context, memory_id)
     ends = [(one, _other(one, memory_id)) for one in links_of(reading, [memory_id])]
     others = read_active(reading, (id_ for _, id_ in ends))
-    found = [MemoryLink.seen_from(one, memory_id, others[id_].record()) for one, id_ in ends if id_ in others]
+    shown = {one.id: one for one in records(reading, list(others.values()))}
+    found = [MemoryLink.seen_from(one, memory_id, shown[id_]) for one, id_ in ends if id_ in shown]
     return sorted(found, key=lambda one: (-(one.similarity or 0.0), one.link_type, one.id))
 
 
@@ -59,10 +61,10 @@ def traverse(context: Context, start_id: str, max_hops: object = 2, types: objec
     for distance in range(1, hops + 1):
         steps = _steps(links_of(reading, edge, of_types), edge, paths)
         found = read_active(reading, steps)
-        for id_, memory in sorted(found.items()):
-            before, type_ = steps[id_]
-            paths[id_] = (*paths[before], before)
-            reached.append(Reached(memory=memory.record(), distance=distance, link_type=type_, path=paths[id_]))
+        for memory in records(reading, [found[id_] for id_ in sorted(found)]):
+            before, type_ = steps[memory.id]
+            paths[memory.id] = (*paths[before], before)
+            reached.append(Reached(memory=memory, distance=distance, link_type=type_, path=paths[memory.id]))
         if len(reached) > _MAX_REACHED:
             what = f"more than {_MAX_REACHED:,} memories are within {distance} links of {start_id}"
             raise InvalidInput(what, remedy="lower max_hops, or name the types to follow")

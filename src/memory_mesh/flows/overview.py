@@ -29,6 +29,7 @@ from memory_mesh.core.model import (
     in_project,
     iso,
     partitions,
+    valid_in,
     visible_to,
 )
 from memory_mesh.core.search import Query
@@ -36,7 +37,9 @@ from memory_mesh.core.text import shortened
 from memory_mesh.flows import past, trail
 from memory_mesh.flows.context import Context, count_skills, count_visible, paged, read_once, require_memory
 from memory_mesh.flows.linking import links_of, read_active
-from memory_mesh.flows.search import get_all, is_readable
+from memory_mesh.flows.readable import is_readable, periods
+from memory_mesh.flows.search import get_all
+from memory_mesh.flows.trust import trusts
 
 MAX_BARS = 120  # days, or groups of days
 _TRUST_OF = 1_000  # memories whose trust is read: the newest
@@ -50,7 +53,7 @@ _MAX_GROUP = 60  # memories that become one node
 _MAX_READ = 5_000  # rows that one page of an earlier time looks at
 _PAGE = 500
 _TITLE = 120  # characters
-_MAX_VIEWS = 16  # kept in memory until the store changes
+_MAX_VIEWS, _MINUTE_MS = 16, 60_000  # kept in memory until the store changes, for up to a minute
 _EVERY = tuple(status.value for status in Status)
 View = TypeVar("View")
 
@@ -81,16 +84,16 @@ class Numbers:
 
 
 def numbers(context: Context) -> Numbers:
-    """Count what the reader can see. The result is kept until the store changes."""
+    """Count what the reader can see. The result is kept until the store changes, for up to a minute."""
     return _kept(context, ("numbers", context.reader), lambda: _numbers(context))
 
 
 def _kept(context: Context, name: Hashable, read: Callable[[], View]) -> View:
-    """Call `read`, or return what it returned since the last change of the store.
+    """Call `read`, or return what it returned since the last change of the store in the same minute.
 
-    Callers choose the names, so only a few views are kept.
+    Trust and validity change with time. Callers choose the names, so only a few views are kept.
     """
-    version = context.store.data_version()
+    version, name = context.store.data_version(), (name, context.clock() // _MINUTE_MS)
     views: dict[Hashable, View] = read_once(context, version, "views", dict)  # a write of this process keeps it
     found = views.get((version, name))
     if found is None:
@@ -125,9 +128,9 @@ def _count(context: Context, *conditions: Where) -> int:
 
 def _trust(context: Context) -> tuple[list[int], int]:
     condition = all_of(visible_to(context.reader), in_project(context.reader.project), equals("status", Status.ACTIVE))
-    rows = islice(paged(context, Kind.MEMORY, condition), _TRUST_OF)
-    known = [trust for row in rows if isinstance(trust := row.value("trust"), int | float)]
-    counts = Counter(min(9, max(0, int(trust * 10))) for trust in known)
+    memories = [Memory.of(row) for row in islice(paged(context, Kind.MEMORY, condition), _TRUST_OF)]
+    known = [trust.value for trust in trusts(context, memories).values()]
+    counts = Counter(min(9, int(trust * 10)) for trust in known)
     return [counts[at] for at in range(10)], len(known)
 
 
@@ -199,7 +202,8 @@ def timeline(
     where, statuses = past.narrowed(at, ANYTHING, (Status.ACTIVE,))
     if known is None:
         memories = get_all(context, limit=most, where=where, statuses=statuses, after=after)
-        count = _count(context, where, In("status", statuses))
+        valid = valid_in(periods(iso(context.clock()), statuses, where))
+        count = _count(context, where, In("status", statuses), valid)
         return Timeline(days=days, count=count, memories=memories, next=memories[-1].id if len(memories) == most else None)
     memories, last = _known(context, known, at, limit=most, after=after)
     return Timeline(days=days, count=_stored(context, past.stored_by(known)), memories=memories, next=last)

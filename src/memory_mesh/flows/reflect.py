@@ -21,11 +21,9 @@ from memory_mesh.core.model import (
     ANYTHING,
     Compare,
     In,
-    IsNull,
     Kind,
     Memory,
     MemoryType,
-    Or,
     Status,
     Value,
     Where,
@@ -42,6 +40,7 @@ from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, commit, intact, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.prepare import Prepared, prepare
+from memory_mesh.flows.readable import is_readable, readable
 
 MAX_LOOKBACK = 1000
 _MAX_TOPIC = 1000
@@ -159,9 +158,7 @@ def _checked(context: Context, task: Task, topic: object, lookback: object, incl
 
 def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]:
     """Return the memories to reflect on, most relevant or newest first, and their texts."""
-    where: Where = Or((IsNull("valid_until"), Compare("valid_until", ">=", iso(context.clock()))))
-    if not task.include_reflections:
-        where = all_of(where, Compare("memory_type", "<>", MemoryType.REFLECTION))
+    where: Where = ANYTHING if task.include_reflections else Compare("memory_type", "<>", MemoryType.REFLECTION)
     if task.topic is None:
         memories = search.get_all(context, limit=task.lookback, where=where)
         return memories, [source_text(memory, 1.0) for memory in memories]
@@ -190,9 +187,10 @@ def source_text(memory: Memory, relevance: float) -> SourceText:
 
 def check_sources(context: Context, sources: Sequence[Memory]) -> None:
     """Raise `StoreBusy` if a source was erased, changed or hidden since it was read."""
-    readable = search.is_readable(context, (Status.ACTIVE,), ANYTHING)
+    # The topic may have asked for what is valid at another time.
+    may_read = is_readable(context, (Status.ACTIVE,), ANYTHING, valid=())
     rows = context.store.get(Kind.MEMORY, [source.id for source in sources])
-    current = {id_: row.value("content") for id_, row in rows.items() if readable(row)}
+    current = {id_: row.value("content") for id_, row in rows.items() if may_read(row)}
     if any(current.get(source.id) != source.content for source in sources):
         raise StoreBusy("the memories changed while they were reflected on", remedy="try again")
 
@@ -351,7 +349,7 @@ def _earlier(context: Context, task: Task, prepared: Prepared) -> list[Memory]:
     )
     about = equals("metadata.episode", task.episode) if task.episode else about
     own = all_of(equals("memory_type", MemoryType.REFLECTION), equals("agent_id", context.reader.agent_id), about)
-    same = all_of(search.readable(context), own, equals("metadata.operation", task.operation))
+    same = all_of(readable(context), own, equals("metadata.operation", task.operation))
     rows = intact(context, context.store.find(Kind.MEMORY, all_of(same, equals("project", context.reader.project))))
     found, text = map(Memory.of, rows), normal_text(prepared.draft.content)
     # The fingerprint of an earlier version may be that of another text.

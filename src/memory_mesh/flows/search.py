@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import audit, model
-from memory_mesh.core.checks import fraction, listed, one_of, whole_number
+from memory_mesh.core.checks import fraction, one_of, whole_number
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.intake import key_prefix, normal_text
 from memory_mesh.core.masks import without_masks
@@ -44,12 +44,13 @@ from memory_mesh.flows import deep, embed, past, usage
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
 from memory_mesh.flows.filters import text_of, where_of
 from memory_mesh.flows.passages import best_passages, within
+from memory_mesh.flows.readable import count_not_valid, is_readable, known_statuses, periods, readable
+from memory_mesh.flows.trust import with_trust
 
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
 
 RANKERS = ("learnt", "deep", "rrf")
-_STATUSES, _KNOWN_STATUSES = ", ".join(Status), frozenset(Status)
 MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
@@ -58,36 +59,6 @@ _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vec
 
 
 # --- by id and by age ---
-
-
-def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
-    """Return the condition that the reader's memories meet now: in scope, with one of these statuses, not expired."""
-    unexpired = model.not_expired(iso(context.clock()))
-    return all_of(model.visible_to(context.reader), In("status", known_statuses(statuses)), unexpired)
-
-
-def is_readable(context: Context, statuses: Sequence[str], where: Where, *, at: str | None = None) -> Callable[[Row], bool]:
-    """Return `readable` and a filter as a test of one row, which is faster than evaluating the condition.
-
-    With `at`, memories may not have expired by then; the default is now.
-    """
-    allowed, at = frozenset(known_statuses(statuses)), at or iso(context.clock())
-
-    def test(row: Row) -> bool:
-        valid = (expires := row.fields.get("expires_at")) is None or str(expires) > at
-        matches = where is ANYTHING or where.matches(row)
-        return model.visible(context.reader, row) and row.fields.get("status") in allowed and valid and matches
-
-    return test
-
-
-def known_statuses(statuses: Sequence[str], name: str = "status") -> tuple[str, ...]:
-    """Return the statuses, or raise InvalidInput if one of them does not exist."""
-    given = listed(name, statuses, expected=f"a list of {_STATUSES}")
-    for status in given:
-        if not isinstance(status, str) or status not in _KNOWN_STATUSES:
-            raise InvalidInput(f"unknown status {shown(status)}", expected=f"one of {_STATUSES}")
-    return tuple(given)
 
 
 def known_mode(mode: object) -> str:
@@ -119,8 +90,9 @@ def named(context: Context, memory_id: str | None, key: str | None) -> str | Non
     # By its fingerprint: the key itself may be stored masked.
     prefix = key_prefix(key)
     has_key = all_of(Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~"))
-    where = all_of(has_key, equals("project", context.reader.project))
-    found = get_all(context, limit=None, where=where)
+    here = all_of(model.visible_to(context.reader), equals("project", context.reader.project), equals("status", Status.ACTIVE))
+    rows = context.store.find(Kind.MEMORY, all_of(here, model.not_expired(iso(context.clock())), has_key))
+    found = map(Memory.of, intact(context, rows))
     narrowest = max(found, key=lambda memory: list(Reach).index(model.reach_of(memory.memory_type, memory.reach)), default=None)
     return narrowest.id if narrowest else None
 
@@ -131,7 +103,7 @@ def get_all(
 ) -> list[Memory]:  # fmt: skip
     """Return the memories visible to the reader, newest first; with `after`, those behind the memory with this id."""
     missing = None if limit is None else checked_limit(limit)
-    condition = all_of(readable(context, statuses), model.in_project(context.reader.project), where)
+    condition = all_of(readable(context, statuses, where), model.in_project(context.reader.project))
     last, found = _position(context, after), list[Row]()
     while missing is None or missing > 0:
         rows = context.store.find(Kind.MEMORY, condition, limit=missing, after=last)
@@ -226,15 +198,27 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
             results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
         # Results by keywords only, because the embedder failed, are not cached: it may be back within the five minutes.
         if use_cache and (ranked.query.vector or context.embedder is None):
-            times = (time for one in results for time in (one.expires_at, one.valid_from, one.valid_until) if time)
-            until = min((ms for ms in map(model.millis, times) if ms > at), default=None)  # then other claims are valid
-            context.state.cache.put(key, mark, results, at, until=until)
+            context.state.cache.put(key, mark, results, at, until=_until(snapshot, ranked.query, results, at))
     usage.count(context, [result.id for result in results])
     usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
+    shown_ = with_trust(context, results, ms=_present(request))
     if not use_cache:
-        return list(results)
+        return shown_
     # Copies, so that changes to a result do not reach the cache.
-    return [result.copied() for result in results]
+    return [result.copied() for result in shown_]
+
+
+def _present(request: Request) -> int | None:
+    """Return the time whose trust the results show: that of `known_at`; None: now."""
+    return None if request.known_at is None else model.millis(str(request.known_at))
+
+
+def _until(snapshot: Snapshot, query: Query, results: Sequence[SearchResult], at: int) -> int | None:
+    """Return when the same search may find something else though nothing was written: a result expires, or the validity of a
+    result or of another memory begins or ends."""
+    times = [time for one in results for time in (one.expires_at, one.valid_from, one.valid_until) if time]
+    begins = snapshot.next_valid(query) if query.periods else None
+    return min((ms for ms in (*map(model.millis, times), begins) if ms is not None and ms > at), default=None)
 
 
 def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchResult]:
@@ -252,13 +236,16 @@ def explain(context: Context, request: Request) -> Explanation:
     ranked = rank_candidates(context, context.index.snapshot(context.reader), request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = _results(context, request, ranked)
-    explained = _explain(ranked, [*results, *_read(context, ranked, below[:_NEAR_MISSES])])
+    shown_ = with_trust(context, [*results, *_read(context, ranked, below[:_NEAR_MISSES])], ms=_present(request))
+    explained = _explain(ranked, shown_)
     ids = [each.id for each in best]
     altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, ids).values()))
     excluded = {"min_score": len(below), "altered": altered, "copies": sum(result.copies - 1 for result in results)}
     if ranked.known_at:  # what it was then is known only after it was read
         excluded["known_at"] = len(best) - altered - len(_rows(context, ranked, ids).keys() & set(ids))
     excluded["limit"] = len(best) - len(results) - sum(excluded.values()) + excluded["min_score"]
+    if hidden := count_not_valid(context, ranked.query):
+        excluded |= {"not_valid": hidden, "filter": ranked.pool.excluded.get("filter", 0) - hidden}
     if ranked.known_at:  # the only filter of its candidates
         excluded["known_at"], excluded["filter"] = excluded["known_at"] + ranked.pool.excluded.get("filter", 0), 0
     return Explanation(
@@ -332,7 +319,8 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     ranking = rank(
         ranker, pool, depth=2 * request.limit, by_vector=by_vector, spelled=spelled, weights=context.options.channel_weights
     )
-    test = is_readable(context, request.statuses, request.where, at=query.at)
+    valid = periods(query.at, request.statuses, request.where, query.spans)
+    test = is_readable(context, request.statuses, request.where, at=query.at, valid=valid)
     ranked = _Ranked(
         text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=0.0,
         readable=test, as_of=as_of, known_at=known_at,
@@ -391,17 +379,20 @@ def _mode(context: Context, request: Request) -> str:
 def _query(context: Context, snapshot: Snapshot, request: Request, keywords: list[str], text: str) -> Query:
     """Return the query of a text without masks: a mask would match the masks of other people's values."""
     at, language = str(request.known_at or iso(context.clock())), context.options.stemmer_language
+    # What a memory was then decides; its present columns do not.
+    statuses = tuple(Status) if request.known_at else tuple(request.statuses)
+    where, spans = past.stored_by(at) if request.known_at else request.where, time_spans(text, at)
     query_with = partial(
         Query,
         tokens=keywords,
         reader=context.reader,
         at=at,
-        spans=time_spans(text, at),
+        spans=spans,
+        periods=periods(at, statuses, where, spans),
         roles=speaker_roles(text),
         names=proper_names(text, language=language),
-        # What a memory was then decides; its present columns do not.
-        statuses=tuple(Status) if request.known_at else tuple(request.statuses),
-        where=past.stored_by(at) if request.known_at else request.where,
+        statuses=statuses,
+        where=where,
         is_word=partial(embed.knows_word, context, text),
     )
     by_keywords = query_with(vector=None)

@@ -15,7 +15,7 @@ from memory_mesh.core.model import Failed, Gone, Ingested, Kind, Skill, batches
 from memory_mesh.core.ports import Folder, Listed
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.folders import BATCH_FILES
-from memory_mesh.flows.search import readable
+from memory_mesh.flows.readable import readable
 from memory_mesh.flows.skills import SkillDraft, prepare, store
 
 _FILES = Selection(learning.EXTENSIONS, recursive=True)

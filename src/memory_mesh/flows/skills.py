@@ -39,7 +39,8 @@ from memory_mesh.flows.archive import archive
 from memory_mesh.flows.chains import own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.embed import Vectors, embed_query
-from memory_mesh.flows.search import checked_limit, checked_query, readable
+from memory_mesh.flows.readable import readable
+from memory_mesh.flows.search import checked_limit, checked_query
 
 _SCOPE = ("memory_type", "reach", "session_id", "project")
 _KEY_AND_VALUE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+)", flags=re.MULTILINE)

@@ -13,7 +13,20 @@ from typing import Any
 from memory_mesh.core.checks import fraction, iterable, whole_number
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.core.file_ports import TraceFiles
-from memory_mesh.core.model import Compare, GivenTime, Kind, Memory, Status, Vector, Where, all_of, equals, iso, parse_time
+from memory_mesh.core.model import (
+    Compare,
+    GivenTime,
+    Kind,
+    Memory,
+    Status,
+    Vector,
+    Where,
+    all_of,
+    equals,
+    iso,
+    parse_time,
+    valid_in,
+)
 from memory_mesh.core.search import Query
 from memory_mesh.core.traces import (
     DECISION,
@@ -34,7 +47,8 @@ from memory_mesh.flows import trace_files, trace_index, trace_learnings, trace_r
 from memory_mesh.flows.connect import cosine
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.embed import embed_query
-from memory_mesh.flows.search import MAX_LIMIT, is_readable, readable
+from memory_mesh.flows.readable import about, is_readable, readable
+from memory_mesh.flows.search import MAX_LIMIT
 from memory_mesh.flows.trace_index import TRACE, project_of
 
 MAX_TOOL_RESULTS = 1000
@@ -308,7 +322,8 @@ def find_similar(
         return []
     vector = embed_query(context, query, context.store.data_version())
     if vector is None:
-        rows = paged(context, Kind.MEMORY, all_of(readable(context, statuses), where))
+        valid = valid_in(about(iso(context.clock()), ()))
+        rows = paged(context, Kind.MEMORY, all_of(readable(context, statuses), valid, where))
         scored = [(memory, word_similarity(query, memory.content)) for memory in map(Memory.of, intact(context, rows))]
     else:
         scored = _nearest(context, vector, where, statuses, size=most + _CANDIDATES)
@@ -318,10 +333,11 @@ def find_similar(
 
 def _nearest(context: Context, vector: Vector, where: Where, statuses: Sequence[str], *, size: int) -> list[tuple[Memory, float]]:
     """Return memories with their cosine to a vector. The index only proposes: the cosines are those of the rows."""
-    query = Query(tokens=[], vector=vector, reader=context.reader, at=iso(context.clock()), statuses=statuses, where=where)
+    valid = about(at := iso(context.clock()), ())
+    query = Query(tokens=[], vector=vector, reader=context.reader, at=at, statuses=statuses, where=where, periods=valid)
     pool = context.index.snapshot(context.reader).candidates(query, size=size)
     rough = sorted(zip(pool.signals["vectors"], pool.ids, strict=True), key=lambda pair: -pair[0])[:size]
-    is_allowed = is_readable(context, statuses, where)
+    is_allowed = is_readable(context, statuses, where, valid=valid)
     rows = [row for row in context.store.get(Kind.MEMORY, [id_ for _, id_ in rough]).values() if is_allowed(row)]
     return [(Memory.of(row), cosine(vector, row.vector)) for row in intact(context, rows)]
 

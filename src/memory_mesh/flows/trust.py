@@ -2,22 +2,44 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from memory_mesh.core.claims import Trust, trust_of
-from memory_mesh.core.model import Kind, Memory
+from memory_mesh.core.model import Kind, Memory, MemoryRecord, SearchResult
 from memory_mesh.core.safety import BASE_TRUST, Source
+from memory_mesh.core.safety.trust import Trust, trust_of
 from memory_mesh.flows.context import Context
 
 _MAX_LEVELS, _MAX_SOURCES = 16, 2_000  # that are read; further sources count as inferences
 
+Result = TypeVar("Result", bound=SearchResult)
 
-def trusts(context: Context, memories: Sequence[Memory], *, ms: int | None = None) -> dict[str, Trust]:
+
+def record(context: Context, memory: Memory) -> MemoryRecord:
+    """Return the public part of a memory, with its trust now. What is stored and sealed is its base trust."""
+    return records(context, [memory])[0]
+
+
+def records(context: Context, memories: Sequence[Memory], *, ms: int | None = None) -> list[MemoryRecord]:
+    """Return the public part of memories, each with its trust now or at another time."""
+    known = trusts(context, memories, ms=ms)
+    return [memory.record(known[memory.id].value) for memory in memories]
+
+
+def with_trust(context: Context, results: Sequence[Result], *, ms: int | None = None) -> list[Result]:
+    """Return the results of a search, which have their base trust, with their trust now or at another time."""
+    known = trusts(context, results, ms=ms)
+    return [result.changed(trust=known[result.id].value) for result in results]
+
+
+def trusts(context: Context, memories: Sequence[MemoryRecord], *, ms: int | None = None) -> dict[str, Trust]:
     """Return the trust of memories by id, now or at another time.
 
     A digest or reflection is trusted no more than the least trusted of its sources, and of their sources. Erased sources do not
     count.
     """
     at = context.clock() if ms is None else ms
+    if not any(memory.sources for memory in memories):  # as most: nothing is read
+        return {memory.id: trust_of(memory, at) for memory in memories}
     known, unread = _with_sources(context, memories)
     own = {id_: trust_of(memory, at) for id_, memory in known.items()}
     values = {id_: trust.value for id_, trust in own.items()} | dict.fromkeys(unread, BASE_TRUST[Source.INFERENCE])
@@ -29,7 +51,7 @@ def trusts(context: Context, memories: Sequence[Memory], *, ms: int | None = Non
     return {id_: replace(own[id_], least_source=source) for id_, source in least.items()}
 
 
-def _with_sources(context: Context, memories: Sequence[Memory]) -> tuple[dict[str, Memory], set[str]]:
+def _with_sources(context: Context, memories: Sequence[MemoryRecord]) -> tuple[dict[str, MemoryRecord], set[str]]:
     """Return the memories with their sources and those of the sources, by id, and the ids that were not read."""
     known = {memory.id: memory for memory in memories}
     missing, asked = _sources(memories), set(known)
@@ -44,5 +66,5 @@ def _with_sources(context: Context, memories: Sequence[Memory]) -> tuple[dict[st
     return known, missing - asked
 
 
-def _sources(memories: Iterable[Memory]) -> set[str]:
+def _sources(memories: Iterable[MemoryRecord]) -> set[str]:
     return {id_ for memory in memories for id_ in memory.sources}

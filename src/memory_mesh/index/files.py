@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memory_mesh.index.table import Names
 
 _SUFFIX, _PARTIAL = ".index", ".part"
-_MAGIC = b"memory-mesh index 4\n"
+_MAGIC = b"memory-mesh index 5\n"
 _ALIGNMENT = 64
 
 

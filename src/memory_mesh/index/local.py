@@ -7,6 +7,7 @@ files: they may be deleted at any time, and a damaged one is built again. numpy 
 import sys
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
+from math import inf
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
@@ -101,8 +102,15 @@ class LocalSnapshot:
         from memory_mesh.index.candidates import find_candidates
 
         with self._locked():
-            parts = [(each.table, each.view(query), each.flags(query.where)) for each in self._parts if len(each.table)]
+            parts = [(each.table, view := each.view(query), each.flags(query, view)) for each in self._parts if len(each.table)]
             return find_candidates(query, parts, size=size)
+
+    def next_valid(self, query: Query) -> int | None:
+        """Return when the next memory that the reader can see becomes valid."""
+        with self._locked():
+            now = float(millis(query.at))
+            times = [each.table.next_valid(now, each.view(query).readable) for each in self._parts if len(each.table)]
+        return None if (least := min(times, default=inf)) == inf else int(least)
 
     def speakers(self, query: Query) -> frozenset[str]:
         """Return the speakers of readable memories that the query names, and the tokens that it names them by."""
@@ -202,7 +210,19 @@ class Partition:
         view.move_to(now)
         return view
 
-    def flags(self, where: Where) -> "Flags | None":
+    def flags(self, query: Query, view: "View") -> "Flags | None":
+        """Return by slot whether the filter of a query allows the memory, and whether it is valid then; None if all are."""
+        import numpy as np
+
+        flags, hidden = self._filter(query.where), self.table.not_valid(query.periods)
+        hidden = hidden[view.readable[hidden]]
+        if not len(hidden):
+            return flags
+        flags = np.ones(len(self.table), np.bool_) if flags is None else flags.copy()
+        flags[hidden] = False
+        return flags
+
+    def _filter(self, where: Where) -> "Flags | None":
         """Return by slot whether a filter allows the memory; None for no filter."""
         if where == ANYTHING:
             return None

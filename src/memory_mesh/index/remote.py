@@ -9,9 +9,10 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.model import Key, Kind, Reader, Row, partitions
+from memory_mesh.core.model import Compare, Key, Kind, Reader, Row, all_of, iso, millis, partitions, visible_to
 from memory_mesh.core.ports import ServerStore, Store
 from memory_mesh.core.search import Pool, Query
+from memory_mesh.core.search.query import TTL_MS
 from memory_mesh.forks import fork_safe
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ class CandidateSnapshot:
     def candidates(self, query: Query, *, size: int) -> Pool:
         """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
         return self._search(query).candidates(query, size=size)
+
+    def next_valid(self, query: Query) -> int | None:
+        """Return when the next memory that the reader can see becomes valid, if that is within the life of a cached answer."""
+        soon = Compare("valid_from", "<=", iso(millis(query.at) + TTL_MS))
+        rows = self._store.find(Kind.MEMORY, all_of(visible_to(query.reader), Compare("valid_from", ">", query.at), soon))
+        return min((millis(str(row.value("valid_from"))) for row in rows), default=None)
 
     def speakers(self, query: Query) -> frozenset[str]:
         """Return the speakers of readable memories that the query names, and the tokens that it names them by."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from memory_mesh.core.candidate_ports import CandidateMemory, CandidateSource, Conditions, SessionKey, SessionTotals, Statistics
-from memory_mesh.core.model import ANYTHING, In, Kind, Where, all_of, not_expired, partitions, visible_to
+from memory_mesh.core.model import ANYTHING, In, Kind, Where, all_of, not_expired, partitions, valid_in, visible_to
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query, Signal, completed
 from memory_mesh.core.search.people import addressee
@@ -203,7 +203,8 @@ def _parts(tables: PartialTables, query: Query, words: Mapping[str, float]) -> l
     for table, (_, view) in zip(tables.tables.values(), tables.views, strict=True):
         if model:
             table.add_space(model)
-        parts.append(PartitionQuery.of(query, list(words), table, view, None if query.where == ANYTHING else table.allowed))
+        allowed = None if query.where == ANYTHING and not query.periods else table.allowed
+        parts.append(PartitionQuery.of(query, list(words), table, view, allowed))
     return parts
 
 
@@ -234,7 +235,8 @@ def _conditions(query: Query) -> Conditions:
     in_scope = visible_to(query.reader)
     with_status = all_of(in_scope, In("status", tuple(query.statuses)))
     readable = all_of(with_status, not_expired(query.at))
-    return Conditions(visible=in_scope, with_status=with_status, readable=readable, allowed=all_of(readable, query.where))
+    allowed = all_of(readable, valid_in(query.periods), query.where)
+    return Conditions(visible=in_scope, with_status=with_status, readable=readable, allowed=allowed)
 
 
 def _excluded(found: Statistics) -> dict[str, int]:

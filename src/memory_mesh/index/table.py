@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from memory_mesh.core.model import Kind, Reach, Reader, Row, Value, iso, millis, reach_of, visible
+from memory_mesh.core.model import Kind, Period, Reach, Reader, Row, Value, iso, millis, reach_of, visible
 from memory_mesh.core.search import completed, tokens
 from memory_mesh.core.search.lexical import is_question
 from memory_mesh.core.search.people import addressee, closeness
@@ -48,6 +48,8 @@ _COLUMNS: Mapping[str, type] = {
     "created": np.int64,
     "number": np.int64,
     "expires": np.float64,
+    "begins": np.float64,  # its validity; infinite without a bound
+    "ends": np.float64,
     "question": np.bool_,
     "speaker": np.int32,  # -1: none
     "addressee": np.uint32,  # the code of the name that it greets or thanks; 0: none
@@ -105,6 +107,10 @@ def time_of(text: str | None) -> int:
         return MISSING if text is None else millis(text)
     except (ValueError, TypeError):
         return MISSING
+
+
+def _bound(row: Row, name: str, missing: float) -> float:
+    return missing if (ms := time_of(_text(row, name))) == MISSING else ms
 
 
 def _turn(row: Row) -> int:
@@ -185,6 +191,7 @@ class Table:
             self.spaces[model].set_owners(self.column("owner"))
         self.members = SessionMembers(self.column("session"), len(self.names.sessions))
         self.expiring: list[int] = np.flatnonzero(np.isfinite(self.column("expires"))).tolist()
+        self.bounded = np.flatnonzero(self._is_bounded(slice(None))).tolist()  # slots whose validity begins or ends
         # By scope: living memories, those with keywords, and the number of their keywords.
         self.by_scope = GrowingArray(np.zeros((len(self.names.scopes), 3), np.int64))
         self.memories = 0  # living ones
@@ -236,6 +243,23 @@ class Table:
             self._visible_scopes[reader] = tuple(code for code in codes if self.names.scopes[code].visible_to(reader))
         return self._visible_scopes[reader]
 
+    def not_valid(self, periods: Sequence[Period]) -> Ints:
+        """Return the slots of the memories that are valid in none of these periods; without periods, none."""
+        slots = np.array(self.bounded if periods else (), np.int32)
+        begins, ends = self.column("begins")[slots], self.column("ends")[slots]
+        hidden = np.ones(len(slots), np.bool_)
+        for first, last in periods:
+            hidden &= (begins > millis(last)) | (ends < millis(first))
+        return slots[hidden]
+
+    def next_valid(self, now: float, readable: Flags) -> float:
+        """Return when the next of the readable memories becomes valid; infinite: none does."""
+        begins = self.column("begins")[[slot for slot in self.bounded if readable[slot]]]
+        return float(begins[begins > now].min(initial=inf))
+
+    def _is_bounded(self, slots: Ints | slice) -> Flags:
+        return np.isfinite(self.column("begins")[slots]) | np.isfinite(self.column("ends")[slots])
+
     def postings(self, word: str) -> tuple[Ints, Array]:
         """Return the living memories that contain a keyword, and how often each does."""
         slots, counts = self._postings.of(word)
@@ -277,6 +301,7 @@ class Table:
         if kind is Kind.MEMORY:
             self._count(new, 1)
         self.expiring += new[np.isfinite(self.column("expires")[new])].tolist()
+        self.bounded += new[self._is_bounded(new)].tolist()
         return changed + new.tolist()
 
     def drop(self, kind: Kind, ids: Iterable[str]) -> list[int]:
@@ -348,7 +373,6 @@ class Table:
                 self._refs[slot] = ref
                 self._passages[ref].append(slot)
         sessions = [_text(row, "session_id") for row in rows]
-        ends = [time_of(_text(row, "expires_at")) for row in rows]
         return {
             "key": _keys_of(kind, [row.id for row in rows]),
             "owner": owners,
@@ -359,7 +383,9 @@ class Table:
             "event": self._times("event_time", rows),
             "created": self._times("created_at", rows),
             "number": [row.number for row in rows],
-            "expires": [inf if end == MISSING else end for end in ends],
+            "expires": [_bound(row, "expires_at", inf) for row in rows],
+            "begins": [_bound(row, "valid_from", -inf) for row in rows],
+            "ends": [_bound(row, "valid_until", inf) for row in rows],
             "question": [is_question(_text(row, "content") or "") for row in rows],
             "speaker": [self._code(self.names.speakers, _text(row, "speaker")) for row in rows],
             "addressee": [self._addressee(row) for row in rows],

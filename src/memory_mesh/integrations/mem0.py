@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
-from memory_mesh.core.model import Filter, MemoryRecord, SearchResult
+from memory_mesh.core.model import Filter, MemoryRecord, SearchResult, Status
 from memory_mesh.core.options import Options
 from memory_mesh.faces.mesh import Mesh
 
@@ -104,7 +104,7 @@ class Memory:
         """Erase the memories of the users that this object was used for, and those of the mesh's own user, for good."""
         for user in sorted(self._users):
             self._mesh.scoped(user_id=user).forget(user_id=user)
-        for record in self._mesh.get_all():
+        for record in self._mesh.get_all(status=tuple(Status)):
             self._mesh.delete(record.id)
 
     def _handle(self, user_id: str | None, agent_id: str | None, run_id: str | None) -> Mesh:

@@ -6,7 +6,7 @@
 from memory_mesh.core.claims.claim import Claim, Window, check_window, overlapping, read_claim, read_window
 from memory_mesh.core.claims.rules import Judgement, Known, Outcome, Verdict, excludes, excluding_pairs, judge, judge_trust
 from memory_mesh.core.claims.schemas import DEFAULT, Schema, Schemas, read_schemas
-from memory_mesh.core.claims.trust import Trust, base_trust, compute_trust, trust_of
+from memory_mesh.core.safety.trust import Trust, base_trust, compute_trust, trust_of
 
 __all__ = ["DEFAULT", "Claim", "Judgement", "Known", "Outcome", "Schema", "Schemas", "Trust", "Verdict", "Window", "base_trust"]
 __all__ += [

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from memory_mesh.core.claims.claim import Window
 from memory_mesh.core.claims.schemas import Schemas
-from memory_mesh.core.model import DAY_MS, Compare, In, IsNull, Not, Or, Row, Status, Where, all_of, equals, iso
-from memory_mesh.core.search.query import Span
+from memory_mesh.core.model import Compare, In, IsNull, Not, Or, Row, Status, Where, all_of, equals
+from memory_mesh.core.search.query import Span, period_of
 
 
 def as_of(at: str, statuses: Sequence[str]) -> Where:
@@ -34,7 +34,7 @@ def window_of(row: Row) -> Window:
 
 def asked_time(spans: Sequence[Span], present: str) -> Window:
     """Return the time that a question is about: of the times that it names the latest one that has begun, else now."""
-    windows = [Window(start=iso(round(first * DAY_MS)), end=iso(round((last + 1) * DAY_MS) - 1)) for first, last in spans]
+    windows = [Window(start=first, end=last) for first, last in map(period_of, spans)]
     begun = [each for each in windows if str(each.start) <= present]
     return begun[-1] if begun else windows[0] if windows else Window(start=present, end=present)
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from memory_mesh.core.claims.claim import Claim
-from memory_mesh.core.claims.trust import Trust
 from memory_mesh.core.model import Change, ClaimConflict, Link, MemoryRecord, Status, Value
 from memory_mesh.core.reprs import short_repr
+from memory_mesh.core.safety.trust import Trust
 
 ACTIONS = ("activate", "reject", "keep_both")  # what a review decides about a quarantined memory
 KEEP = ("new", "existing", "both")  # what a review decides about a conflict

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from math import exp, isfinite
 
 from memory_mesh.core.checks import is_number, suggestion
-from memory_mesh.core.claims.trust import Trust
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import DAY_MS
 from memory_mesh.core.reprs import short_repr
+from memory_mesh.core.safety.trust import Trust
 
 WEIGHTS: Mapping[str, float] = {"relevance": 0.40, "confidence": 0.25, "recency": 0.20, "importance": 0.15}
 _BY_RELEVANCE: Mapping[str, float] = {**dict.fromkeys(WEIGHTS, 0.0), "relevance": 1.0}

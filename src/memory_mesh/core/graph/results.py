@@ -24,8 +24,7 @@ class Retrieved:
 class GraphHit(SearchResult):
     """A memory that a search of the graph found.
 
-    `score` is the composite, `similarity` the cosine of its vector (None without vectors), and `trust` how far it is trusted now;
-    `get` shows the base trust of its source instead.
+    `score` is the composite, and `similarity` the cosine of its vector (None without vectors).
     """
 
     __repr__ = short_repr

@@ -17,24 +17,25 @@ from memory_mesh.core.model.rows import (
     Scalar, Sealed, Type, Used, Value, Vector, batches, checked, fault, fields_of,
 )
 from memory_mesh.core.model.scope import (
-    MemoryType, Reach, Reader, in_project, may_erase, not_expired, only_project, partition, partition_for, partitions, reach_of,
-    visible, visible_to,
+    MemoryType, Period, Reach, Reader, in_project, is_valid_in, may_erase, not_expired, only_project, partition, partition_for,
+    partitions, reach_of, valid_in, visible, visible_to,
 )
 from memory_mesh.core.model.times import DAY_MS, GivenClock, GivenTime, Ids, as_clock, iso, millis, parse_time, time_of_id
 from memory_mesh.core.model.where import (
-    ANYTHING, METADATA, And, Anything, Compare, Filter, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
+    ANYTHING, METADATA, And, Anything, Compare, Filter, In, IsNull, Like, Not, Op, Or, Where, all_of, columns_in, equals, is_list,
+    like,
 )
 
 __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "DAY_MS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE",
     "MOVING", "REQUIRED", "UNKNOWN_IMPORTANCE", "WITH_VECTOR", "And", "AnyMemory", "Anything", "BackedUp", "Block", "Change",
     "Checked", "CheckedPlace", "ClaimConflict", "Column", "Compare", "Copied", "DamagedRow", "EndedSession", "Erasure",
-    "ErasureCheck", "Extraction", "Failed", "FailedLine", "FileImport", "Filter", "Forgotten", "GivenClock", "GivenTime", "Gone",
-    "Head", "HealthStatus", "Hit", "Ids", "Imported", "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory",
-    "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "QueuedEvent", "Reach", "Reader", "Receipt",
-    "Reembedded", "Repaired", "Row", "Scalar", "Sealed", "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used",
-    "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault",
-    "fields_of", "in_project", "is_list", "iso", "like", "may_erase", "millis", "not_expired", "only_project", "parse_time",
-    "partition", "partition_for", "partitions", "reach_of", "revise", "rewound", "since_visible", "time_of_id", "visible",
-    "visible_from", "visible_to",
+    "ErasureCheck", "Extraction", "Failed", "FailedLine", "FileImport", "Filter", "Forgotten", "GivenClock", "GivenTime",
+    "Gone", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link",
+    "Memory", "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "Period", "QueuedEvent", "Reach",
+    "Reader", "Receipt", "Reembedded", "Repaired", "Row", "Scalar", "Sealed", "SearchResult", "Sighting", "Skill", "Status",
+    "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked", "columns_in",
+    "creation", "equals", "fault", "fields_of", "in_project", "is_list", "is_valid_in", "iso", "like", "may_erase", "millis",
+    "not_expired", "only_project", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "rewound",
+    "since_visible", "time_of_id", "valid_in", "visible", "visible_from", "visible_to",
 ]

@@ -63,7 +63,7 @@ class MemoryRecord:
     tags: list[str] = field(default_factory=list)
     status: str = Status.ACTIVE.value
     importance: float | None = None
-    trust: float | None = None
+    trust: float | None = None  # of now: source, corroboration, feedback and age; a `Memory`, as it is stored, has the base trust
     confidence: float | None = None
     event_time: str | None = None
     valid_from: str | None = None
@@ -232,9 +232,10 @@ class Memory(MemoryRecord):
             raise _unreadable(row, TypeError())
         return kind.from_fields(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
 
-    def record(self) -> MemoryRecord:
-        """Return the public part."""
-        return _with_dict(MemoryRecord, {name: value for name, value in vars(self).items() if name in _PUBLIC})
+    def record(self, trust: float) -> MemoryRecord:
+        """Return the public part, with the trust of now; see `flows.trust.records`."""
+        public = {name: value for name, value in vars(self).items() if name in _PUBLIC}
+        return _with_dict(MemoryRecord, {**public, "trust": trust})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

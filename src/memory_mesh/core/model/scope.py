@@ -11,6 +11,7 @@ row decides who sees it, and its `reach` may narrow this (a lesson derived from 
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -123,6 +124,27 @@ def in_project(project: str | None) -> Where:
 def not_expired(at: str) -> Where:
     """Return the condition that a memory has not expired at a time."""
     return Or((IsNull("expires_at"), Compare("expires_at", ">", at)))
+
+
+Period = tuple[str, str]  # the first and the last moment
+
+
+def valid_in(periods: Sequence[Period]) -> Where:
+    """Return the condition that a memory is valid at some moment of one of these periods; without periods, every one is."""
+    return Or(tuple(_overlaps(*period) for period in periods)) if periods else ANYTHING
+
+
+def is_valid_in(periods: Sequence[Period], row: Row) -> bool:
+    """Return `valid_in` of one row, which is faster than evaluating the condition."""
+    begins, ends = row.fields.get("valid_from"), row.fields.get("valid_until")
+    if (begins is None and ends is None) or not periods:
+        return True
+    return any((begins is None or str(begins) <= last) and (ends is None or str(ends) >= first) for first, last in periods)
+
+
+def _overlaps(first: str, last: str) -> Where:
+    begun, lasting = Compare("valid_from", "<=", last), Compare("valid_until", ">=", first)
+    return all_of(Or((IsNull("valid_from"), begun)), Or((IsNull("valid_until"), lasting)))
 
 
 @lru_cache(maxsize=1024)

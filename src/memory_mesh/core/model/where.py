@@ -144,6 +144,18 @@ def all_of(*parts: Where) -> Where:
     return flat[0] if len(flat) == 1 else And(tuple(flat)) if flat else ANYTHING
 
 
+def columns_in(where: Where) -> set[str]:
+    """Return the columns that a condition reads."""
+    match where:
+        case And(parts) | Or(parts):
+            return {column for part in parts for column in columns_in(part)}
+        case Not(part):
+            return columns_in(part)
+        case Anything():
+            return set()
+    return {where.column}
+
+
 def like(text: str, pattern: str) -> bool:
     return _regex(pattern).fullmatch(text) is not None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from memory_mesh.core.model import ANYTHING, Reader, SearchResult, Vector, Where
+from memory_mesh.core.model import ANYTHING, DAY_MS, Period, Reader, SearchResult, Vector, Where, iso
 from memory_mesh.core.reprs import short_repr
 
 if TYPE_CHECKING:  # numpy takes a moment to load, and most commands do not search
@@ -18,6 +18,11 @@ if TYPE_CHECKING:  # numpy takes a moment to load, and most commands do not sear
 
 Signal: TypeAlias = "NDArray[np.float32]"  # one entry for each candidate
 Span: TypeAlias = tuple[float, float]  # first and last day, counted from 1970-01-01
+
+
+def period_of(span: Span) -> Period:
+    """Return the first and the last moment of a span of days."""
+    return iso(round(span[0] * DAY_MS)), iso(round((span[1] + 1) * DAY_MS) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,7 @@ class Query:
     roles: Mapping[str, float] = field(default_factory=dict)  # speakers, in lower case, that the text refers to as "I" or "you"
     names: frozenset[str] = frozenset()  # the tokens that look like names
     where: Where = ANYTHING  # the caller's filter
+    periods: Sequence[Period] = ()  # in one of which a memory has to be valid; none: whenever it is valid
     # Whether a token stands for a word that the embedder knows. Such a word is not corrected, though no memory contains it.
     is_word: Callable[[str], bool] = field(default=lambda _: False, compare=False)
 

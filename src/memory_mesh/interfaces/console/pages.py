@@ -3,7 +3,7 @@
 Each takes few named arguments, and answers with JSON of a bounded size.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -96,7 +96,7 @@ def _timeline(asked: _Asked, **arguments: Any) -> Data:
     shown_columns = ("created_at", "valid_from", "valid_until")
     memories = [
         {**brief, **{name: getattr(one, name) for name in shown_columns}}
-        for one, brief in zip(found.memories, _brief(asked, found.memories), strict=True)
+        for one, brief in zip(found.memories, _brief(asked, found.memories, arguments.get("known_at")), strict=True)
     ]
     days = found.days
     return {
@@ -115,7 +115,7 @@ def _graph(asked: _Asked, **arguments: Any) -> Data:
             "count": node.count,
             "cluster": node.group,
         }
-        for node, brief in zip(found.nodes, _brief(asked, (node.memory for node in found.nodes)), strict=True)
+        for node, brief in zip(found.nodes, _brief(asked, [node.memory for node in found.nodes]), strict=True)
     ]
     edges = [{"from": one.source, "to": one.target, "type": one.type, "strength": one.strength} for one in found.edges]
     return {"nodes": nodes, "edges": edges, "aggregated": found.aggregated, "newest": found.newest}
@@ -166,8 +166,9 @@ def _anchors(asked: _Asked) -> Data:
     }
 
 
-def _brief(asked: _Asked, memories: Iterable[Memory]) -> list[Data]:
+def _brief(asked: _Asked, memories: Sequence[Memory], known_at: str | None = None) -> list[Data]:
+    trust, title = asked.overview.trust(memories, known_at=known_at), asked.overview.title
     return [
-        {"id": one.id, "title": asked.overview.title(one), "kind": one.memory_type, "status": one.status, "trust": one.trust}
+        {"id": one.id, "title": title(one), "kind": one.memory_type, "status": one.status, "trust": trust[one.id]}
         for one in memories
     ]

@@ -6,9 +6,7 @@ A GIN index over the lists of keywords would do the same only for roles without 
 operators see a row before the policy does.
 """
 
-from collections.abc import Iterator
-
-from memory_mesh.core.model import And, Anything, Compare, In, IsNull, Like, Not, Or, Where
+from memory_mesh.core.model import And, Compare, In, Where, columns_in
 
 
 def dropped(kind: str, name: str) -> str:
@@ -18,7 +16,8 @@ def dropped(kind: str, name: str) -> str:
 
 _TEXT = 'text COLLATE "C"'
 COLUMNS = (
-    "user_id", "agent_id", "session_id", "memory_type", "reach", "project", "status", "expires_at", "speaker",
+    "user_id", "agent_id", "session_id", "memory_type", "reach", "project", "status", "expires_at", "valid_from", "valid_until",
+    "speaker",
 )  # fmt: skip
 # The partition is part of each key. Otherwise an agent that guesses the name of a segment could create the counts of another
 # agent before that one does, and then read them.
@@ -52,7 +51,7 @@ CREATE = (
 
 def is_by_segment(where: Where) -> bool:
     """Return whether a condition is true of all memories of a segment or of none: it reads no other column."""
-    return {test.column for test in _tests(where)} <= {"partition", *COLUMNS}
+    return columns_in(where) <= {"partition", *COLUMNS}
 
 
 def partitions_in(where: Where) -> list[str] | None:
@@ -63,16 +62,3 @@ def partitions_in(where: Where) -> list[str] | None:
         if isinstance(part, Compare) and part.column == "partition" and part.op == "=":
             return [str(part.value)]
     return None
-
-
-def _tests(where: Where) -> Iterator[Compare | In | Like | IsNull]:
-    match where:
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _tests(part)
-        case Not(part):
-            yield from _tests(part)
-        case Anything():
-            return
-        case _:
-            yield where

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memory_mesh.core.model import DAY_MS, Memory, Value, millis
+from memory_mesh.core.model import DAY_MS, MemoryRecord, Value, millis
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety import BASE_TRUST, Source
 
@@ -40,15 +40,25 @@ def compute_trust(
     )
 
 
-def trust_of(memory: Memory, ms: int) -> Trust:
-    """Return the trust of a memory at a time, without regard to the memories that it was derived from."""
+def trust_of(memory: MemoryRecord, ms: int) -> Trust:
+    """Return the trust of a memory with its base trust at a time, without regard to the memories that it was derived from.
+
+    Its age counts in whole days, so that a memory that nothing happened to reads the same all day.
+    """
     return compute_trust(
         BASE_TRUST[Source.INFERENCE] if memory.trust is None else memory.trust,
         corroborations=memory.corroborations,
         reinforcements=memory.reinforcements,
         disputes=memory.disputes,
-        age_days=(ms - millis(memory.created_at)) / DAY_MS,
+        age_days=_days_since(memory.created_at, ms),
     )
+
+
+def _days_since(created_at: str, ms: int) -> int:
+    try:
+        return (ms - millis(created_at)) // DAY_MS
+    except (ValueError, TypeError):  # another program wrote something else than a time
+        return 0
 
 
 def base_trust(provenance: Mapping[str, Value] | None) -> float:
