@@ -1,4 +1,4 @@
-"""A memory that is quarantined, superseded, disputed, archived or foreign reaches no reader that did not ask for it.
+"""A memory that is quarantined, superseded, disputed, archived, not valid now or foreign reaches no reader that did not ask.
 
 Every method of every face that returns contents is in the table of reads; a method that is not is a failure.
 """
@@ -34,7 +34,9 @@ FOREIGN = {
     "otheragent": ({"agent_id": "bob"}, "agent", "agent"),
     "othersession": ({"session_id": "s2"}, "session", "session"),
 }
-HIDDEN = {*(f"is{status}" for status in HIDDEN_STATUSES), *FOREIGN}
+# Memories that are not valid now, of the clock of a house and of a computer.
+NOT_VALID = {"isover": {"valid_until": "2020-01-01T00:00:00.000Z"}, "iscoming": {"valid_from": "2999-01-01T00:00:00.000Z"}}
+HIDDEN = {*(f"is{status}" for status in HIDDEN_STATUSES), *FOREIGN, *NOT_VALID}
 QUERY = "zeppelin landing in the harbour"
 NOW = "2026-01-01T00:00:00.000Z"  # of the clock of a house
 
@@ -46,6 +48,9 @@ def build(house: House) -> MemoryMesh:
     for status in HIDDEN_STATUSES:
         for kind, id_ in contents(mesh, f"is{status}", "global"):
             put(house, kind, id_, status=status)
+    for marker, validity in NOT_VALID.items():
+        for kind, id_ in contents(mesh, marker, "global"):
+            put(house, kind, id_, **validity)
     for marker, (writer, type_, reach) in FOREIGN.items():
         ids = contents(at(house, **writer), marker, type_)
         put(house, *ids[1], reach=reach)
@@ -204,7 +209,7 @@ def test_every_method_of_every_face_is_a_read_of_this_test_or_excused() -> None:
     assert every == known
 
 
-@pytest.mark.req("GRAPH-22")
+@pytest.mark.req("GRAPH-22", "LANE-27")
 @pytest.mark.parametrize("name", READS)
 def test_no_read_returns_a_hidden_memory(name: str) -> None:
     mesh = build(House(open_store("memory://")))

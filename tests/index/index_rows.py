@@ -82,6 +82,11 @@ _FACETS: dict[str, st.SearchStrategy[Value]] = {
 }
 
 
+_VALIDITIES = (
+    *[(None, None)] * 5, (None, iso(500)), (None, iso(999)), (iso(1000), None), (iso(2000), None), (iso(400), iso(450)),
+)  # fmt: skip
+
+
 @st.composite
 def memories(draw: st.DrawFn, id_: str, replaces: int) -> Row:
     """Draw a memory of any scope, status, session and position in the session."""
@@ -99,6 +104,7 @@ def memories(draw: st.DrawFn, id_: str, replaces: int) -> Row:
         turn=draw(st.none() | st.integers(0, 3)),
         event_time=draw(st.none() | st.integers(0, 2).map(iso)),
         expires_at=draw(st.sampled_from((None, None, None, iso(500), iso(1000), iso(1500)))),
+        **dict(zip(("valid_from", "valid_until"), draw(st.sampled_from(_VALIDITIES)), strict=True)),
         **draw(st.fixed_dictionaries({}, optional=_FACETS)),
     )
     return _but(row, created_at=iso(draw(st.integers(0, 2))), vector=draw(st.none() | _vectors))
@@ -155,6 +161,7 @@ def queries(draw: st.DrawFn) -> Query:
         names=draw(st.frozensets(st.sampled_from(words))) if words else frozenset(),
         statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
         where=draw(wheres()),
+        periods=draw(st.sampled_from(((), [(iso(999), iso(999))], [(iso(1000), iso(1000)), (iso(300), iso(500))]))),
     )
 
 

@@ -88,7 +88,7 @@ class _Search:
         scoped = [row for row in memories if visible(query.reader, row)]
         right = [row for row in scoped if row.value("status") in query.statuses]
         self._readable = [row for row in right if not _expired(row, query.at)]
-        self._candidates = [row for row in self._readable if query.where.matches(row)]
+        self._candidates = [row for row in self._readable if query.where.matches(row) and _is_valid(row, query.periods)]
         self._excluded = Counter(
             status=len(scoped) - len(right),
             expired=len(right) - len(self._readable),
@@ -219,6 +219,12 @@ def _is_typo(word: str, other: str) -> bool:
 def _expired(row: Row, now: str) -> bool:
     ends = row.value("expires_at")
     return isinstance(ends, str) and ends <= now
+
+
+def _is_valid(row: Row, periods: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the validity of a memory and one of the periods have a moment in common."""
+    begins, ends = str(row.value("valid_from") or "0"), str(row.value("valid_until") or "9999")
+    return not periods or any(max(begins, first) <= min(ends, last) for first, last in periods)
 
 
 def _session(row: Row) -> tuple[str, str]:

@@ -7,6 +7,8 @@ from memory_mesh.core.model import DAY_MS, MemoryRecord, Value, millis
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety import BASE_TRUST, Source
 
+_DIGITS = 6  # of the part of the age: in five minutes it changes by one in the last place, so that two reads are equal
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Trust:
@@ -36,15 +38,12 @@ def compute_trust(
         base=base,
         corroboration=min(0.2, 0.05 * max(0, corroborations - 1)),
         feedback=0.15 * (reinforcements - disputes) / given if given else 0.0,
-        age=-min(0.1, 0.1 * max(0.0, age_days) / 365),
+        age=-round(min(0.1, 0.1 * max(0.0, age_days) / 365), _DIGITS),
     )
 
 
 def trust_of(memory: MemoryRecord, ms: int) -> Trust:
-    """Return the trust of a memory with its base trust at a time, without regard to the memories that it was derived from.
-
-    Its age counts in whole days, so that a memory that nothing happened to reads the same all day.
-    """
+    """Return the trust of a memory with its base trust at a time, without regard to the memories that it was derived from."""
     return compute_trust(
         BASE_TRUST[Source.INFERENCE] if memory.trust is None else memory.trust,
         corroborations=memory.corroborations,
@@ -54,11 +53,11 @@ def trust_of(memory: MemoryRecord, ms: int) -> Trust:
     )
 
 
-def _days_since(created_at: str, ms: int) -> int:
+def _days_since(created_at: str, ms: int) -> float:
     try:
-        return (ms - millis(created_at)) // DAY_MS
+        return (ms - millis(created_at)) / DAY_MS
     except (ValueError, TypeError):  # another program wrote something else than a time
-        return 0
+        return 0.0
 
 
 def base_trust(provenance: Mapping[str, Value] | None) -> float:
