@@ -4,6 +4,9 @@ import pytest
 
 from engines.postgres import Server
 from memory_mesh import MemoryMesh, Sound
+from memory_mesh.core.model import iso
+from memory_mesh.models import HashingEmbedder
+from memory_mesh.testing.fakes import FakeClock
 
 pytestmark = pytest.mark.deep
 
@@ -30,3 +33,31 @@ def test_every_face_works_on_postgres_and_the_chain_is_sound(server: Server, tmp
         assert {type(chain) for chain in mesh.verify()} == {Sound}
     with MemoryMesh(store=url, agent_id="planner") as again:
         assert again.get(tea.id).content == "Ann drinks black tea"
+
+
+@pytest.mark.req("GRAPH-61", "GRAPH-89", "LANE-27")
+def test_trust_and_validity_are_those_of_now_on_postgres_and_the_column_confidence_has_the_base_trust(server: Server) -> None:
+    url, clock = server.keeper(server.database()), FakeClock()
+    with MemoryMesh(store=url, agent_id="planner", clock=clock.seconds, embedder=HashingEmbedder()) as mesh:
+        faro = mesh.graph.store("planner", "The office of the team is in Faro", provenance={"source": "document"}).id
+        soon = iso(clock.ms + 60_000)
+        mesh.add("The office of the team is in Rome", {"valid_until": "2024-06-30"})
+        mesh.add("The office of the team is in Oslo", {"valid_from": soon})
+
+        def found(query: str = "office of the team", **options: object) -> list[str]:
+            return sorted(hit.content.split()[-1] for hit in mesh.search(query, min_score=0.0, **options))  # type: ignore[arg-type]
+
+        assert found() == found() == [record.content.split()[-1] for record in mesh.get_all()] == ["Faro"]
+        assert [hit.id for hit in mesh.graph.search("planner", "office of the team")] == [faro]
+        assert found("office of the team in 2023") == found(as_of="2024-01-01") == ["Faro", "Rome"]
+        assert mesh.explain("office of the team", min_score=0.0).left_out == {"not_valid": 2}
+        clock.advance(seconds=61)
+        assert found() == ["Faro", "Oslo"], "the cached answer ended when the validity began"
+        mesh.graph.reinforce(faro)
+        clock.advance(days=365)
+        assert [record.trust for record in (mesh.get(faro), *mesh.search("office in Faro", limit=1)) if record] == [0.65, 0.65]
+        assert mesh.graph.explain_memory(faro).trust.value == pytest.approx(0.65)
+    stored = server.execute(
+        f"SELECT confidence, reinforcements FROM memories WHERE id = '{faro}'", database=url.rpartition("/")[2]
+    )
+    assert stored == [(0.6, 1)], "what is sealed: a program that reads the tables has the counters beside it"

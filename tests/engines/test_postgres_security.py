@@ -322,6 +322,13 @@ def test_the_functions_of_the_document_rank_by_similarity_and_obey_count_and_thr
     assert found("service", "search_memories_global('{vector}', 1, -1)") == ["ann likes green tea"]
     assert found("service", "search_memories_global('{vector}', 9, 0.999)") == ["ann likes green tea"]
     with psycopg.connect(urls["service"]) as connection:
+        for column, time in (("valid_until", "2020-01-01T00:00:00.000Z"), ("valid_from", "2999-01-01T00:00:00.000Z")):
+            connection.execute(f"UPDATE memories SET {column} = '{time}' WHERE content = 'ann likes green tea'".encode())
+            for call in (f"search_memories_semantic('{vector}', 'planner', 9, -1)", f"search_memories_global('{vector}', 9, -1)"):
+                names = [row[0] for row in connection.execute(f"SELECT content FROM {call}".encode())]
+                assert names
+                assert "ann likes green tea" not in names, "it is not valid now"
+            connection.rollback()
         connection.execute("UPDATE memories SET status = 'archived' WHERE content = 'ann likes green tea'")
         for call in (f"search_memories_semantic('{vector}', 'planner', 9, -1)", f"search_memories_global('{vector}', 9, -1)"):
             names = [row[0] for row in connection.execute(f"SELECT content FROM {call}".encode())]

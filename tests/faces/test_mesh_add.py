@@ -25,7 +25,7 @@ def test_add_returns_the_record_as_it_is_kept(house: House, mesh: MemoryMesh) ->
     assert re.fullmatch(rf"mem_{NEW_YEAR}_[0-9a-f]{{6}}", record.id)
     assert record.created_at == record.updated_at == "2026-01-01T00:00:00.000Z"
     assert datetime.fromisoformat(record.created_at).timestamp() * 1000 == NEW_YEAR
-    assert (record.importance, record.confidence, record.trust) == (0.75, 0.4, None)
+    assert (record.importance, record.confidence, record.trust) == (0.75, 0.4, 0.5)
     assert (record.session_id, record.tags, record.agent_id, record.times_observed) == ("s1", ["a"], "ann", 1)
     assert mesh.get(record.id) == record
 

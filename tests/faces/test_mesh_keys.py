@@ -12,8 +12,9 @@ from .house import House
 def test_a_repeated_add_stores_once_and_counts_no_sighting(house: House, mesh: MemoryMesh) -> None:
     first = mesh.add("text", {"a": 1}, idempotency_key="k")
     house.clock.advance(days=1)
-    assert mesh.add("text", {"a": 1}, idempotency_key="k") == first
-    assert mesh.ingest("text", {"a": 1}, idempotency_key="k") == first
+    older = first.changed(trust=0.499726)  # of a day later
+    assert mesh.add("text", {"a": 1}, idempotency_key="k") == older
+    assert mesh.ingest("text", {"a": 1}, idempotency_key="k") == older
     assert mesh.get(first.id).times_observed == 1
     assert len(house.memories()) == len(house.blocks()) == 1
     assert mesh.add("text", {"a": 1}, idempotency_key="other").times_observed == 2

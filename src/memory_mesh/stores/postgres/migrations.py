@@ -85,7 +85,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
         segments.dropped("FUNCTION", "mesh_rounded"),
     ),
     6: (*_IDS, *_NORMS),
-    7: segments.CREATE,
+    7: (),
     8: (),
     9: (segments.dropped("FUNCTION", "mesh_sessions"),),
     10: (
@@ -93,10 +93,14 @@ _STEPS: dict[int, tuple[str, ...]] = {
         segments.dropped("FUNCTION", "mesh_around"),
     ),  # which returns another type
     11: (segments.dropped("FUNCTION", "mesh_has_passages"),),  # which took SQL text
+    12: (
+        *segments.CREATE,
+        "CREATE INDEX IF NOT EXISTS memories_by_beginning ON memories (valid_from) WHERE valid_from IS NOT NULL",
+    ),
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {
-    7: (
+    12: (
         "SELECT mesh_count_keywords(rows, 1) FROM (SELECT jsonb_agg(to_jsonb(named)) AS rows FROM "
         "(SELECT kind, id, partition, number FROM memories) named GROUP BY partition, number / 10000) each",
     ),

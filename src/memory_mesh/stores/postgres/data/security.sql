@@ -39,7 +39,9 @@ RETURNS TABLE (id text, agent_id text, content text, category text, tags text[],
 LANGUAGE sql STABLE SECURITY INVOKER SET search_path FROM CURRENT AS $sql$
   WITH comparable AS MATERIALIZED (
     SELECT m.* FROM memories m WHERE m.status = 'active' AND (agent_filter IS NULL OR m.agent_id = agent_filter)
-      AND (m.expires_at IS NULL OR m.expires_at::timestamptz > now()) AND vector_dims(m.embedding) = vector_dims(query_embedding)
+      AND (m.expires_at IS NULL OR m.expires_at::timestamptz > now())
+      AND (m.valid_from IS NULL OR m.valid_from::timestamptz <= now()) AND (m.valid_until IS NULL OR m.valid_until::timestamptz >= now())
+      AND vector_dims(m.embedding) = vector_dims(query_embedding)
   ), ranked AS (SELECT c.*, coalesce(nullif(1 - (c.embedding <=> query_embedding), 'NaN'), 0) AS similarity FROM comparable c)
   SELECT r.id, r.agent_id, r.content, r.category, r.tags, r.importance, r.created_at, r.similarity FROM ranked r
   WHERE r.similarity >= similarity_threshold ORDER BY r.similarity DESC, r.id DESC LIMIT greatest(match_count, 0)
@@ -52,7 +54,9 @@ LANGUAGE sql STABLE SECURITY INVOKER SET search_path FROM CURRENT AS $sql$
   WITH comparable AS MATERIALIZED (
     SELECT m.* FROM memories m WHERE m.status = 'active' AND coalesce(m.memory_type, 'global') IN ('global', 'lesson', 'reflection')
       AND coalesce(m.reach, 'global') = 'global'
-      AND (m.expires_at IS NULL OR m.expires_at::timestamptz > now()) AND vector_dims(m.embedding) = vector_dims(query_embedding)
+      AND (m.expires_at IS NULL OR m.expires_at::timestamptz > now())
+      AND (m.valid_from IS NULL OR m.valid_from::timestamptz <= now()) AND (m.valid_until IS NULL OR m.valid_until::timestamptz >= now())
+      AND vector_dims(m.embedding) = vector_dims(query_embedding)
   ), ranked AS (SELECT c.*, coalesce(nullif(1 - (c.embedding <=> query_embedding), 'NaN'), 0) AS similarity FROM comparable c)
   SELECT r.id, r.agent_id, r.content, r.category, r.tags, r.importance, r.created_at, r.similarity FROM ranked r
   WHERE r.similarity >= similarity_threshold ORDER BY r.similarity DESC, r.id DESC LIMIT greatest(match_count, 0)
