@@ -295,7 +295,7 @@ class Mesh(Learning, Auditing):
         self, limit: int | None = None, *, filter: Filter | None = None, status: Sequence[str] = (Status.ACTIVE,),
         after: str | None = None, session_id: str | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
-        """Return the visible memories with one of these statuses, newest first.
+        """Return the visible memories with one of these statuses that are valid now, newest first.
 
         `after` is the id of the last memory of a page: the next page begins behind it, whatever was stored or erased since.
         `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`, or a mapping of columns and metadata keys to the
@@ -328,9 +328,9 @@ class Mesh(Learning, Auditing):
         probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
         minimum score of the mode. A long memory has a `passage`, the piece of its content that fits the query best. With
         `max_chars`, results are returned while their texts (the passage, or the content of a short memory) have at most so many
-        characters together; a first one that is longer is shortened. `as_of` returns what was valid at a time, as is known now;
-        `known_at` returns what was stored and believed at a time. Raises `InvalidInput` for a blank query, and `InvalidFilter`
-        for an invalid filter.
+        characters together; a first one that is longer is shortened. What is not valid now, or at a time that the query names, is
+        left out; `as_of` returns what was valid at a time, as is known now, and `known_at` what was stored and believed then.
+        Raises `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
         request = search.Request(
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, max_chars=max_chars,

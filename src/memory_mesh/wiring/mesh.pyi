@@ -460,7 +460,7 @@ class AsyncMemoryMesh:
         after: str | None = None,
         session_id: str | None = None,
     ) -> list[MemoryRecord]:
-        """Return the visible memories with one of these statuses, newest first.
+        """Return the visible memories with one of these statuses that are valid now, newest first.
 
         `after` is the id of the last memory of a page: the next page begins behind it, whatever was stored or erased since.
         `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`, or a mapping of columns and metadata keys to the
@@ -495,9 +495,9 @@ class AsyncMemoryMesh:
         probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
         minimum score of the mode. A long memory has a `passage`, the piece of its content that fits the query best. With
         `max_chars`, results are returned while their texts (the passage, or the content of a short memory) have at most so many
-        characters together; a first one that is longer is shortened. `as_of` returns what was valid at a time, as is known now;
-        `known_at` returns what was stored and believed at a time. Raises `InvalidInput` for a blank query, and `InvalidFilter`
-        for an invalid filter.
+        characters together; a first one that is longer is shortened. What is not valid now, or at a time that the query names, is
+        left out; `as_of` returns what was valid at a time, as is known now, and `known_at` what was stored and believed then.
+        Raises `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
     async def explain(
         self,
