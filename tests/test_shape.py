@@ -27,8 +27,8 @@ PACKAGE = ROOT / "src" / "memory_mesh"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SCRIPTS = sorted(path for folder in ("tests", "tools", "bench") for path in (ROOT / folder).rglob("*.py"))
 
-MOST_LINES, MOST_FUNCTION_LINES, UNDOCUMENTED_LINES = 500, 45, 12
-REASON = "over 500 lines because"
+MOST_LINES, MOST_FUNCTION_LINES, UNDOCUMENTED_LINES = 700, 45, 12
+REASON = "over 700 lines because"
 # Functions that are longer than that, each with the reason.
 LONG_FUNCTIONS: dict[str, str] = {}
 

@@ -2,7 +2,7 @@
 
 An entry names the method of the mesh that it calls and the function of `views` that renders the result, or a function of
 `handlers` that does all of it. Servers are generated from the same entries, so they are plain data.
-It is over 500 lines because it is the one table of all operations.
+It is over 700 lines because it is the one table of all operations.
 """
 
 from collections.abc import Mapping

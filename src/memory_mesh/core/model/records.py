@@ -1,7 +1,4 @@
-"""Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record.
-
-It is over 500 lines because it lists the fields of every kind of record.
-"""
+"""Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
