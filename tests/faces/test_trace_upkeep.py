@@ -276,6 +276,37 @@ def test_reopening_a_project_archives_its_earlier_session_first(mesh: MemoryMesh
     assert [(each.learning.name, each.learning.count) for each in done.patterns] == [(GOAL, 3)]
 
 
+@pytest.mark.req("TRACE-31")
+def test_a_session_that_is_new_to_a_project_archives_what_is_open_without_waiting_a_day(mesh: MemoryMesh, tmp_path: Path) -> None:
+    def open_goals() -> list[str]:
+        return [each.goal for each in mesh.traces.get_all()][::-1]
+
+    first, second = (mesh.scoped(session_id=name) for name in ("one", "two"))
+    runs(mesh, 1, "Of no session")
+    runs(first, 1, "Of one")
+    assert open_goals() == ["Of one"]
+    runs(first, 1, "Of one again")
+    assert open_goals() == ["Of one", "Of one again"]
+    runs(mesh.scoped(session_id="three", project="other"), 1, "Elsewhere")
+    assert [each.goal for each in mesh.traces.get_all(project="default")][::-1] == ["Of one", "Of one again"]
+    runs(second, 1, "Of two")
+    assert [each.goal for each in mesh.traces.get_all(project="default")] == ["Of two"]
+    assert len(mesh.traces.get_all(project="default", archived=True)) == 4
+    (history,) = [mesh.history(each.id)[-1] for each in mesh.get_all(status=["archived"]) if each.content == "Of one"]
+    assert history.why == "the project was reopened by another session"
+
+
+@pytest.mark.req("TRACE-31")
+def test_sessions_at_the_same_time_do_not_archive_each_other_again_and_again(mesh: MemoryMesh, tmp_path: Path) -> None:
+    first, second = (mesh.scoped(session_id=name) for name in ("one", "two"))
+    for each in (first, second):
+        runs(each, 1)
+    for each in (first, second, mesh, first):
+        runs(each, 1)
+    assert len(mesh.traces.get_all()) == 5
+    assert len(list((memory(tmp_path) / "archive").glob("*.gz"))) == 1
+
+
 @pytest.mark.req("TRACE-32")
 def test_long_term_memory_is_consolidated_again_after_half_a_year_and_compressed_after_a_year(
     mesh: MemoryMesh, tmp_path: Path, clock: FakeClock

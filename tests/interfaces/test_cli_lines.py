@@ -170,28 +170,13 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "lane store": ["Use pnpm.", "--type", "correction"], "lane find": ["pnpm"], "lane feedback": [kept, "helpful"],
         "token create": ["laptop"], "token list": [],
     }  # fmt: skip
-    # The model commands, the migration and those of a server have tests of their own; a completion script is read by a shell, a
-    # context and notes by a model, the answer to a hook by its host. A watch and a server do not end.
+    # The model commands, the migration and those of a server have tests of their own. A host and a client of MCP read a protocol.
+    # A watch and a server do not end. Another program reads what the last ones print: see the next tests.
     others = {
-        "model status",
-        "model fetch",
-        "migrate",
-        "postgres prepare",
-        "postgres grant",
-        "postgres distribute",
-        "completion",
-        "context",
-        "notes inject",
-        "notes watch",
-        "host",
-        "mcp",
-        "trace show",
-        "trace plan",
-        "trace decisions",
-        "serve",
-        "console",
-        "token revoke",
-    }
+        "model status", "model fetch", "migrate", "postgres prepare", "postgres grant", "postgres distribute", "notes watch",
+        "host", "mcp", "trace show", "trace decisions", "serve", "console", "token revoke",
+        "completion", "context", "notes inject", "trace plan",
+    }  # fmt: skip
     assert words.keys() == COMMANDS.keys() - others
     cli("store", "a turn", "--session", "s0")
     Path("notes").mkdir()
@@ -200,6 +185,36 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         said = cli(*name.split(), *flags)
         assert (said.code, said.err) == (0, ""), name
         assert said.out.startswith("[MemoryMesh] "), name
+
+
+@pytest.mark.req("MESH-163")
+def test_where_a_program_reads_the_output_the_first_line_is_on_standard_error_and_the_output_is_the_data_alone(cli):
+    cli("store", "The deploy key rotates on Mondays.")
+    cli("notes", "add", "Login", "--content", "Sessions end.", "--when", "login")
+    trace = cli("trace", "record", "--goal", "Ship it", "--decision", "Use make.").out.split()[2].rstrip(":")
+    for name, words, start in (
+        ("context", ["deploy key"], "Records from a memory"), ("notes inject", ["add a login"], "## Background"),
+        ("trace plan", ["ship it"], "Records"),
+        ("export", [], "{"), ("export --all", [], "{"), ("audit export", [], "{"), ("audit export --format wire", [], "agent: "),
+    ):  # fmt: skip
+        said = cli(*name.split(), *words)
+        assert (said.code, said.out[: len(start)]) == (0, start), (name, said.out[:80])
+        assert re.fullmatch(r"\[MemoryMesh\] .+\n", said.err), (name, said.err)
+        assert "[MemoryMesh]" not in said.out, name
+        assert cli(*name.split(), *words, "--json").err == "", name
+    for words in (["notes", "inject", "paint the door"], ["trace", "plan", "paint the door"]):
+        assert cli(*words).out == ""
+        assert cli(*words).err.startswith("[MemoryMesh] No ")
+    for words in (["trace", "show", trace], ["trace", "decisions", trace]):
+        assert cli(*words).out.startswith("[MemoryMesh] ")
+
+
+@pytest.mark.req("MESH-163")
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_begins_with_the_name_as_a_comment(cli, shell):
+    said = cli("completion", shell)
+    assert (said.err, said.out.splitlines()[0]) == ("", f"# [MemoryMesh] Completion for {shell}")
+    assert cli("completion", shell, "--", "sta").out == "stats\n", "words for the shell are words alone"
 
 
 @pytest.mark.deep
@@ -233,10 +248,38 @@ def test_a_store_is_named_by_its_url_and_else_lies_in_the_home(cli, home, tmp_pa
 
 
 @pytest.mark.req("MESH-165")
-@pytest.mark.parametrize("command", [c for c, (operation, *_) in COMMANDS.items() if operation.target])
-def test_every_command_on_a_memory_takes_a_store(cli, command):
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.sample(len(COMMANDS))
+def test_every_command_takes_a_store(cli, command):
     said = cli(*command.split(), "--store", "memory://", "--no-such-flag")
     assert said.err.startswith("[MemoryMesh Error] unknown flag '--no-such-flag'")
+    assert "--store URL" in cli(*command.split(), "--help").out
+
+
+@pytest.mark.req("MESH-165")
+def test_a_command_that_uses_no_store_takes_one_says_so_and_leaves_it_alone(cli, tmp_path):
+    there = ("--store", f"sqlite:///{tmp_path}/there.db")
+    Path("memory-mesh.toml").touch()
+    for words in (("token", "list"), ("completion", "bash"), ("config", "trust", "."), ("demo",)):
+        assert cli(*words, *there).code == 0, words
+        assert "this command uses no store" in " ".join(cli(*words[:2], "--help").out.split()), words
+    said = cli("init", *there)
+    assert "! The hooks use the store of the settings, not that of --store" in said.out
+    assert "The hooks use the store" not in cli("init").out
+    assert not (tmp_path / "there.db").exists()
+
+
+@pytest.mark.req("MESH-165")
+def test_copy_reads_the_store_or_that_of_the_settings_unless_from_names_one(cli, tmp_path):
+    cli("store", "at home")
+    cli("store", "elsewhere", "--store", "else.db")
+    cli("copy", "--to", "one.db")
+    cli("copy", "--to", "two.db", "--store", "else.db")
+    assert "at home" in cli("list", "--store", "one.db").out
+    assert "elsewhere" in cli("list", "--store", "two.db").out
+    said = cli("copy", "--to", "three.db", "--store", "else.db", "--from", "one.db")
+    assert said.err == "[MemoryMesh Error] --from and --store are both given; expected one of them\n"
+    assert not (tmp_path / "three.db").exists()
 
 
 @pytest.mark.req("MESH-165")

@@ -5,7 +5,7 @@ completes what is missing, and a further one changes nothing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 
@@ -35,6 +35,7 @@ from memory_mesh.flows.trace_learnings import (
     write_state,
 )
 
+_MAX_SESSIONS = 100  # of a project that are remembered, the newest first
 _DAY = re.compile(r"- ([0-9]{4}-[0-9]{2}-[0-9]{2}) ")
 
 
@@ -64,15 +65,36 @@ def archive(context: Context, project: object = None) -> Consolidation:
 
 
 def reopen(context: Context, project: Project) -> None:
-    """Archive what an earlier session left in short-term memory, if nothing happened for 24 hours."""
-    if not context.open_traces().mark(project.log):  # it is new, so nothing is older than now
-        write_state(context, project, {"until": iso(context.clock())})
-        return
-    recent = all_of(rows_of(context, project), Compare("created_at", ">", iso(context.clock() - IDLE_MS)))
-    if not context.store.find(Kind.MEMORY, recent, limit=1):
-        for move in planned_moves(_project_state(context, project), context.clock()):
+    """Archive what an earlier session left in short-term memory, if this one is new to the project or after 24 idle hours."""
+    ms, is_new = context.clock(), not context.open_traces().mark(project.log)
+    if is_new:  # nothing is older than now
+        write_state(context, project, {"until": iso(ms)})
+    reopened = _is_new_session(context, project)
+    recent = all_of(rows_of(context, project), Compare("created_at", ">", iso(ms - IDLE_MS)))
+    if not is_new and (reopened or not context.store.find(Kind.MEMORY, recent, limit=1)):
+        for move in planned_moves(_project_state(context, project), ms, reopened=reopened):
             if move.action is Action.ARCHIVE:
                 _perform(without_session(context), project, move)
+    if reopened:
+        state = read_state(context, project)
+        write_state(context, project, {**state, "sessions": [_session(context), *_sessions(state)][:_MAX_SESSIONS]})
+
+
+def _is_new_session(context: Context, project: Project) -> bool:
+    """Return whether the reader has a session that recorded nothing in a project yet.
+
+    Sessions that take turns archive each other once: one that is known reopens nothing.
+    """
+    return context.reader.session_id is not None and _session(context) not in _sessions(read_state(context, project))
+
+
+def _session(context: Context) -> str:
+    return sha256(str(context.reader.session_id).encode()).hexdigest()[:16]
+
+
+def _sessions(state: Mapping[str, object]) -> list[str]:
+    known = state.get("sessions")
+    return known if isinstance(known, list) else []
 
 
 def _perform(context: Context, project: Project, move: Move) -> None:

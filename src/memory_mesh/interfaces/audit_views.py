@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def write_export(pieces: Iterable[str], call: Call, what: str, *, header: int = 
     """Write an export to a new file, or to standard output without anything else. `header` is the number of its first lines."""
     out = call.options.get("out")
     if not isinstance(out, str):
-        return Answer(text="", data={}, code=_print_export(pieces))
+        return _printed(pieces, what, header)
     try:
         # It quotes memories: only the owner may read the file, and it must not replace another.
         file = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -96,15 +96,22 @@ def write_export(pieces: Iterable[str], call: Call, what: str, *, header: int = 
     return Answer(text=f"{NAME} Exported {count} {what} to {out}", data={what: count, "file": out})
 
 
-def _print_export(pieces: Iterable[str]) -> int:
-    make_safe = safe if sys.stdout.isatty() else str
+def _printed(pieces: Iterable[str], what: str, header: int) -> Answer:
+    make_safe, count = safe if sys.stdout.isatty() else str, -header
+
+    def counted() -> Iterator[str]:
+        nonlocal count
+        for piece in pieces:
+            yield make_safe(piece)
+            count += 1
+
     try:
-        write(make_safe(piece) for piece in pieces)
+        write(counted())
     except BrokenPipeError:
-        return PIPE_CLOSED
+        return Answer(text="", data={}, code=PIPE_CLOSED)
     except OSError as error:
         raise InvalidInput(f"the export cannot be written: {_reason(error)}", expected="enough space") from None
-    return 0
+    return Answer(text="", data={}, note=f"Exported {max(count, 0)} {what}")
 
 
 # --- parts ---

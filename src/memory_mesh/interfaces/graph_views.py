@@ -196,7 +196,8 @@ def context(found: "GraphContext", call: Call) -> Answer:
         "text": found.text, "tokens": found.tokens, "note": found.note, "left_out": found.left_out, "meta": found.meta,
         "memories": [asdict(one) for one in found.memories], "decisions": [asdict(one) for one in found.decisions],
     }  # fmt: skip
-    return Answer(text="\n".join(lines), data=data, rows="memories")
+    size = f"{counted(len(found.memories), 'memory')}, {counted(found.tokens, 'token')}"
+    return Answer(text="\n".join(lines), data=data, rows="memories", note=size if found else "")
 
 
 def _decisions(found: "GraphContext") -> Iterator[str]:

@@ -179,13 +179,17 @@ def repair(call: Call) -> Answer:
 
 
 def copy(call: Call) -> Answer:
-    """Copy a store; both are opened without a mesh."""
+    """Copy a store, by default that of the settings; both are opened without a mesh."""
     from memory_mesh.interfaces.transfer_views import store_copied
+    from memory_mesh.settings import load
     from memory_mesh.wiring.moving import copy_store
 
-    source, target = str(call.arguments["from_store"]), str(call.arguments["to_store"])
+    named = call.arguments.get("from_store")
+    if named and call.target.store:
+        raise InvalidInput("--from and --store are both given", expected="one of them")
+    source = str(named or load(call.target.arguments).store_url)
     with progress("bar") as update:
-        return store_copied(copy_store(source, target, progress=update), call)
+        return store_copied(copy_store(source, str(call.arguments["to_store"]), progress=update), call)
 
 
 def export_graph(call: Call) -> Answer:
@@ -413,7 +417,8 @@ def completion(call: Call) -> Answer:
     """Print the script of a shell, or the completions of the last word of a line."""
     shell, line = str(call.arguments["shell"]), call.arguments.get("line")
     if not isinstance(line, list):
-        return Answer(text=_SCRIPTS[shell], data={"shell": shell, "script": _SCRIPTS[shell]})
+        script = f"# {NAME} Completion for {shell}\n{_SCRIPTS[shell]}"
+        return Answer(text=script, data={"shell": shell, "script": script})
     words = completions(line)
     return Answer(text="\n".join(words), data={"words": words} if words else {})
 

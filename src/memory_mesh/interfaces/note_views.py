@@ -52,7 +52,8 @@ def notes_matched(found: "Sequence[Relevance]", call: Call) -> Answer:
 
 
 def notes_injected(prompt: str, call: Call) -> Answer:
-    return Answer(text=prompt, data={"prompt": prompt})
+    note = f"A prompt of {counted(len(prompt), 'character')}" if prompt else "No note fits the task"
+    return Answer(text=prompt, data={"prompt": prompt}, note=note)
 
 
 def notes_linted(faults: "Sequence[Fault]", call: Call) -> Answer:

@@ -37,6 +37,7 @@ TARGET = {
         kind=Kind.URL,
         default_help="as configured, else memory.db in the home folder",
     ),
+    "none": Parameter("store", "accepted by every command; this command uses no store", kind=Kind.URL),
     "agent": Parameter("agent", "read and write as this agent", metavar="NAME"),
     "user": Parameter("user", "the user whose memory it is", metavar="NAME"),
     "session": Parameter("session", "the current session", metavar="NAME"),
@@ -969,10 +970,10 @@ OPERATIONS = (
         ),
     ),
     Operation(
-        name="copy", handler="copy", heading=MAINTAIN, effect=Effect.WRITE, target=(),
+        name="copy", handler="copy", heading=MAINTAIN, effect=Effect.WRITE, target=("store",),
         summary="Copy a whole store to an empty one of any kind, and verify the copy. A copy that was stopped continues.",
         parameters=(
-            Parameter("from_store", "the store to copy", flag="--from", kind=Kind.URL, required=True),
+            Parameter("from_store", "the store to copy", flag="--from", kind=Kind.URL, default_help="that of --store"),
             Parameter("to_store", "the new store", flag="--to", kind=Kind.URL, required=True),
         ),
         examples=("copy --from memory.db --to json:///folder", "copy --from sqlite:///memory.db --to sqlite:///new.db"),
@@ -1138,7 +1139,7 @@ OPERATIONS = (
         summary="Send one short request to the language model and the embedder. Exits with 1 when one that is configured fails.",
     ),
     Operation(
-        name="init", handler="init", heading=SETUP, target=(), effect=Effect.WRITE,
+        name="init", handler="init", heading=SETUP, target=("store",), effect=Effect.WRITE,
         summary="Write the hooks of coding agents into a project, so that they use this memory; --remove takes them out again.",
         parameters=(
             Parameter("path", "the folder of the project", kind=Kind.PATH, positional=True, default="."),
@@ -1375,5 +1376,5 @@ def parameters(command: str) -> list[Parameter]:
     for entry in entries:
         if entry.switch and entry.switch not in known:
             known[entry.switch] = Parameter(entry.switch.removeprefix("--"), entry.summary, kind=Kind.SWITCH, default=False)
-    common = [*([YES] if entries[0].confirm else []), JSON, JSONL, *(TARGET[name] for name in entries[0].target)]
+    common = [*([YES] if entries[0].confirm else []), JSON, JSONL, *(TARGET[name] for name in entries[0].target or ("none",))]
     return [*known.values(), *(one for one in common if one.word not in known)]

@@ -101,6 +101,7 @@ class Answer:
     code: int = 0
     problems: Sequence[str] = ()  # one line each, on standard error
     draw: Callable[[], str] | None = None  # makes the text of a terminal, in colour
+    note: str = ""  # the first line of a command whose text another program reads: it goes to standard error
 
 
 # --- streams ---
@@ -127,6 +128,8 @@ def show(answer: Answer, form: Form = Form.TEXT) -> int:
     """Write an answer and return its exit code."""
     for problem in answer.problems:
         complain(MemoryMeshError(problem), form)
+    if answer.note and form is Form.TEXT:
+        _say(answer.note)
     text = _formatted(answer, form)
     try:
         write([text.rstrip("\n") + "\n"] if text else [])
@@ -174,6 +177,12 @@ def complain(error: MemoryMeshError, form: Form = Form.TEXT) -> int:
     return code
 
 
+def _say(text: str) -> None:
+    """Write a line that begins with the name of the program to standard error."""
+    line = f"{NAME} {one_line(text)}"
+    _note(paint(line) if use_colour(sys.stderr) else line)
+
+
 def _note(line: str) -> None:
     """Write a line to standard error. If that is closed or full, only the exit code is left."""
     try:
@@ -191,8 +200,7 @@ def warnings_shown(form: Form) -> Iterator[None]:
     class Lines(Handler):
         def emit(self, record: LogRecord) -> None:
             text = one_line(record.getMessage())
-            line = paint(f"{NAME} {text}") if use_colour(sys.stderr) else f"{NAME} {text}"
-            _note(line if form is Form.TEXT else to_json({"warning": text}))
+            _say(text) if form is Form.TEXT else _note(to_json({"warning": text}))
 
     log, lines = getLogger("memory_mesh"), Lines(WARNING)
     log.addHandler(lines)

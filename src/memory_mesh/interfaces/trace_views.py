@@ -56,7 +56,8 @@ def traces_similar(found: "Sequence[PatternMatch]", call: Call) -> Answer:
 
 
 def trace_planned(found: "PlanContext", call: Call) -> Answer:
-    return Answer(text=found.text, data=asdict(found))
+    note = f"A plan of {counted(len(found.text), 'character')}" if found.text else "No trace is similar to the goal"
+    return Answer(text=found.text, data=asdict(found), note=note)
 
 
 def traces_consolidated(done: "Consolidation", call: Call) -> Answer:

@@ -57,10 +57,10 @@ def is_idle(last_activity: str | None, ms: int) -> bool:
     return last_activity is not None and last_activity <= iso(ms - IDLE_MS)
 
 
-def planned_moves(state: ProjectState, ms: int) -> Iterator[Move]:
-    """Yield what is due for a project, in the order in which it is done."""
-    if state.trace_ids and is_idle(state.last_activity, ms):
-        reason = f"no activity since {state.last_activity}"
+def planned_moves(state: ProjectState, ms: int, *, reopened: bool = False) -> Iterator[Move]:
+    """Yield what is due for a project, in the order in which it is done. `reopened` says that another session begins in it."""
+    if state.trace_ids and (reopened or is_idle(state.last_activity, ms)):
+        reason = "the project was reopened by another session" if reopened else f"no activity since {state.last_activity}"
         yield _move(Action.ARCHIVE, state, state.trace_ids, reason)
     half_year, year = (iso(ms - days * DAY_MS) for days in (CONSOLIDATE_DAYS, COMPRESS_DAYS))
     old = [id_ for id_, at in state.learnings.items() if year < at <= half_year]

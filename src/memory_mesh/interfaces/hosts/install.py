@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -47,7 +47,9 @@ def init(call: Call) -> Answer:
         for path, text, _ in planned:
             _write(folder, path, text)
     changes = [change for _, _, found in planned for change in found]
-    return _answer(changes, removing=removing, dry_run=dry_run)
+    answer = _answer(changes, removing=removing, dry_run=dry_run)
+    unused = "\n! The hooks use the store of the settings, not that of --store." if call.target.store else ""
+    return replace(answer, text=answer.text + unused)
 
 
 def _answer(changes: list[Change], *, removing: bool, dry_run: bool) -> Answer:
