@@ -233,6 +233,22 @@ def test_what_existing_notes_say_is_masked_before_a_model_sees_it(mesh: Meshes, 
     assert "Mail of [EMAIL]: Use the relay." in chat.asks[0].user
 
 
+@pytest.mark.req("NOTE-17", "NOTE-18")
+def test_an_answer_in_the_nested_shape_of_the_document_is_accepted(mesh: Meshes, folder: Path) -> None:
+    inner = {name: PROPOSED[name] for name in ("whenToUse", "tags", "importance")}
+    inner |= {"title": PROPOSED["memoryTitle"], "discoveredAt": "1999-01-01T00:00:00Z", "discoveredBy": "someone else"}
+    outer = {name: PROPOSED[name] for name in ("shouldCreateMemory", "memoryTitle", "content", "reasoning")}
+    flat = extracted(mesh(chat=ScriptedChat(json.dumps(PROPOSED))))
+    assert flat.should_create_memory
+    assert extracted(mesh(chat=ScriptedChat(json.dumps({**outer, "frontmatter": inner})))) == flat
+    untitled = {**outer, "memoryTitle": "", "whenToUse": [], "frontmatter": inner}
+    assert extracted(mesh(chat=ScriptedChat(json.dumps(untitled)))) == flat
+    bare = extracted(mesh(chat=ScriptedChat(json.dumps({**outer, "frontmatter": "title: x"}))))
+    assert (bare.should_create_memory, "not valid" in bare.reasoning) == (False, True)
+    none = {"shouldCreateMemory": False, "reasoning": "Nothing new.", "frontmatter": inner}
+    assert not extracted(mesh(chat=ScriptedChat(json.dumps(none)))).should_create_memory
+
+
 @pytest.mark.req("NOTE-17", "NOTE-18", "NOTE-52")
 @pytest.mark.parametrize(("answer", "why"), [
     ("no JSON", "no usable answer"), ('{"shouldCreateMemory": "yes"}', "no usable answer"),

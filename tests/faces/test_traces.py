@@ -242,6 +242,44 @@ def test_what_cannot_be_read_is_a_fault_and_the_others_work(place: Place) -> Non
             mesh.traces.consolidate("linked")
 
 
+def test_a_broken_entry_of_the_experience_log_is_reported_and_stays_as_it_is(place: Place) -> None:
+    with place.mesh() as mesh:
+        record(mesh)
+        record(mesh, "Import the orders")
+        whole = place.system.read_text()
+        assert mesh.traces.experiences().faults == []
+        assert mesh.traces.retention().faults == ()
+        broken = whole.replace("final_outcome: success", "final_outcome: perhaps", 1)
+        place.system.write_text(broken)
+        found = mesh.traces.experiences()
+        assert [each.experience_id for each in found] == ["exp_2"]
+        (fault,) = found.faults
+        assert (fault.file, fault.line) == ("system/memory_log.md", 1)
+        assert "final_outcome is 'perhaps'" in fault.what
+        assert mesh.traces.retention(dry_run=True).faults == (fault,)
+        assert mesh.traces.retention().faults == (fault,)
+        assert place.system.read_text() == broken
+        record(mesh, "Ship it")
+        assert place.system.read_text().startswith(broken)
+
+
+@pytest.mark.parametrize("id_", ["trace-2024-01-01T12:00:00.000Z-3fa9c2", "trace_2024-01-01T10:00:00+01:00_x"])
+def test_a_trace_whose_id_has_an_iso_time_is_read_found_archived_and_erased(place: Place, id_: str) -> None:
+    with place.mesh() as mesh:
+        trace = record(mesh, decisions=["Use make."])
+        place.log().write_text(trace.text.replace(trace.trace_id, id_) + trace.text)
+        found = mesh.traces.get_all()
+        assert (sorted(each.trace_id for each in found), found.faults) == (sorted([id_, trace.trace_id]), [])
+        assert mesh.traces.get(id_) == replace(trace, trace_id=id_)
+        assert {match.trace_id for match in mesh.traces.similar("create a plot")} == {id_, trace.trace_id}
+        mesh.traces.archive()
+        assert mesh.traces.get(id_) is not None
+        (memory,) = [each for each in place.memories("trace", "archived") if each.metadata["trace_id"] == id_]
+        mesh.erase(memory.id)
+        assert mesh.traces.get(id_) is None
+        assert mesh.traces.get(trace.trace_id) is not None
+
+
 def test_a_link_in_the_folder_is_not_followed(place: Place, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (place.folder / "projects").mkdir(parents=True)

@@ -140,3 +140,19 @@ def test_the_output_passes_through_a_pipe_byte_for_byte(tmp_path: Path):
     assert len(result) < 21_000
     assert "characters left out" in result
     assert "256,000 bytes of output" in next((tmp_path / "traces").rglob("execution_log.md")).read_text()
+
+
+def test_retention_and_the_doctor_name_the_file_and_line_of_a_broken_entry_and_say_why(cli, home):
+    cli("trace", "record", "--goal", "Ship it")
+    assert cli("trace", "retention").err == ""
+    assert "traces" not in {check["name"] for check in json.loads(cli("doctor", "--json").out)["checks"]}
+    log = home / "traces" / "system" / "memory_log.md"
+    log.write_text(log.read_text().replace("execution_time_ms: 0", "execution_time_ms: soon"))
+    said = cli("trace", "retention", "--dry-run")
+    where = "system/memory_log.md:1: execution_time_ms is 'soon'"
+    assert (said.code, said.err.startswith(f"[MemoryMesh Error] {where}")) == (0, True)
+    assert json.loads(cli("trace", "retention", "--json").out)["faults"][0]["line"] == 1
+    (check,) = [each for each in json.loads(cli("doctor", "--json").out)["checks"] if not each["ok"]]
+    assert check["name"] == "traces"
+    assert where in check["detail"]
+    assert str(home / "traces") in check["remedy"]

@@ -16,7 +16,7 @@ from memory_mesh.flows import trace_index, trace_learnings, trace_retention, tru
 from memory_mesh.flows import trace_planning as planning
 from memory_mesh.flows import traces as flow
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.traces import Run, TimeWindow, Traces
+from memory_mesh.flows.traces import Experiences, Run, TimeWindow, Traces
 
 
 class MemoryTraces(Handle):
@@ -87,8 +87,11 @@ class MemoryTraces(Handle):
         """Return a trace by its id, also from an archive; None if there is none."""
         return flow.get(self._fresh(), trace_id)
 
-    def experiences(self, *, limit: int = 20, archived: bool = True) -> list[Experience]:
-        """Return the entries of the experience log, the newest first; with `archived` also those that left the live log."""
+    def experiences(self, *, limit: int = 20, archived: bool = True) -> Experiences:
+        """Return the entries of the experience log, the newest first; with `archived` also those that left the live log.
+
+        `faults` of the result is what is wrong in the log, with file, line and reason; the other entries are returned.
+        """
         return flow.experiences(self._fresh(), limit=limit, archived=archived)
 
     def similar(

@@ -5,7 +5,7 @@ A document is appended and durable before anything refers to it. If a crash cut 
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import TypeVar
@@ -126,6 +126,17 @@ def experiences_of(files: TraceFiles, *, archived: bool = False) -> Iterator[Exp
     entries = {each.number: each for every in found.values() for each in every if isinstance(each, Experience)}
     yield from (entries[number] for number in sorted(entries))
     yield from (each for every in found.values() for each in every if isinstance(each, Fault))
+
+
+def faults_of(found: Iterable[object]) -> list[Fault]:
+    """Return what is wrong, of what was read from files."""
+    return [each for each in found if isinstance(each, Fault)]
+
+
+def faults(files: TraceFiles) -> list[Fault]:
+    """Return what is wrong in the files of traces and in the experience log, archives included."""
+    found = [each for project in projects(files) for each in traces_of(files, project, archived=True)]
+    return faults_of([*found, *experiences_of(files, archived=True)])
 
 
 # --- writing ---

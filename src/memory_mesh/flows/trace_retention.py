@@ -52,7 +52,8 @@ def retention(context: Context, *, dry_run: bool = False) -> Retention:
                 if not dry_run:
                     _perform(without_session(context), project, move)
                 moves.append(move)
-    return Retention(moves=tuple(moves), dry_run=dry_run)
+    faults = trace_files.faults_of(trace_files.experiences_of(context.open_traces(), archived=True))
+    return Retention(moves=tuple(moves), dry_run=dry_run, faults=tuple(faults))
 
 
 def archive(context: Context, project: object = None) -> Consolidation:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from memory_mesh.core.checks import fraction, iterable, whole_number
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
@@ -53,17 +53,26 @@ from memory_mesh.flows.trace_index import TRACE, project_of
 
 MAX_TOOL_RESULTS = 1000
 _CANDIDATES = 50  # of the index, whose cosines are approximate
+Document = TypeVar("Document", Trace, Experience)
 _STATUSES = (Status.ACTIVE.value, Status.ARCHIVED.value)
 TimeWindow = tuple[GivenTime | None, GivenTime | None]
 _log = logging.getLogger("memory_mesh")
 
 
-class Traces(list[Trace]):
-    """Traces, the newest first. `faults` is what is wrong in the files."""
+class Documents(list[Document]):
+    """What was read from files of traces. `faults` is what cannot be read, with file, line and reason."""
 
-    def __init__(self, traces: Sequence[Trace] = (), faults: Sequence[Fault] = ()) -> None:
-        super().__init__(traces)
+    def __init__(self, documents: Sequence[Document] = (), faults: Sequence[Fault] = ()) -> None:
+        super().__init__(documents)
         self.faults = list(faults)
+
+
+class Traces(Documents[Trace]):
+    """Traces, the newest first."""
+
+
+class Experiences(Documents[Experience]):
+    """Entries of the experience log, the newest first."""
 
 
 # --- writing ---
@@ -271,7 +280,7 @@ def traces(context: Context, *, project: object, limit: object, archived: object
     places = [project_of(context, project)] if named else trace_files.projects(files)
     found = [each for place in places for each in trace_files.traces_of(files, place, archived=bool(archived))]
     every = sorted((each for each in found if isinstance(each, Trace)), key=lambda each: each.timestamp)
-    return Traces(every[::-1][:most], [each for each in found if isinstance(each, Fault)])
+    return Traces(every[::-1][:most], trace_files.faults_of(found))
 
 
 def get(context: Context, trace_id: object) -> Trace | None:
@@ -284,13 +293,14 @@ def get(context: Context, trace_id: object) -> Trace | None:
     return trace_files.find_trace(context.open_traces(), trace_id)
 
 
-def experiences(context: Context, *, limit: object, archived: object) -> list[Experience]:
+def experiences(context: Context, *, limit: object, archived: object) -> Experiences:
     """Return the entries of the experience log, the newest first."""
     most = whole_number("limit", limit, max_=MAX_LIMIT)
-    found = trace_files.experiences_of(context.open_traces(), archived=bool(archived))
+    found = list(trace_files.experiences_of(context.open_traces(), archived=bool(archived)))
     own = {project_of(context, None).name} if context.reader.only_project else None
     every = [each for each in found if isinstance(each, Experience) and (own is None or each.project_name in own)]
-    return every[::-1][:most]
+    # Of which project an unreadable entry is cannot be told, so a reader of one project gets none.
+    return Experiences(every[::-1][:most], trace_files.faults_of(found) if own is None else [])
 
 
 def similar(

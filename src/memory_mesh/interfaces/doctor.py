@@ -19,8 +19,10 @@ from memory_mesh.core.ports import ServerStore, SigningKeys, Store
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import audit
 from memory_mesh.flows.models import pseudonym_key_error, stored_key_id
+from memory_mesh.flows.trace_files import faults as faults_in
 from memory_mesh.interfaces.hosts import faults
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled
+from memory_mesh.interfaces.trace_views import fault_lines
 from memory_mesh.interfaces.values import Target
 from memory_mesh.models import model_status
 from memory_mesh.models.chat import KeylessChat
@@ -28,7 +30,7 @@ from memory_mesh.settings import Settings, home_folder, load
 from memory_mesh.stores import is_store_file, open_store, store_file
 from memory_mesh.stores.files import KEY_FILE, read_key
 from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
-from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths, signing_keys
+from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths, signing_keys, trace_files
 from memory_mesh.wiring.hooks import hook_files
 
 _MIN_SQLITE = (3, 38)  # has JSON built in
@@ -81,6 +83,7 @@ def _checks(target: Target) -> Iterator[Check]:
         remedy = f"the next run of the hook that works removes this, or remove {home_folder() / faults.FILE}"
         yield Check("hosts", ok=False, detail=one_line(fault), remedy=remedy)
     if settings.options.enable_memory:
+        yield from _traces(settings)
         yield from _store_checks(settings)
     else:
         yield Check("store", ok=True, detail=f"memory is disabled by {settings.origins['enable_memory']}")
@@ -149,6 +152,20 @@ def _llm(settings: Settings) -> Check:
 
 
 # --- files ---
+
+
+def _traces(settings: Settings) -> Iterator[Check]:
+    """Yield a check that fails if something in the files of traces cannot be read; nothing changes them."""
+    files = trace_files(settings, settings.options.user_id)
+    try:
+        found = fault_lines(faults_in(files)) if files.mark("") else []
+    except MemoryMeshError as error:
+        yield _failed("traces", error)
+        return
+    if found:
+        more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+        remedy = f"correct the file in {files.root}; it is left as it is"
+        yield Check("traces", ok=False, detail=f"{', '.join(found[:_MAX_NAMED])}{more}", remedy=remedy)
 
 
 def _folder(name: str, path: Path, detail: str, *, remedy: str) -> Check:

@@ -10,7 +10,7 @@ from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_li
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:  # every command loads the views, and few need traces
-    from memory_mesh.core.traces import PatternMatch, Trace
+    from memory_mesh.core.traces import Fault, PatternMatch, Trace
     from memory_mesh.core.traces.learnings import Consolidation
     from memory_mesh.core.traces.planning import PlanContext
     from memory_mesh.core.traces.retention import Retention
@@ -27,7 +27,7 @@ def traces_listed(found: "Traces", call: Call) -> Answer:
             "count": len(found), "traces": [asdict(each) for each in found], "faults": [asdict(each) for each in found.faults],
         },
         rows="traces",
-        problems=[one_line(f"{each.file}:{each.line}: {each.what}") for each in found.faults],
+        problems=fault_lines(found.faults),
     )  # fmt: skip
 
 
@@ -83,7 +83,11 @@ def traces_retained(done: "Retention", call: Call) -> Answer:
     """Render what moved, or would move, and why."""
     lines = [f"{NAME} {counted(len(done.moves), 'move')} {'planned; nothing was changed' if done.dry_run else 'done'}"]
     lines += [f"{each.action} {each.count} of {one_line(each.project)}: {each.reason}" for each in done.moves]
-    return Answer(text="\n".join(lines), data=asdict(done), rows="moves")
+    return Answer(text="\n".join(lines), data=asdict(done), rows="moves", problems=fault_lines(done.faults))
+
+
+def fault_lines(faults: "Sequence[Fault]") -> list[str]:
+    return [one_line(f"{each.file}:{each.line}: {each.what}") for each in faults]
 
 
 def decisions_kept(kept: Sequence[MemoryRecord], call: Call) -> Answer:

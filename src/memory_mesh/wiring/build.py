@@ -114,7 +114,7 @@ def build_context(
         open_hook_files=cache(partial(_hook_files, settings, store)),
         open_notes=cache(partial(_note_files, settings)),
         open_instructions=partial(_instruction_files, settings),
-        traces_of=cache(partial(_trace_files, settings)),
+        traces_of=cache(partial(trace_files, settings)),
         reader=Reader(),  # each mesh sets its own
         options=options,
         state=State(ledger=embedding_ledger),
@@ -191,7 +191,8 @@ def _instruction_files(settings: Settings) -> "InstructionFiles":
     return DiskInstructions(settings.cwd)
 
 
-def _trace_files(settings: Settings, user_id: str | None) -> TraceFiles:
+def trace_files(settings: Settings, user_id: str | None) -> TraceFiles:
+    """Return the files of the traces of a user."""
     from hashlib import sha256
 
     from memory_mesh.stores.trace_files import DiskTraces  # only traces need it

@@ -11,7 +11,7 @@ from memory_mesh.core.traces.learnings import Consolidation
 from memory_mesh.core.traces.planning import PlanContext
 from memory_mesh.core.traces.retention import Retention
 from memory_mesh.faces.traces import MemoryTraces
-from memory_mesh.flows.traces import Run, TimeWindow, Traces
+from memory_mesh.flows.traces import Experiences, Run, TimeWindow, Traces
 
 class AsyncMemoryTraces:
     """`MemoryTraces` for `async` code: the same methods, awaited. `run` is entered with `async with`."""
@@ -102,8 +102,11 @@ class AsyncMemoryTraces:
         """
     async def get(self, trace_id: str) -> Trace | None:
         """Return a trace by its id, also from an archive; None if there is none."""
-    async def experiences(self, *, limit: int = 20, archived: bool = True) -> list[Experience]:
-        """Return the entries of the experience log, the newest first; with `archived` also those that left the live log."""
+    async def experiences(self, *, limit: int = 20, archived: bool = True) -> Experiences:
+        """Return the entries of the experience log, the newest first; with `archived` also those that left the live log.
+
+        `faults` of the result is what is wrong in the log, with file, line and reason; the other entries are returned.
+        """
     async def similar(
         self,
         goal: str,

@@ -72,18 +72,27 @@ def read_reply(reply: Reply) -> Proposed:
     """Return the proposal, or raise `AnswerUnreadable`."""
     if not reply.complete:
         raise AnswerUnreadable("the model's answer was cut off", remedy="allow more tokens")
-    answer = read_object(reply.text)
+    answer = _flat(read_object(reply.text))
     if not isinstance(create := answer.get("shouldCreateMemory"), bool):
         raise AnswerUnreadable("the model's answer does not say whether there is a note", expected="shouldCreateMemory")
     return Proposed(
         create=create,
-        title=" ".join(_text(answer.get("memoryTitle")).split()),
+        title=" ".join(_text(answer.get("memoryTitle") or answer.get("title")).split()),
         when_to_use=_texts(answer.get("whenToUse")),
         tags=_texts(answer.get("tags")),
         importance=_text(answer.get("importance")).lower(),
         content=_text(answer.get("content")),
         reasoning=_text(answer.get("reasoning")),
     )
+
+
+def _flat(answer: dict[str, Json]) -> dict[str, Json]:
+    """Return an answer as the prompt asks for it. In the shape of SPEC-0009, `frontmatter` is an object with the keys of a file."""
+    inner = answer.get("frontmatter")
+    if not isinstance(inner, dict):
+        return answer
+    nested = {name: inner.get(name) for name in ("title", "whenToUse", "tags", "importance")}
+    return nested | {name: value for name, value in answer.items() if value not in ("", [])}
 
 
 def _text(raw: Json) -> str:

@@ -27,7 +27,7 @@ SUCCESS = "success"
 _MIN_SKILL_RUNS, _MIN_SKILL_PERCENT = 3, 70
 _MAX_POINTS = 5
 _MAX_SKILL_NAME = 100
-_DECISION = re.compile(r"- (?:[0-9]{4}-[0-9]{2}-[0-9]{2} )?(.*?)(?: \[trace-[^\]]*\])?", flags=re.DOTALL)
+_DECISION = re.compile(r"- (?:[0-9]{4}-[0-9]{2}-[0-9]{2} )?(.*?)(?: \[trace[-_][^\]]*\])?", flags=re.DOTALL)
 _FIELDS = re.compile(
     r"# Learning: (?P<name>.+)\s+## Context\n- Observed in (?P<count>\d+) executions\n- Success rate: (?P<rate>\d+)%\n"
     r"- Common tools: (?P<tools>.+)\s+## Key Insights\n(?P<insights>[\s\S]*?)\n## Recommended Approach\n(?P<approach>[\s\S]*?)"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memory_mesh.core.model import DAY_MS, iso
+from memory_mesh.core.notes import Fault
 from memory_mesh.core.reprs import short_repr
 
 IDLE_MS = DAY_MS  # short-term memory without activity for so long is pruned
@@ -32,12 +33,13 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Retention:
-    """The result of a run of retention. With `dry_run` nothing was changed."""
+    """The result of a run of retention, and what is wrong in the experience log. With `dry_run` nothing was changed."""
 
     __repr__ = short_repr
 
     moves: tuple[Move, ...]
     dry_run: bool = False
+    faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,12 +36,12 @@ _LOG_KEYS = (
 )  # fmt: skip
 _LISTS = ("tools_used", "files_created", "components_used")
 _NUMBERS = ("duration_ms", "execution_time_ms", "files_created")
-_TRACE_ID = re.compile(r"trace-\w[\w.-]{0,99}")
+_TRACE_ID = re.compile(r"trace[-_]\w[\w.:+-]{0,99}")  # of other programs too: with an ISO time
 _EXPERIENCE_ID = re.compile(r"exp_[1-9][0-9]{0,17}")
 _STATUS = re.compile(r"\w[^\n]{0,39}")
 _STEP, _BULLET = re.compile(r"[0-9]+\. (.*)"), re.compile(r"- (.*)")
 Record = TypeVar("Record", "Trace", "Experience")
-_OWN_ID = re.compile(r"(?m)^(?:trace_id|experience_id)[ \t]*:[ \t]*['\"]?([\w.-]+)")
+_OWN_ID = re.compile(r"(?m)^(?:trace_id|experience_id)[ \t]*:[ \t]*['\"]?([\w.:+-]+)")
 _BOM = "(?:\ufeff|\xef\xbb\xbf)?"  # before the first document; also as bytes that were decoded one by one
 _BEGUN = re.compile(r"(?m)^(?:--?|---(?:\r?\n[a-z_]*)?)\Z")  # of a document, not even its first key
 _ASCII_PUNCTUATION = {code: None for code in range(128) if unicodedata.category(chr(code))[0] == "P"}
