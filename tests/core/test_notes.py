@@ -388,6 +388,8 @@ def test_matching_notes_are_ordered_by_their_points_and_cut() -> None:
     found = [each.note.title for each in find_relevant(notes, context, ms=NOW)]
     assert found == ["note 3", "note 7", "note 2", "note 6", "note 1"]
     assert [each.note.title for each in find_relevant(notes, context, ms=NOW, max_notes=1)] == ["note 3"]
+    equal = [made(title) for title in ("b", "c", "a")]
+    assert [each.note.title for each in find_relevant(equal, context, ms=NOW)] == ["b", "c", "a"]
     high = find_relevant(notes, context, ms=NOW, max_notes=None, min_importance="high")
     assert {each.note.importance for each in high} == {"high", "critical"}
     assert len(find_relevant(notes, context, ms=NOW, max_notes=None)) == 8

@@ -71,6 +71,15 @@ def test_the_highest_value_for_its_tokens_comes_first_and_what_does_not_fit_is_p
     assert [each.id for each in packed([long, dense, small])[0]] == ["long", "dense", "small"], "by value without a budget"
 
 
+@pytest.mark.req("GRAPH-68")
+def test_a_smaller_item_follows_one_that_was_better_and_did_not_fit() -> None:
+    best, small, tiny = candidate("best", "x " * 300, 0.9), candidate("small", "s" * 20, 1e-6), candidate("tiny", "t", 1e-9)
+    budget = len(render([small.memory, tiny.memory], BOUNDARY))
+    chosen, decided = packed([best, small, tiny], tokens=budget)
+    assert [each.memory.id for each in decided] == ["best", "small", "tiny"], "in the order of what each is worth"
+    assert [each.id for each in chosen] == ["small", "tiny"]
+
+
 @pytest.mark.req("GRAPH-09")
 def test_both_limits_bound_what_is_chosen() -> None:
     some = [candidate(f"m{n}", f"memory {n}", 1 - n / 10) for n in range(5)]

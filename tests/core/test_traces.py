@@ -128,6 +128,8 @@ def test_every_trace_is_read_back_equal(traces: list[Trace]) -> None:
     ("values", "message"),
     [
         ({"status": "ok"}, "status is 'ok'; expected one of success, failure"),
+        ({"status": "partial"}, "status is 'partial'"),
+        ({"status": "success_with_recovery"}, "status is 'success_with_recovery'"),
         ({"duration_ms": -1}, "duration_ms is -1"),
         ({"duration_ms": 1.5}, "duration_ms is 1.5"),
         ({"duration_ms": True}, "duration_ms is True"),

@@ -126,6 +126,7 @@ def test_no_field_can_add_a_line_or_a_pair(content: str, hypothesis: str, agent:
         ("my-agent", "MemoryMesh_my_agent"),
         ("YAMO_AGENT", "MemoryMesh_YAMO_AGENT"),
         ("a b;c\nd", "MemoryMesh_a_b_c_d"),
+        ("a -- b", "MemoryMesh_a____b"),
         ("Zoë", "MemoryMesh_Zo_"),
         ("", "MemoryMesh_"),
     ],

@@ -230,6 +230,21 @@ def test_a_status_that_is_asked_for_is_returned_and_no_other(status: str) -> Non
     assert ids == {memory.id for memory in house.memories() if memory.status == "quarantined"}
 
 
+@pytest.mark.req("GRAPH-22")
+@pytest.mark.parametrize("explain", [False, True])
+def test_include_disputed_shows_what_is_disputed_and_nothing_else_that_is_hidden(explain: bool) -> None:
+    mesh = build(House(open_store("memory://")))
+
+    def shown(**options: bool) -> list[str]:
+        found = whole(mesh.graph.search("ann", QUERY, limit=50, explain=explain, **options))
+        return [marker for marker in (SHOWN, *sorted(HIDDEN)) if marker in found]
+
+    assert shown() == [SHOWN]
+    assert shown(include_disputed=True) == [SHOWN, "isdisputed"]
+    (many,) = mesh.graph.search_many("ann", [QUERY], limit=50, include_disputed=True)
+    assert "isdisputed" in whole(many)
+
+
 @pytest.mark.parametrize("marker", FOREIGN)
 def test_a_foreign_memory_is_returned_to_its_own_reader(marker: str) -> None:
     """The control for the other scopes."""

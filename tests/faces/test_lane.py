@@ -74,6 +74,14 @@ def test_confidence_is_0_to_100_at_the_face_and_0_to_1_inside(lane: MemoryLane, 
     stored = lane.store("a @0.9", memory_type="insight", confidence_score=85)
     assert house.memory(stored.id).confidence == 0.85
     assert lane.find("a")[0].metadata["confidence_score"] == 85
+    for score, inside in ((0, 0.0), (100, 1.0)):
+        stored = lane.store(f"end {score} @0.9", memory_type="insight", confidence_score=score)
+        assert house.memory(stored.id).confidence == inside
+        (found,) = [each for each in lane.find("end", limit=50) if each.id == stored.id]
+        assert (found.metadata["confidence_score"], found.effective_confidence) == (score, score)
+    for wrong in (-1, 101):
+        with pytest.raises(InvalidInput, match="expected a number from 0 to 100"):
+            lane.store("b @0.9", memory_type="insight", confidence_score=wrong)
 
 
 @pytest.mark.req("LANE-12")
@@ -164,6 +172,16 @@ def test_a_chain_of_supersessions_is_in_columns_and_metadata(lane: MemoryLane, h
         assert new.supersedes == new.metadata.get("supersedes") == [older.id]
     assert ids(lane.find("package manager")) == [three.id]
     assert {*ids(lane.find("package manager", include_superseded=True))} == {one.id, two.id, three.id}
+    other = lane.store("Use yarn @0.9", memory_type="correction")
+    last = lane.store("Use deno @0.9", memory_type="correction", supersedes=[three.id, other.id])
+    assert (
+        last.supersedes
+        == house.memory(last.id).supersedes
+        == house.memory(last.id).metadata["supersedes"]
+        == [three.id, other.id]
+    )
+    for old in (house.memory(three.id), house.memory(other.id)):
+        assert old.superseded_by == old.metadata["superseded_by"] == last.id
     assert house.sound()
 
 

@@ -124,6 +124,13 @@ def test_search_returns_the_best_first_with_scores_within_zero_and_one(mesh: Mem
         assert [hit.id for hit in two] == [hit.id for hit in hits[:2]]
 
 
+@pytest.mark.req("MESH-083")
+def test_a_search_without_a_limit_returns_ten(mesh: MemoryMesh) -> None:
+    mesh.add_many([(f"deploy key {number}", None) for number in range(12)])
+    assert len(mesh.search("deploy key", 12)) == 12
+    assert len(mesh.search("deploy key")) == 10
+
+
 @pytest.mark.req("MESH-107")
 def test_with_keywords_only_the_scores_follow_the_rfc(mesh: MemoryMesh) -> None:
     mesh.add_many([(f"word {'and more ' * n}", None) for n in range(4)])

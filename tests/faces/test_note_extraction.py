@@ -245,8 +245,15 @@ def test_an_answer_in_the_nested_shape_of_the_document_is_accepted(mesh: Meshes,
     assert extracted(mesh(chat=ScriptedChat(json.dumps(untitled)))) == flat
     bare = extracted(mesh(chat=ScriptedChat(json.dumps({**outer, "frontmatter": "title: x"}))))
     assert (bare.should_create_memory, "not valid" in bare.reasoning) == (False, True)
-    none = {"shouldCreateMemory": False, "reasoning": "Nothing new.", "frontmatter": inner}
-    assert not extracted(mesh(chat=ScriptedChat(json.dumps(none)))).should_create_memory
+
+
+@pytest.mark.req("NOTE-19")
+def test_a_model_that_says_no_writes_nothing_whatever_else_it_says(mesh: Meshes, folder: Path) -> None:
+    given = {"agent": "a", "task": "t", "agent_output": REPORT}
+    found = mesh(chat=ScriptedChat(json.dumps({**PROPOSED, "shouldCreateMemory": False}))).notes.extract_and_save(**given)
+    assert (found.should_create_memory, found.saved, folder.exists()) == (False, None, False)
+    assert mesh(chat=ScriptedChat(json.dumps(PROPOSED))).notes.extract_and_save(**given).saved is not None
+    assert [path.name for path in folder.glob("*.md")] == ["mail-relay-drops-large-messages.md"]
 
 
 @pytest.mark.req("NOTE-17", "NOTE-18", "NOTE-52")

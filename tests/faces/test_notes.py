@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
 # --- matching ---
 
 
-@pytest.mark.req("NOTE-25", "NOTE-26", "NOTE-27", "NOTE-28")
+@pytest.mark.req("NOTE-25", "NOTE-26", "NOTE-27", "NOTE-28", "NOTE-32")
 def test_the_notes_that_a_task_needs(place: Place, tmp_path: Path) -> None:
     for number, importance in enumerate(("low", "medium", "high", "critical") * 2):
         place.write(f"n{number}.md", made(f"Note {number}", importance=importance))
@@ -256,6 +256,14 @@ def test_a_note_is_appended_and_what_was_there_stays_byte_for_byte(place: Place)
     path = place.folder / first.file
     assert (first.file, first.section, first.created) == ("login-rules.md", 0, True)
     assert path.read_text() == notes.load()[0].text
+    assert path.read_text() == (
+        '---\ntitle: "Login rules"\nwhenToUse:\n  - "login"\n  - "auth"\ntags: [a b]\nimportance: medium\n'
+        'discoveredAt: 2026-01-01T00:00:00.000Z\ndiscoveredBy: ann\ndiscoveredIn: "T: 1"\n---\n\nSessions end.\n'
+    )
+    (place.folder / "empty.md").touch()
+    assert notes.append("Empty", "Text.", when_to_use="x").created
+    assert (place.folder / "empty.md").read_bytes().startswith(b"---\ntitle: ")
+    (place.folder / "empty.md").unlink()
     theirs = b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n") + b"\r\nTheir own line"
     path.write_bytes(theirs)
     path.chmod(0o640)

@@ -1,6 +1,7 @@
 """What an explanation of a memory tells, and what it keeps to itself."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -101,6 +102,18 @@ def test_a_chain_of_supersessions_is_told_from_every_memory_of_it_with_reasons_a
         assert first.at < second.at
         assert explain_memory(context, id_).supersessions == (first, second)
     assert explain_supersession(context, stored(context, "alone").id) == ()
+
+
+@pytest.mark.req("GRAPH-27")
+def test_a_chain_of_one_moment_is_in_the_order_of_the_supersessions(context: Context) -> None:
+    values = [claimed(context, "0"), *(claimed(context, str(number), status="quarantined") for number in range(1, 6))]
+    ids = [memory.id for memory in (values[0], *values[:0:-1])]  # the last one stored takes the place of the first
+    for id_ in ids[1:]:
+        review_quarantine(context, id_, "activate")
+    for id_ in ids:
+        steps = explain_supersession(context, id_)
+        assert len({step.at for step in steps}) == 1
+        assert [(step.older, step.newer) for step in steps] == list(pairwise(ids))
 
 
 @pytest.mark.req("GRAPH-27")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_mesh import MemoryMesh
+
 from .conftest import SKILL, Cli, learnt
 
 TEA = "---\nname: tea\ndescription: Make green tea. Use it for guests.\n---\n# Tea\n"
@@ -73,9 +75,13 @@ def test_feedback_is_true_or_false_and_nothing_else(cli: Cli, skill_id: str) -> 
 @pytest.mark.req("MESH-157")
 def test_pruning_takes_a_threshold_from_0_to_1_and_0_3_without_one(cli: Cli, skill_id: str) -> None:
     low = json.loads(cli("ingest-skill", "name;b;\nintent;B.;", "--metadata", '{"reliability": 0.29}', "--json").out)["id"]
+    at = json.loads(cli("ingest-skill", "name;c;\nintent;C.;", "--metadata", '{"reliability": 0.3}', "--json").out)["id"]
     for wrong in ("1.1", "-0.1", "half", "nan"):
         assert cli("skill-prune", "--threshold", wrong).code == INVALID
-    assert cli("skill-prune").out == f"[MemoryMesh] Archived 1 skill, 1 left\n{low}\n"
+    assert cli("skill-prune").out == f"[MemoryMesh] Archived 1 skill, 2 left\n{low}\n"
+    with MemoryMesh() as mesh:
+        assert mesh.prune_skills().ids == (), "the same default in Python"
+    assert cli("skill-prune", "--threshold", "0.31").out == f"[MemoryMesh] Archived 1 skill, 1 left\n{at}\n"
     assert cli("skill-prune", "--threshold", "0.0").out == "[MemoryMesh] Archived 0 skills, 1 left\n"
     assert cli("skill-prune", "--threshold", "1.0").out == f"[MemoryMesh] Archived 1 skill, 0 left\n{skill_id}\n"
 

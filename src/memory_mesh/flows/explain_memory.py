@@ -4,7 +4,7 @@ Like a review, an explanation acts for the owner of the memory, for any agent of
 out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from memory_mesh.core.claims import Claim
@@ -138,7 +138,17 @@ def _chain(past: _Past) -> list[Supersession]:
         known |= found
         waiting += found.values()
     # An id without a memory that the owner sees is erased, or of another agent: only its id is shown.
-    return sorted((_step(past, known, *pair) for pair in steps), key=lambda step: (step.at or "", step.older))
+    after, chain = dict(steps.keys()), (_step(past, known, *pair) for pair in steps)
+    return sorted(chain, key=lambda step: (step.at or "", -_length(after, step.older), step.older))
+
+
+def _length(after: Mapping[str, str], id_: str) -> int:
+    """Return how many steps follow a memory: of one moment, that with the most is the oldest. A circle ends."""
+    seen: set[str] = set()
+    while id_ in after and id_ not in seen:
+        seen.add(id_)
+        id_ = after[id_]
+    return len(seen)
 
 
 def _step(past: _Past, known: dict[str, Memory], older_id: str, newer_id: str) -> Supersession:

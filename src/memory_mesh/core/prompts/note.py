@@ -87,7 +87,7 @@ def read_reply(reply: Reply) -> Proposed:
 
 
 def _flat(answer: dict[str, Json]) -> dict[str, Json]:
-    """Return an answer as the prompt asks for it. In the shape of SPEC-0009, `frontmatter` is an object with the keys of a file."""
+    """Return an answer as the prompt asks for it. In SPEC-0009 `frontmatter` is an object with the keys of a file."""
     inner = answer.get("frontmatter")
     if not isinstance(inner, dict):
         return answer
