@@ -13,6 +13,7 @@ from claim_table import BOTH, CORROBORATED, REVIEW, STORED, SUPERSEDED, Case, ca
 from memory_mesh import InvalidInput, MemoryMesh, Stored
 from memory_mesh.core.claims import Claim, excludes
 from memory_mesh.core.claims.schemas import DEFAULT
+from memory_mesh.core.graph.links import choose
 from memory_mesh.core.model import Kind, Link, Memory, Vector, equals
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import ScriptedChat, seeded_ids
@@ -259,6 +260,18 @@ def test_a_memory_is_linked_to_the_five_most_similar_ones_above_one_half(house: 
     assert mesh.graph.store("ann", "opposite 180").links == []
     incoming = house.store.find(Kind.LINK, equals("target", near[0].id))
     assert 0 < len(incoming) <= 5
+
+
+@pytest.mark.req("GRAPH-14")
+def test_one_half_itself_makes_no_link_and_five_are_the_most(house: House) -> None:
+    mesh = house.mesh(embedder=None)
+    for number in range(8):
+        mesh.graph.store("ann", f"memory {number}")
+    new, *others = house.memories()
+    found = choose(new, zip(others, (0.5, 0.500001, 0.6, 0.7, 0.8, 0.9, 0.95), strict=True), {}, 0)
+    assert [link.similarity for link in found] == [0.95, 0.9, 0.8, 0.7, 0.6]
+    assert choose(new, [(others[0], 0.5)], {}, 0) == []
+    assert len(choose(new, [(others[0], 0.500001)], {}, 0)) == 1
 
 
 @pytest.mark.req("GRAPH-14")

@@ -69,6 +69,23 @@ def test_a_memory_has_the_metadata_of_the_document_with_its_defaults(lane: Memor
     assert (memory.category, memory.memory_type) == ("learning", "global")
 
 
+@pytest.mark.req("LANE-07")
+def test_there_are_ten_types_and_each_is_the_category(lane: MemoryLane, house: House) -> None:
+    for type_ in TYPES:
+        assert house.memory(lane.store(f"of {type_} @0.9", memory_type=type_).id).category == type_
+    with pytest.raises(InvalidInput, match=f"expected one of {', '.join(TYPES)}"):
+        lane.store("x @0.9", memory_type="fact")
+
+
+@pytest.mark.req("LANE-09", "LANE-12")
+def test_a_memory_of_another_face_has_the_defaults_too(house: House) -> None:
+    mesh = house.mesh(embedder=Cosines())
+    added = mesh.add("c @0.9")
+    metadata = mesh.lane.find("c")[0].metadata
+    assert (metadata["decay_factor"], metadata["confidence_score"], metadata["feedback_score"]) == (1.0, 70, 1.0)
+    assert metadata.get("first_observed_at") == metadata.get("last_observed_at") == added.created_at
+
+
 @pytest.mark.req("LANE-11")
 def test_confidence_is_0_to_100_at_the_face_and_0_to_1_inside(lane: MemoryLane, house: House) -> None:
     stored = lane.store("a @0.9", memory_type="insight", confidence_score=85)
@@ -89,7 +106,7 @@ def test_optional_metadata_are_kept(lane: MemoryLane) -> None:
     lane.store("b @0.9", memory_type="insight", source_chunk="we saw b", tags=["x", "y"])
     metadata = lane.find("b")[0].metadata
     assert (metadata.get("source_chunk"), metadata["tags"]) == ("we saw b", ["x", "y"])
-    assert metadata["first_observed_at"] == metadata["last_observed_at"] == "2026-01-01T00:00:00.000Z"
+    assert metadata.get("first_observed_at") == metadata.get("last_observed_at") == "2026-01-01T00:00:00.000Z"
 
 
 @pytest.mark.req("LANE-08", "LANE-10")

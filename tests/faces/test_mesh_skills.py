@@ -168,13 +168,13 @@ def cosine(one: "memoryview[float]", other: "memoryview[float]") -> float:
 @pytest.mark.req("MESH-096")
 def test_five_skills_are_found_and_all_are_listed_newest_first(house: House) -> None:
     mesh = house.mesh(embedder="none")
-    for n in range(7):
+    for n in range(12):
         house.clock.advance(seconds=1)
         mesh.ingest_skill(f"name;tea {n};\nintent;Make tea number {n}.;\n")
     assert len(mesh.search_skills("tea")) == 5
     assert len(mesh.search_skills("tea", 2)) == len(mesh.search_skills("tea", limit=2)) == 2
-    assert [skill.name for skill in mesh.list_skills()] == [f"tea {n}" for n in (6, 5, 4, 3, 2, 1, 0)]
-    assert [skill.name for skill in mesh.list_skills(2)] == ["tea 6", "tea 5"]
+    assert [skill.name for skill in mesh.list_skills()] == [f"tea {n}" for n in reversed(range(12))]
+    assert [skill.name for skill in mesh.list_skills(2)] == ["tea 11", "tea 10"]
     assert mesh.search_skills("coffee") == []
     for wrong in (lambda: mesh.search_skills(" "), lambda: mesh.list_skills(0), lambda: mesh.search_skills("x", min_score=2)):
         with pytest.raises(InvalidInput):

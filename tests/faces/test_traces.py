@@ -7,6 +7,7 @@ import re
 import shutil
 import tracemalloc
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -17,7 +18,7 @@ import pytest
 
 from memory_mesh import AsyncMemoryMesh, Experience, InvalidInput, MemoryDisabled, MemoryMesh, StoreFull, Trace
 from memory_mesh.core.audit import Sound
-from memory_mesh.core.model import Kind, Memory, Meta
+from memory_mesh.core.model import Kind, Memory, Meta, Vector
 from memory_mesh.core.traces import read_experiences, read_traces
 from memory_mesh.core.traces.learnings import section_digest
 from memory_mesh.flows import trace_files
@@ -148,7 +149,7 @@ def test_of_a_request_only_its_first_sentence_is_kept(place: Place) -> None:
     assert "[EMAIL] about the plot" in stored
 
 
-@pytest.mark.req("TRACE-11", "TRACE-04")
+@pytest.mark.req("TRACE-11", "TRACE-04", "TRACE-12", "TRACE-13")
 def test_an_execution_is_one_trace_one_log_entry_and_two_memories_that_every_search_finds(place: Place) -> None:
     with place.mesh() as mesh:
         trace = record(
@@ -463,6 +464,30 @@ def test_similar_goals_are_found_best_first_within_the_limit_and_above_the_minim
             match.goal for match in mesh.traces.similar("plot sales", 100)
         }
         assert mesh.traces.similar("plot sales", limit=1) == found[:1]
+
+
+@pytest.mark.req("TRACE-16")
+def test_a_similarity_below_three_tenths_is_left_out_by_default(place: Place) -> None:
+    with place.mesh(embedder="none") as mesh:
+        record(mesh, "plot")
+        assert [match.similarity for match in mesh.traces.similar("plot the sales", min_similarity=0.0)] == [pytest.approx(1 / 3)]
+        assert len(mesh.traces.similar("plot the sales")) == 1
+        assert [match.similarity for match in mesh.traces.similar("plot the sales of", min_similarity=0.0)] == [0.25]
+        assert mesh.traces.similar("plot the sales of") == []
+
+
+class Opposites(HashingEmbedder):
+    """Embeds every text that is not a goal of the test as the opposite of one that is."""
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [Vector.of(self.model, [1.0 if text.startswith("Plot") else -1.0, *[0.0] * 255]) for text in texts]
+
+
+@pytest.mark.req("TRACE-18")
+def test_a_cosine_below_zero_is_a_similarity_of_zero(place: Place) -> None:
+    with place.mesh(embedder=Opposites()) as mesh:
+        record(mesh, "Plot the sales")
+        assert [match.similarity for match in mesh.traces.similar("paint the door", min_similarity=0.0)] == [0.0]
 
 
 @pytest.mark.req("TRACE-18")
