@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Compare, Kind, Memory, Status, all_of, equals, iso
+from memory_mesh.core.model import Compare, Kind, Memory, Status, Value, all_of, equals, iso
 from memory_mesh.core.traces import learnings as core
 from memory_mesh.core.traces.layout import Project
 from memory_mesh.core.traces.learnings import DECIDED, Consolidation, section_digest
@@ -78,7 +78,8 @@ def reopen(context: Context, project: Project) -> None:
                 _perform(without_session(context), project, move)
     if reopened:
         state = read_state(context, project)
-        write_state(context, project, {**state, "sessions": [_session(context), *_sessions(state)][:_MAX_SESSIONS]})
+        sessions = [_session(context), *_sessions(state)]
+        write_state(context, project, {**state, "sessions": sessions[:_MAX_SESSIONS]})
 
 
 def _is_new_session(context: Context, project: Project) -> bool:
@@ -89,11 +90,11 @@ def _is_new_session(context: Context, project: Project) -> bool:
     return context.reader.session_id is not None and _session(context) not in _sessions(read_state(context, project))
 
 
-def _session(context: Context) -> str:
+def _session(context: Context) -> Value:
     return sha256(str(context.reader.session_id).encode()).hexdigest()[:16]
 
 
-def _sessions(state: Mapping[str, object]) -> list[str]:
+def _sessions(state: Mapping[str, Value]) -> list[Value]:
     known = state.get("sessions")
     return known if isinstance(known, list) else []
 

@@ -53,7 +53,7 @@ from memory_mesh.flows.trace_index import TRACE, project_of
 
 MAX_TOOL_RESULTS = 1000
 _CANDIDATES = 50  # of the index, whose cosines are approximate
-Document = TypeVar("Document", Trace, Experience)
+Document = TypeVar("Document")
 _STATUSES = (Status.ACTIVE.value, Status.ARCHIVED.value)
 TimeWindow = tuple[GivenTime | None, GivenTime | None]
 _log = logging.getLogger("memory_mesh")
