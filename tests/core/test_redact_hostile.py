@@ -142,6 +142,18 @@ BOMBS = [
         "DNI 12345678 ",
         "cédula 1.2",
     ),
+    *("&#64;", "a&#64;", "a&#64;b.co", "&amp;", "\\x40", "4111\n1111\n", "4111.1111.1111.", "DE89  3704  ", "BSN 123.456."),
+    *(
+        "password::",
+        "password ..... ",
+        "password:::= ",
+        "password → ",
+        "> password ",
+        "ssh a:b@",
+        "a:s3cret@b ",
+        "bundle_a__b=",
+        "bundle_",
+    ),
 ]
 
 pytestmark = pytest.mark.deep  # long texts

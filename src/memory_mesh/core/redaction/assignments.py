@@ -30,14 +30,16 @@ _SHORT, _POSTAL, _MAX_LINES = 3, 6, 256
 
 # --- between a name and its value ---
 _TYPE = r"&?(?:'\w+ )?[A-Za-z_*][\w.:*]{0,30}(?:[<\[][^=\n]{0,30}[>\]])?\??(?: ?\| ?[\w.]{1,20}){0,2}!?"
-_OPERATOR = r"(?:[+.?!|&:<~-]{0,2}={1,3}(?!>)|=>|<-|＝)"
+_OPERATOR = r"(?:[+.?!|&:;<~^%*/-]{0,6}={1,8}+(?!>)(?:[ ][:=](?=[ ]))?|={1,3}>|<-|＝)"
 _ASSIGNED = LazyRegex(
-    r"(?:\[\w{0,8}\])?(?:\\{0,7}[\"'`]|[\])}]|\*\*|&quot;){0,3}[ \t]{0,8}"
+    r"(?:\[\w{0,8}\])?(?:\\{0,7}[\"'`]|[\])}]|\*\*|&quot;){0,3}(?:[ \t]{0,24}|[ .]{3,40})"
     rf"(?:(?::[ \t]{{0,2}}(?:constant )?{_TYPE}[ \t]{{0,2}}(?=[:+.?]?=)"
     rf"|[ \t](?:[Aa]s )?{_TYPE}(?:\([0-9, ]{{1,8}}\))?[ \t]{{0,3}}(?==[ \t]{{0,3}}[N@]?[\"'`]))?{_OPERATOR}"
-    r"|:(?![:/=]|\?\w{1,40}\})|：|[ \t]->[ \t])"
+    r"|:(?![:/=]|[ ][:=][ ]|\?\w{1,40}\})|:{2,8}+(?=[ \t])|:{3,8}+(?![:/=])|:[ ][:=](?=[ ])|[：≔≡∶꞉←→⇒⇨➔➜⟶]|[ \t][~-]{1,3}>[ \t])"
     r"\*{0,2}[ \t]{0,8}"
 )
+_SCOPE = LazyRegex(r"(?:::|->)(?=[^\s:(>]{0,40}[0-9][^\s:(>]{0,40}(?:[\s,;]|$))")  # password::s3cret, not Password::sha3()
+_MENU = LazyRegex(r"(?:>|→|»)[ \t]{0,4}$")  # Settings → Password → Change
 _PAIR = LazyRegex(  # name="password" value="…", {"name": "PASSWORD", "value": "…"}, and the same over two lines
     r"\\{0,7}[\"']?[ \t]{0,4},?\s{0,20}(?:-\s)?(?:\\{0,7}[\"'])?(?:[vV]alue|VALUE|[dD]efault)\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}"
 )
@@ -221,6 +223,15 @@ def _block_end(text: str, at: int, indent: int) -> int:
 
 def _assigned(text: str, name: Name) -> Span | None:
     link = _ASSIGNED.match(text, name.end) or _VARIABLE_BLOCK.match(text, name.end)
+    if link and link[0].strip()[-1:] in tuple(">→") and _MENU.search(text, max(0, name.start - 8), name.start):
+        return None
+    if (
+        link is None
+        and name.is_password
+        and text[name.start : name.end].islower()
+        and text[name.start - 1 : name.start] not in tuple("$.>:")
+    ):
+        link = _SCOPE.match(text, name.end)
     if link is None and text[name.end : name.end + 1] == '"':
         link = _FORM_PART.match(text, name.end)
     if link is None and (pair := _PAIR.match(text, name.end)):
@@ -309,7 +320,7 @@ def _before(text: str, name: Name) -> Span | None:
 _FORMS: tuple[tuple[Callable[[str, Name], Span | None], str], ...] = (
     (_markup, "><&\"'\\ "),
     (_block, ":\"'"),
-    (_assigned, ":=：＝ \t\"'`\\[]()*&+.?!|<~-,{}\n"),
+    (_assigned, ":=：＝ \t\"'`\\[]()*&+.?!|<~-,{}\n;^%/≔≡∶꞉←→⇒⇨➔➜⟶"),
     (_argument, "\"'\\(,{ "),
     (_stated, " \t\n'’:：=是为為はが는은이"),
     (_besides, " \t|\"'\\*"),

@@ -96,7 +96,10 @@ _AT = "[@＠]"
 _USERINFO = LazyRegex(rf"[:：](?://|／／)([^\s/@＠:：\"'<>\[\]{{}}]{{0,128}})[:：]([^\s\"<>]{{1,512}}){_AT}(?=[\w\[.$%{{-])")
 _TOKEN_AS_USER = LazyRegex(rf"://([A-Za-z0-9_.~%-]{{16,512}}){_AT}(?=[\w.-])")
 _WITHOUT_SCHEME = LazyRegex(r"(?:[\w.-]{1,40}/)?[\w.%+-]{1,64}:([^/\"'<>@]{3,128})")
-_HOST = LazyRegex(r"[\w.-]{1,128}(?::[0-9]{2,5}|/)")
+_HOST = LazyRegex(
+    r"[\w.-]{1,128}(?::[0-9]{2,5}|/)|(?:[A-Za-z][\w-]{0,60}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![\w.@:/-]\w|[\w@({\[])"
+)
+_PACKAGES = ("npm", "workspace", "jsr", "mailto", "pkg", "docker", "xmpp", "sip")
 _ORACLE = LazyRegex(r"(?i)jdbc:oracle:\w{2,6}:[\w$#]{1,64}/([^\s@/]{1,128})@")
 _GO = LazyRegex(r"(?<![\w.%+-])[\w.%+-]{1,64}:([^\s\"'`]{3,128})$")
 _DUMMY = frozenset({"pass", "password", "passwd", "pw", "pwd", "secret", "token", "pat", "key"})
@@ -126,10 +129,10 @@ def _is_password(value: str) -> bool:
 
 
 def _without_scheme(text: str, at: int) -> Span | None:
-    """Match `user:password` before `@host:port` or `@host/`, if the password looks like one."""
+    """Match `user:password` before a host, if the password looks like one."""
     head = text[max(0, at - 170) : at]
     word = head[max(map(head.rfind, (" ", "\n", "\t", "'", '"', "(", "=")), default=-1) + 1 :]
-    if ":" not in word or "//" in word or not _HOST.match(text, at + 1):
+    if ":" not in word or "//" in word or word.startswith(_PACKAGES) or not _HOST.match(text, at + 1):
         return None
     found = _WITHOUT_SCHEME.fullmatch(word)
     if found is None or not looks_secret(found[1]) or found[1].lower() in _DUMMY:

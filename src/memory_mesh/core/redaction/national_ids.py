@@ -52,7 +52,7 @@ class _Id:
     def spans(self, page: Page, *, general: bool) -> Iterator[Span]:
         text = page.text
         for start, end in self._candidates(page, general=general):
-            if stands_alone(text, (start, end)) and _valid(text[start:end], self.check):
+            if stands_alone(text, (start, end)) and _checked(text[start:end], self.check):
                 yield start, end
 
     def _candidates(self, page: Page, *, general: bool) -> Iterator[Span]:
@@ -69,6 +69,16 @@ class _Id:
             for found in self.beside.finditer(page.text, *stretch):
                 if self.cues.confirms(page.text, found.span()):
                     yield found.span()
+        if self.check not in (bool, _area_group_serial):
+            yield from self._regrouped(page, self.beside)
+
+    def _regrouped(self, page: Page, form: LazyRegex) -> Iterator[Span]:
+        """Yield numbers near a cue word whose groups are others than those of the form: `BSN 123.456.782`."""
+        for stretch in page.numbered(self.cues.stems):
+            for found in _GROUPS.finditer(page.text, *stretch):
+                for span in {found.span(), found.span(1)}:
+                    if form.fullmatch(compact(page.text[slice(*span)])) and self.cues.confirms(page.text, span):
+                        yield span
 
 
 def _id(
@@ -86,6 +96,13 @@ def _id(
     return _Id(id_, label, digits, check, cues, all_shapes, lead, _form(alone), _form(beside) if beside else None, general)
 
 
+# Groups of digits with the same kinds of signs between them as in other numbers, and perhaps a letter before and after them.
+_SEP = rf"(?:[ ]?[ ._/·{DASHES}][ ]?)"
+_GROUPS = LazyRegex(
+    rf"(?<![A-Za-z0-9])(?:[A-Za-z]{_SEP}?)?([0-9]{{1,9}}(?:{_SEP}[0-9]{{1,9}}){{0,6}})(?:{_SEP}?[A-Za-z])?(?![A-Za-z0-9])"
+)
+
+
 def _form(form: str) -> LazyRegex:
     # A regex that starts with a character class instead of a repeat is searched three times as fast.
     return LazyRegex(re.sub("d+", lambda run: "[0-9]" + (f"[0-9]{{{len(run[0]) - 1}}}" if len(run[0]) > 1 else ""), form))
@@ -94,6 +111,11 @@ def _form(form: str) -> LazyRegex:
 def _valid(number: str, check: str | Callable[[str], bool]) -> bool:
     # Imported late: stdnum is slow to import, and few texts have a candidate.
     return check(number) if callable(check) else bool(import_module(f"stdnum.{check}").is_valid(number))
+
+
+def _checked(number: str, check: str | Callable[[str], bool]) -> bool:
+    """Check a number as it is written, and else without any separators."""
+    return _valid(number, check) or (isinstance(check, str) and _valid(compact(number), check))
 
 
 def _area_group_serial(number: str) -> bool:
@@ -173,7 +195,8 @@ _NINO = "(?i:(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])"
 _IDS = (
     _id("us_ssn", 8, _area_group_serial, stems="ssn social ss# soc", cue=r"ssn|ss#|soc(?:ial)?\.?\ssec\w*",
         shapes="000-00-0000|000?00?0000",
-        alone=f"ddd[{DASHES}]dd[{DASHES}]dddd", beside=f"ddd[{DASHES} .]?dd[{DASHES} .]?dddd", label="US_SSN"),
+        alone=f"ddd[{DASHES}]dd[{DASHES}]dddd", beside=f"ddd[{DASHES} ._/·]{{0,3}}dd[{DASHES} ._/·]{{0,3}}dddd",
+        label="US_SSN"),
     _id("us_itin", 8, lambda number: _valid(compact(number), "us.itin"),
         stems="itin taxpayer", cue=r"itin|taxpayer", shapes="000-00-0000", alone="9dd-dd-dddd",
         beside="9dd[ -]?dd[ -]?dddd"),
@@ -185,8 +208,10 @@ _IDS = (
     _id("gb_nino", 5, bool, stems="nin insurance ni_n", cue=r"nino?|insurance|ni\s(?:no|number)", shapes="AA 00 00 00 A",
         alone=f"{_NINO} dd dd dd (?i:[A-D])", beside=f"{_NINO}[ -]?dd[ -]?dd[ -]?dd[ -]?(?i:[A-D])"),
     _id("gb_nhs", 9, "gb.nhs", cue="nhs", beside="ddd[ -]?ddd[ -]?dddd"),
-    _id("gb_utr", 9, "gb.utr", cue="utr", beside="ddddd ?ddddd", general=False),
-    _id("ie_pps", 6, "ie.pps", stems="pps", cue="ppsn?", beside="ddddddd ?[A-Wa-w][A-IWa-iw]?"),
+    _id("gb_utr", 9, "gb.utr", stems="utr taxpayer", cue=r"utr|unique\staxpayer\sref\w*",
+        beside="ddddd ?ddddd", general=False),
+    _id("ie_pps", 6, "ie.pps", stems="pps public_service", cue=r"ppsn?|personal\spublic\sservice",
+        beside="ddddddd ?[A-Wa-w][A-IWa-iw]?"),
     _id("ca_sin", 8, "ca.sin", cue="sin|nas", beside="ddd[ -]?ddd[ -]?ddd"),
     _id("au_tfn", 8, "au.tfn", cue="tfn", beside="ddd ?ddd ?dd(?:d)?"),
     _id("au_medicare", 9, _sums_to(1, 3, 7, 9, 1, 3, 7, 9, modulus=10), cue="medicare",
@@ -209,32 +234,40 @@ _IDS = (
         shapes="00.00.00-000", alone=r"dd\.dd\.dd-ddd[. ]dd", beside="ddddddddddd"),
     _id("nl_bsn", 8, "nl.bsn", stems="bsn burgerservice sofi", cue="bsn|burgerservicenummer|sofi(?:nummer)?",
         beside="ddddddddd"),
-    _id("es_dni", 7, "es.dni", cue="dni|nif", shapes="00000000-A", alone="dddddddd-[A-Z]", beside="dddddddd-?[A-Za-z]"),
-    _id("es_nie", 6, "es.nie", cue="nie", shapes="A-0000000-A", alone="[XYZ]-ddddddd-[A-Z]",
+    _id("es_dni", 7, "es.dni", stems="dni nif identidad fiscal",
+        cue=r"dni|nif|documento\snacional\sde\sidentidad|identificaci[oó]n\sfiscal",
+        shapes="00000000-A", alone="dddddddd-[A-Z]", beside="dddddddd-?[A-Za-z]"),
+    _id("es_nie", 6, "es.nie", stems="nie extranjer", cue=r"nie|identi(?:dad|ficaci[oó]n)\sde\sextranjer[oa]s?",
+        shapes="A-0000000-A", alone="[XYZ]-ddddddd-[A-Z]",
         beside="[XYZxyz]-?ddddddd-?[A-Za-z]"),
-    _id("pt_nif", 8, "pt.nif", cue="nif|contribuinte", beside="[1-3]dd ?ddd ?ddd"),
+    _id("pt_nif", 8, "pt.nif", stems="nif contribuinte fiscal", cue=r"nif|contribuinte|identifica[cç][aã]o\sfiscal",
+        beside="[1-3]dd ?ddd ?ddd"),
     _id("it_codice_fiscale", 6, "it.codicefiscale", shapes="AAAAAA00A00A000A",
         alone="[A-Za-z]{6}dd[A-Za-z]dd[A-Za-z]ddd[A-Za-z]"),
     _id("gr_amka", 10, "gr.amka", cue="amka|αμκα", beside="ddddddddddd"),
     _id("gr_afm", 8, "gr.vat", cue="αφμ|afm", beside="ddddddddd", general=False),
     _id("pl_pesel", 10, "pl.pesel", cue="pesel", beside="ddddddddddd"),
-    _id("pl_nip", 9, "pl.nip", cue="nip", beside="ddd-?ddd-?dd-?dd", general=False),
+    _id("pl_nip", 9, "pl.nip", stems="nip identyfikacji", cue=r"nip|identyfikacji\spodatkowej",
+        beside="ddd-?ddd-?dd-?dd", general=False),
     _id("cz_rc", 9, "cz.rc", stems="rodn rč r.č", cue=r"rodn[eé]|r\.?č", shapes="000000/0000", alone="dddddd/dddd",
         beside="dddddd/?ddd(?:d)?"),
     _id("hu_taj", 8, _sums_to(3, 7, 3, 7, 3, 7, 3, 7, modulus=10), cue="taj", beside="ddd[ -]?ddd[ -]?ddd", general=False),
     _id("hu_tax", 9, _sums_to(1, 2, 3, 4, 5, 6, 7, 8, 9, modulus=11), stems="adóazon adoazon",
         cue=r"ad[oó]azonos[ií]t[oó]\w*", beside="8ddddddddd", general=False),
-    _id("ro_cnp", 12, "ro.cnp", cue="cnp", beside="[1-8]dddddddddddd"),
-    _id("bg_egn", 9, "bg.egn", cue="egn|егн", beside="dddddddddd"),
+    _id("ro_cnp", 12, "ro.cnp", stems="cnp numeric_personal", cue=r"cnp|codul?\snumeric\spersonal",
+        beside="[1-8]dddddddddddd"),
+    _id("bg_egn", 9, "bg.egn", stems="egn егн граждански", cue=r"egn|егн|единен\sграждански\sномер",
+        beside="dddddddddd"),
     _id("yu_jmbg", 12, "si.emso", stems="jmbg emšo emso embg јмбг ембг", cue="jmbg|em[šs]o|embg|јмбг|ембг",
         beside=f"{_DD}{_MM}ddddddddd"),
-    _id("hr_oib", 10, "hr.oib", cue="oib", beside="ddddddddddd"),
+    _id("hr_oib", 10, "hr.oib", stems="oib identifikacijski", cue=r"oib|osobni\sidentifikacijski\sbroj",
+        beside="ddddddddddd"),
     _id("baltic_code", 10, "ee.ik", stems="isikukood asmens", cue=r"isikukood\w*|asmens\skodas", beside="[1-6]dddddddddd"),
     _id("lv_code", 10, "lv.pvn", stems="personas_k", cue=r"personas\skod\w*", beside="dddddd-?ddddd"),
     _id("fi_hetu", 8, "fi.hetu", shapes="000000-000|000000+000|000000A000", alone=f"{_DD}{_MM}dd[-+A-FU-Y]ddd[0-9A-FHJ-NPR-Y]"),
     _id("se_personnummer", 9, lambda number: luhn(compact(number)[-10:]), stems="personnummer samordning pnr",
-        cue="personnummer|samordningsnummer|pnr", shapes="00000000-0000", alone=f"(?:19|20)dd{_MM}{_DD}-dddd",
-        beside=f"(?:19|20)?dd{_MM}dd[-+ ]?dddd"),
+        cue="personnummer|samordningsnummer|pnr", shapes="00000000-0000|00000000+0000|000000+0000",
+        alone=f"(?:(?:18|19|20)dd{_MM}{_DD}[-+]|dd{_MM}{_DD}[+])dddd", beside=f"(?:18|19|20)?dd{_MM}dd[-+ ]?dddd"),
     _id("dk_cpr", 9, bool, cue="cpr", beside=f"{_DD}{_MM}dd[- ]?dddd"),
     _id("no_fodselsnummer", 10, _norwegian, stems="dselsn personnummer fnr", cue=r"f[oø]dselsn\w*|personnummer|fnr",
         beside="dddddd ?ddddd"),
@@ -252,7 +285,8 @@ _IDS = (
     _id("ir_code", 9, _iranian, stems="ملی melli", cue=r"(?:کد|شماره)\sملی|code?\s?melli", beside="dddddddddd", general=False),
     _id("za_id", 12, _luhn, stems="sa_id rsa_id south_africa", cue=r"sa\sid|rsa\sid|south\safrican?",
         beside=f"dd{_MM}{_DD} ?dddd ?[01]dd"),
-    _id("ng_nin", 10, bool, stems="nin bvn", cue="nin|bvn", beside="ddd ?dddd ?dddd", general=False),
+    _id("ng_nin", 10, bool, stems="nin bvn bank_verif", cue=r"nin|bvn|bank\sverification",
+        beside="ddd ?dddd ?dddd", general=False),
     _id("gh_card", 9, bool, shapes="AAA-000000000-0", alone="GHA-ddddddddd-d"),
     _id("in_aadhaar", 11, "in_.aadhaar", stems="aad uidai", cue="aadh?aa?r|uidai", beside="[2-9]ddd[ -]?dddd[ -]?dddd"),
     _id("in_pan", 4, "in_.pan", stems="pan", cue=r"pan", shapes="AAAAA0000A", alone="[A-Z]{3}P[A-Z]dddd[A-Z]",
@@ -283,8 +317,10 @@ _IDS = (
     _id("tw_id", 8, _taiwan, stems="身分證 身份證 taiwan", cue=r"身[分份]證\w{0,4}|taiwan\w{0,3}\s(?:national\s)?id",
         beside="[A-Za-z][1289]dddddddd",
         general=False),
-    _id("id_nik", 15, "id.nik", cue="nik|ktp", beside="dddddddddddddddd", general=False),
-    _id("id_npwp", 14, "id.npwp", cue="npwp", shapes="00.000.000.0-000.000", alone=r"dd\.ddd\.ddd\.d-ddd\.ddd",
+    _id("id_nik", 15, "id.nik", stems="nik ktp kependudukan", cue="nik|ktp|kependudukan",
+        beside="dddddddddddddddd", general=False),
+    _id("id_npwp", 14, "id.npwp", stems="npwp wajib_pajak", cue=r"npwp|wajib\spajak",
+        shapes="00.000.000.0-000.000", alone=r"dd\.ddd\.ddd\.d-ddd\.ddd",
         beside="ddddddddddddddd",
         general=False),
     _id("vn_id", 8, bool, stems="cccd cmnd căn_cước", cue=r"cccd|cmnd|căn\scước\w*(?:\scông\sdân)?",
@@ -300,7 +336,8 @@ _IDS = (
     _id("ua_rntrc", 9, "ua.rntrc", stems="рнокпп іпн ідентифік rnokpp", cue=r"рнокпп|іпн|ідентифікаційн\w*|rnokpp",
         beside="dddddddddd",
         general=False),
-    _id("br_cpf", 10, "br.cpf", cue="cpf", shapes="000.000.000-00", alone=r"ddd\.ddd\.ddd-dd", beside="ddddddddd-?dd"),
+    _id("br_cpf", 10, "br.cpf", stems="cpf pessoas", cue=r"cpf|pessoas\sf[ií]sicas",
+        shapes="000.000.000-00", alone=r"ddd\.ddd\.ddd-dd", beside="ddddddddd-?dd"),
     _id("cl_rut", 8, "cl.rut", stems="rut run", cue="ru[tn]", shapes="0.000.000-", lead=1,
         alone=r"(?<![0-9])d?d\.ddd\.ddd-[0-9Kk]", beside="ddddddd(?:d)?-[0-9Kk]"),
     _id("ar_cuil", 10, "ar.cuit", cue="cui[tl]", shapes="00-00000000-0", alone="2[0347]-dddddddd-d",
@@ -326,7 +363,7 @@ for _one in _IDS:
 
 # Six digits with single signs between them that are not a date, or one of the forms with more letters than digits.
 _DATE = rb"(?:00?[./-]00?[./-]0000|0000[./-]00?[./-]00?)(?!0|[./-]0)"
-_DENSE = rb"(?<!0)(?<!0[./-])(?!" + _DATE + rb")(?:0[ ./()+-]?){6}|AAAAA0000A|00A00A000|0A[0A]0-?A[0A]0"
+_DENSE = rb"(?<!0)(?<!0[./-])(?!" + _DATE + rb")(?:0[ ./()+_?\xb7-]?){6}|AAAAA0000A|00A00A000|0A[0A]0-?A[0A]0"
 
 
 @cache

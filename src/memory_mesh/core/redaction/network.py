@@ -51,6 +51,7 @@ _SPELLED_DOMAIN = LazyRegex(rf"[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3
 # In reversed text.
 _TOD = r"(?:\.|[ \t]{0,2}[\])}>]?[ \t]?tod[ \t]?[\[({<]?[ \t]{0,2})"
 _SPELLED_LOCAL = LazyRegex(rf"[\w+%-]{{1,64}}(?:{_TOD}[\w+%-]{{1,64}}){{0,3}}", re.IGNORECASE)
+_ESCAPES = ("&#", "&commat;", "&period;", "#64;", "\\u0040", "\\x40")
 _MAIL = words(r"e-?mails?|mail|mailto|address|adresse|correo|contact|reach|write")
 _NO_LOCAL = listed(
     "me us him her them it you look looked buy shop meet met is are was be up live out here there sale found available"
@@ -60,6 +61,8 @@ _NO_LOCAL = listed(
 def _spelled(page: Page) -> Iterator[Span]:
     """Match addresses that are spelled to hide them from programs."""
     text = page.text
+    if page.holds(_ESCAPES):
+        yield from _escaped(page)
     for at in _SIGN_AT.finditer(text):
         yield from _spelled_at(text, at)
     for at in _WORD_AT.finditer(text) if " dot " in page.folded or " @ " in text else ():
@@ -72,6 +75,37 @@ def _spelled(page: Page) -> Iterator[Span]:
                 yield start, end
 
 
+# A word with characters written as entities of HTML (once or twice) or as escapes of a program.
+_ESCAPE = (
+    r"&(?:amp;)?(?:#[0-9]{2,7};?|(?:#[xX][0-9a-fA-F]{2,6}|commat|period|plus|lowbar|hyphen|dash);)|\\(?:u00|x)[0-9a-fA-F]{2}"
+)
+_ESCAPED = LazyRegex(_ESCAPE)
+_ESCAPED_WORD = LazyRegex(rf"(?:[\w.%+@-]|{_ESCAPE})++")
+
+
+def _escaped(page: Page) -> Iterator[Span]:
+    """Match addresses with entities or escapes: `ann&#64;example.org`."""
+    for word in _ESCAPED_WORD.finditer(page.text):
+        if not _ESCAPED.search(word[0]):
+            continue
+        plain, starts, at = "", list[int](), word.start()
+        while at < word.end():
+            escape = _ESCAPED.match(page.text, at)
+            starts.append(at)
+            plain += _unescaped(escape[0]) if escape else page.text[at]
+            at = escape.end() if escape else at + 1
+        starts.append(at)
+        yield from ((starts[start], starts[end]) for start, end in _emails(Page(plain)))
+
+
+def _unescaped(escape: str) -> str:
+    """Return the character of an entity or escape; a control character for one that is none or not a single one."""
+    from html import unescape  # few texts have entities
+
+    plain = chr(int(escape[-2:], 16)) if escape[0] == "\\" else unescape(unescape(escape))
+    return plain if len(plain) == 1 else "\0"
+
+
 def _spelled_at(text: str, at: re.Match[str]) -> Iterator[Span]:
     domain = _SPELLED_DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN)
     local = _SPELLED_LOCAL.match(text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1]) if domain else None
@@ -81,6 +115,7 @@ def _spelled_at(text: str, at: re.Match[str]) -> Iterator[Span]:
 
 def _unspelled(value: str) -> str:
     """Return a spelled address as it is written otherwise."""
+    value = _ESCAPED.sub(lambda escape: _unescaped(escape[0]), value)
     at = _SIGN_AT.search(value) or _WORD_AT.search(value)
     parts = (value[: at.start()], value[at.end() :]) if at else (value,)
     return "@".join(re.sub(_DOT, ".", part, flags=re.IGNORECASE) for part in parts).casefold()
@@ -227,7 +262,11 @@ def _same_address(value: str) -> str:
 PATTERNS = (
     Pattern("email", "EMAIL", _emails, hints=("@",), normal=str.casefold),
     Pattern(
-        "email_spelled", "EMAIL", _spelled, hints=("at]", "at)", "at}", "at>", "ät", "arroba", " dot ", " @ "), normal=_unspelled
+        "email_spelled",
+        "EMAIL",
+        _spelled,
+        hints=("at]", "at)", "at}", "at>", "ät", "arroba", " dot ", " @ ", *_ESCAPES),
+        normal=_unspelled,
     ),
     Pattern("ipv6", "IP", _ipv6, hints=(":",), normal=_same_address),
     Pattern("ipv4", "IP", _ipv4, digits=4, hints=(".",), normal=_same_address),

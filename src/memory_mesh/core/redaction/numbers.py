@@ -1,6 +1,7 @@
 """Numbers of money with check sums: payment cards and bank accounts."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from memory_mesh.core.redaction.pattern import DASHES, DIGIT, SPACES, Cue, Page, Pattern, Span, compact, joined, luhn
 from memory_mesh.core.redaction.phone_words import Evidence, evidence_before
@@ -8,7 +9,9 @@ from memory_mesh.core.text import LazyRegex
 
 _MIN_DIGITS, _MAX_DIGITS = 12, 19
 _RUN = LazyRegex(rf"{DIGIT}(?:[{SPACES}{DASHES}]?{DIGIT})*+")
-_ODD_RUN = LazyRegex(rf"{DIGIT}{{4,8}}(?:[\s{DASHES}._/·]{{1,3}}{DIGIT}{{3,10}}){{1,4}}(?!{DIGIT})")
+_GAP = rf"(?:[\s{DASHES}._/·:•]{{1,3}}|&(?:nbsp|#160|#32|#45|#x20|#xa0);)"
+_GAPS = LazyRegex(f"({_GAP})")
+_ODD_RUN = LazyRegex(rf"(?<!{DIGIT})({DIGIT}{{4,8}})(?:{_GAP}{DIGIT}{{3,10}}){{1,4}}(?!{DIGIT})")
 _GROUP = LazyRegex(r"\d+")
 # How cards group their digits; a single group is common too.
 _GROUPINGS = LazyRegex(r"4,4,4,[1-4](?:,[1-3])?|4,6,[45]")
@@ -46,17 +49,42 @@ def _cards(page: Page) -> Iterator[Span]:
             if last is not None:
                 yield groups[at][0], groups[last][1]
             at = at + 1 if last is None else last + 1
-    if page.digits >= _MIN_DIGITS and page.shape.count(b"0000") > 1 and page.holds(_CARD_CUE.stems):
+    if page.digits >= _MIN_DIGITS and page.shape.count(b"0000") > 1:
         yield from _oddly_grouped(page)
 
 
 def _oddly_grouped(page: Page) -> Iterator[Span]:
-    """Match a card near a word for cards whose digits are separated by dots, underscores, line breaks or wide gaps."""
-    for found in _ODD_RUN.finditer(page.text):
-        digits = "".join(filter(str.isdigit, found[0]))
-        right = len(digits) <= _MAX_DIGITS and _NETWORKS.match(digits) and luhn(digits)
-        if right and _complete(page.text, found.span()) and _CARD_CUE.near(page, found.span()):
+    """Match a card whose digits are separated by dots, underscores, line breaks or wide gaps."""
+    called, at = page.holds(_CARD_CUE.stems), 0
+    while found := _ODD_RUN.search(page.text, at):
+        at = found.end(1)
+        parts = _GAPS.split(found[0])
+        digits = "".join(parts[::2])
+        right = len(digits) <= _MAX_DIGITS and _NETWORKS.match(digits) and luhn(digits) and _complete(page.text, found.span())
+        if right and (
+            _in_groups(page.text, found.span(), parts[::2], parts[1::2]) or (called and _CARD_CUE.near(page, found.span()))
+        ):
+            at = found.end()
             yield found.span()
+
+
+def _in_groups(text: str, span: Span, groups: list[str], gaps: list[str]) -> bool:
+    """Return whether groups and gaps are those of one card, so that it needs no cue word, and not those of a list."""
+    if not _GROUPINGS.fullmatch(",".join(str(len(group)) for group in groups)):
+        return False
+    if (
+        all(a < b for a, b in pairwise(groups))
+        or all(a > b for a, b in pairwise(groups))
+        or {group[-1] for group in groups} == {"0"}
+    ):
+        return False
+    signs = {gap.strip(" \t\r") for gap in gaps}
+    head, tail = text[max(0, span[0] - 4) : span[0]].rstrip(" \t\r"), text[span[1] : span[1] + 4].lstrip(" \t\r")
+    if signs == {"\n"} and (head.rstrip()[-1:].isdigit() or tail.lstrip()[:1].isdigit()):
+        return False  # more lines with numbers
+    if "\n" in "".join(signs):
+        return all(len(gap) == 1 or "\n" in gap for gap in gaps)
+    return len(signs) == 1 and signs != {""} and not {head[-1:], tail[:1]} & signs
 
 
 def _card_from(page: Page, groups: list[Span], first: int) -> int | None:
@@ -110,8 +138,13 @@ _IBAN_LENGTHS = {
     for country in countries
 }  # fmt: skip
 _IBAN_HEAD = LazyRegex(r"[0-9][0-9](?<=[A-Za-z]{2}[0-9]{2})")
+# In groups of four, other signs may stand between them.
+_IBAN_GAP = r"(?:[._/·]|[ \t]{1,3}|[ \t]{0,2}\r?\n[ \t]{0,2})"
 _IBAN_BODIES = {
-    length: LazyRegex(rf"(?:[{SPACES}{DASHES}]?[A-Za-z0-9]){{{length - 4}}}(?![A-Za-z0-9])")
+    length: LazyRegex(
+        rf"(?:(?:[{SPACES}{DASHES}]?[A-Za-z0-9]){{{length - 4}}}"
+        rf"|(?:{_IBAN_GAP}[A-Za-z0-9]{{4}}){{{(length - 4) // 4}}}{_IBAN_GAP}[A-Za-z0-9]{{{length % 4}}})(?![A-Za-z0-9])"
+    )
     for length in set(_IBAN_LENGTHS.values())
 }
 

@@ -177,6 +177,23 @@ def _cookies(text: str, header: re.Match[str]) -> Iterator[Span]:
             yield start, start + len(value.rstrip())
 
 
+# A variable named after a server of gems, with __ for dots, or the command that stores the same. Sidekiq sells such pairs.
+_GEMS = LazyRegex(
+    r"(?i)bundle(?:_(?!mirror|build|local)[\w-]{1,80}?__[a-z]{2,12}(?:[\"']?\s{0,3}[:=]\s{0,3}|[ \t])"
+    r"|[ \t]config[ \t](?:set[ \t]|--[a-z]{1,12}[ \t]){0,3}(?:https?://)?[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}/?[ \t])"
+    r"[\"']?([^\s\"']{6,256})"
+)
+
+
+def _gem_servers(page: Page) -> Iterator[Span]:
+    """Match `user:password` or a token for a server of gems."""
+    for found in filter(None, (_GEMS.match(page.text, place) for place in page.places(("bundle",)))):
+        user, pair, password = found[1].partition(":")
+        login = pair and user and password.lower() not in ("password", "pass") and not password.startswith("/")
+        if not placeholder(found[1]) and not placeholder(password or user) and (login or random_looking(user, min_length=12)):
+            yield found.span(1)
+
+
 _SEED = LazyRegex(
     r"(?i)(?:(?:seed|recovery|backup|secret)[\s_-](?:phrase|words)|mnemonic)[^\n:=]{0,24}?[\s:=\"']{1,4}"
     r"((?:[a-z]{3,8} ){11,23}[a-z]{3,8})(?!\w)"
@@ -195,5 +212,6 @@ PATTERNS = (
     Pattern("kubernetes_secret", "SECRET", _kubernetes, hints=("kind: secret", "kind: 'secret", 'kind: "secret')),
     Pattern("session_cookie", "SECRET", _files,
             hints=("cookie", ":5432:", ":5433:", ":*:", "sessid", "sessionid", "_session=", "]:")),
+    Pattern("gem_server", "CREDENTIALS", _gem_servers, hints=("bundle_", "bundle config")),
     Pattern("seed_phrase", "SECRET", _seed_phrases, hints=("phrase", "seed words", "recovery words", "mnemonic")),
 )  # fmt: skip

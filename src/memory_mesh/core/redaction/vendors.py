@@ -6,7 +6,7 @@ search per prefix.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from memory_mesh.core.redaction.pattern import Page, Pattern, Span, joined, listed, occurrences
@@ -20,11 +20,12 @@ _CLASSES = {
 _SIMPLE = re.compile(r"([awbhu])(\d+)")
 
 
-def _vendor(id_: str, prefixes: str, form: str, *, lead: int = 0) -> Pattern:
+def _vendor(id_: str, prefixes: str, form: str, *, lead: int = 0, capitals: bool = False) -> Pattern:
     """Return the pattern of one vendor's keys.
 
     A form such as `a30` means one of the prefixes and then at least 30 characters of the class; other forms are regular
-    expressions with the classes. `lead` is how much of the key stands before the prefix.
+    expressions with the classes. `lead` is how much of the key stands before the prefix. With `capitals`, a key may consist of
+    capitals alone.
     """
     starts = listed(prefixes)
     if simple := _SIMPLE.fullmatch(form):
@@ -33,16 +34,17 @@ def _vendor(id_: str, prefixes: str, form: str, *, lead: int = 0) -> Pattern:
         form = form.replace(name, characters)
     # No letter or digit may follow: a key inside a longer run of letters is something else, such as base64.
     regex = LazyRegex(rf"{form}(?![A-Za-z0-9])")
+    is_key = _varied if capitals else _random
 
     def find(page: Page) -> Iterator[Span]:
         for prefix in starts:
             if prefix in page.long_words:
-                yield from _with_prefix(page.text, prefix, regex, lead)
+                yield from _with_prefix(page.text, prefix, regex, lead, is_key)
 
     return Pattern(id_, "API_KEY", find, prefixes=starts)
 
 
-def _with_prefix(text: str, prefix: str, form: LazyRegex, lead: int) -> Iterator[Span]:
+def _with_prefix(text: str, prefix: str, form: LazyRegex, lead: int, is_key: Callable[[str], bool]) -> Iterator[Span]:
     done = 0
     for place in occurrences(text, prefix):
         # A long run of prefixes is one key and is judged once.
@@ -50,13 +52,18 @@ def _with_prefix(text: str, prefix: str, form: LazyRegex, lead: int) -> Iterator
             continue
         if match := form.match(text, max(0, place - lead)):
             start, done = match.span(match.lastindex or 0)
-            if not joined(text[start - 1 : start]) and _random(text[start:done][0 if lead else len(prefix) :]):
+            if not joined(text[start - 1 : start]) and is_key(text[start:done][0 if lead else len(prefix) :]):
                 yield start, done
 
 
 def _random(body: str) -> bool:
     """Return whether these characters are a key rather than the words of a name such as `npm_config_user_agent`."""
     return any(map(str.isdigit, body)) or sum(a.islower() != b.islower() for a, b in pairwise(body) if (a + b).isalpha()) > 3
+
+
+def _varied(body: str) -> bool:
+    """Return whether these characters are not a row of crosses, which stands for a key."""
+    return len(set(body)) > 3
 
 
 VENDORS = (
@@ -105,7 +112,7 @@ VENDORS = (
     _vendor("jfrog_token", "AKCp cmVmd", "(?:AKCp<a>{60,}+|cmVmd<a>{50,}+)"),
     _vendor("circleci_token", "CCIPAT_ CCIPRJ_", "w30"),
     _vendor("buildkite_token", "bkua_ bkaj_ bkct_ bkpt_", "a30"),
-    _vendor("octopus_key", "API-", "API-<u>{24,32}"),
+    _vendor("octopus_key", "API-", "API-<u>{24,32}", capitals=True),
     _vendor("sonar_token", "squ_ sqp_ sqa_", "a30"),
     _vendor("sourcegraph_token", "sgp_ sgph_ sgs_ slk_", "(?:sg(?:ph?|s)_(?:(?:<h>{16}|local)_)?<h>{40,}+|slk_<h>{40,}+)"),
     _vendor("snyk_token", "snyk_uat. snyk_sat.", "w24"),
@@ -122,7 +129,7 @@ VENDORS = (
     _vendor("scalingo_token", "tk-us-", "w40"),
     # --- clouds, hosting and databases ---
     _vendor("aws_access_key", "AKIA ASIA ABIA ACCA AROA AIDA AGPA AIPA ANPA ANVA A3T",
-            "(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|AIPA|ANPA|ANVA)<u>{16}"),
+            "(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|AIPA|ANPA|ANVA)<u>{16}", capitals=True),
     _vendor("aws_bedrock_key", "ABSK bedrock-api-key-", "(?:ABSK<b>{90,}+|bedrock-api-key-<b>{40,}+)"),
     _vendor("aws_appsync_key", "da2-", "da2-[a-z0-9]{26}"),
     _vendor("aws_mws_token", "amzn.mws.", r"amzn\.mws\.<id>"),
@@ -136,7 +143,7 @@ VENDORS = (
     _vendor("tencent_key", "AKID", "AKID<a>{28,}+"),
     _vendor("volcengine_key", "AKLT", "AKLT<b>{28,}+"),
     _vendor("yandex_key", "AQVN t1. YC y0_", r"(?:AQVN<w>{30,}+|t1\.<b>{8,}+\.<b>{60,}+|YC[AM]<w>{36,}+|y0_<w>{40,}+)"),
-    _vendor("scaleway_key", "SCW", "SCW<u>{17}"),
+    _vendor("scaleway_key", "SCW", "SCW<u>{17}", capitals=True),
     _vendor("digitalocean_token", "dop_v1_ doo_v1_ dor_v1_", "h40"),
     _vendor("heroku_key", "HRKU-", "w30"),
     _vendor("fly_token", "fo1_ fm1a_ fm1r_ fm2_ FlyV1", r"(?:FlyV1\s)?(?:fo1_<w>{30,}+|fm(?:1[ar]|2)_[A-Za-z0-9+/=_,-]{60,}+)"),
