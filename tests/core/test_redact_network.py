@@ -73,7 +73,9 @@ def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Add
     [
         ("from 203.0.113.42 port 22", "from [IP] port 22"),
         ("http://10.0.0.7:8080/x", "http://[IP]:8080/x"),
-        ("allow 192.168.0.0/16", "allow [IP]/16"),
+        ("allow 192.168.0.0/16", "allow 192.168.0.0/16"),  # a range of private addresses names no machine
+        ("allow 192.168.0.7/16", "allow [IP]/16"),
+        ("allow 198.51.100.0/24", "allow [IP]/24"),
         ("10.0.0.1-10.0.0.50", "[IP]-[IP]"),
         ("ping 1.1.1.1", "ping [IP]"),
         ("<td>93.184.216.34</td>", "<td>[IP]</td>"),

@@ -11,6 +11,22 @@ from redaction_docs import load_entries
 
 ROOT = Path(__file__).parents[2]
 NEGATIVES = (ROOT / "tests" / "data" / "redaction_negatives.txt").read_text(encoding="utf-8").splitlines()
+# Written to measure the patterns, all but the last 280 before these were read. ⏎ is a line break.
+SAMPLE = [
+    line.replace("⏎", "\n")
+    for line in (ROOT / "tests" / "data" / "redaction_negatives_2.txt").read_text(encoding="utf-8").splitlines()
+]
+# Values that are a password for some, and addresses that stand for those of anyone.
+MASKED_IN_SAMPLE = [
+    "amqp://guest:guest@localhost:5672/",
+    "http --auth user:$PW :8000/me",
+    'login(username="test", password="test")',
+    "Pinterest pin 4711",
+    "192.0.2.0/24 is for documentation",
+    "2001:db8::/32 is for documentation",
+    "top passwords: 123456, qwerty, letmein",
+    "POSTGRES_PASSWORD=postgres",
+]
 LISTED = {
     *("email", "phone", "card", "iban", "ipv4", "ipv6", "jwt", "private_key", "bearer", "password_assignment", "hex_secret"),
     *(
@@ -66,6 +82,11 @@ def test_nothing_is_redacted_in_five_hundred_harmless_lines() -> None:
 def test_nothing_is_redacted_when_the_harmless_lines_stand_together() -> None:
     together = "\n\n".join(line for line in NEGATIVES if "BEGIN" not in line)
     assert shown(together) == []
+
+
+def test_of_sixteen_hundred_harmless_texts_eight_are_masked() -> None:
+    assert len(set(SAMPLE)) == 1684
+    assert [text for text in SAMPLE if find(text)] == MASKED_IN_SAMPLE
 
 
 @pytest.mark.req("MESH-132")

@@ -10,10 +10,13 @@ from string import ascii_letters, digits
 
 from memory_mesh.core.redaction.names import STEMS, Name, find_names
 from memory_mesh.core.redaction.pattern import Page, Pattern, Span
+from memory_mesh.core.redaction.preceding import before
 from memory_mesh.core.redaction.values import (
     OPENING_QUOTES,
     bare,
+    called,
     extended,
+    is_open,
     line_start,
     looks_secret,
     noisy,
@@ -35,7 +38,8 @@ _ASSIGNED = LazyRegex(
     r"(?:\[\w{0,8}\])?(?:\\{0,7}[\"'`]|[\])}]|\*\*|&quot;){0,3}(?:[ \t]{0,24}|[ .]{3,40})"
     rf"(?:(?::[ \t]{{0,2}}(?:constant )?{_TYPE}[ \t]{{0,2}}(?=[:+.?]?=)"
     rf"|[ \t](?:[Aa]s )?{_TYPE}(?:\([0-9, ]{{1,8}}\))?[ \t]{{0,3}}(?==[ \t]{{0,3}}[N@]?[\"'`]))?{_OPERATOR}"
-    r"|:(?![:/=]|[ ][:=][ ]|\?\w{1,40}\})|:{2,8}+(?=[ \t])|:{3,8}+(?![:/=])|:[ ][:=](?=[ ])|[：≔≡∶꞉←→⇒⇨➔➜⟶]|[ \t][~-]{1,3}>[ \t])"
+    r"|:(?![:/=]|[ ][:=][ ]|[a-z]{2,12}:`|\?\w{1,40}\})|:{2,8}+(?=[ \t])|:{3,8}+(?![:/=])"
+    r"|:[ ][:=](?=[ ])|[：≔≡∶꞉←→⇒⇨➔➜⟶]|[ \t][~-]{1,3}>[ \t])"
     r"\*{0,2}[ \t]{0,8}"
 )
 _SCOPE = LazyRegex(r"(?:::|->)(?=[^\s:(>]{0,40}[0-9][^\s:(>]{0,40}(?:[\s,;]|$))")  # password::s3cret, not Password::sha3()
@@ -111,12 +115,15 @@ _WRAPPER_DEFAULT = LazyRegex(
     r"(?:[^()\n\"']{0,40},\s?)?default\s?=\s?)(?=[\"'])"
 )
 _BREAK = LazyRegex(r"[(\\]?[ \t]{0,4}\r?\n[ \t]{0,32}(?=[\"'`])")
-_CALL = LazyRegex(r"[A-Za-z_$][\w.:>$-]{0,60}(?:\(|\[)")
 _CODE_AFTER = LazyRegex(r"\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
 _UNIT = LazyRegex(
     r"(?i)\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)"
 )
+_NUMBER = LazyRegex(r"[0-9.,]{1,12}[kKmMB]?(?:/[0-9.,]{1,12}[kKmMB]?)?|#[0-9a-fA-F]{6}")  # tokens: 12k/200k, and a colour
 _DIGITS = LazyRegex(r"[0-9](?:[ -]?[0-9]){2,11}[#A-Z]?(?![\w.%]\w|\w|:)")
+_PIN_BEFORE = LazyRegex(
+    r"(?i)(?<![^\W_])(?:G-)?([0-9]{4,8})\s(?:is|as|ist|est)\s(?:the|your|my|our|ihr|dein|votre)\s(?:[\w-]{1,20}\s){0,2}$"
+)
 _ARTICLE = LazyRegex(r"(?:le|the|der|die|das|el|la|il|o|a)\s")
 _WIDE_DIGITS = LazyRegex(r"[0-9]{3,12}(?![0-9A-Za-z])")
 _LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]]|#|//|\|)")
@@ -148,7 +155,7 @@ def _value(text: str, name: Name) -> Span | None:
         span = form(text, name) if following in starts else None
         if span is not None:
             return span
-    return _before(text, name) if name.is_password else None
+    return before(text, name) if name.is_password else None
 
 
 def _pin(text: str, name: Name) -> Span | None:
@@ -201,7 +208,8 @@ def _block(text: str, name: Name) -> Span | None:
     if link := _NEXT_LINE.match(text, name.end):
         span = bare(text, link.end(), name.start)  # a clear secret alone on the line below the name
         value = text[slice(*span)] if span else ""
-        return extended(text, span) if span and looks_secret(value) and _LINE_END.match(text, span[1]) else None
+        code = not span or called(value) or not _LINE_END.match(text, span[1])
+        return extended(text, span) if span and looks_secret(value) and not code else None
     return None
 
 
@@ -263,7 +271,7 @@ def _stated(text: str, name: Name) -> Span | None:
     link = _STATED.match(text, name.end)
     if link is None or (link["of"] is None and link[0].strip() in (":", "=", "：")):
         return None
-    doubtful = link["link"] in ("to", "as", "on", "auf", "-") or (link["link"] or "").endswith("be")
+    doubtful = link["link"] in ("to", "are", "as", "on", "auf", "-") or (link["link"] or "").endswith("be")
     accept = _accept_changed if doubtful else _accept_stated
     return _secret(text, name, link.end(), accept, sentence=True)
 
@@ -279,41 +287,9 @@ def _besides(text: str, name: Name) -> Span | None:
     link = _BESIDE.match(text, name.end)
     if name.word.startswith("парол") and (of := _OF_WHAT.match(text, name.end)):
         link = of
+    if link and link[0] == "|" and _line_before(text, name).strip("|"):  # grep "password|token1"
+        return None
     return _beside(text, name, link.end(), table="|" in link[0]) if link else None
-
-
-_AS = LazyRegex(
-    r"(?i)(?:with|using|use|enter|type(?:\sin)?|try|via|to|mit|nimm|avec|con|usa)\s{1,3}([\"'“][^\"'”\n]{1,64}[\"'”]|\S{1,64})\s{1,3}"
-    r"(?:as|als|comme|como|come)\s{1,3}(?:the|my|your|our|his|her|its|a|das|mein|le|la|mon|el|mi|il)?\s{0,3}(?:[\w-]{1,20}\s)?$"
-)
-_IS = LazyRegex(
-    r"(?i)(?:^|[\s(])([^\s(]{5,64})\s{1,3}(?:is|ist|est|es)\s{1,3}(?:the|my|our|your|his|her|das|mein|le|mon|mi|la)\s{1,3}"
-    r"(?:[\w-]{1,20}\s){0,2}$"
-)
-_PIN_BEFORE = LazyRegex(
-    r"(?i)(?<![^\W_])(?:G-)?([0-9]{4,8})\s(?:is|as|ist|est)\s(?:the|your|my|our|ihr|dein|votre)\s(?:[\w-]{1,20}\s){0,2}$"
-)
-_KEYED = LazyRegex(r"[\"']([^\"'\n]{3,128})[\"'],\s?(?:for|with)[kK]ey\s?[:=]\s?[\"'][\w.-]{0,40}$")
-_COMPARED = LazyRegex(r"[\"']([^\"'\n]{3,128})[\"']\s{0,3}[=!]={1,2}\s{0,3}[\w.$]{0,40}$")
-# Each form with words of which one must stand near.
-_BEFORE = (
-    (_AS, (" as ", " als ", " comme ", " como ", " come ")),
-    (_IS, (" is ", " ist ", " est ", " es ")),
-    (_COMPARED, ("==", "!=")),
-    (_KEYED, ("forKey", "withKey")),
-)
-
-
-def _before(text: str, name: Name) -> Span | None:
-    """Match a value before its name: `use hunter2 as the password`, `hunter2 is my password`, `"hunter2" == password`."""
-    near = text[max(0, name.start - 48) : name.start]
-    for form, cues in _BEFORE:
-        if any(cue in near for cue in cues) and (found := form.search(text, max(0, name.start - 120), name.start)):
-            start, end = found.span(1)
-            start, end = (start + 1, end - 1) if text[start] in "\"'“" and end - start > 2 else (start, end)
-            sure = form is not _IS and text[start - 1] in "\"'“" and not plain_word(text[start:end])
-            return (start, end) if sure or looks_secret(text[start:end]) else None
-    return None
 
 
 # Each form with the characters that may follow the name.
@@ -339,13 +315,16 @@ def _secret(text: str, name: Name, at: int, accept: _Accepts, *, sentence: bool 
     broken = _BREAK.match(text, at)  # a line break between an operator and a quoted value
     if found := quoted(text, broken.end() if broken else at):
         return found[0] if _accept_quoted(text, name, found[0]) else None
-    if text[at : at + 2] in ('""', "''"):
+    quote = text[at : at + 1] if text[at : at + 1] in OPENING_QUOTES else ""
+    if text[at : at + 2] in ('""', "''") or (quote and is_open(text[line_start(text, name.start) : name.start], quote)):
         return None
-    span = bare(text, at + 1 if text[at : at + 1] in OPENING_QUOTES else at, name.start)
+    span = bare(text, at + len(quote), name.start)
     if span is None or span[0] == span[1]:
         return None
     value = text[slice(*span)]
     if name.is_vague and not random_looking(value, min_length=12 if name.word == "auth" else 16):
+        return None
+    if name.word == "token" and _NUMBER.fullmatch(value):
         return None
     if looks_secret(value) and not _code(text, name, value, span[1], sentence=sentence) and not (name.plural and sentence):
         return _with_more_words(text, name, extended(text, span))
@@ -356,6 +335,8 @@ def _accept_quoted(text: str, name: Name, span: Span) -> bool:
     value = text[slice(*span)]
     if name.is_vague:
         return random_looking(value, min_length=12) or noisy(value)
+    if name.word == "token" and _NUMBER.fullmatch(value):
+        return False
     named = name.word in ("credentials", "credential", "creds", "cred")
     return quoted_secret(value, password=name.is_password and not name.plural, token_word=name.word == "token" or named)
 
@@ -375,7 +356,7 @@ def _accept_assigned(text: str, name: Name, at: int, span: Span) -> Span | None:
     if value.isdigit():
         enough = len(value) >= (4 if name.is_password else 8) and name.word not in ("token", "pass")
         return extended(text, span) if enough and not _UNIT.match(text, span[1]) else None
-    if name.is_password and looks_secret(value, min_length=_SHORT) and _LINE_END.match(text, span[1]) and not _called(value):
+    if name.is_password and looks_secret(value, min_length=_SHORT) and _LINE_END.match(text, span[1]) and not called(value):
         return span
     return _word_as_secret(text, name, at, span)
 
@@ -385,7 +366,7 @@ def _word_as_secret(text: str, name: Name, at: int, span: Span) -> Span | None:
     value = text[slice(*span)]
     if name.is_password and (phrase := _passphrase(text, name, at, span)):
         return phrase
-    if len(value) < 4 or plain_word(value) or variable(value) or _called(value) or not any(map(str.isalpha, value)):
+    if len(value) < 4 or plain_word(value) or variable(value) or called(value) or not any(map(str.isalpha, value)):
         return None
     if _CODE_AFTER.match(text, span[1]) and not name.word.isupper():
         return None
@@ -488,16 +469,11 @@ def _code(text: str, name: Name, value: str, end: int, *, sentence: bool) -> boo
     tight = text[end - len(value) - 1] == "="
     constant = tight and (text[name.start : name.end].isupper() or text[name.start - 1 : name.start] in (";", "&", "?"))
     literal = text[end - len(value) - 2] == ":" and any(map(str.isdigit, value.partition("(")[0]))  # password: s3cret(1)
-    if _called(value) and not constant and not literal:
+    if called(value) and not constant and not literal:
         return True
     if not sentence and value.isidentifier() and _CODE_AFTER.match(text, end):
         return True
     return variable(value)
-
-
-def _called(value: str) -> bool:
-    """Return whether the value is a call or an index, perhaps cut off inside its arguments."""
-    return _CALL.match(value) is not None and (value[-1] in ")]" or value.count("(") > value.count(")") or ")." in value)
 
 
 PATTERNS = (Pattern("password_assignment", "SECRET", find_assignments, hints=STEMS),)

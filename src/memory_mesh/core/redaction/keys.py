@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from memory_mesh.core.redaction.pattern import BEFORE, Cue, Page, Pattern, Span, joined, occurrences, words
-from memory_mesh.core.redaction.values import looks_secret, placeholder, random_looking
+from memory_mesh.core.redaction.values import looks_secret, placeholder, random_looking, variable
 from memory_mesh.core.text import LazyRegex
 
 _JWT = LazyRegex(
@@ -29,6 +29,7 @@ _JWK = LazyRegex(r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,2}:\s{0,2}\"([A-Za-z0-9_-]{16,20
 _BEGIN = LazyRegex(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _END = LazyRegex(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _MAX_BLOCK = 64 * 1024
+_KEY_LINE = LazyRegex(r"[A-Za-z0-9+/=]{16}")
 # The lines of a block without an END: headers, then base64, with real or escaped line breaks.
 _BREAK = r"(?:\s|\\[nrt])"
 _CUT_OFF = LazyRegex(
@@ -45,7 +46,10 @@ def _private_keys(page: Page) -> Iterator[Span]:
         # Searching no further than the next BEGIN keeps the time linear.
         end = _END.search(text, after, min(following, after + _MAX_BLOCK))
         cut_off = _CUT_OFF.match(text, after, following)
-        yield start, end.end() if end else after + len(cut_off[0].rstrip() if cut_off else "")
+        span = start, end.end() if end else after + len(cut_off[0].rstrip() if cut_off else "")
+        # Without a line of a key it is only mentioned, as in `_END = "-----END PRIVATE KEY-----"`.
+        if _KEY_LINE.search(text, after, span[1]) or (end and text[after] not in "\"'`"):
+            yield span
     if page.holds(("private-lines",)):
         yield from ((found.start(1), found.start(1) + len(found[1].rstrip())) for found in _PUTTY.finditer(text))
     if page.holds(('"kty"',)):
@@ -53,7 +57,7 @@ def _private_keys(page: Page) -> Iterator[Span]:
 
 
 _AUTHORIZATION = LazyRegex(
-    r"(?i:authorization|x-auth-token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?i:(bearer|basic|token|digest|apikey|negotiate)\s{1,3})?((?:[^\s\"',;<>]|;(?=[^\s\"'])){4,4096}+)"
+    r"(?i:authorization|x-auth-token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?i:(bearer|basic|token|digest|apikey|negotiate)\s{1,3})?((?:[^\s\"',;<>`]|;(?=[^\s\"'])){4,4096}+)"
 )
 _BEARER = LazyRegex(r"(?i:bearer)[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,4096}+)")
 
@@ -62,7 +66,8 @@ def _authorizations(page: Page) -> Iterator[Span]:
     """Match the value after `Authorization:` or `Bearer`."""
     for found in _matches(_AUTHORIZATION, page, ("authorization", "x-auth-token")):
         scheme, value = (found[1] or "").lower(), found[2]
-        if not placeholder(value) and (scheme in ("bearer", "basic") or any(map(str.isdigit, value))):
+        named = variable(value) or (value.isupper() and not any(map(str.isdigit, value)))  # Bearer TOKEN
+        if not placeholder(value) and not named and (scheme in ("bearer", "basic") or any(map(str.isdigit, value))):
             yield found.span(2)
     for found in _matches(_BEARER, page, ("bearer",)):
         value = found[1]

@@ -56,6 +56,8 @@ _OTHER = frozenset(
     partition foreign no not without host total prompt completion input output per by hot short
     """)
 )
+# Tokens that identify a request or a place in a list and give no access.
+_OTHER_TOKENS = frozenset(listed("idempotency lock change starting start cursor pagination"))
 _OTHER_START = frozenset(listed("com tres sur tur mon don by"))
 # A name goes on after the secret's word: `password_hash` is not a password, `PASSWORD_PROD` is.
 _TAIL = LazyRegex(r"(?:s(?![A-Za-z]))?(?:[A-Z0-9][A-Za-z0-9]{0,40}|[_-][A-Za-z0-9]{1,40}){0,12}")  # bounded: _token_token…
@@ -121,11 +123,17 @@ def _named(text: str, found: re.Match[str]) -> Name | None:
             return None
         word = f"api {word}" if owner else word
     last = stripped[len(stripped.rstrip(ascii_lowercase)) :]
-    if last in _OTHER or (last in _OTHER_START and stripped == before):
+    if last in _OTHER or (last in _OTHER_START and stripped == before) or (word == "token" and last in _OTHER_TOKENS):
+        return None
+    if (
+        word == "secret" and before[-1:] == ":" and before[-2:-1].isdigit()
+    ):  # arn:aws:secretsmanager:eu-west-1:123456789012:secret:name
         return None
     tail = _TAIL.match(text, found.end()) if word.isascii() else None  # 密码123789
     rest, end = (tail[0], tail.end()) if tail else ("", found.end())
     words = _TAIL_WORD.findall(rest) if rest else []
+    if found[0].isupper() and len(rest) > 1 and rest.isalpha() and rest.isupper():  # TOKENIZER
+        return None
     if any(part.lower() in _ABOUT for part in words) or (text[end : end + 1].isalpha() and text[end] < "\u0e00"):
         return None
     longer = any(part != "s" and not part.isdigit() for part in words)

@@ -21,6 +21,7 @@ _DOMAIN = LazyRegex(r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|
 _LITERAL = LazyRegex(r"\[(?:IPv6:)?[0-9a-fA-F:.]{3,45}\]")
 _NO_DOMAIN = LazyRegex(r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE)
 _COMMON_ENDING = LazyRegex(r"(?i)\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co)$")
+_ALGORITHM = LazyRegex(r"[a-z0-9-]{0,60}[0-9][a-z0-9-]{0,60}@(?:openssh\.com|libssh\.org)")  # aes256-gcm@openssh.com
 _FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
 
 
@@ -38,7 +39,8 @@ def _emails(page: Page) -> Iterator[Span]:
         start = at.start() - len(local[0].rstrip(".-!#$&'*^~") if local else "")
         # git@host:path names a repository.
         remote = text.startswith("git@", start) and (text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES)
-        if start < at.start() and not remote:
+        algorithm = "-" in text[start : at.start()] and _ALGORITHM.fullmatch(text[start : domain.end()])
+        if start < at.start() and not remote and not algorithm:
             yield start, domain.end()
 
 
@@ -140,6 +142,7 @@ _PERHAPS_VERSION = listed(
     " linux oracle nginx tomcat"
 )
 _PRIVATE = LazyRegex(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
+_FOR_EXAMPLES = LazyRegex(r"192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2001:")  # stand for anyone's addresses
 _LINKS = listed("to from is was of number no and or both through about - – > → ->")
 # One word or number to the left, in reversed text.
 _BACK = LazyRegex(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
@@ -159,8 +162,28 @@ def _ipv4(page: Page) -> Iterator[Span]:
         parts = found[0].split(".")
         if any(int(part) > 255 or (part[0] == "0" and part != "0") for part in parts):
             continue
-        if _bounded(text, *found.span()) and parts[0] not in ("0", "127", "255") and not _version(page, found, parts):
+        if not _bounded(text, *found.span()) or parts[0] in ("0", "127", "255") or _version(page, found, parts):
+            continue
+        if not _is_private_range(text, found.span()):
             yield found.span()
+
+
+_PREFIX = LazyRegex(r"/([0-9]{1,3})(?![0-9.])")
+
+
+def _is_private_range(text: str, span: Span) -> bool:
+    """Return whether it is a range of private addresses, which are the same everywhere, and not one address: 10.0.0.0/8."""
+    prefix = _PREFIX.match(text, span[1])
+    if prefix is None:
+        return False
+    from ipaddress import ip_network
+
+    try:
+        network = ip_network(text[span[0] : prefix.end()])
+    except ValueError:  # one address of a range
+        return False
+    shared = network.is_multicast or (network.is_private and not network.is_global and not _FOR_EXAMPLES.match(text, span[0]))
+    return shared and network.num_addresses > 2
 
 
 def _bounded(text: str, start: int, end: int) -> bool:
@@ -219,7 +242,7 @@ def _ipv6(page: Page) -> Iterator[Span]:
         done = _v6_end(text, anchor.end())
         head, tail = text[max(0, start - 1) : start], text[done : done + 1]
         inside_word = joined(head) or joined(tail) or head in ("_", ":") or tail == "_"
-        if _is_v6(text[start:done]) and not inside_word:
+        if not inside_word and _is_v6(text[start:done]) and not _is_private_range(text, (start, done)):
             zone = _ZONE.match(text, done)
             done = zone.end() if zone else done
             yield start, done

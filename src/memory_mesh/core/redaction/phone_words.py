@@ -113,12 +113,16 @@ _COMPOUND = LazyRegex(r"(?!tel|handy|mobil|ruf|fax|phone|gsm)[^\W\d_]{3,24}(?:nu
 _BESIDE_THINGS = frozenset({*_NUMBER, "is", "was", "are", "id", "code", "de", "postal"})
 _SIGN_BEFORE = LazyRegex(r"(?:[$€£¥₹₩฿]|(?<![^\W_])[pPsS]/[nN]\.?:?)\s{0,2}$")
 _BREAK = LazyRegex(r"[\n!?;,\d]")
+_STATE_BEFORE = LazyRegex(r"(?<![^\W_])[A-Z]{2}[,.]?[\s#*/]{1,6}$")
+_ZIP = LazyRegex(r"[0-9]{5}-[0-9]{4}(?![\w-])")  # Boston, MA 02110-1301
 
 
 def evidence_before(page: Page, start: int) -> Evidence:
     """Return what the words before a number say. The nearest word that says something decides."""
     before = page.unmasked[max(0, start - REACH) : start]
     if _SIGN_BEFORE.search(before, max(0, len(before) - 8)):
+        return Evidence.OTHER
+    if _ZIP.match(page.text, start) and _STATE_BEFORE.search(before):
         return Evidence.OTHER
     if not _WORD.search(before):
         return Evidence.NONE

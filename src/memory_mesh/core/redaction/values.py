@@ -24,6 +24,7 @@ _NOT_SECRET = frozenset(
     policy protection field fields rotation hash hashing strength length based authentication auth oauth bearer basic jwt refresh
     access session cookie csrf bcrypt argon2 argon2i argon2id scrypt pbkdf2 md5 sha1 sha-1 sha256 sha-256 sha512 sha-512 hs256
     rs256 es256 aes-256 aes256 oauth2 oauth2.0 utf-8 utf8 base64 base32 2fa mfa totp ed25519 rsa rsa2048 rsa-2048 x509 x.509
+    latin1 latin-1 ascii utf-16 cp1252 iso-8859-1
     passwort kennwort contraseña wachtwoord senha value values data line word words result response arg args argv param
     params random plain raw expire something nothing anything everything else
     falsch richtig abgelaufen ungültig gültig leer kurz lang schwach sicher unsicher erforderlich nötig notwendig geändert
@@ -35,6 +36,7 @@ _NOT_SECRET = frozenset(
     incorreta obrigatória expirada correta fraca segura curta muito
     onjuist verkeerd verlopen verplicht ongeldig geldig vergeten onveilig veilig niet vereist
     wymagane nieprawidłowe błędne poprawne słabe krótkie wygasło nesprávné povinné krátké yanlış hatalı gerekli zorunlu geçersiz
+    saknas glömt krävs okänt mangler glemt kreves puuttuu brak chybí hiányzik eksik lipsește отсутствует требуется
     greșită incorectă obligatorie fel felaktigt forkert påkrævet väärin pakollinen неправилен обязательно длинный короткий
     неверный верный правильный обязателен забыт изменён неправильный
     """)
@@ -49,10 +51,13 @@ _LABELS = frozenset(
 _WEAK_LABELS = frozenset(listed("your my is are was the not too short weak change changed new at least here value for with"))
 _NOT_SECRET_ENDING = LazyRegex(r"[a-z]{2,}(?:ed|ing|able|ible|ful|less|ously|ly|ment|tion|ness|ive|ous|ant|ent)")
 _PLACEHOLDER = LazyRegex(
-    r"<.{0,64}>|\$[A-Za-z_]+|\$[0-9]|\$[({].{0,200}|[#%]\{.{0,200}\}|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)|&lt;.{0,64}&gt;"
-    r"|%s|%\(\w{1,40}\)s|%[A-Z_]{1,40}%|[*x•·.…#_X?●-]{3,64}|[!@&:][a-z_]{1,40}|\\.{0,4}"
+    r"<.{0,64}>|\$[A-Za-z_]+|\$[0-9]|\$[({].{0,200}|[#%]\{.{0,200}\}#?|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)|&lt;.{0,64}&gt;"
+    r"|&'[a-z]{1,20}|\*(?:const|mut)|:[a-z]{1,12}:.{0,200}|/\^.{0,200}|…{1,64}|(?i:change[-_]?(?:me|this))!?"
+    r"|(?i:see|ask|use|from)[-_][a-z]{2,12}(?:[-_][a-z]{2,12})?"
+    r"|%s|%\(\w{1,40}\)s|%[A-Z_]{1,40}%|[:/]?[*x•·.…#_X?●-]{3,64}|[!@&:][a-z_]{1,40}|\\.{0,4}"
     r"|(?i:your|insert|enter|put|replace|example|placeholder|dummy|todo|redacted|fake|sample)(?:[-_. ].{0,64}|[A-Z].{0,64})?"
-    r"|.{0,64}[-_](?:here|placeholder|example)",
+    r"|.{0,64}[-_](?:here|placeholder|example|(?i:change[-_]?me)|[xX*•.]{4,64})"
+    r"|[a-z]{2,8}[-_](?:[a-z0-9]{2,8}[-_])?(?:your[-_].{0,64})?",  # ghp_xxxx, sk-ant-…, xoxb-your-token
     re.DOTALL,
 )
 # Expressions that fetch a secret or point to it.
@@ -67,7 +72,7 @@ _MARKED = LazyRegex(r"\d|[!@#$%^&*~?;(](?!$)")
 DOTTED = LazyRegex(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")
 # A name of a variable made of words about secrets: `new_password`, `authToken`, `user_input`.
 _VARIABLE = LazyRegex(
-    r"(?i)[a-z0-9_]{0,24}(?:password|passwd|pwd|passphrase|secret|token|credential|input|apikey|api_key|passwort)s?[a-z_]{0,12}"
+    r"(?i)[a-z0-9_]{0,24}(?:password|passwd|pwd|passphrase|secret|token|credential|input|apikey|api_key|private_?key|passwort)s?[a-z_]{0,12}"
 )
 MAX_BARE = 256
 
@@ -89,6 +94,15 @@ def variable(value: str) -> bool:
     return bool(_VARIABLE.fullmatch(value) or DOTTED.fullmatch(value)) and sum(map(str.isdigit, value)) <= 1
 
 
+_CONSTANT = LazyRegex(r"[A-Z]{1,24}(?:_[A-Z]{1,24}){1,12}")
+_CALL = LazyRegex(r"[A-Za-z_$][\w.:>$-]{0,60}(?:\(|\[)")
+
+
+def called(value: str) -> bool:
+    """Return whether the value is a call or an index, perhaps cut off inside its arguments."""
+    return _CALL.match(value) is not None and (value[-1] in ")]" or value.count("(") > value.count(")") or ")." in value)
+
+
 def looks_secret(value: str, *, min_length: int = 6) -> bool:
     """Return whether the characters are not a word: letters with digits, or with marks or capitals unlike a word's."""
     if len(value) < min_length or placeholder(value) or plain_word(value) or _FILE.fullmatch(value) or not _LETTER.search(value):
@@ -107,7 +121,12 @@ def random_looking(value: str, *, min_length: int = 16) -> bool:
 
 def noisy(value: str) -> bool:
     """Return whether sixteen or more characters with several kinds of marks are a generated secret."""
-    return len(value) >= 16 and len(set(value) & set("!@#$%^&*()|<>{}~[]?;")) >= 3 and any(map(str.isalnum, value))
+    return (
+        len(value) >= 16
+        and len(value.split()) < 3
+        and len(set(value) & set("!@#$%^&*()|<>{}~[]?;")) >= 3
+        and any(map(str.isalnum, value))
+    )
 
 
 def quoted_secret(value: str, *, password: bool, token_word: bool = False) -> bool:
@@ -119,10 +138,11 @@ def quoted_secret(value: str, *, password: bool, token_word: bool = False) -> bo
         parts = value.split()
         words = [part.lower().strip(".,:!?") for part in parts]
         labelled = any(word in _LABELS for word in words) or sum(word in _WEAK_LABELS for word in words) > 1
+        labelled = labelled or all(map(plain_word, words))  # "too easy"
         return (password or looks_secret(value)) and len(parts) <= 8 and not labelled and parts[-1][-1] not in ".?:"
     if looks_secret(value):
         return not (DOTTED.fullmatch(value) and variable(value))
-    if DOTTED.fullmatch(value) or variable(value):
+    if DOTTED.fullmatch(value) or variable(value) or (not password and _CONSTANT.fullmatch(value)):
         return False
     if value.replace("-", "").replace("_", "").isalpha():
         # One word may be a password, and a long one a secret. `token` is also a term of grammars and language models.
@@ -208,7 +228,7 @@ def _doubled(text: str, end: int, limit: int) -> bool:
 
 _CUT = LazyRegex(
     r"&(?:amp;)?[\w.%\[\]-]{1,40}=|;\s?[A-Za-z][\w ]{0,24}=|[,|][\w.-]{1,40}\s?[=:](?!/)|</|<[a-z!]|&lt;/|[,;](?=$)"
-    r"|\\[nrt](?![\w])|\\?$"
+    r"|\\[nrt](?![\w])|\]\(|\\?$"
 )
 # The first word of a part of a connection string that has two: `;User Id=`, and not `;pw ip=`.
 _NEXT_PART = LazyRegex(r";(?:[A-Z][A-Za-z]{0,24}|user|data|initial|integrated|trusted|persist|max|min|ssl|connect(?:ion)?)$")
@@ -234,7 +254,7 @@ def bare(text: str, at: int, name_start: int) -> Span | None:
         return None if placeholder(value) else found.span()
     head = text[line_start(text, name_start) : name_start]
     for quote in "\"'`":
-        if quote in value and _open(head, quote):
+        if quote in value and is_open(head, quote):
             value = value[: value.index(quote)].rstrip("\\")
     if head[-1:] in ("?", "&"):
         value = re.split("[&#]", value, maxsplit=1)[0]
@@ -245,7 +265,9 @@ def bare(text: str, at: int, name_start: int) -> Span | None:
     if value[:1] < "\u3000" and (wide := _WIDE.search(value)):
         value = value[: wide.start()]
     value = _trimmed(value)
-    if placeholder(value):
+    if placeholder(value) or any(
+        value[:1] == opening and value.count(opening) > value.count(closing) for opening, closing in _BRACKETS
+    ):
         return None
     # Behind `name = value` it ends a statement. A line of prose or of YAML does not end with it, so that it belongs to the value.
     assigned = text[max(0, at - 8) : at].rstrip(" \t").endswith("=")
@@ -259,7 +281,7 @@ def line_start(text: str, at: int) -> int:
     return max(low, text.rfind("\n", low, at) + 1)
 
 
-def _open(head: str, quote: str) -> bool:
+def is_open(head: str, quote: str) -> bool:
     """Return whether a quote was opened in the line before the name and not closed. Apostrophes do not count."""
     if quote == "'":
         head = re.sub(r"(?<=\w)'(?=\w)", "", head)
