@@ -1,4 +1,4 @@
-"""Passwords in command lines: `mysql -pX`, `ssh user:X@host`, `curl -u user:X`, `echo X | sudo -S`, by a table of commands.
+"""Passwords in command lines: `mysql -pX`, `sshpass -p X`, `curl -u user:X`, `echo X | sudo -S`, by a table of commands.
 
 Options with a long name, such as `--password X`, are found by their name (see `assignments`).
 """
@@ -57,17 +57,7 @@ _TABLE: tuple[tuple[str, _Command], ...] = (
     ("rclone", _Command(separate=("pass",))),
     ("gh glab", _Command(separate=("--body", "-b", "--value"), only_with="secret")),
     ("doctl", _Command(separate=("-t", "--access-token"))),
-    ("ssh scp sftp ftp telnet rsync git svn hg mosh sshfs nc ncat psql", _Command()),
 )  # fmt: skip
-# Commands to which a host is given, so that `user:password@host` is a login. Those of the second list need a path after the host:
-# `scp host:notes@old .` copies a file.
-_LOGINS = frozenset(listed("""
-    ssh sftp ftp telnet mosh nc ncat svn hg psql curl wget mysql mysqldump mysqladmin mongo mongosh mongodump redis-cli lftp
-    smbclient
-"""))  # fmt: skip
-_COPIES = frozenset(listed("scp rsync git sshfs"))
-_LOGIN = LazyRegex(r"[\"']?[\w.+-]{1,64}:([^\s/\"']{1,128})@(?=\w|\[)")
-_PATH = LazyRegex(r"[\w.-]{1,128}[:/]")
 _COMMANDS = {name: command for names, command in _TABLE for name in names.split()}
 _STEMS = (*(f"{name} " for name in _COMMANDS), "mysql.exe ", "mysqldump.exe ", "sqlcmd.exe ", "psexec.exe ")
 _CALL = LazyRegex(r"(?<![\w.@-])([\w-]{2,20})(?:\.exe)?(?=[ \t]{1,4}\S)")
@@ -133,17 +123,8 @@ def _passwords(text: str, name: str, words: list[Span]) -> Iterator[Span]:
         return
     for at, word in enumerate(words):
         yield from _option(text, command, word, values[at - 1] if at else "")
-        if name in _LOGINS or name in _COPIES:
-            yield from _login(text, word, copies=name in _COPIES)
     if command.last:
         yield from _last(text, name, words)
-
-
-def _login(text: str, word: Span, *, copies: bool) -> Iterator[Span]:
-    """Yield the password of a word `user:password@host`."""
-    found = _LOGIN.match(text, *word)
-    if found and (not copies or _PATH.match(text, found.end())):
-        yield from _given(text, found.span(1), plain=False)
 
 
 def _option(text: str, command: _Command, word: Span, before: str) -> Iterator[Span]:
@@ -232,5 +213,5 @@ def _piped(found: re.Match[str]) -> Iterator[Span]:
 PATTERNS = (
     Pattern("command_password", "SECRET", find_commands,
             hints=(" -", " /", "|", "pass", "auth ", "securestring", "add_user", "net use", "sqlplus", "expdp", "impdp",
-                   "ftp>", "community", "assword", "secret", "<<<", "@")),
+                   "ftp>", "community", "assword", "secret", "<<<")),
 )  # fmt: skip

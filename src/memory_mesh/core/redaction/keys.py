@@ -126,6 +126,30 @@ def _url_credentials(page: Page) -> Iterator[Span]:
         if _is_password(found[1]):
             yield found.span(1)
     yield from filter(None, (_without_scheme(page.text, place) for place in page.places(("@", "＠"))))
+    yield from _logins(page)
+
+
+# Commands to which a host is given, so that `user:password@host` is a login. Those of the second list need a path after the host:
+# `scp host:notes@old .` copies a file.
+_TO_HOST = LazyRegex(
+    r"(?<![\w.-])(?:(ssh|sftp|ftp|lftp|telnet|mosh|ncat?|svn|hg|psql|curl|wget|mysql\w{0,6}|mongo\w{0,6}|redis-cli|smbclient)"
+    r"|scp|rsync|git|sshfs)[ \t](?=[^\n|;&]{0,160}$)"
+)
+_LOGIN = LazyRegex(r"[\"']?[\w.+-]{1,64}:([^\s/\"']{1,128})")
+_ANY_HOST, _WITH_PATH = LazyRegex(r"[\w\[]"), LazyRegex(r"[\w.-]{1,128}[:/]")
+
+
+def _logins(page: Page) -> Iterator[Span]:
+    """Yield the passwords of `ssh user:password@host`."""
+    text = page.text
+    for at in page.places(("@",)):
+        word = max(text.rfind(blank, max(0, at - 200), at) for blank in " \t\n") + 1
+        login = _LOGIN.match(text, word, at)
+        if login is None or login.end() < at:
+            continue
+        command = _TO_HOST.search(text, max(0, word - 160), word)
+        if command and (_ANY_HOST if command[1] else _WITH_PATH).match(text, at + 1) and _is_password(login[1]):
+            yield login.span(1)
 
 
 def _is_password(value: str) -> bool:
