@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.linear import VECTOR_SCALE, Weights
+from memory_mesh.flows.embed import embed_texts
 
 STEPS, RATE = 400, 0.05
 Sample = tuple[str, dict[str, float], int]  # text, features, class
@@ -26,7 +27,7 @@ def local_model() -> tuple[str, Vectors]:
 
     @cache
     def vector(text: str) -> Sequence[float]:
-        return array("f", model.embed([text])[0].data)
+        return array("f", embed_texts(model, [text])[0].data)
 
     return embedder.model, vector
 

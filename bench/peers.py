@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_mesh.core.ports import Embedder
+from memory_mesh.flows.embed import embed_texts
 
 ROOT = Path(__file__).parents[1]
 MCP_SERVER = ROOT / "build" / "mcp-memory" / "node_modules" / "@modelcontextprotocol" / "server-memory" / "dist" / "index.js"
@@ -296,7 +297,7 @@ def pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
 
 
 def floats(embedder: Embedder, text: str) -> NDArray[np.float32]:
-    return np.frombuffer(embedder.embed([text])[0].data, "<f4")
+    return np.frombuffer(embed_texts(embedder, [text])[0].data, "<f4")
 
 
 def as_list(embedder: Embedder, text: str) -> list[float]:

@@ -17,7 +17,7 @@ from memory_mesh.core.search import Pool, Query, tokens
 from memory_mesh.core.search.languages import query_tokens
 from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
 from memory_mesh.core.search.times import time_spans
-from memory_mesh.flows.embed import split_passages
+from memory_mesh.flows.embed import embed_texts, split_passages
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 
@@ -71,14 +71,14 @@ class Pools:
             names=proper_names(text),
         )
         if by_vectors:
-            [vector] = self._embedder.embed([without_speakers(text, snapshot.speakers(query))])
+            [vector] = embed_texts(self._embedder, [without_speakers(text, snapshot.speakers(query))])
             query = replace(query, vector=vector)
         return snapshot.candidates(query, size=_SIZE)
 
     def _prepare(self, texts: Sequence[str]) -> None:
         new = [text for text in dict.fromkeys(texts) if text not in self._texts]
         split = [[part for part, _ in split_passages(lambda: self._scrub, self._embedder, text)] for text in new]
-        vectors = iter(self._embedder.embed([part for parts in split for part in parts]))
+        vectors = iter(embed_texts(self._embedder, [part for parts in split for part in parts]))
         for text, parts in zip(new, split, strict=True):
             self._texts[text] = _Text(tokens(text), [next(vectors) for _ in parts])
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from memory_mesh.core.model import Vector, batches
 from memory_mesh.core.ports import Embedder
+from memory_mesh.flows.embed import embed_texts
 from memory_mesh.models import LocalEmbedder
 from memory_mesh.settings import load
 from memory_mesh.wiring.build import model_paths
@@ -45,7 +46,7 @@ class KeptEmbedder:
         missing = list(dict(zip(keys, texts, strict=True)).items()) if not all(key in self._kept for key in keys) else []
         missing = [(key, text) for key, text in missing if key not in self._kept]
         for batch in batches(missing, _BATCH):
-            made = self._inner.embed([text for _, text in batch])
+            made = embed_texts(self._inner, [text for _, text in batch])
             self._kept |= {key: vector.data for (key, _), vector in zip(batch, made, strict=True)}
             if len(missing) > _BATCH:
                 self.save()
@@ -66,4 +67,4 @@ def local(path: Path | None = None) -> KeptEmbedder:
 
 def matrix(embedder: Embedder, texts: Sequence[str]) -> Floats:
     """Return a row for each text."""
-    return np.stack([np.frombuffer(vector.data, np.float32) for vector in embedder.embed(texts)])
+    return np.stack([np.frombuffer(vector.data, np.float32) for vector in embed_texts(embedder, texts)])

@@ -268,15 +268,15 @@ class Embedder(Protocol):
 
     **model** names the vector space: vectors with the same name can be compared; those of a fallback have the name of its model.
     **window** is the number of tokens of a text that reach its vector, as **count** counts them, too many if it has a
-    true `counts_too_many`. **embed** returns a vector for each text, independent of the other texts, or raises `EmbeddingError`.
-    """
+    true `counts_too_many`. **embed** returns a vector for each text, or a list or an array of its numbers, independent of the
+    other texts; or it raises `EmbeddingError`."""
 
     @property
     def model(self) -> str: ...
     @property
     def window(self) -> int: ...
     def count(self, text: str) -> int: ...
-    def embed(self, texts: Sequence[str]) -> list[Vector]: ...
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector | Iterable[float]]: ...
 
 
 @dataclass(frozen=True, slots=True)

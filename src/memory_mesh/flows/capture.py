@@ -35,7 +35,7 @@ from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
 from memory_mesh.flows.conversations import end_session
-from memory_mesh.flows.embed import Vectors
+from memory_mesh.flows.embed import Vectors, embed_texts
 from memory_mesh.flows.prepare import prepare
 from memory_mesh.flows.transcripts import open_transcript
 from memory_mesh.flows.trust import records
@@ -287,10 +287,10 @@ def _judge(context: Context) -> Judge:
     if embedder is None or embedder.model != model_of_vectors():
         return judge_without_vectors()
     try:
-        embedder.embed([""])
+        embed_texts(embedder, [""])
     except MemoryMeshError:
         return judge_without_vectors()
-    return judge_with_vectors(lambda text: array("f", embedder.embed([text])[0].data))
+    return judge_with_vectors(lambda text: array("f", embed_texts(embedder, [text])[0].data))
 
 
 def _asked(context: Context, part: Sequence[Message], judge: Judge) -> Iterator[Captured | NotKept]:

@@ -151,12 +151,14 @@ def embed_queries(context: Context, queries: Sequence[str], data_version: Hashab
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     """Return one valid vector for each text, or raise `EmbeddingError`, whatever the embedder does."""
     with _embedding_errors(embedder):
-        vectors = list(embedder.embed(texts))
         # An embedder may return anything.
-        valid = sum(isinstance(one, Vector) and one.dimension * 4 == len(one.data) > 0 and one.finite for one in vectors)
+        vectors = Vector.made(embedder.model, embedder.embed(texts))
+        length = len(vectors[0].data) if vectors else 0
+        valid = sum(length == len(one.data) == one.dimension * 4 > 0 and one.finite for one in vectors)
     if not len(texts) == len(vectors) == valid:
         what = f"{embedder.model} returned {len(vectors):,} vectors for {len(texts):,} texts, {len(vectors) - valid:,} invalid"
-        raise EmbeddingError(what, expected="a Vector of finite numbers for each text", remedy="check the embedder")
+        expected = "for each text a Vector, or a list or an array of finite numbers, all of one length"
+        raise EmbeddingError(what, expected=expected, remedy="check the embedder")
     return vectors
 
 

@@ -154,7 +154,7 @@ class LmStudioEmbedder(WrappedEmbedder):
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text. When nothing listens at the address, start LM Studio and repeat the call a few times."""
         try:
-            return self._inner.embed(texts)
+            return Vector.made(self.model, self._inner.embed(texts))
         except EmbeddingError as error:
             failure = error
         may_start = self._platform == "darwin" and _not_running(failure) and self._once.acquire(blocking=False)
@@ -162,7 +162,7 @@ class LmStudioEmbedder(WrappedEmbedder):
         while tries and _not_running(failure):
             self._pause(_START_SECONDS)
             try:
-                return self._inner.embed(texts)
+                return Vector.made(self.model, self._inner.embed(texts))
             except EmbeddingError as error:
                 failure, tries = error, tries - 1
         raise failure

@@ -60,7 +60,7 @@ class CachedEmbedder(WrappedEmbedder):
             vectors = {text: self._cache[text] for text in texts if text in self._cache}
         if missing := [text for text in dict.fromkeys(texts) if text not in vectors]:
             # Outside of the lock: calls for cached texts do not wait for the model.
-            vectors.update(zip(missing, self._inner.embed(missing), strict=True))
+            vectors.update(zip(missing, Vector.made(self.model, self._inner.embed(missing)), strict=True))
         with self._lock:
             for text, vector in vectors.items():
                 self._cache[text] = vector
@@ -78,7 +78,7 @@ class SameModelEmbedder(WrappedEmbedder):
         self.model, self.own_model = name, inner.model
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return [replace(vector, model=self.model) for vector in self._inner.embed(texts)]
+        return [replace(vector, model=self.model) for vector in Vector.made(self.model, self._inner.embed(texts))]
 
 
 class FallbackEmbedder(WrappedEmbedder):
@@ -95,7 +95,7 @@ class FallbackEmbedder(WrappedEmbedder):
         failures: list[EmbeddingError] = []
         for embedder in self._embedders:
             try:
-                vectors = embedder.embed(texts)
+                vectors = Vector.made(embedder.model, embedder.embed(texts))
             except EmbeddingError as error:
                 failures.append(error)
                 continue

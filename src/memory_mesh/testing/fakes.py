@@ -76,7 +76,7 @@ class RecordingEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         self.batches.append(list(texts))
-        return self._inner.embed(texts)
+        return Vector.made(self.model, self._inner.embed(texts))
 
 
 class DownEmbedder:

@@ -187,6 +187,19 @@ class Vector:
         # `array` uses the native byte order; every platform that our dependencies support is little-endian.
         return cls(model, array("f", values).tobytes())
 
+    @classmethod
+    def made(cls, model: str, answer: "Iterable[Vector | Iterable[float]]") -> "list[Vector]":
+        """Return the answer of an embedder as vectors; one that is neither a vector nor numbers becomes an empty one."""
+        return [one if isinstance(one, Vector) else cls._of_numbers(model, one) for one in answer]
+
+    @classmethod
+    def _of_numbers(cls, model: str, numbers: Iterable[float]) -> "Vector":
+        try:
+            # `array` would take bytes for the memory of an array.
+            return cls(model, b"" if isinstance(numbers, bytes | bytearray) else array("f", numbers).tobytes())
+        except (TypeError, ValueError, OverflowError):
+            return cls(model, b"")
+
 
 class Sealed(NamedTuple):
     """The revision of a memory that its latest audit block sealed, and the salted hash of the content."""
