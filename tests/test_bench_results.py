@@ -1,6 +1,7 @@
 """Result files name the commit, and the page of benchmarks refuses what was measured with uncommitted changes."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -152,3 +153,18 @@ def test_the_tests_of_a_store_are_counted_in_the_report_of_a_whole_run(tmp_path:
     assert count_outcomes(outcomes, [*nodes, f"{file}::test_four"]) == {"passed": 1, "failed": 2, "skipped": 1}
     with pytest.raises(SystemExit, match="test_new: it is of another version"):
         count_outcomes(outcomes, [*nodes, f"{file}::test_new"])
+
+
+def test_what_was_reached_comes_from_the_run_of_the_tables_of_speed() -> None:
+    speed = json.loads((bench_docs.RESULTS / "speed.json").read_text(encoding="utf-8"))
+    goals = {goal["what"]: goal for goal in speed["goals"]}
+    tried, page = bench_docs.TRIED.read_text(encoding="utf-8"), bench_docs.page()
+    listed = re.findall(r"^\| \{goal:([^{}]+)\} \|", tried, re.MULTILINE)
+    table = tried.partition("| goal | reached |")[2]
+    assert len(listed) > 5
+    assert len(listed) == table.count("\n| ") - 1, "a figure is written by hand"
+    for what in listed:
+        assert not goals[what]["met"]
+        assert f"| {what} {goals[what]['target']} | {goals[what]['measured']} |" in page
+    assert "{goal:" not in page
+    assert "{reached:" not in page

@@ -5,6 +5,7 @@ python tools/bench_docs.py [--check]
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -470,7 +471,17 @@ def _tried() -> Iterator[str]:
     """Yield the section that people write: a list, in bench/tried.md."""
     if TRIED.exists():
         yield "## What was tried and did not help\n"
-        yield TRIED.read_text(encoding="utf-8")
+        yield _FROM_SPEED.sub(_reached, TRIED.read_text(encoding="utf-8"))
+
+
+_FROM_SPEED = re.compile(r"\{(goal|reached):([^{}]+)\}")
+
+
+def _reached(name: re.Match[str]) -> str:
+    """Return a goal of speed and what was reached, or the latter alone: all of them come from one run."""
+    goals = {goal["what"]: goal for goal in (_read("speed") or {"goals": []})["goals"]}
+    goal = goals.get(name[2], {"target": "", "measured": "not measured"})
+    return f"{name[2]} {goal['target']} | {goal['measured']}" if name[1] == "goal" else str(goal["measured"])
 
 
 def _rankers(title: str, table: Mapping[str, Any], stores: Mapping[str, Any]) -> Iterator[str]:
