@@ -244,6 +244,61 @@ def test_nothing_is_left_unimplemented_guessed_at_or_printed() -> None:
     assert users_of({"print"}, [path for path in MODULES if path not in under("interfaces")]) == []
 
 
+LOOKS = {"exists", "lexists", "is_file", "isfile", "is_dir", "isdir"}
+USES = {"stat", "open", "read_bytes", "read_text", "getsize", "samefile", "unlink", "remove"}
+USES |= {"iterdir", "scandir", "listdir", "glob", "rglob"}
+# Functions that may look at a file and then use it, each with the reason.
+LOOKS_FIRST = {
+    "stores/anchor_file.py AnchorFile.write": "refuses a link that leads nowhere; opening creates the file",
+    "stores/trace_files.py DiskTraces.append": "whether the folder must be synced; opening creates the file",
+    "stores/instruction_files.py DiskInstructions._at": "catches that the file is missing",
+    "stores/json/folder.py load": "catches that the journal is missing, and looks afterwards whether it is there now",
+    "stores/lance/store.py LanceStore._sign": "catches that the folder is missing, and looks afterwards for the message",
+    "stores/files.py sync": "its caller has the file; without one it raises the `OSError` that it documents",
+    "stores/imports.py detect": "the caller translates every `OSError`: the file that the user named cannot be read",
+    "stores/imports.py _url": "only chooses a scheme; opening the store names what is wrong",
+    "stores/salvage.py salvage": "only chooses a format; nobody else may use a store that is repaired",
+}
+
+
+def looked_at_first(function: ast.AST) -> set[str]:
+    """The files that a function asks for and then uses, though another process may have removed them in between."""
+    looks, uses = set(), set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            word = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            of_module = isinstance(node.func, ast.Name) or ast.unparse(node.func.value) in ("os", "os.path", "io", "shutil")
+            target = (
+                node.args[0] if of_module and node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+            )
+            if target is not None and not any(option.arg == "missing_ok" for option in node.keywords):
+                looks |= {ast.unparse(target)} if word in LOOKS else set()
+                uses |= {ast.unparse(target)} if word in USES else set()
+    return looks & uses
+
+
+def test_a_file_is_asked_for_and_used_in_one_step() -> None:
+    found = {
+        f"{name(path)} {dotted}"
+        for path in MODULES
+        for dotted, node in definitions(path)
+        if not isinstance(node, ast.ClassDef) and looked_at_first(node)
+    }
+    assert found == LOOKS_FIRST.keys()
+
+
+def test_the_check_for_files_that_are_looked_at_first_sees_them() -> None:
+    for text in (
+        "log.exists() and log.stat().st_size",
+        "(root / name).read_bytes() if (root / name).exists() else b''",
+        "[file.stat() for file in files if file.is_file()]",
+        "os.stat(path) if os.path.isfile(path) else None",
+    ):
+        assert looked_at_first(ast.parse(text)), text
+    assert not looked_at_first(ast.parse("one.exists() and other.stat()"))
+    assert not looked_at_first(ast.parse("path.exists() and path.unlink(missing_ok=True)"))
+
+
 LIGHT = {
     "importing the package": "import memory_mesh",
     "naming the class": "from memory_mesh import MemoryMesh",

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -99,7 +100,8 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     cwd = cwd or _working_folder()
     home = cwd / home_folder(environ)
     given = {name: value for name, value in arguments.items() if value is not None}
-    own = _values(_origin(home / FILE), _parsed(home / FILE, _bytes(home / FILE))) if _is_file(home / FILE) else {}
+    data = _bytes_if_file(home / FILE)
+    own = {} if data is None else _values(_origin(home / FILE), _parsed(home / FILE, data))
     project, project_values = _project(cwd, home, own)
     values: _Values = {}
     origins = dict.fromkeys(NAMES, "default")
@@ -207,6 +209,22 @@ def _is_file(path: Path) -> bool:
         raise SettingsError(f"{path} cannot be read: {error.strerror}", remedy="check its permissions") from error
 
 
+def _is_same(path: Path, other: Path) -> bool:
+    """Return whether two paths lead to the same file, also by links and relative paths."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return path.samefile(other)
+    return False
+
+
+def _bytes_if_file(path: Path) -> bytes | None:
+    try:
+        return _bytes(path) if _is_file(path) else None
+    except SettingsError:
+        if _is_file(path):  # else it was removed meanwhile
+            raise
+        return None
+
+
 def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
@@ -262,10 +280,9 @@ def _add_provider_keys(values: dict[str, Any], origins: dict[str, str], environ:
 def _project(folder: Path, home: Path, own: _Values) -> tuple[ProjectFile | None, _Values]:
     """Read the file of the project. If it is not trusted, refuse what a project cannot set; `own` are the user's own values."""
     path = next((path for at in (folder, *folder.parents) if os.path.isfile(path := at / FILE)), None)
-    # `samefile` also sees through links and relative paths.
-    if path is None or (_is_file(home / FILE) and path.samefile(home / FILE)):
+    data = None if path is None else _bytes_if_file(path)
+    if path is None or data is None or _is_same(path, home / FILE):
         return None, {}
-    data = _bytes(path)
     trust = trust_in(path, data, home)
     if trust is not Trust.YES and len(data) > _MAX_UNTRUSTED_BYTES:
         raise _refusal(path, trust, home, f"it is too long for a project's file, at most {_MAX_UNTRUSTED_BYTES:,} bytes")

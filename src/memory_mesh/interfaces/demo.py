@@ -20,6 +20,7 @@ from memory_mesh.interfaces.render import NAME, Answer, paint
 from memory_mesh.models import read_ready_model
 from memory_mesh.settings import load
 from memory_mesh.stores import open_store
+from memory_mesh.stores.files import files_under, read_if_any
 from memory_mesh.wiring.build import context_over, make_embedder, model_paths
 from memory_mesh.wiring.shared import GivenContext
 
@@ -49,7 +50,7 @@ class Stage:
     has_model: bool
 
     def bytes_on_disk(self) -> bytes:
-        return b"".join(file.read_bytes() for file in sorted(self.folder.iterdir()) if file.is_file())
+        return b"".join(read_if_any(path) or b"" for path, _ in files_under(self.folder))
 
 
 def play() -> Answer:

@@ -6,10 +6,11 @@ import shlex
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from stat import S_ISREG
 
 from memory_mesh.core.archive import MARK
 from memory_mesh.core.audit import Broken, owner_of
@@ -28,7 +29,7 @@ from memory_mesh.models import model_status
 from memory_mesh.models.chat import KeylessChat
 from memory_mesh.settings import Settings, home_folder, load
 from memory_mesh.stores import is_store_file, open_store, store_file
-from memory_mesh.stores.files import KEY_FILE, read_key
+from memory_mesh.stores.files import KEY_FILE, read_key, stat_of
 from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
 from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths, signing_keys, trace_files
 from memory_mesh.wiring.hooks import hook_files
@@ -178,12 +179,12 @@ def _folder(name: str, path: Path, detail: str, *, remedy: str) -> Check:
 def permissions(settings: Settings) -> Check:
     """Check that only their owner can reach the home, the files in it, the store and the keys."""
     paths = sorted(set(_private_paths(settings)))
-    broken = [path for path in paths if path.is_symlink() and not path.exists()]
+    broken = [path for path in paths if path.is_symlink() and not stat_of(path)]
     if broken:
         names = " and ".join(map(str, broken))
         lead = "is a link that leads" if len(broken) == 1 else "are links that lead"
         return Check("permissions", ok=False, detail=f"{names} {lead} nowhere", remedy="remove it, or restore what it leads to")
-    loose = [path for path in paths if os.name == "posix" and path.stat().st_mode & 0o077]
+    loose = [path for path in paths if os.name == "posix" and (found := stat_of(path)) and found.st_mode & 0o077]
     names = ", ".join(map(str, loose[:_MAX_NAMED])) + (f" and {len(loose) - _MAX_NAMED} more" if len(loose) > _MAX_NAMED else "")
     sound = f"{len(paths)} files and folders, for their owner only"
     remedy = "run chmod go-rwx " + " ".join(shlex.quote(str(path)) for path in loose)
@@ -204,16 +205,20 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
         if path.exists() or path.is_symlink():
             yield path.absolute()
         if path.is_dir() and not path.is_symlink():
-            yield from (inner.absolute() for inner in path.rglob("*"))
+            for place, folders, files in os.walk(path.absolute()):
+                yield from (Path(place, name) for name in (*folders, *files))
 
 
 def _bytes_in(path: Path) -> int:
-    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+    files = (path, *(Path(place, name) for place, _, names in os.walk(path) for name in names))
+    return sum(found.st_size for file in files if (found := stat_of(file)) and S_ISREG(found.st_mode))
 
 
 def _space(file: Path) -> Check:
-    folder = next(folder for folder in file.absolute().parents if folder.is_dir())
-    free = shutil.disk_usage(folder).free
+    for folder in file.absolute().parents:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            free = shutil.disk_usage(folder).free
+            break
     return _check("space", free >= _MIN_FREE_BYTES, f"{size(free)} free", f"free some space on {folder}")
 
 

@@ -295,7 +295,12 @@ def _watched(folder: Path, what: str, progress: Progress) -> Iterator[None]:
 
 
 def _size_of(folder: Path) -> int:
-    return sum(os.path.getsize(file) for file in folder.rglob("*") if os.path.isfile(file))
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # renamed meanwhile
+                total += os.stat(os.path.join(place, name)).st_size
+    return total
 
 
 def show_download(what: str, done: int, of: int) -> None:

@@ -43,6 +43,50 @@ _FULL, _READ_ONLY = (ENOSPC, EDQUOT, EFBIG), (EACCES, EPERM, EROFS)
 _READ_AT_ONCE = 8 * 1024 * 1024
 
 
+# --- what another process may remove at any moment: ask once, and let the answer say that it is gone ---
+
+
+def stat_of(path: Path | str) -> os.stat_result | None:
+    """Return what the system knows of a file or folder, or None if there is none. Raises `OSError`."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return os.stat(path)
+    return None
+
+
+def read_if_any(path: Path) -> bytes | None:
+    """Return the content of a file, or None if there is none. Raises `OSError`."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return path.read_bytes()
+    return None
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the sorted names in a folder; none if it does not exist. Raises `OSError`."""
+    with suppress(FileNotFoundError):
+        return sorted(os.listdir(folder))
+    return []
+
+
+def files_under(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the regular files of a folder and of those inside it, sorted. `Path.rglob` fails if a folder is removed meanwhile.
+
+    Raises `OSError` for a folder that cannot be read.
+    """
+
+    def check(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
+    for place, folders, names in os.walk(folder, onerror=check):
+        folders.sort()
+        for path in (Path(place, name) for name in sorted(names)):
+            if (found := stat_of(path)) and S_ISREG(found.st_mode):
+                yield path, found
+
+
+# --- writing ---
+
+
 def create_folder(folder: Path) -> None:
     """Create a folder and the missing ones above it, each durable and for its owner only. Raises `OSError`."""
     for one in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
@@ -292,6 +336,8 @@ class DiskFolder:
             try:
                 with os.scandir(os.path.join(self._root, folder)) as found:
                     entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda entry: entry.name)
+            except FileNotFoundError:  # removed meanwhile
+                continue
             except OSError as error:
                 yield Listed(folder, f"it cannot be read: {error.strerror}")
                 continue

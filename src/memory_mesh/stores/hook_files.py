@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EAGAIN
 from hashlib import sha256
 from pathlib import Path
@@ -16,12 +16,21 @@ from urllib.parse import quote
 from memory_mesh.core.errors import SettingsError, StoreUnavailable, shown
 from memory_mesh.core.hooks import DELETE, HookEvent
 from memory_mesh.core.model import Json
-from memory_mesh.stores.files import append_durably, create_folder, lock_file, replace_file, sync
+from memory_mesh.stores.files import (
+    append_durably,
+    create_folder,
+    lock_file,
+    names_in,
+    read_if_any,
+    replace_file,
+    stat_of,
+    sync,
+)
 
 _LOCK = ".lock"
 _LETTERS = "dead-letters.jsonl"
 _BUSY_SECONDS = 10.0
-_DAYS = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].md"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md")
 _ENTRY = re.compile(r"- \d\d:\d\d:\d\d \*\*([a-z]+)\*\* `([^`\n]*)`")
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -94,8 +103,8 @@ def _append(path: Path, data: bytes, *, title: bytes = b"") -> None:
 
 def _remove_entries(folder: Path, memory_ids: Collection[str]) -> None:
     marks = {_quoted(id_) for id_ in memory_ids}
-    for path in sorted(folder.glob(_DAYS)):
-        text = path.read_bytes().decode(errors="surrogateescape")
+    for path in (folder / name for name in names_in(folder) if _DAY.fullmatch(name)):
+        text = (read_if_any(path) or b"").decode(errors="surrogateescape")
         kept, is_kept = list[str](), True
         for line in re.findall(r"[^\n]*\n|[^\n]+", text):
             found = _ENTRY.match(line)
@@ -147,9 +156,16 @@ class DiskHookFiles:
         return [letter for line in lines if (letter := _letter(line))]
 
     def keep_dead_letters(self, keep: Callable[[Mapping[str, Json]], bool]) -> None:
-        if not self._letters.exists():
-            return
-        with _translated(self._letters), _locked(self._folder):
+        with _translated(self._letters):
+            try:
+                if stat_of(self._letters):
+                    self._keep(keep)
+            except FileNotFoundError:
+                if stat_of(self._letters):  # else it was removed meanwhile, with its folder
+                    raise
+
+    def _keep(self, keep: Callable[[Mapping[str, Json]], bool]) -> None:
+        with _locked(self._folder):
             letters = self.dead_letters()
             kept = [letter for letter in letters if keep(letter)]
             if len(kept) < len(letters):
@@ -157,9 +173,8 @@ class DiskHookFiles:
                 replace_file(self._letters, b"".join(lines))
 
     def forget(self, folder: str, memory_ids: Collection[str]) -> None:
-        if os.path.isdir(folder):
-            with _translated(Path(folder)):
-                _remove_entries(Path(folder), memory_ids)
+        with _translated(Path(folder)), suppress(NotADirectoryError):
+            _remove_entries(Path(folder), memory_ids)
 
 
 @contextmanager

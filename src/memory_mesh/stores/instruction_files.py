@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from stat import S_ISREG
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.file_ports import NoteFile
@@ -80,7 +81,8 @@ class DiskInstructions(DiskNotes):
             yield NoteFile(name, fault=f"it cannot be read: {error.strerror}")
 
     def _file(self, name: str) -> Iterator[NoteFile]:
-        yield NoteFile(name, fault=None if os.path.isfile(self._path(name)) else "it is not a regular file")
+        is_regular = S_ISREG(os.stat(self._path(name)).st_mode)
+        yield NoteFile(name, fault=None if is_regular else "it is not a regular file")
 
     def _directory(self, name: str) -> Iterator[NoteFile]:
         yield NoteFile(f"{name}/")

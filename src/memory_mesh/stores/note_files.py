@@ -31,12 +31,10 @@ class DiskNotes:
         return Path(os.path.realpath(self._folder)).as_posix()
 
     def files(self) -> Sequence[NoteFile]:
-        if not os.path.lexists(self._folder):
-            return ()
         try:
             folder = self._open()
         except InvalidInput as error:
-            return (NoteFile("", fault=str(error)),)
+            return (NoteFile("", fault=str(error)),) if os.path.lexists(self._folder) else ()
         root = self.root
         return [NoteFile(one.source, self._mark(root, one.source), one.fault) for one in folder.files(_MARKDOWN)]
 
@@ -45,6 +43,14 @@ class DiskNotes:
             if (size := os.stat(os.path.join(self.root, name)).st_size) > MAX_BYTES:
                 raise InvalidInput(f"it has {size:,} bytes", expected=f"at most {MAX_BYTES:,}", remedy="split it")
         return self._open().read(name, max_bytes=MAX_BYTES)
+
+    def _read_if_any(self, path: Path) -> bytes | None:
+        try:
+            return self.read(path.name)
+        except InvalidInput:
+            if os.path.lexists(path):
+                raise
+            return None
 
     def change(self, name: str, make: _Make) -> None:
         path = Path(self.root) / name
@@ -84,7 +90,7 @@ class DiskNotes:
         if path.is_symlink():
             raise InvalidInput(f"{path.name} is a link", expected="a file, or none", remedy="give the note another title")
         mark, root = self._mark(self.root, path.name), self.root
-        new = make(self.read(path.name) if path.exists() else None)
+        new = make(self._read_if_any(path))
         if new is None:
             return True
         if not new:

@@ -4,7 +4,7 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import local
 
@@ -86,11 +86,11 @@ class DiskTraces:
     def remove(self, name: str) -> None:
         with self._errors(name, "removed"):
             path = self._path(name)
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-            if path.parent.is_dir():
+            while path.is_dir():  # again if another process removed a part of it meanwhile
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(path)
+            path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
                 sync(path.parent)
 
     @contextmanager

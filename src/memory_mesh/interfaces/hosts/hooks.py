@@ -107,9 +107,9 @@ def _project(folder: Path) -> str | None:
     """Return the name of the repository that contains a folder, the same in all its worktrees, or else of the folder."""
     with suppress(OSError, ValueError):
         folder = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
-        if (folder / ".git").is_file():  # it names the folder that the worktree belongs to
-            main, worktrees, _ = (folder / ".git").read_text(encoding="utf-8").partition("/.git/worktrees/")
-            folder = Path(main.removeprefix("gitdir:").strip()) if worktrees else folder
+        # A file names the folder that the worktree belongs to; most often it is a folder, which cannot be read.
+        main, worktrees, _ = (folder / ".git").read_text(encoding="utf-8").partition("/.git/worktrees/")
+        folder = Path(main.removeprefix("gitdir:").strip()) if worktrees else folder
     return folder.name.strip() or None
 
 

@@ -18,7 +18,7 @@ from memory_mesh.interfaces.hosts import EVENTS
 from memory_mesh.interfaces.hosts.json_text import Key, insert, remove
 from memory_mesh.interfaces.render import NAME, Answer, counted
 from memory_mesh.interfaces.values import Call
-from memory_mesh.stores.files import create_folder, replace_file
+from memory_mesh.stores.files import create_folder, read_if_any, replace_file, stat_of
 
 SETTINGS, PLUGIN = ".claude/settings.json", ".opencode/plugin/memory-mesh.js"
 _TIMEOUT_SECONDS = 10
@@ -162,7 +162,8 @@ def _planned(folder: Path, host: str, *, removing: bool) -> tuple[Path, str | No
     if not real.is_relative_to(os.path.realpath(folder)):
         raise InvalidInput(f"{name} is a link that leads out of the project", remedy="change the file it leads to by hand")
     try:
-        text = real.read_bytes().decode() if real.exists() else None  # a link may lead to no file yet
+        data = read_if_any(real)  # a link may lead to no file yet
+        text = None if data is None else data.decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InvalidInput(f"{name} cannot be read: {why}", remedy="correct it; nothing was changed") from None
@@ -173,11 +174,11 @@ def _planned(folder: Path, host: str, *, removing: bool) -> tuple[Path, str | No
 def _write(folder: Path, path: Path, text: str | None) -> None:
     """Write a file at once, or remove it together with the folders that are empty then; a file that has the text stays."""
     try:
-        if text is not None and not (path.exists() and path.read_bytes() == text.encode()):
+        if text is not None and read_if_any(path) != text.encode():
             create_folder(path.parent)
             replace_file(path, text.encode())
-        elif text is None and path.exists():
-            path.unlink()
+        elif text is None and stat_of(path):
+            path.unlink(missing_ok=True)
             top = Path(os.path.realpath(folder))
             with suppress(OSError):  # the first folder that is not empty stays, and all above it
                 for above in path.parents[: len(path.relative_to(top).parts) - 1]:

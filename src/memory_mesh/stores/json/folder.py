@@ -23,6 +23,7 @@ from memory_mesh.core.model import BASE, COLUMNS, CONTENTS, Kind, Row, Vector, c
 from memory_mesh.core.ports import Changes
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_key, encode_json
 from memory_mesh.stores.changes import Change, Moves, decode_change, since
+from memory_mesh.stores.files import names_in
 from memory_mesh.stores.json import neolata
 from memory_mesh.stores.ram import RamStore
 
@@ -154,9 +155,10 @@ def read_on(root: Path, state: State) -> bool:
 
 
 def _without_journal(root: Path) -> State:
-    names = [one.name for one in root.iterdir() if not one.name.startswith(".")] if root.is_dir() else []
-    if root.exists() and not root.is_dir():
-        raise StoreForeign(f"{root} is a file", expected="a folder", remedy="name another folder")
+    try:
+        names = [name for name in names_in(root) if not name.startswith(".")]
+    except NotADirectoryError:
+        raise StoreForeign(f"{root} is a file", expected="a folder", remedy="name another folder") from None
     if neolata.GRAPH in names:
         rows, nonce = neolata.read(root)
         keys = defaultdict(list)

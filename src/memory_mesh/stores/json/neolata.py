@@ -32,6 +32,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.safety.trust import base_trust
 from memory_mesh.core.search import tokens
 from memory_mesh.stores.base import parse_foreign
+from memory_mesh.stores.files import read_if_any
 
 GRAPH, _ARCHIVE, _CONFLICTS = "graph.json", "archived.json", "pending-conflicts.json"
 _GROUPS = {"episodes.json": "episodes", "clusters.json": "clusters"}
@@ -49,7 +50,8 @@ def read(root: Path) -> tuple[list[Row], str]:
     """Return the rows that a folder contains, and a digest of its files."""
     digest, items = sha256(), dict[str, list[dict[str, Any]]]()
     for name in FILES:
-        data = (root / name).read_bytes() if (root / name).exists() else b"[]"
+        data = read_if_any(root / name)
+        data = b"[]" if data is None else data
         digest.update(b"%d %b" % (len(data), data))
         items[name] = _objects(root / name, data)
     rows = [*_memories(items)]

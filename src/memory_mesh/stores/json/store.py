@@ -25,7 +25,7 @@ from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import check_unique
 from memory_mesh.stores.changes import Change, append, encode_change, new_nonce
-from memory_mesh.stores.files import create_folder, replace_file, store_error, sync
+from memory_mesh.stores.files import create_folder, files_under, replace_file, store_error, sync
 from memory_mesh.stores.folder import FolderStore, locked
 from memory_mesh.stores.json.folder import (
     CLUSTERS,
@@ -273,7 +273,7 @@ class JsonStore(FolderStore):
         return []
 
     def _files(self) -> list[Path]:
-        return [path for path in sorted(self._root.rglob("*")) if path.is_file()]
+        return [path for path, _ in files_under(self._root)]
 
     def _copied(self) -> list[Path]:
         return self._files()

@@ -31,7 +31,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import DAY_MS, Migration, iso
 from memory_mesh.core.ports import Progress, Step, no_progress, no_step
 from memory_mesh.stores.changes import new_nonce
-from memory_mesh.stores.files import create_folder, sync
+from memory_mesh.stores.files import create_folder, files_under, stat_of, sync
 from memory_mesh.stores.lance.errors import LANCE_ERRORS, translated
 from memory_mesh.stores.lance.journal import OWN, journal_of, locked, read_state, write_json, write_state
 from memory_mesh.stores.lance.schema import is_schema_v2
@@ -67,7 +67,7 @@ def migrate_folder(
         with locked(folder / OWN, busy_seconds=busy_seconds):
             state = read_state(folder / OWN)
             journal = journal_of(folder / OWN, state.generation) if state else None
-            if journal and journal.exists() and journal.stat().st_size:
+            if journal and (found := stat_of(journal)) and found.st_size:
                 raise StoreBusy(f"another process writes to {folder}", remedy="stop it and run memory-mesh migrate again")
             return run(now=now, step=step)
 
@@ -232,7 +232,7 @@ def _copy(folder: Path, table: Any, schema: pa.Schema, progress: Progress, step:
 
 
 def _check_space(folder: Path) -> None:
-    size = sum(file.stat().st_size for file in _path(folder, TABLE).rglob("*"))
+    size = sum(found.st_size for _, found in files_under(_path(folder, TABLE)))
     if shutil.disk_usage(folder).free < size:
         raise StoreFull(f"{folder} has no room for a copy of {TABLE}", remedy=f"free {size:,} bytes; {_AGAIN}")
 

@@ -20,7 +20,7 @@ from memory_mesh.core.errors import StoreClosed, StoreCorrupt, StoreError, Store
 from memory_mesh.core.ports import Step, no_step
 from memory_mesh.forks import fork_safe
 from memory_mesh.stores.changes import Change, append
-from memory_mesh.stores.files import create_folder, sync
+from memory_mesh.stores.files import create_folder, files_under, names_in, stat_of, sync
 from memory_mesh.stores.folder import FolderStore
 from memory_mesh.stores.lance import journal
 from memory_mesh.stores.lance.errors import translated
@@ -247,11 +247,12 @@ class LanceStore(FolderStore, ViewStore):
 
     def _check_folder(self) -> None:
         """Raise `StoreForeign` if the folder is of another program."""
-        if self._signature or not self._root.exists():
+        if self._signature:
             return
-        names = (
-            [entry.name for entry in os.scandir(self._root) if not entry.name.startswith(".")] if self._root.is_dir() else ["."]
-        )
+        try:
+            names = [name for name in names_in(self._root) if not name.startswith(".")]
+        except NotADirectoryError:
+            names = ["."]
         if names and OWN not in names and not any(name.endswith(".lance") for name in names):
             expected = "a folder of LanceDB, an empty one, or none"
             raise StoreForeign(f"{self._root} is not a folder of LanceDB", expected=expected, remedy="name another folder")
@@ -288,16 +289,15 @@ class LanceStore(FolderStore, ViewStore):
     def _files(self) -> Iterator[Path]:
         tables = (*(folder_of(self._root, table) for table in TABLES), *tables_put_aside(self._root))
         for folder in (self._own, *tables):
-            yield from (path for path in folder.rglob("*") if path.is_file())
+            yield from (path for path, _ in files_under(folder))
 
     def _copied(self) -> Iterator[Path]:
         """Yield the files of a backup: an index is made again from the rows."""
         for folder in (self._own, *(folder_of(self._root, table) for table in TABLES)):
-            files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-            yield from (path for path in files if "index" not in path.relative_to(self._root).parts)
+            yield from (path for path, _ in files_under(folder) if "index" not in path.relative_to(self._root).parts)
 
     def _size(self) -> int:
-        return sum(path.stat().st_size for path in self._files())
+        return sum(found.st_size for path in self._files() if (found := stat_of(path)))
 
     def _exists(self) -> bool:
         return self._signature is not None

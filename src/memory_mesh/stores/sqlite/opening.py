@@ -25,7 +25,7 @@ from memory_mesh.core.errors import (
     StoreUnavailable,
     shown,
 )
-from memory_mesh.stores.files import create_file
+from memory_mesh.stores.files import create_file, stat_of
 from memory_mesh.stores.sqlite import lane, tables, triggers
 from memory_mesh.stores.sqlite.queries import exactly_like
 
@@ -92,8 +92,8 @@ def file_id(path: Path) -> FileId | None:
 
 def has_log(path: Path) -> bool:
     """Return whether a part of the database is in a log beside its file."""
-    logs = [path.with_name(path.name + suffix) for suffix in LOGS]
-    return any(log.exists() and log.stat().st_size > 0 for log in logs)
+    logs = (stat_of(path.with_name(path.name + suffix)) for suffix in LOGS)
+    return any(log is not None and log.st_size > 0 for log in logs)
 
 
 def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Opened:
@@ -349,8 +349,8 @@ def _data_version(connection: sqlite3.Connection) -> int:
 
 
 def _state(path: Path) -> tuple[Path, int, int]:
-    found = path.stat()
-    return path, found.st_mtime_ns, found.st_size
+    found = stat_of(path)
+    return (path, found.st_mtime_ns, found.st_size) if found else (path, 0, 0)
 
 
 def _check_same(path: Path, file: FileId | None) -> None:

@@ -38,7 +38,7 @@ from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Wh
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.files import find_bytes, remove_parts, whole_file
+from memory_mesh.stores.files import files_under, find_bytes, remove_parts, whole_file
 from memory_mesh.stores.sqlite import moves, tables
 from memory_mesh.stores.sqlite.lane import adopt, has_foreign_rows
 from memory_mesh.stores.sqlite.opening import (
@@ -260,8 +260,8 @@ class SqliteStore:
         if descriptor is None:
             return found
         logs = [self._path.with_name(self._path.name + suffix) for suffix in LOGS]
-        for file in (*logs, *self._index_path().glob("**/*")):
-            with suppress(FileNotFoundError, IsADirectoryError), file.open("rb") as opened:
+        for file in (*logs, *(path for path, _ in files_under(self._index_path()))):
+            with suppress(FileNotFoundError), file.open("rb") as opened:
                 found |= dict.fromkeys(find_bytes(opened.fileno(), samples), file.name)
         return found | dict.fromkeys(find_bytes(descriptor, samples), self._path.name)
 
