@@ -31,7 +31,7 @@ TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src te
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock audit demo test test-deep fuzz lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores bench-console clean
+.PHONY: help setup lock audit demo test test-pythons test-deep fuzz lint docs conformance mutants batteries bench bench-peers bench-quality bench-stores bench-console clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ demo: $(READY) ## store, find, erase and verify in a throw-away memory
 
 test: $(READY) ## run the tests, with few examples and cases: the same in every run, at most 8 minutes of CPU time
 	$(PYTEST) --cases 4
+
+test-pythons: $(READY) ## run the tests with every other supported Python that this machine has, in build/, and say which
+	$(BIN)/python tools/pythons.py
 
 test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))

@@ -186,7 +186,8 @@ def test_a_relative_home_is_that_of_the_folder_where_the_mesh_was_made(tmp_path:
 # --- forks ---
 
 FORKED = """
-import os, sys
+import os, sys, warnings
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # that is what is tried here
 from threading import Event, Thread
 from memory_mesh import MemoryMesh
 from memory_mesh.wiring import shared

@@ -231,7 +231,8 @@ def test_a_mesh_opened_after_the_file_was_replaced_uses_the_new_one(file: Path, 
 
 # Forks while other threads search and open; the child uses the parent's mesh, a new handle and a new mesh.
 FORKED = """
-import os, sys, threading
+import os, sys, threading, warnings
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # that is what is tried here
 from memory_mesh import MemoryMesh
 
 file, = sys.argv[1:]

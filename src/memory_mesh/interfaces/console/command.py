@@ -4,6 +4,7 @@ import webbrowser
 from dataclasses import replace
 from threading import Thread
 
+from memory_mesh.interfaces.heaps import share_heaps
 from memory_mesh.interfaces.render import NAME, Answer, show
 from memory_mesh.interfaces.rest.app import build
 from memory_mesh.interfaces.rest.serve import listen, run
@@ -19,6 +20,7 @@ def console(call: Call) -> Answer:
     """Listen on this machine, show the link, open the browser, and answer requests until Ctrl-C."""
     from memory_mesh.wiring.mesh import MemoryMesh
 
+    share_heaps()
     settings = load(call.target.arguments)
     # Only looking at a memory runs no maintenance.
     options = replace(settings.options, server_host=_HOST, server_heartbeat_seconds=0.0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from memory_mesh.core.errors import InvalidInput, SettingsError, not_installed
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.warming import warming
+from memory_mesh.interfaces.heaps import share_heaps
 from memory_mesh.interfaces.render import NAME, Answer
 from memory_mesh.interfaces.values import Call
 
@@ -31,6 +32,7 @@ def serve(call: Call) -> Answer:
         raise not_installed(SettingsError, error.name, "server") from error
     read_only = bool(options.get("read_only"))
     toolbox = graph.GraphTools(read_only=read_only) if compat else tools.OperationTools(toolsets, read_only=read_only)
+    share_heaps()
     with call.target.mesh() as mesh:
         if not read_only:
             mesh.init()

@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 
 from memory_mesh.core.errors import SettingsError
+from memory_mesh.interfaces.heaps import share_heaps
 from memory_mesh.interfaces.render import NAME, Answer, Form, show
 from memory_mesh.interfaces.rest import logs
 from memory_mesh.interfaces.rest.access import check_public
@@ -29,6 +30,7 @@ def serve(call: Call) -> Answer:
     """Listen, and answer requests until a signal arrives."""
     from memory_mesh.wiring.mesh import MemoryMesh
 
+    share_heaps()
     arguments = {**call.target.arguments, **call.arguments}
     settings = load(arguments)
     host, port = settings.options.server_host, settings.options.server_port

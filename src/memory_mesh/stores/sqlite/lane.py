@@ -93,8 +93,8 @@ def _adopt(connection: sqlite3.Connection, row: dict[str, Any], read: dict[str, 
     if (at := _time(row["created_at"]) or _UNKNOWN) == _UNKNOWN:
         read.setdefault("created_at", row["created_at"])
     sealed, changes = connection.execute(
-        "SELECT (SELECT max(memory_revision) FROM yamo_blocks WHERE ref = ?1), "
-        "(SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?1)", (row["id"],)
+        "SELECT (SELECT max(memory_revision) FROM yamo_blocks WHERE ref = :id), "
+        "(SELECT max(number) FROM records WHERE kind = 'change' AND ref = :id)", {"id": row["id"]}
     ).fetchone()  # fmt: skip
     type_ = row["memory_type"] or MemoryType.GLOBAL.value
     home = partition_for(row["user_id"], row["agent_id"], type_, row["reach"])
