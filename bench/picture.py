@@ -45,12 +45,12 @@ def rank_chart(title: str, lines: Sequence[Line], *, ranks: int, y: str) -> str:
     return _draw(title, lines, across, _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x="first results", y=y)
 
 
-def time_chart(title: str, lines: Sequence[Line], *, minutes: float, y: str) -> str:
-    """Return the chart of these lines as SVG: values from 0 to the largest, over so many minutes, without dots."""
+def time_chart(title: str, lines: Sequence[Line], *, minutes: float, y: str, x: str = "minutes") -> str:
+    """Return the chart of these lines as SVG: values from 0 to the largest, over so many minutes (or `x`), without dots."""
     most = max((value for line in lines for _, value in line.points), default=1.0) or 1.0
     across = _UnitAxis(_LEFT, _WIDTH - _RIGHT, most=minutes, ticks=_steps(minutes))
     up = _UnitAxis(_HEIGHT - _BOTTOM, _TOP, most=max(_steps(most)), ticks=_steps(most))
-    return _draw(title, lines, across, up, x="minutes", y=y, dots=False)
+    return _draw(title, lines, across, up, x=x, y=y, dots=False)
 
 
 def _steps(most: float) -> list[float]:

@@ -73,6 +73,7 @@ _OF_THE_PAGE = ["quality", "quality_peers", "speed", "speed_peers", "users", "re
         ("console", bench_docs.console),
         ("hygiene", bench_docs.hygiene),
         ("soak", bench_docs.soak),
+        ("soak_alone", bench_docs.soak),
     ],
 )
 def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(

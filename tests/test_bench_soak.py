@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from bench.picture import Line, time_chart
+from bench.soak import alone
 from bench.soak.__main__ import draw, run
 from bench.soak.clients import Client, Embedded, check
 from bench.soak.growth import LIMITS, Sample, growing, growth
@@ -16,7 +17,16 @@ SOUND = {"kept": 2, "lost": 0, "deleted": 1, "returned": 0, "broken": 0}
 
 def samples(**slopes: float) -> list[Sample]:
     """Samples of a process: as at the start, but what is named grows by so much in each."""
-    start = {"resident_mb": 100.0, "handles": 20, "threads": 8, "calls": 50, "p50_ms": 5.0, "p95_ms": 9.0, "cpu_ms": 4.0}
+    start = {
+        "resident_mb": 100.0,
+        "anon_mb": 60.0,
+        "handles": 20,
+        "threads": 8,
+        "calls": 50,
+        "p50_ms": 5.0,
+        "p95_ms": 9.0,
+        "cpu_ms": 4.0,
+    }
     return [
         Sample(seconds=10.0 * at, **{name: value + at * slopes.get(name, 0) for name, value in start.items()})  # type: ignore[arg-type]
         for at in range(120)
@@ -31,7 +41,9 @@ def test_what_grows_is_named(name: str, slope: float) -> None:
 
 
 def test_what_grows_at_the_start_only_is_not_named() -> None:
-    start = [Sample(seconds=0, resident_mb=40, handles=9, threads=1, calls=0, p50_ms=None, p95_ms=None, cpu_ms=None)] * 20
+    start = [
+        Sample(seconds=0, resident_mb=40, anon_mb=20, handles=9, threads=1, calls=0, p50_ms=None, p95_ms=None, cpu_ms=None)
+    ] * 20
     assert growing({"REST": growth(start + samples())}) == []
 
 
@@ -82,3 +94,12 @@ def test_a_few_seconds_of_load_lose_nothing_and_fail_nowhere(tmp_path: Path) -> 
     assert {file.name for file in (tmp_path / "out").iterdir()} == {
         f"soak_{name}.svg" for name in ("resident", "handles", "p50", "cpu")
     }
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", alone.KINDS)
+def test_one_kind_of_call_alone_is_sampled_and_fails_nowhere(tmp_path: Path, kind: str) -> None:
+    samples, errors = alone.run(tmp_path, kind, 160, "hash")
+    assert errors == []
+    assert len(samples) == 40
+    assert all(0 < one.anon_mb < one.resident_mb for one in samples)

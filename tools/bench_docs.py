@@ -282,7 +282,7 @@ def _hygiene(result: Mapping[str, Any] | None) -> Iterator[str]:
 
 def soak() -> str:
     """Return the page of the soak test with its figures."""
-    return _with_figures(SOAK, _soak(_read("soak")))
+    return _with_figures(SOAK, chain(_soak(_read("soak")), _soak_alone(_read("soak_alone"))))
 
 
 def _soak(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -305,6 +305,21 @@ def _soak(result: Mapping[str, Any] | None) -> Iterator[str]:
         ("p50", "latency"),
     ):
         yield f"![{what} of each process over the minutes](../bench/results/soak_{part}.svg)\n\n"
+
+
+def _soak_alone(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield f"One kind of call alone, on a REST server: {_source(result['command'], result)}\n"
+    yield f"{len(result['errors']):,} calls failed. Growing beyond its limit: {', '.join(result['growing']) or 'nothing'}.\n\n"
+    rows = []
+    for name, part in result["growth"].items():
+        own, (before, after) = result["samples"][name], (part["resident_mb"][at] for at in ("before", "after"))
+        private = f"{own[0]['anon_mb']:,.0f} → {own[len(own) // 2]['anon_mb']:,.0f} → {own[-1]['anon_mb']:,.0f}"
+        rows.append([name, f"{result['calls']:,}", f"{before:,.0f} → {after:,.0f}", private])
+    head = ["calls, embedder", "calls", "memory, MB, second → last quarter", "without files, MB, at the start → middle → end"]
+    yield f"{_table(head, rows)}\n"
+    yield "![memory of a server without files over the calls, for each kind](../bench/results/soak_alone.svg)\n\n"
 
 
 def _control(row: Mapping[str, Any]) -> str:

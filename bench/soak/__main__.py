@@ -59,17 +59,10 @@ def main() -> int:
 def run(folder: Path, minutes: float, store: str = "sqlite", embedder: str = "local") -> dict[str, Any]:
     """Run the servers, the clients and the processes, and return the samples and what they show."""
     file, soak = folder / _SUFFIXES[store], Soak(minutes * 60)
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")},
-        "MEMORY_MESH_HOME": str(folder / "home"),
-        "MEMORY_MESH_STORE": str(file),
-        "MEMORY_MESH_EMBEDDER": embedder,
-        "MEMORY_MESH_SERVER_REQUESTS_PER_MINUTE": "100000000",
-        "MEMORY_MESH_SERVER_HEARTBEAT_SECONDS": "60",
-    }
+    environment = settings_of(folder, file, embedder)
     with ExitStack() as stack:
-        rest = stack.enter_context(_server("serve", environment))
-        mcp = stack.enter_context(_server("mcp", environment, "--http"))
+        rest = stack.enter_context(running("serve", environment))
+        mcp = stack.enter_context(running("mcp", environment, "--http"))
         pipe = PipeLink([sys.executable, "-m", "memory_mesh", "mcp"], environment)
         stack.enter_context(soak.clients("MCP over stdio", pipe.pid, [Mcp(pipe)]))
         stack.enter_context(soak.clients("REST", rest[0], [Rest(rest[1]), Rest(rest[1])]))
@@ -84,6 +77,18 @@ def run(folder: Path, minutes: float, store: str = "sqlite", embedder: str = "lo
         **measured_at(),
         **soak.result(),
         "checked": check(file, soak.kept, soak.deleted),
+    }
+
+
+def settings_of(folder: Path, file: Path, embedder: str) -> dict[str, str]:
+    """Return the environment of the processes."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")},
+        "MEMORY_MESH_HOME": str(folder / "home"),
+        "MEMORY_MESH_STORE": str(file),
+        "MEMORY_MESH_EMBEDDER": embedder,
+        "MEMORY_MESH_SERVER_REQUESTS_PER_MINUTE": "100000000",
+        "MEMORY_MESH_SERVER_HEARTBEAT_SECONDS": "60",
     }
 
 
@@ -208,7 +213,7 @@ def _wait(stop: Event) -> None:
 
 
 @contextmanager
-def _server(verb: str, environment: dict[str, str], *words: str) -> Iterator[tuple[int, int]]:
+def running(verb: str, environment: dict[str, str], *words: str) -> Iterator[tuple[int, int]]:
     """Run a server; yield its process and its port once it accepts connections."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

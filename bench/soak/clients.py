@@ -232,44 +232,63 @@ class Embedded:
 class Client:
     """Make one call after another until the end, and remember which memories must be there, and which not."""
 
-    def __init__(self, name: str, ways: Ways, note: Note, *, pause: float) -> None:
+    def __init__(self, name: str, ways: Ways, note: Note, *, pause: float, number: int = 0) -> None:
+        """`number` is that of the last memory; questions are about it and those before."""
         self._name, self._ways, self._note, self._pause = name, ways, note, pause
         self._random = random.Random(name)  # noqa: S311  (not for secrets)
         self.kept: OrderedDict[str, str] = OrderedDict()
         self.deleted: list[str] = []
-        self._number = 0
+        self._number = number
+        self._calls = {"mixed": self._mixed, "adds": self._add, "searches": self._search, "deletes": self._delete}
 
     def run(self, stop: Event) -> None:
         """Work until the event is set."""
         while not stop.is_set():
             self.step()
             time.sleep(self._pause)
+        self.close()
+
+    def close(self) -> None:
         self._ways.close()
 
-    def step(self) -> None:
+    def steps(self, kind: str, number: int) -> None:
+        """Make so many calls of one kind."""
+        for _ in range(number):
+            self.step(kind)
+
+    def step(self, kind: str = "mixed") -> None:
         """Make one call, and note its time."""
         began, error = time.perf_counter(), None
         try:
-            self._call()
+            self._calls[kind]()
         except FAULTS as fault:
             error = f"{type(fault).__name__}: {fault}"
         self._note(1000 * (time.perf_counter() - began), error)
 
-    def _call(self) -> None:
+    def _mixed(self) -> None:
         chosen = self._random.random()
         if len(self.kept) > KEPT:
-            id_ = next(iter(self.kept))
-            self._ways.delete(id_)
-            del self.kept[id_]
-            self.deleted.append(id_)
+            self._delete()
         elif chosen < 0.3:
-            self._number += 1
-            text = self._text()
-            self.kept[self._ways.add(text)] = text
+            self._add()
         elif chosen < 0.85:
-            self._ways.search(self._question())
+            self._search()
         else:
             self._ways.context(self._question())
+
+    def _add(self) -> None:
+        self._number += 1
+        text = self._text()
+        self.kept[self._ways.add(text)] = text
+
+    def _search(self) -> None:
+        self._ways.search(self._question())
+
+    def _delete(self) -> None:
+        id_ = next(iter(self.kept))
+        self._ways.delete(id_)
+        del self.kept[id_]
+        self.deleted.append(id_)
 
     def _text(self) -> str:
         name, thing, week = self._random.choice(_NAMES), self._random.choice(_THINGS), self._random.randrange(52)

@@ -18,6 +18,7 @@ class Sample:
 
     seconds: float
     resident_mb: float
+    anon_mb: float  # of that, what is not a part of a file
     handles: int
     threads: int
     calls: int
@@ -29,11 +30,12 @@ class Sample:
 def sample(pid: int, seconds: float, times: Sequence[float], cpu_seconds: float) -> Sample:
     """Return what a process uses now, from Linux; `cpu_seconds` is what it computed since the sample before."""
     of = Path(f"/proc/{pid}")
-    pages = int((of / "statm").read_text(encoding="ascii").split()[1])
-    ordered = sorted(times)
+    pages, of_files = (int(word) for word in (of / "statm").read_text(encoding="ascii").split()[1:3])
+    page_mb, ordered = os.sysconf("SC_PAGE_SIZE") / _MB, sorted(times)
     return Sample(
         seconds=round(seconds, 1),
-        resident_mb=round(pages * os.sysconf("SC_PAGE_SIZE") / _MB, 2),
+        resident_mb=round(pages * page_mb, 2),
+        anon_mb=round((pages - of_files) * page_mb, 2),
         handles=len(os.listdir(of / "fd")),
         threads=len(os.listdir(of / "task")),
         calls=len(ordered),
