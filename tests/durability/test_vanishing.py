@@ -321,3 +321,28 @@ def test_a_file_that_vanishes_between_two_looks_is_no_error(
         look()
     assert remover.touched  # the look came to the file
     assert not path.exists() or remover.touched < moment or place in WRITERS
+
+
+@pytest.mark.parametrize("place", [log, counted, private, lance_file, foreign_file], ids=lambda place: place.__name__)
+@pytest.mark.sample(5)
+def test_a_file_that_comes_and_goes_beside_its_readers_is_no_error(tmp_path: Path, place: Callable[[Path], Place]) -> None:
+    path, look = place(tmp_path)
+    ended, changes, data, part = threading.Event(), [0], path.read_bytes(), tmp_path / "part"
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            path.unlink()
+            part.write_bytes(data)
+            part.chmod(0o600)
+            part.rename(path)  # at once: half a file is another fault
+            changes[0] += 1
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        for _ in range(100):
+            look()
+    finally:
+        ended.set()
+        thread.join()
+    assert changes[0]
