@@ -127,7 +127,9 @@ def start_lm_studio() -> bool:
     from pathlib import Path
     from shutil import which
 
-    command = which("lms") or str(Path.home() / ".lmstudio" / "bin" / "lms")
+    command = which("lms")
+    if command is None or not Path(command).is_absolute():  # a part of PATH that is empty means the working folder
+        command = str(Path.home() / ".lmstudio" / "bin" / "lms")
     programs = ([command, "server", "start"], ["/usr/bin/open", "-g", "-a", "LM Studio"])
     return any(run_program(program, seconds=_MAX_START_SECONDS) == "" for program in programs)
 

@@ -132,7 +132,8 @@ def _detach(call: Call, given: Mapping[str, str]) -> None:
     import subprocess  # the other hooks do not need it
 
     names = ("session_id", "transcript_path", "cwd")
-    words = [sys.executable, "-m", "memory_mesh", call.typed[0], "--wait", *call.typed[1:]]
+    # -P: the working folder is that of any repository, and must not be the first place where modules are looked for.
+    words = [sys.executable, "-P", "-m", "memory_mesh", call.typed[0], "--wait", *call.typed[1:]]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(  # noqa: S603  (the words of this very command)
         words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True, text=True
