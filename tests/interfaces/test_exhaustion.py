@@ -1,8 +1,10 @@
 """Requests that are made to exhaust the server, and secrets that are not in its files."""
 
+import asyncio
 import http.client
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -12,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from memory_mesh.core.tokens import find_token
+from memory_mesh.interfaces.rest.stream import _batches
 from memory_mesh.interfaces.tokens import FILE, TokenFile
 
 from .conftest import Cli
@@ -101,3 +105,37 @@ def test_giant_requests_are_refused_and_others_are_served(
             one.close()
         assert status(port, path, text) == 200
         assert resident(pid) - before < 50_000_000
+
+
+@pytest.mark.deep
+def test_a_line_that_arrives_byte_by_byte_is_read_in_a_time_that_grows_with_its_length() -> None:
+    """Copying what is there with each byte would move 500 gigabytes; ten times the time that is needed is allowed."""
+    waiting = 1_000_000
+
+    async def receive() -> dict[str, object]:
+        nonlocal waiting
+        waiting -= 1
+        return {"type": "http.request", "body": b"a" if waiting else b"\nsecond", "more_body": bool(waiting)}
+
+    async def read() -> list[list[tuple[int, bytes]]]:
+        request = Request({"type": "http", "method": "POST", "headers": []}, receive)  # type: ignore[arg-type]
+        return [batch async for batch in _batches(request, 2_000_000, 1_000_000)]
+
+    began = time.process_time()
+    assert asyncio.run(read()) == [[(1, b"a" * 999_999), (2, b"second")]]
+    assert time.process_time() - began < 30
+
+
+@pytest.mark.deep
+def test_lines_that_stop_arriving_end_with_an_event_that_says_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_MESH_SERVER_WAIT_SECONDS", "1")
+    lines = b"".join(b'{"content": "The deploy key number %d rotates."}\n' % number for number in range(150))
+    head = b"POST /v1/ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: 99999\r\n\r\n"
+    with server(tmp_path, "serve") as (port, _), socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
+        connection.sendall(head + lines)
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    progress, error = re.findall(rb"event: ([a-z]+)\ndata: ([^\n]+)", answer)
+    assert (progress[0], json.loads(progress[1])["lines"]) == (b"progress", 100)
+    assert (error[0], json.loads(error[1])["status"], json.loads(error[1])["lines"]) == (b"error", 408, 100)

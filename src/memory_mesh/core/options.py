@@ -350,6 +350,14 @@ class ServerOptions:
     server_heartbeat_seconds: float = option(
         3600.0, "how often the server runs the maintenance jobs that are due; 0 never runs them"
     )
+    server_max_connections: int = option(
+        1000, "how many connections may be open; never more than half of the files that the process may open"
+    )
+    server_wait_seconds: float = option(
+        30.0,
+        "how long the server waits for the headers of a request, and for a body that is slower than 1 KiB a second",
+        check=_seconds_of_a_call,
+    )
     server_shutdown_seconds: float = option(30.0, "how long requests may take after the server was asked to end")
 
 

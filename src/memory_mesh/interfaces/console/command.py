@@ -36,5 +36,5 @@ def console(call: Call) -> Answer:
             return Answer(text="", data={}, code=code)
         if call.arguments["browser"]:
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # a browser in the terminal would not return
-        run(build(server), listening, options.server_shutdown_seconds, server.stopping.set)
+        run(build(server), listening, options, server.stopping.set)
     return Answer(text="", data={})

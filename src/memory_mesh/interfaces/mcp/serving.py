@@ -93,4 +93,4 @@ def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) ->
     with listen(host, port) as listening:
         sys.stderr.write(f"{NAME} MCP server at http://{shown}:{port}/mcp; Ctrl-C ends it\n")
         sys.stderr.flush()
-        run(app, listening, settings.options.server_shutdown_seconds, lambda: None)
+        run(app, listening, settings.options, lambda: None)

@@ -1,6 +1,7 @@
 """Who makes a request, and what it may read and write: tokens, hosts, origins, and the scope that headers narrow."""
 
 import hmac
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -22,6 +23,8 @@ SCOPE_HEADERS = {
     "Memory-User": "user_id", "Memory-Agent": "agent_id", "Memory-Session": "session_id", "Memory-Project": "project",
 }  # fmt: skip
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_HOST = re.compile(r"(\[[^\[\]\s/@,]+\]|[^\[\]\s/@,:?#]+)(?::[0-9]{0,5})?")
+_PORTS = {"http": ":80", "https": ":443"}  # what browsers leave out
 _MAX_NAME = 200
 
 
@@ -106,13 +109,27 @@ def check_origin(headers: Headers, names: frozenset[str], *, without_data: bool 
     Both are ways by which a page in a browser could reach a server on the machine of its reader. A link on another site may open
     a page `without_data`: the other site sees nothing of it.
     """
-    hosts = headers.getlist("host")
+    hosts, sites = headers.getlist("host"), headers.getlist("sec-fetch-site")
     if len(hosts) != 1 or host_name(hosts[0]) not in names:
         raise AccessDenied("the header Host names another server", remedy="add the name to the setting server_names")
-    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    is_own = site in ("none", "same-origin") or (without_data and _is_link(headers))
-    if (origin and host_name(origin.partition("://")[2]) not in names) or not is_own:
+    is_own = all(site in ("none", "same-origin") for site in sites) or (without_data and _is_link(headers))
+    if not is_own or not _is_own_page(headers.getlist("origin"), hosts[0], names, is_vouched="same-origin" in sites):
         raise AccessDenied("the request comes from a page of another site", remedy="call the server from a program")
+
+
+def _is_own_page(origins: list[str], host: str, names: frozenset[str], *, is_vouched: bool) -> bool:
+    """Return whether a request comes from no page, or from a page of the server.
+
+    Its name and port are those of the header Host. Behind a proxy they may differ; then the browser has to vouch for the page.
+    """
+    if not origins:
+        return True
+    scheme, mark, place = origins[0].lower().partition("://")
+    if len(origins) > 1 or not mark or scheme not in _PORTS:
+        return False
+    default = _PORTS[scheme]
+    is_same = place.removesuffix(default) == host.strip().lower().removesuffix(default)
+    return host_name(place) in names and (is_same or is_vouched)
 
 
 def _is_link(headers: Headers) -> bool:
@@ -121,9 +138,9 @@ def _is_link(headers: Headers) -> bool:
 
 
 def host_name(host: str) -> str:
-    """Return a host without its port, in lower case."""
-    name = host.strip().lower()
-    return name[: name.index("]") + 1] if name.startswith("[") and "]" in name else name.partition(":")[0]
+    """Return a host without its port, in lower case; "" if it is not a host."""
+    found = _HOST.fullmatch(host.strip().lower())
+    return found[1] if found else ""
 
 
 def server_names(options: Options) -> frozenset[str]:
@@ -131,7 +148,7 @@ def server_names(options: Options) -> frozenset[str]:
     given = options.server_names or []
     listed = [given] if isinstance(given, str) else given
     host = f"[{options.server_host}]" if ":" in options.server_host else options.server_host
-    return frozenset({*_LOOPBACK_NAMES, host_name(host), *map(host_name, listed)})
+    return frozenset({*_LOOPBACK_NAMES, host_name(host), *map(host_name, listed)} - {""})
 
 
 def check_public(host: str, tokens: Mapping[str, Token]) -> None:

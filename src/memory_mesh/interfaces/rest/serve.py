@@ -6,23 +6,27 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.options import Options
 from memory_mesh.interfaces.heaps import share_heaps
 from memory_mesh.interfaces.render import NAME, Answer, Form, show
 from memory_mesh.interfaces.rest import logs
 from memory_mesh.interfaces.rest.access import check_public
 from memory_mesh.interfaces.rest.app import build
+from memory_mesh.interfaces.rest.connections import Connection, Patience, limits_of
 from memory_mesh.interfaces.rest.server import Server
 from memory_mesh.interfaces.tokens import TokenFile
 from memory_mesh.interfaces.values import Call
 from memory_mesh.settings import load
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_BACKLOG = 2048  # connections that wait until they are accepted
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (compared, not listened on)
 
 
@@ -45,7 +49,7 @@ def serve(call: Call) -> Answer:
         logs.LOG.info("", extra={"fields": fields})
         if call.form is Form.TEXT and sys.stdout.isatty():  # the lines above and below are for programs
             show(Answer(text=console_line(host, listening.getsockname()[1]), data={}))
-        run(build(server), listening, settings.options.server_shutdown_seconds, server.stopping.set)
+        run(build(server), listening, settings.options, server.stopping.set)
     logs.LOG.info("", extra={"fields": {"event": "stopped"}})
     return Answer(text="", data={})
 
@@ -56,24 +60,33 @@ def console_line(host: str, port: int) -> str:
     return f"{NAME} Console: http://{name}:{port}/console/ (Ctrl-C ends the server)"
 
 
-def run(app: Any, listening: socket.socket, shutdown_seconds: float, on_stop: Callable[[], object]) -> None:
+def run(app: Any, listening: socket.socket, options: Options, on_stop: Callable[[], object]) -> None:
     """Serve an application until a signal arrives; then finish the requests that were accepted."""
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none", lifespan="on",
-        timeout_graceful_shutdown=ceil(shutdown_seconds),
-    )  # fmt: skip
-    running = _Running(config, on_stop)
+    running = Running(app, options, on_stop)
     asyncio.run(running.serve(sockets=[listening]))
     if not running.started:
         raise SettingsError("the server could not start", remedy="see the lines above")
 
 
-class _Running(uvicorn.Server):
-    """Uvicorn, which after a signal ends by itself instead of by the signal."""
+class Running(uvicorn.Server):
+    """Uvicorn with limits of connections. After a signal it ends by itself instead of by the signal."""
 
-    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], object]) -> None:
+    def __init__(self, app: Any, options: Options, on_stop: Callable[[], object]) -> None:
+        limits = limits_of(options)
+        config = uvicorn.Config(
+            Patience(app, limits.seconds), http=cast(Any, partial(Connection, limits)), ws="none", lifespan="on",
+            log_config=None, access_log=False, server_header=False, proxy_headers=False,
+            timeout_graceful_shutdown=ceil(options.server_shutdown_seconds),
+            # So many are accepted at once, before the first of them is counted.
+            backlog=max(1, limits.max_connections // 8),
+        )  # fmt: skip
         super().__init__(config)
         self._on_stop = on_stop
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(_BACKLOG)  # that of uvicorn is shorter, see above
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -99,7 +112,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens. Raises `SettingsError` if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        made = socket.create_server((host, port), family=family, backlog=2048)
+        made = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
         raise SettingsError(what, remedy="choose another --port or --host") from None

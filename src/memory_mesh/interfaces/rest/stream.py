@@ -17,7 +17,7 @@ from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.operations import OPERATIONS
 from memory_mesh.interfaces.render import to_json
 from memory_mesh.interfaces.rest.limits import check_declared, pieces
-from memory_mesh.interfaces.rest.problems import problem_of
+from memory_mesh.interfaces.rest.problems import from_http, problem_of
 from memory_mesh.interfaces.rest.requests import KEY_HEADER, media_type, read_json
 from memory_mesh.interfaces.rest.server import Server
 from memory_mesh.wiring.aio import to_thread
@@ -72,28 +72,36 @@ async def _events(server: Server, mesh: Mesh, request: Request) -> AsyncIterator
             memories = await to_thread(add)
             stored, last = stored + len(memories), last_line
             yield "progress", {"lines": last, "stored": stored, "ids": [memory.id for memory in memories]}
-    except MemoryMeshError as error:
-        yield "error", {**problem_of(error), "lines": last, "stored": stored}
+    except (MemoryMeshError, HTTPException) as error:
+        problem = problem_of(error) if isinstance(error, MemoryMeshError) else from_http(error)
+        yield "error", {**problem, "lines": last, "stored": stored}
         return
     yield "done", {"lines": last, "stored": stored}
 
 
 async def _batches(request: Request, max_bytes: int, max_line: int) -> AsyncIterator[list[_Line]]:
     """Yield the lines of the body with their numbers, without blank ones, in batches."""
-    number, rest, batch = 0, b"", list[_Line]()
-    async for piece in pieces(request, max_bytes):
-        *lines, rest = (rest + piece).split(b"\n")
-        if max(map(len, (*lines, rest))) > max_line:
-            raise TooLarge(f"a line behind line {number} has more than {max_line:,} bytes", remedy="send it in parts")
-        for line in lines:
-            number += 1
-            batch += [(number, line)] if line.strip() else []
-            if len(batch) == _BATCH:
-                yield batch
-                batch = []
-    batch += [(number + 1, rest)] if rest.strip() else []
+    batch = list[_Line]()
+    async for number, line in _lines(request, max_bytes, max_line):
+        batch += [(number, line)] if line.strip() else []
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
     if batch:
         yield batch
+
+
+async def _lines(request: Request, max_bytes: int, max_line: int) -> AsyncIterator[_Line]:
+    number, line = 1, bytearray()  # what is there of a line is not copied with each piece
+    async for piece in pieces(request, max_bytes):
+        for n, part in enumerate(piece.split(b"\n")):
+            if n:  # a line ends before every part but the first
+                yield number, bytes(line)
+                number, line = number + 1, bytearray()
+            line += part
+            if len(line) > max_line:
+                raise TooLarge(f"line {number} has more than {max_line:,} bytes", remedy="send it in parts")
+    yield number, bytes(line)
 
 
 def _item(number: int, text: bytes) -> object:

@@ -1,0 +1,144 @@
+"""How long a server waits for a client, and how many connections it has open: the same for REST, MCP and the console.
+
+A client that owes something (the rest of a request, or the reading of a response) has a deadline. When all connections are in
+use, a new one replaces the one whose client has been silent for longest, so that idle connections keep nobody out. A response
+may take any time.
+"""
+
+import asyncio
+import sys
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import h11
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from memory_mesh.core.options import Options
+
+_BYTES_PER_SECOND = 1024  # of a body; it may be slower for as long as the server waits
+_READING = 4  # a response may be read so many times slower: how much of it the client has is not known here
+
+
+@dataclass(slots=True)
+class Limits:
+    """The limits of a server, and its connections that wait for their client; the first one has waited for longest."""
+
+    seconds: float
+    max_connections: int
+    waiting: dict["Connection", None] = field(default_factory=dict)
+
+
+def limits_of(options: Options) -> Limits:
+    """Return the limits. Half of the files that the process may open are left for the store."""
+    most = options.server_max_connections
+    if sys.platform != "win32":
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
+
+        files = getrlimit(RLIMIT_NOFILE)[0]
+        most = most if files == RLIM_INFINITY else min(most, files // 2)
+    return Limits(options.server_wait_seconds, max(1, most))
+
+
+class Connection(H11Protocol):
+    """A connection of uvicorn. It ends when its client makes the server wait for too long, or when another needs its place."""
+
+    def __init__(self, limits: Limits, **given: Any) -> None:
+        super().__init__(**given)
+        self._limits = limits
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.max_connections:
+            longest = next(iter(self._limits.waiting), self)
+            longest._end(HTTPStatus.SERVICE_UNAVAILABLE, is_answer=longest is self)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stop()  # its time begins now
+        self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._watch()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self._end(HTTPStatus.REQUEST_TIMEOUT)
+
+    def _watch(self) -> None:
+        """Note whether the client owes something. Its time goes on while it sends; the body of a request is `Patience`'s."""
+        if self.transport.is_closing():
+            self._stop()
+            return
+        is_answered = self.cycle is None or self.cycle.response_complete
+        if not (is_answered or self.flow.write_paused):
+            self._stop()
+        elif self._timer is None:
+            seconds = self._limits.seconds * (_READING if self.flow.write_paused else 1)
+            self._timer = self.loop.call_later(seconds, self._end, HTTPStatus.REQUEST_TIMEOUT)
+        self._limits.waiting.pop(self, None)
+        if self._timer is not None or self.conn.their_state is h11.SEND_BODY:
+            self._limits.waiting[self] = None
+
+    def _stop(self) -> None:
+        self._limits.waiting.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end(self, status: HTTPStatus, *, is_answer: bool = False) -> None:
+        """Close the connection, with an answer to a request that has begun. Nobody waits for the client to read it."""
+        self._stop()
+        if self.transport.is_closing():
+            return
+        if self.conn.our_state is h11.IDLE and (is_answer or self.conn.trailing_data[0]):
+            self.transport.write(f"HTTP/1.1 {status} {status.phrase}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode())
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        self.transport.close()
+
+
+class Patience:
+    """An ASGI application around another, in which a body that arrives too slowly is the error 408.
+
+    Only the time counts in which the application waits for it.
+    """
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app, self._seconds = app, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        left, is_complete, now = self._seconds, scope["type"] != "http", asyncio.get_running_loop().time
+
+        async def patient() -> Message:
+            nonlocal left, is_complete
+            if is_complete:  # what follows is the end of the connection, which may be far away
+                return await receive()
+            began = now()
+            try:
+                async with asyncio.timeout(left):
+                    message = await receive()
+            except TimeoutError:
+                why = f"the body is slower than {_BYTES_PER_SECOND:,} bytes a second for {self._seconds:g} seconds"
+                raise HTTPException(408, why, {"Connection": "close"}) from None
+            left = min(self._seconds, left - (now() - began) + len(message.get("body", b"")) / _BYTES_PER_SECOND)
+            is_complete = not message.get("more_body", False)
+            return message
+
+        await self._app(scope, patient, send)
