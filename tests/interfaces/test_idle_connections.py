@@ -141,7 +141,7 @@ def served(talk: Talk, **options: float) -> None:
         return PlainTextResponse("released")
 
     async def both() -> None:
-        pages = {"/echo": echo, "/early": early, "/pieces": pieces, "/endless": endless, "/work": work, "/release": release}
+        pages = {"/echo": echo, "/early": early, "/pieces": pieces, "/endless": endless, "/busy": work, "/release": release}
         app = Starlette(routes=[Route(path, page, methods=["GET", "POST"]) for path, page in pages.items()])
         running = Running(app, Options(**{"server_shutdown_seconds": 5.0, **options}), released.set)  # type: ignore[arg-type]
         listening = listen("127.0.0.1", 0)
@@ -222,7 +222,7 @@ def test_a_client_that_is_too_slow_is_told_so_and_its_connection_is_closed(name:
 
 def test_a_long_answer_and_long_work_are_not_cut() -> None:
     async def talk(port: int, running: Running) -> None:
-        work = asyncio.create_task(asked(port, "/work"))
+        work = asyncio.create_task(asked(port, "/busy"))
         assert (await asked(port, "/pieces")).count(b"piece") == 6
         assert not work.done()
         await asked(port, "/release")
@@ -263,13 +263,13 @@ def test_a_new_connection_takes_the_place_of_the_one_that_was_silent_for_longest
 
 def test_when_every_connection_is_worked_on_a_new_one_is_refused_until_one_ends() -> None:
     async def talk(port: int, running: Running) -> None:
-        working = [asyncio.create_task(asked(port, "/work")) for _ in range(4)]
+        working = [asyncio.create_task(asked(port, "/busy")) for _ in range(4)]
         while len(running.server_state.tasks) < 4:
             await asyncio.sleep(0.01)
         idle = asyncio.create_task(said(port, b""))
         while len(running.server_state.connections) < 5:
             await asyncio.sleep(0.01)
-        last = asyncio.create_task(asked(port, "/work"))  # in the place of the idle one
+        last = asyncio.create_task(asked(port, "/busy"))  # in the place of the idle one
         assert await idle == b""
         while len(running.server_state.tasks) < 5:
             await asyncio.sleep(0.01)

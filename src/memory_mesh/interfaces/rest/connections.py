@@ -8,7 +8,6 @@ may take any time.
 import asyncio
 import sys
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -18,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memory_mesh.core.options import Options
 
+_TOO_SLOW, _NO_PLACE = b"408 Request Timeout", b"503 Service Unavailable"
 _BYTES_PER_SECOND = 1024  # of a body; it may be slower for as long as the server waits
 _READING = 4  # a response may be read so many times slower: how much of it the client has is not known here
 
@@ -54,7 +54,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         if len(self.connections) > self._limits.max_connections:
             longest = next(iter(self._limits.waiting), self)
-            longest._end(HTTPStatus.SERVICE_UNAVAILABLE, is_answer=longest is self)
+            longest._end(_NO_PLACE, is_answer=longest is self)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -79,7 +79,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def timeout_keep_alive_handler(self) -> None:
-        self._end(HTTPStatus.REQUEST_TIMEOUT)
+        self._end(_TOO_SLOW)
 
     def _watch(self) -> None:
         """Note whether the client owes something. Its time goes on while it sends; the body of a request is `Patience`'s."""
@@ -91,7 +91,7 @@ class Connection(H11Protocol):
             self._stop()
         elif self._timer is None:
             seconds = self._limits.seconds * (_READING if self.flow.write_paused else 1)
-            self._timer = self.loop.call_later(seconds, self._end, HTTPStatus.REQUEST_TIMEOUT)
+            self._timer = self.loop.call_later(seconds, self._end, _TOO_SLOW)
         self._limits.waiting.pop(self, None)
         if self._timer is not None or self.conn.their_state is h11.SEND_BODY:
             self._limits.waiting[self] = None
@@ -102,13 +102,13 @@ class Connection(H11Protocol):
             self._timer.cancel()
             self._timer = None
 
-    def _end(self, status: HTTPStatus, *, is_answer: bool = False) -> None:
+    def _end(self, status: bytes, *, is_answer: bool = False) -> None:
         """Close the connection, with an answer to a request that has begun. Nobody waits for the client to read it."""
         self._stop()
         if self.transport.is_closing():
             return
         if self.conn.our_state is h11.IDLE and (is_answer or self.conn.trailing_data[0]):
-            self.transport.write(f"HTTP/1.1 {status} {status.phrase}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode())
+            self.transport.write(b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % status)
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         self.transport.close()

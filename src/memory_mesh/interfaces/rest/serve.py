@@ -84,12 +84,14 @@ class Running(uvicorn.Server):
         self._on_stop = on_stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
         await super().startup(sockets)
         for listening in sockets or []:
             listening.listen(_BACKLOG)  # that of uvicorn is shorter, see above
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """End by itself after a signal."""
         if sys.platform == "win32":  # it has no such handlers
             with super().capture_signals():
                 yield
