@@ -35,6 +35,7 @@ from memory_mesh.core.options import (
     validate,
 )
 from memory_mesh.core.text import shown_url
+from memory_mesh.regular_files import open_regular
 from memory_mesh.trust import FILE, ProjectFile, Trust, file_at, forget, record, trust_in
 
 PREFIX = "MEMORY_MESH_"
@@ -227,7 +228,7 @@ def _bytes_if_file(path: Path) -> bytes | None:
 
 def _bytes(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         remedy = "check the path" if isinstance(error, FileNotFoundError) else "check its permissions"

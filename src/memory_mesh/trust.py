@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from memory_mesh.core.errors import SettingsError
+from memory_mesh.regular_files import open_regular
 
 FILE = "memory-mesh.toml"
 _FOLDER = "trusted"
@@ -87,14 +88,15 @@ def _record_of(file: Path, home: Path) -> Path:
 
 def _read(path: Path) -> dict[str, object]:
     with suppress(OSError, ValueError):
-        found = json.loads(path.read_bytes())
+        with open_regular(path) as file:
+            found = json.load(file)
         return found if isinstance(found, dict) else {}
     return {}
 
 
 def _bytes(path: str) -> bytes | None:
-    with suppress(OSError, ValueError):
-        return Path(path).read_bytes()
+    with suppress(OSError, ValueError), open_regular(path) as file:
+        return file.read()
     return None
 
 

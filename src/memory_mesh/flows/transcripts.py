@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memory_mesh.core.capture import Transcript
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.regular_files import open_regular
 
 _MAX_LINE_BYTES = 2**24  # a longer one contains a picture or a whole file, and is skipped
 _CHUNK_BYTES = 2**16
@@ -20,7 +21,7 @@ def open_transcript(path: str | PathLike[str]) -> Transcript:
 
 def _lines(path: str | PathLike[str]) -> Iterator[str]:
     try:
-        with Path(path).expanduser().open("rb") as file:
+        with open_regular(Path(path).expanduser()) as file:
             yield ""
             while line := file.readline(_MAX_LINE_BYTES):
                 if len(line) < _MAX_LINE_BYTES or line.endswith(b"\n"):

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,6 +13,7 @@ from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
 from memory_mesh.interfaces.render import NAME, Answer, Form, aligned, one_line, progress, safe, show, size, table
 from memory_mesh.interfaces.values import Call
+from memory_mesh.regular_files import open_regular
 
 if TYPE_CHECKING:
     from memory_mesh.core.notes import Fault, Synced
@@ -271,7 +273,7 @@ def _opened(file: object, expected: str) -> Iterator[TextIO]:
     """Open a file of text, or standard input for `-`."""
     try:
         # Some programs put a byte order mark before the first line.
-        with nullcontext(sys.stdin) if file == "-" else Path(str(file)).open(encoding="utf-8-sig") as lines:
+        with nullcontext(sys.stdin) if file == "-" else TextIOWrapper(open_regular(str(file)), "utf-8-sig") as lines:
             yield lines
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8"

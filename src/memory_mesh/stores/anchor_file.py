@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from stat import S_ISREG
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Json
+from memory_mesh.regular_files import open_regular
 from memory_mesh.stores.files import append_durably, sync
 
 _START = b'{"anchored_at": "'
@@ -44,7 +46,7 @@ class AnchorFile:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the file."""
         try:
-            with self._path.open(encoding="utf-8-sig") as file:
+            with TextIOWrapper(open_regular(self._path), "utf-8-sig") as file:
                 yield from file
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

@@ -11,6 +11,7 @@ from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model import Kind, Row
 from memory_mesh.core.ports import NoFile, Progress, Store
+from memory_mesh.regular_files import open_regular
 from memory_mesh.stores.files import remove_parts, whole_file
 
 MAX_LINE = 32 * 1024 * 1024  # bytes; no row of ours is longer
@@ -76,7 +77,7 @@ class ArchiveFile:
     def rows(self, kind: Kind) -> Iterator[Row]:
         if kind not in self._starts:
             return
-        with self._path.open("rb") as file:
+        with open_regular(self._path) as file:
             file.seek(self._starts[kind])
             for line in file:
                 values = json.loads(line)
@@ -87,7 +88,7 @@ class ArchiveFile:
     def _check(self) -> str:
         """Read the whole file, and return the digest in its last line."""
         tally, last, end, place = Tally(), None, None, 0
-        with self._path.open("rb") as file:
+        with open_regular(self._path) as file:
             for number, line in enumerate(bounded_lines(file), start=1):
                 check_cancelled()
                 try:

@@ -15,7 +15,6 @@ from errno import EACCES, EDQUOT, EEXIST, EFBIG, ENOSPC, ENOTDIR, EPERM, EROFS
 from glob import escape
 from itertools import chain, repeat
 from pathlib import Path
-from stat import S_ISREG
 
 from memory_mesh.core.cancel import check_cancelled, wait
 from memory_mesh.core.errors import (
@@ -29,9 +28,9 @@ from memory_mesh.core.errors import (
 )  # fmt: skip
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.ports import Listed, Progress
+from memory_mesh.regular_files import open_regular
 
-# Opening a pipe must not wait for its writer. Links are resolved and checked first, so a link here means a race: refuse it.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # links are resolved and checked first, so a link means a race: refuse it
 _SURROGATE = re.compile("[\ud800-\udfff]")  # in place of a byte of a name that is not valid UTF-8
 OUT = "it leads out of the folder"
 
@@ -54,9 +53,9 @@ def stat_of(path: Path | str) -> os.stat_result | None:
 
 
 def read_if_any(path: Path) -> bytes | None:
-    """Return the content of a file, or None if there is none. Raises `OSError`."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        return path.read_bytes()
+    """Return the content of a regular file, or None if there is none. Raises `OSError`."""
+    with suppress(FileNotFoundError, NotADirectoryError), open_regular(path) as file:
+        return file.read()
     return None
 
 
@@ -351,9 +350,7 @@ class DiskFolder:
             path = os.path.realpath(os.path.join(self._root, source), strict=True)
             if not is_within(path, self._root):
                 raise InvalidInput(OUT)
-            with open(os.open(path, _FLAGS), "rb") as file:
-                if not S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise InvalidInput("it is not a regular file")
+            with open_regular(path, flags=_NO_LINK) as file:
                 data = file.read(max_bytes + 1)
         except OSError as error:
             raise InvalidInput(f"it cannot be read: {error.strerror}") from error

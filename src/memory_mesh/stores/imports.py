@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from memory_mesh.core.foreign import (
 )
 from memory_mesh.core.model import Kind, Memory
 from memory_mesh.core.ports import RowSource, Store
+from memory_mesh.regular_files import open_regular
 from memory_mesh.stores.archive_file import ArchiveFile, bounded_lines
 from memory_mesh.stores.registry import open_store
 
@@ -59,7 +61,7 @@ def open_import(path: str, format_: str | None, *, imported_at: str) -> Iterator
             elif found == YAMO:
                 content = LessonBlocks(read_blocks(_lines(file)))
             elif found == MEM0:
-                text = stack.enter_context(file.open(encoding="utf-8-sig", errors="replace"))
+                text = stack.enter_context(TextIOWrapper(open_regular(file), "utf-8-sig", "replace"))
                 content = ForeignItems(read_mem0(text.read, imported_at))
             else:
                 content = ExportLines(_lines(file)) if found == MEMORIES else ForeignItems(_mcp(file, imported_at))
@@ -77,7 +79,7 @@ def detect(file: Path) -> str:
         if "graph.json" in names:
             return NEOLATA
         raise InvalidInput(f"{file} is not a folder of memories", expected=_EXPECTED)
-    with file.open("rb") as opened:
+    with open_regular(file) as opened:
         head = opened.read(_HEAD)
     if head.startswith(_SQLITE):
         return _of_database(file)
@@ -121,7 +123,7 @@ def _url(file: Path) -> str:
 
 
 def _lines(file: Path) -> Iterator[str | InvalidInput]:
-    with file.open("rb") as opened:
+    with open_regular(file) as opened:
         for number, line in enumerate(bounded_lines(opened)):
             # A byte that is not UTF-8 makes its own line fail, not the whole import.
             yield line if isinstance(line, InvalidInput) else line.decode("utf-8" if number else "utf-8-sig", "surrogateescape")

@@ -9,12 +9,13 @@ from pathlib import Path
 from threading import local
 
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
+from memory_mesh.regular_files import open_regular
 from memory_mesh.stores.files import append_durably, create_folder, lock_file, replace_file, sync
 
 MAX_BYTES = 256 * 1024 * 1024  # of a file, uncompressed: a small archive may unpack to more than the memory holds
 _LOCK = ".lock"
 _BUSY_SECONDS = 30.0
-_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))  # a pipe is not waited for
 
 
 class DiskTraces:
@@ -48,8 +49,8 @@ class DiskTraces:
     def read(self, name: str) -> bytes:
         with self._errors(name, "read"):
             try:
-                with (gzip.open if name.endswith(".gz") else open)(self._path(name), "rb") as file:
-                    data: bytes = file.read(MAX_BYTES + 1)
+                with open_regular(self._path(name)) as file:
+                    data = (gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file).read(MAX_BYTES + 1)
             except (FileNotFoundError, NotADirectoryError):
                 return b""
             except (EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from memory_mesh.interfaces.hosts import EVENTS, faults
 from memory_mesh.interfaces.hosts.deadline import EMPTY, Deadline, current
 from memory_mesh.interfaces.render import Answer
 from memory_mesh.interfaces.values import Call
+from memory_mesh.regular_files import open_regular
 from memory_mesh.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _BUSY_SECONDS = 0.2
 _MAX_PROMPT_CHARS = 2_000
 _MAX_RESULTS = 5
 _MAX_INPUT_CHARS = 2**24
+_MAX_PATH_BYTES = 2**16
 _CAPTURED = {"stop": "session.idle", "session-end": "session.deleted"}
 _NAMES = {word: name for name, word in EVENTS.items()}
 
@@ -108,7 +110,8 @@ def _project(folder: Path) -> str | None:
     with suppress(OSError, ValueError):
         folder = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
         # A file names the folder that the worktree belongs to; most often it is a folder, which cannot be read.
-        main, worktrees, _ = (folder / ".git").read_text(encoding="utf-8").partition("/.git/worktrees/")
+        with open_regular(folder / ".git") as file:
+            main, worktrees, _ = file.read(_MAX_PATH_BYTES).decode().partition("/.git/worktrees/")
         folder = Path(main.removeprefix("gitdir:").strip()) if worktrees else folder
     return folder.name.strip() or None
 

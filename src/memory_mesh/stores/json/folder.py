@@ -21,6 +21,7 @@ from memory_mesh.core.graph import connected
 from memory_mesh.core.graph.episodes import GAP_SECONDS, Moment, split
 from memory_mesh.core.model import BASE, COLUMNS, CONTENTS, Kind, Row, Vector, checked, parse_time
 from memory_mesh.core.ports import Changes
+from memory_mesh.regular_files import open_regular
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_key, encode_json
 from memory_mesh.stores.changes import Change, Moves, decode_change, since
 from memory_mesh.stores.files import names_in
@@ -126,7 +127,10 @@ def sign(root: Path) -> Signature:
 def load(root: Path) -> State | None:
     """Return what a folder contains, or None if another process replaced the journal meanwhile. Nothing is written."""
     journal = root / JOURNAL
-    with suppress(FileNotFoundError, NotADirectoryError), open(journal, "rb") as opened:  # its inode is in use until it is closed
+    with (
+        suppress(FileNotFoundError, NotADirectoryError),
+        open_regular(journal) as opened,
+    ):  # its inode is in use until it is closed
         data, inode = opened.read(), os.fstat(opened.fileno()).st_ino
         header = data[: data.find(b"\n") + 1]
         state = _state_of(header, inode, journal)
@@ -140,7 +144,7 @@ def load(root: Path) -> State | None:
 
 def read_on(root: Path, state: State) -> bool:
     """Replay the changes that were added to the journal; False if it is not the one that the state continues."""
-    with open(root / JOURNAL, "rb") as opened:
+    with open_regular(root / JOURNAL) as opened:
         if os.fstat(opened.fileno()).st_ino != state.inode:
             return False
         start, beginning = state.last
@@ -205,7 +209,8 @@ def _read_rows(file: Path, kinds: tuple[Kind, ...], *, required: bool) -> list[R
         raise StoreCorrupt(f"{file} is damaged: {where}", remedy="restore a backup, or mend the file") from error
 
     try:
-        items = json.loads(file.read_bytes())
+        with open_regular(file) as opened:
+            items = json.load(opened)
     except FileNotFoundError as error:
         return damaged("it is missing", error) if required else []
     except (ValueError, RecursionError) as error:

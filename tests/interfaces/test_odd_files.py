@@ -1,0 +1,130 @@
+"""A pipe, a device, a folder or a loop of links where a file is expected: one line of error, and nothing is waited for."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import InvalidInput, MemoryMesh
+from memory_mesh.regular_files import open_regular
+
+from .conftest import Cli
+
+REASONS = {
+    "pipe": "not a regular file", "device": "not a regular file", "link to a device": "not a regular file",
+    "folder": "Is a directory", "loop": "Too many levels of symbolic links",
+}  # fmt: skip
+COMMANDS = {
+    "import": ["import", "{}"],
+    "import as a format": ["import", "{}", "--format", "mem0"],
+    "restore": ["restore", "{}"],
+    "store --messages": ["store", "--messages", "{}"],
+    "ingest-skill --file": ["ingest-skill", "--file", "{}"],
+    "eval --questions": ["eval", "--questions", "{}"],
+    "audit verify --file": ["audit", "verify", "--file", "{}"],
+    "audit verify --anchor": ["audit", "verify", "--anchor", "{}"],
+    "audit anchor": ["audit", "anchor", "--to", "{}"],
+    "notes import": ["notes", "import", "{}"],
+    "config trust": ["config", "trust", "{}"],
+}
+# Some commands refuse a path before they look at the file.
+REFUSED_BEFORE = (
+    "is outside the project",
+    "it leads out of the folder",
+    "Not a directory",
+    "it is a link to a file that does not exist",
+)
+A_FOLDER_IS_FINE = ("import", "import as a format", "restore", "ingest-skill --file", "notes import", "config trust")
+
+
+def made(kind: str, path: Path) -> Path:
+    """Create what is no regular file at a path, which may end in a name that a command asks for."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path.name)
+    elif kind == "link to a device":
+        path.symlink_to("/dev/zero")
+    return Path("/dev/zero") if kind == "device" else path
+
+
+@pytest.mark.parametrize("kind", REASONS)
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.sample(99)
+def test_a_command_refuses_what_is_no_file_in_one_line(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, command: str
+) -> None:
+    if kind == "folder" and command in A_FOLDER_IS_FINE:
+        return
+    monkeypatch.setenv("MEMORY_MESH_NOTES_DIR", str(tmp_path / "notes"))
+    cli("store", "The deploy key rotates on Mondays.")
+    file = made(kind, tmp_path / "odd" / ("memory-mesh.toml" if command == "config trust" else "odd.md"))
+    said = cli(*(word.format(file) for word in COMMANDS[command]))
+    assert said.code != 0
+    assert len(said.err.splitlines()) == 1
+    assert any(reason in said.err for reason in (REASONS[kind], *REFUSED_BEFORE))
+    assert json.loads(cli("stats", "--json").out)["total_memories"] == 1
+
+
+@pytest.mark.parametrize("kind", REASONS)
+@pytest.mark.sample(99)
+def test_a_hook_refuses_such_a_transcript(
+    cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    file = made(kind, tmp_path / "odd" / "session.jsonl")
+    given = json.dumps({"session_id": "s1", "transcript_path": str(file), "cwd": str(tmp_path)})
+    monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+    said = cli("host", "claude-code", "stop", "--wait")
+    assert (said.code, said.out) == (0, "{}\n")
+    assert REASONS[kind] in said.err
+    assert len(said.err.splitlines()) == 1
+    assert REASONS[kind] in (home / "host-fault.txt").read_text()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in REASONS if kind != "device"])
+@pytest.mark.sample(99)
+def test_a_repository_with_such_files_stops_no_command(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    project = tmp_path / "project"
+    for name in (".claude/settings.json", ".git", "graph/graph.json", "journal/journal.jsonl", "CLAUDE.md", "skill/SKILL.md"):
+        made(kind, project / name)
+    monkeypatch.setenv("MEMORY_MESH_NOTES_DIR", str(tmp_path / "notes"))
+    monkeypatch.chdir(project)
+    for words in (["init", "."], ["import", "graph"], ["import", "journal"], ["ingest-skill", "--file", "skill"]):
+        said = cli(*words)
+        assert said.code != 0, words
+        assert len(said.err.splitlines()) == 1, (words, said.err)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps({"session_id": "s1", "cwd": str(project)})))
+    assert cli("host", "claude-code", "session-start").code == 0
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop", "link to a device"])
+def test_such_a_file_among_the_traces_is_named(tmp_path: Path, kind: str) -> None:
+    with MemoryMesh("memory://", embedder="none", traces_dir=str(tmp_path / "traces")) as mesh:
+        mesh.traces.record(goal="deploy the site", status="success", project="site")
+        names = [file for file in (tmp_path / "traces").rglob("*") if file.is_file() and file.name != ".lock"]
+        assert len(names) >= 1
+        for file in names:
+            file.unlink()
+            made(kind, file)
+        with pytest.raises(InvalidInput, match=r"regular file|is a link|levels of symbolic|No such device"):
+            mesh.traces.record(goal="deploy the site again", status="success", project="site")
+
+
+def test_a_regular_file_is_opened_also_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"text")
+    (tmp_path / "link").symlink_to("file")
+    with open_regular(tmp_path / "link") as file:
+        assert file.read() == b"text"
+    before = len(os.listdir("/dev/fd"))
+    for kind in REASONS:
+        with pytest.raises(OSError, match=REASONS[kind]):
+            open_regular(made(kind, tmp_path / kind))
+    assert len(os.listdir("/dev/fd")) == before  # none is left open
