@@ -1,13 +1,14 @@
 """Capture as a flow: a cursor for each session, one write, observations, corrections, the end of a session, language models."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from memory_mesh import InvalidInput
-from memory_mesh.core.capture import CaptureReport
+from memory_mesh.core.capture import CaptureReport, Transcript
 from memory_mesh.core.capture.classify import Judge, judge_without_vectors
 from memory_mesh.core.errors import CallTimedOut
 from memory_mesh.core.lane import NewLaneMemory
@@ -176,6 +177,40 @@ def test_a_run_reads_only_so_much_and_the_next_one_continues(context: Context, m
     first = idle(context, *messages)
     assert (first.cursor, first.note) == (2, "read 2 new messages, the most of one run; the next run continues")
     assert (len(first.kept), len(idle(context, *messages).kept)) == (2, 1)
+
+
+def test_only_the_beginning_of_a_giant_message_is_masked_and_read_and_the_others_are_captured(context: Context) -> None:
+    giant = "password: hunter2-hunter2 " * 40_000
+    masked: list[int] = []
+
+    def redact(text: str) -> str:
+        masked.append(len(text))
+        return context.gate().redact(text)
+
+    lines = [
+        json.dumps(user(text)) for text in (LINTER, giant, "x" * (capture.MAX_MESSAGE_CHARS - 5) + " ann@example.org", LEDGER)
+    ]
+    run = capture._Run(seen=set(), skip_before=0)
+    first, cut, split, last = capture._numbered(Transcript(lines), run, redact)
+    assert (first.content, last.content) == (LINTER, LEDGER)
+    assert len(cut.content) == capture.MAX_MESSAGE_CHARS
+    assert "hunter2" not in cut.content
+    assert split.content.startswith("x" * 100)
+    assert "ann" not in split.content  # a value at the end of what is read is masked as a whole
+    assert sum(masked) < 4 * capture.MAX_MESSAGE_CHARS
+    report = idle(context, user(LINTER), user(giant), user(LEDGER))
+    assert [memory.content for memory in report.kept] == [LINTER, LEDGER]
+    assert [each.why for each in report.not_kept] == ["a pasted document"]
+    assert idle(context, user(LINTER), user(giant), user(LEDGER)).new_messages == 0
+
+
+def test_a_file_that_is_far_larger_than_any_transcript_is_refused_before_it_is_read(context: Context, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps(user(LINTER)) + "\n", encoding="utf-8")
+    assert len(on_session_event(context, "session.idle", path, session_id="s").kept) == 1
+    os.truncate(path, 2**40)  # without the disk for it
+    with pytest.raises(InvalidInput, match="it has 1,099,511,627,776 bytes"):
+        on_session_event(context, "session.idle", path, session_id="s")
 
 
 @pytest.mark.parametrize(

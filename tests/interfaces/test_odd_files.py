@@ -72,6 +72,7 @@ def test_a_command_refuses_what_is_no_file_in_one_line(
     assert json.loads(cli("stats", "--json").out)["total_memories"] == 1
 
 
+@pytest.mark.req("LANE-34")
 @pytest.mark.parametrize("kind", REASONS)
 @pytest.mark.sample(99)
 def test_a_hook_refuses_such_a_transcript(

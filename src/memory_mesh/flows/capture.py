@@ -44,6 +44,7 @@ from memory_mesh.flows.write import Added, plan_store
 IDLE, DELETED = "session.idle", "session.deleted"
 EVENTS = (IDLE, DELETED)
 MAX_NEW_CHARS = 2_000_000  # of user and assistant that one run judges; the next run continues
+MAX_MESSAGE_CHARS = 25_000  # of a message that are read; one that is longer than 20,000 counts as a pasted document
 MAX_KEPT, MAX_NOT_KEPT = 200, 500
 _MAX_DIGESTS = 20_000  # of the last messages; those before them count as read
 _DIGEST_LENGTH = 12
@@ -182,7 +183,8 @@ def _note(run: _Run, transcript: Transcript) -> str | None:
 def _numbered(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -> Iterator[Message]:
     """Yield the messages, marked as new if no earlier run read them. The digest of a message depends on the one before it.
 
-    New ones are redacted here: masking would not find a value of which only a part is quoted, or that became an entity.
+    New ones are redacted here: masking would not find a value of which only a part is quoted, or that became an entity. For the
+    same reason more is redacted of a long one than is read.
     """
     before = ""
     for number, message in enumerate(transcript):
@@ -191,6 +193,7 @@ def _numbered(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -
         digest = sha256(f"{own}\0{role}\0{content}".encode(errors="replace")).hexdigest()[:_DIGEST_LENGTH]
         before = f"{role}\0{content[:1000]}"
         is_new = number >= run.skip_before and digest not in run.seen
+        content = content[: 2 * MAX_MESSAGE_CHARS]
         if is_new and role in ("user", "assistant"):
             content = redact(content)
             run.chars += len(content)
@@ -200,7 +203,7 @@ def _numbered(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -
         if is_new:
             run.read.append(digest)
             run.by_number[number] = digest
-        yield Message(number, role, content, is_new)
+        yield Message(number, role, content[:MAX_MESSAGE_CHARS], is_new)
 
 
 # --- what is kept ---

@@ -124,7 +124,7 @@ def _capture(call: Call, settings: Settings, given: Mapping[str, str]) -> None:
     path = given.get("transcript_path")
     if not path and call.arguments["host"] == "claude-code":
         raise InvalidInput("the hook names no transcript", expected="transcript_path in the JSON of the hook")
-    transcript = Path(path).expanduser() if path else Transcript(iter(sys.stdin.readline, ""))
+    transcript = Path(path).expanduser() if path else Transcript(iter(lambda: sys.stdin.readline(_MAX_INPUT_CHARS), ""))
     with _mesh(call, settings, given) as mesh:
         event = _CAPTURED[str(call.arguments["event"])]
         mesh.lane.on_session_event(event, transcript, session_id=given.get("session_id"))
