@@ -15,6 +15,7 @@ from errno import EACCES, EDQUOT, EEXIST, EFBIG, ENOSPC, ENOTDIR, EPERM, EROFS
 from glob import escape
 from itertools import chain, repeat
 from pathlib import Path
+from stat import S_ISREG
 
 from memory_mesh.core.cancel import check_cancelled, wait
 from memory_mesh.core.errors import (
