@@ -119,7 +119,7 @@ def test_a_memory_lives_where_its_scope_says() -> None:
 
 def test_records_for_callers_have_no_internal_fields() -> None:
     assert {f.name for f in fields(Memory)} >= SECRET
-    for seen in (FULL.record(), SearchResult.of(FULL.row(), 0.5)):
+    for seen in (FULL.record(0.2), SearchResult.of(FULL.row(), 0.5)):
         stored = asdict(seen)
         assert not SECRET & stored.keys()
         assert FULL.content in str(stored)
@@ -127,13 +127,13 @@ def test_records_for_callers_have_no_internal_fields() -> None:
         assert FULL.fingerprint not in str(stored)
         shared = stored.keys() & {f.name for f in fields(MemoryRecord)}
         assert {name: getattr(FULL, name) for name in shared} == {name: stored[name] for name in shared}
-    assert type(FULL.record()) is MemoryRecord
+    assert type(FULL.record(0.2)) is MemoryRecord
     assert (type(SearchResult.of(FULL.row(), 0.5)), SearchResult.of(FULL.row(), 0.5).score) == (SearchResult, 0.5)
 
 
 def test_a_record_is_a_frozen_value() -> None:
     with pytest.raises(AttributeError):
-        FULL.record().content = "other"
+        FULL.record(0.2).content = "other"
     with pytest.raises(AttributeError):
         FULL.content = "other"
 
