@@ -208,7 +208,7 @@ def _block(text: str, name: Name) -> Span | None:
     if link := _NEXT_LINE.match(text, name.end):
         span = bare(text, link.end(), name.start)  # a clear secret alone on the line below the name
         value = text[slice(*span)] if span else ""
-        code = not span or called(value) or not _LINE_END.match(text, span[1])
+        code = not span or (called(value) and value[-1] == ")") or not _LINE_END.match(text, span[1])
         return extended(text, span) if span and looks_secret(value) and not code else None
     return None
 

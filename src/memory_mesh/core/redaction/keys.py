@@ -57,18 +57,19 @@ def _private_keys(page: Page) -> Iterator[Span]:
 
 
 _AUTHORIZATION = LazyRegex(
-    r"(?i:authorization|x-auth-token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?i:(bearer|basic|token|digest|apikey|negotiate)\s{1,3})?((?:[^\s\"',;<>`]|;(?=[^\s\"'])){4,4096}+)"
+    r"(?i:authorization|x-auth-token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?i:(bearer|basic|token|digest|apikey|negotiate)\s{1,3})?((?:[^\s\"',;<>]|;(?=[^\s\"'])){4,4096}+)"
 )
+_METAVARIABLE = LazyRegex(r"[A-Z_]{0,40}(?:TOKEN|KEY|JWT|SECRET|CREDENTIALS)[A-Z_]{0,40}")
 _BEARER = LazyRegex(r"(?i:bearer)[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,4096}+)")
 
 
 def _authorizations(page: Page) -> Iterator[Span]:
     """Match the value after `Authorization:` or `Bearer`."""
     for found in _matches(_AUTHORIZATION, page, ("authorization", "x-auth-token")):
-        scheme, value = (found[1] or "").lower(), found[2]
-        named = variable(value) or (value.isupper() and not any(map(str.isdigit, value)))  # Bearer TOKEN
+        scheme, value = (found[1] or "").lower(), found[2].rstrip("`.") if "`" in found[2][-2:] else found[2]
+        named = len(value) < 4 or _METAVARIABLE.fullmatch(value) or ("." not in value and variable(value))
         if not placeholder(value) and not named and (scheme in ("bearer", "basic") or any(map(str.isdigit, value))):
-            yield found.span(2)
+            yield found.start(2), found.start(2) + len(value)
     for found in _matches(_BEARER, page, ("bearer",)):
         value = found[1]
         if not placeholder(value) and (any(map(str.isdigit, value)) or len(value) >= 32):

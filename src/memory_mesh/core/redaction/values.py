@@ -238,6 +238,8 @@ _LAST_OF_LINE = LazyRegex(r";(?=[ \t]{0,8}(?:\r?\n|$))")
 _WIDE = LazyRegex(r"[\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]")
 _WORD = LazyRegex(r"\S{1,256}")
 _REST = LazyRegex(r"\S*+")
+# The first word of a tuple, a list or a dictionary in code: `(start`, `[asdict(one)`, `{**data(one)`.
+_LITERAL = LazyRegex(r"[(\[{]{1,2}\*{0,2}[A-Za-z_][A-Za-z_.]{1,40}(?:\([A-Za-z_.]{0,40}\)?)?")
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 
 
@@ -265,9 +267,7 @@ def bare(text: str, at: int, name_start: int) -> Span | None:
     if value[:1] < "\u3000" and (wide := _WIDE.search(value)):
         value = value[: wide.start()]
     value = _trimmed(value)
-    if placeholder(value) or any(
-        value[:1] == opening and value.count(opening) > value.count(closing) for opening, closing in _BRACKETS
-    ):
+    if placeholder(value) or _LITERAL.fullmatch(value):
         return None
     # Behind `name = value` it ends a statement. A line of prose or of YAML does not end with it, so that it belongs to the value.
     assigned = text[max(0, at - 8) : at].rstrip(" \t").endswith("=")
