@@ -84,7 +84,7 @@ def steps(name: str, file: str = "memory.db") -> tuple[list[str], list[str]]:
 def test_the_recorder_hears_of_every_step_of_a_write() -> None:
     inside = ["store.begun", "store.deleted", "store.put", "store.counted", "store.committed"]
     assert steps("add")[1] == ["flow.validated", "flow.embedded", "flow.decided", *inside, "flow.applied"]
-    assert steps("erase")[1] == ["flow.decided", *inside, "flow.applied", "store.freed"]
+    assert steps("erase")[1] == ["flow.decided", *inside, "flow.applied", "store.rewritten", "store.truncated", "store.freed"]
 
 
 KILLED = [("memory.db", name, step) for name in WRITES for step in dict.fromkeys(steps(name)[1])]
@@ -160,16 +160,37 @@ def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path,
     assert_sound(file)
 
 
+REWRITE = [
+    f"flush.{table}.{done}" for table in ("memory_entries", "yamo_blocks", "mesh_records") for done in ("rewritten", "cleaned")
+]
+KILLED_ERASURES = [("memory.db", step, 1) for step in ("store.committed", "flow.applied", "store.rewritten", "store.truncated")]
+KILLED_ERASURES_IN_FOLDERS = [("memory.json", step, 1) for step in [*JSON[1:], "flow.applied"]]
+KILLED_ERASURES_IN_FOLDERS += [("memory.lance", step, 1) for step in (*LANCE[1:], *REWRITE) if "memory_entries.app" not in step]
+# LanceDB writes the change into its tables first, and then frees the bytes.
+KILLED_ERASURES_IN_FOLDERS += [("memory.lance", f"flush.{step}", 2) for step in ("begun", "synced", "logged", "committed", "cut")]
+
+
+@pytest.mark.sample(2)
 @pytest.mark.req("MESH-011")
-def test_an_erasure_killed_before_the_bytes_were_freed_is_finished_by_the_next_opening(tmp_path: Path) -> None:
-    file = tmp_path / "memory.db"
-    with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
+@pytest.mark.parametrize(
+    ("place", "step", "nth"),
+    [*KILLED_ERASURES, *(pytest.param(*one, marks=pytest.mark.deep) for one in KILLED_ERASURES_IN_FOLDERS)],
+)
+def test_an_erasure_killed_before_the_bytes_were_freed_is_finished_by_the_next_opening(
+    tmp_path: Path, place: str, step: str, nth: int
+) -> None:
+    file = tmp_path / place
+    with opened(url(file), "keeper") as mesh:
         (id_,) = perform(mesh, BEFORE)
-    with Child("calls", store=url(file), agent="keeper", calls=[("erase", {"id": id_})], crash=("store.committed", 1)) as child:
-        assert child.end() == -SIGKILL
     assert b"lighthouse keeper" in bytes_of(file)
-    with MemoryMesh(store=url(file), agent_id="keeper"):
+    with Child("calls", store=url(file), agent="keeper", calls=[("erase", {"id": id_})], crash=(step, nth)) as child:
+        assert child.end() == -SIGKILL
+    with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
         assert b"lighthouse keeper" not in bytes_of(file)
+        assert b"gulls" not in bytes_of(file)
+        assert mesh.get(id_) is None
+        assert not mesh._context().store.has_deleted_bytes()
+    assert_sound(file)
 
 
 @dataclass

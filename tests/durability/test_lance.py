@@ -175,6 +175,27 @@ def test_texts_are_searched_for_in_tables_and_journal_and_compacting_removes_the
     assert store.find_bytes([b"content of m2"])
 
 
+def test_bytes_that_could_not_be_removed_are_reported_and_removed_by_the_next_opening(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: object, **options: object) -> None:
+        raise OSError("LanceError(IO): Input/output error (os error 5)")
+
+    store = LanceStore(folder)
+    store.apply(deletes=[M1])
+    with monkeypatch.context() as patched:
+        patched.setattr(lance.LanceDataset, "cleanup_old_versions", fail)
+        assert not store.compact()
+        assert store.has_deleted_bytes()
+        store.close()
+    with closing(LanceStore(folder, read_only=True)) as reader:
+        assert reader.has_deleted_bytes()
+        assert reader.find_bytes([SECRET.encode()])
+    with closing(LanceStore(folder)) as store:
+        assert not store.has_deleted_bytes()
+        assert store.find_bytes([SECRET.encode()]) == {}
+
+
 @pytest.mark.deep
 def test_small_files_are_merged_and_old_versions_removed_while_the_store_is_used(tmp_path: Path) -> None:
     with closing(LanceStore(tmp_path / "memory", flush_rows=1)) as store:

@@ -1,7 +1,7 @@
 """A program that writes to a store in a bucket: `python s3_writer.py`, with its options as a line of JSON.
 
 It adds memories one by one, each with the next revision of a counter that all writers share, and prints each id when it is
-acknowledged. At a step it can stop itself or die.
+acknowledged; at the end it can erase one. At a step it can stop itself or die.
 """
 
 import json
@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from memory_mesh.core.errors import Conflict, StoreUnavailable
-from memory_mesh.core.model import Kind
+from memory_mesh.core.model import Key, Kind
 from memory_mesh.stores.lance.bucket import Bucket
 from memory_mesh.stores.lance.s3 import BucketStore
 from memory_mesh.testing.rows import memory
@@ -57,6 +57,9 @@ def main() -> None:
         for id_ in options["ids"]:
             add(store, id_)
             print(json.dumps(id_), flush=True)
+        if erased := options.get("erased"):
+            store.apply(deletes=[Key(Kind.MEMORY, erased)])
+            store.compact()
 
 
 if __name__ == "__main__":

@@ -163,6 +163,29 @@ def test_a_writer_that_is_killed_at_any_step_leaves_what_it_acknowledged(cluster
     assert_sound(cluster, prefix, [*before, "b"], unknown=mine)
 
 
+ERASING = ["store.committed", "flush.begun", "flush.logged", "flush.committed", "flush.cut"]
+
+
+@pytest.mark.parametrize("step", ERASING)
+@pytest.mark.req("MESH-011")
+def test_an_erasure_that_is_killed_at_any_step_is_finished_by_the_next_user(cluster: Cluster, step: str) -> None:
+    prefix, text = f"erased/{step}", b"content of quetzal"
+    with closing(at(cluster, prefix, flush_rows=1)) as store:
+        store.apply([memory("quetzal"), memory("toucan")])
+        assert store.find_bytes([text])
+    with Writer(cluster, prefix, [], at=step, then="die", erased="quetzal", flush_rows=99) as writer:
+        writer.until(f"at {step}")
+    with closing(at(cluster, prefix, read_only=True)) as store:
+        assert store.has_deleted_bytes()
+        assert store.find_bytes([text])
+    at(cluster, prefix, lease_seconds=0.5).close()
+    with closing(at(cluster, prefix, read_only=True)) as store:
+        assert not store.has_deleted_bytes()
+        assert store.find_bytes([text]) == {}
+        assert store.ids(Kind.MEMORY) == ["toucan"]
+        assert store.damage() == []
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_four_writers_take_turns_also_if_a_volume_server_dies(cluster: Cluster, killed: bool) -> None:
     prefix = f"four/{killed}"

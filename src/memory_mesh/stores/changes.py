@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.model import Key, Row
+from memory_mesh.core.model import Key, Kind, Row
 from memory_mesh.stores.base import BEGINNING, decode_key, decode_row, encode_json, encode_row, mark_of
 
 
@@ -20,7 +20,7 @@ class Change:
     deletes: Sequence[Key]
     moves: Mapping[str, Sequence[Key]]  # by partition
     nonce: str
-    frees: bool  # it deletes or replaces a row that was stored
+    frees: bool  # it leaves bytes that must be freed: see `erases`
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,15 @@ class Moves:
     @property
     def mark(self) -> str:
         return mark_of(self.version, self.nonce)
+
+
+def erases(puts: Sequence[Row], deletes: Sequence[Key]) -> bool:
+    """Return whether the bytes of what a change deletes must be freed: it deletes rows, or the text of an audit block.
+
+    Events of hooks come and go, and say what their memory says: an erasure of that frees their bytes too.
+    """
+    tombstones = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
+    return tombstones or any(key.kind is not Kind.EVENT for key in deletes)
 
 
 def since(moves: Sequence[Moves], mark: str | None) -> list[Key] | None:

@@ -24,7 +24,7 @@ from memory_mesh.core.model import ANYTHING, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.changes import Change, append, encode_change, new_nonce
+from memory_mesh.stores.changes import Change, append, encode_change, erases, new_nonce
 from memory_mesh.stores.files import create_folder, files_under, replace_file, store_error, sync
 from memory_mesh.stores.folder import FolderStore, locked
 from memory_mesh.stores.json.folder import (
@@ -79,7 +79,8 @@ class JsonStore(FolderStore):
         self._state: State | None = None
         self._signature: Signature = ()
         self._folder: tuple[int, int] | None = None  # device and inode of the folder that was opened
-        self._reading(lambda state: None)
+        if self._reading(lambda state: state.frees and not read_only):
+            self._free()
 
     # --- the port ---
 
@@ -94,15 +95,15 @@ class JsonStore(FolderStore):
                     raise Conflict(f"partition {partition} has changed")
             moves = state.rows.moves_of(puts, deletes)
             gone = [key for key in deletes if key in state.rows]
-            frees = bool(gone) or any(row.replaces for row in puts)
-            line = line_of(encode_change(Change(puts, gone, moves, new_nonce(), frees)))
+            line = line_of(encode_change(Change(puts, gone, moves, new_nonce(), erases(puts, gone))))
             append(self._root / JOURNAL, line, at=state.end)
             state.read_lines(line, self._root / JOURNAL)  # not the rows of the caller, who may change their lists
             self._wrote = True
             self._step("store.committed")
             if state.end - state.start >= self._flush_bytes:
                 self._flush_if_possible(state)
-            return Applied(not frees or not state.frees, before, state.nonce, {name: state.version(name) for name in moves})
+            leaves_bytes = state.changed and (gone or any(row.replaces for row in puts))
+            return Applied(not leaves_bytes, before, state.nonce, {name: state.version(name) for name in moves})
 
     def version(self, partition: str) -> int:
         return self._reading(lambda state: state.version(partition))
@@ -146,11 +147,15 @@ class JsonStore(FolderStore):
         with self._lock:
             if self._closed:
                 return
-            with suppress(StoreError):  # what could not be written into the files is in the journal
+            with suppress(StoreError):
                 if not self._read_only and self._reading(lambda state: state.changed and (self._wrote or state.frees)):
-                    with self._writing(wait=False) as state:
-                        self._checkpoint(state)
+                    self._free()
             self._closed, self._state = True, None
+
+    def _free(self) -> None:
+        """Write the journal into the files, unless others write now: then a later user does it."""
+        with suppress(StoreError), self._writing(wait=False) as state:
+            self._checkpoint(state)
 
     # --- reading and writing ---
 

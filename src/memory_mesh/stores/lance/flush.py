@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from memory_mesh.core.errors import StoreError
@@ -32,7 +33,7 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
         step("flush.begun")
         frames = [_written(root, view, table, rewrite=rewrite, synced=synced, step=step) for table in TABLES]
         step("flush.synced")
-        new = _prepared(own, view, frames, rewrite=rewrite)
+        new = _prepared(own, view, frames)
         # Another program may have written since the view was read, or at this moment.
         new.foreign = any(frame.foreign() for frame in frames if frame.table is MEMORIES)
         step("flush.logged")
@@ -50,6 +51,9 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
         for frame in frames:
             if rewrite or frame.has_many_versions:
                 frame.remove_old_versions()
+                step(f"flush.{frame.table.name}.cleaned")
+        if rewrite and new.unfreed:
+            journal.write_state(own, replace(new, unfreed=False))
     step("store.freed")
 
 
@@ -97,19 +101,22 @@ def changed(view: View, frame: Frame, step: Step) -> Frame:
     return frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, step)
 
 
-def new_state(form: type[S], view: View, frames: Sequence[Frame], *, rewrite: bool) -> S:
-    """Return the state that names the tables as they are now. Its log of moves is still that of the old one."""
+def new_state(form: type[S], view: View, frames: Sequence[Frame]) -> S:
+    """Return the state that names the tables as they are now. Its log of moves is still that of the old one.
+
+    Deleted bytes are in the files until a rewrite has removed the old versions, whatever happens before.
+    """
     old = view.state
     return form(
         generation=old.generation + 1, tables={frame.table.name: frame.version for frame in frames if frame.version},
         partitions=view.partitions, moves=old.moves, moves_length=old.moves_length, moves_trimmed=old.moves_trimmed,
-        writes=view.writes, nonce=view.nonce, unfreed=view.unfreed and not rewrite,
+        writes=view.writes, nonce=view.nonce, unfreed=view.unfreed,
     )  # fmt: skip
 
 
-def _prepared(own: Path, view: View, frames: Sequence[Frame], *, rewrite: bool) -> State:
+def _prepared(own: Path, view: View, frames: Sequence[Frame]) -> State:
     """Return the state that names the tables as they are now, and write the files that belong to it."""
-    new = new_state(State, view, frames, rewrite=rewrite)
+    new = new_state(State, view, frames)
     journal.log_moves(own, new, view.recent)
     append(journal_of(own, new.generation), b"", at=0)
     sync(own)

@@ -10,7 +10,7 @@ from memory_mesh.core.errors import Conflict, IdTaken, StoreBusy, StoreError
 from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Applied, Changes, Step
 from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.changes import Change, new_nonce
+from memory_mesh.stores.changes import Change, erases, new_nonce
 from memory_mesh.stores.lance.errors import Superseded
 from memory_mesh.stores.lance.view import View
 
@@ -79,7 +79,8 @@ class ViewStore(ABC):
         self._moved(versions)
         if view is self._view and view.size >= self._flush_at:
             self._flush_if_possible(view)
-        return Applied(not change.frees, before, view.data_version, versions)
+        leaves_bytes = change.deletes or any(row.replaces for row in puts)
+        return Applied(not leaves_bytes, before, view.data_version, versions)
 
     def version(self, partition: str) -> int:
         return self._reading(lambda view: view.partitions.get(partition, (0, ""))[0])
@@ -143,4 +144,4 @@ def _decided(view: View, puts: Sequence[Row], deletes: Sequence[Key]) -> Change:
             raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
         for partition in {row.partition, known[0] if known else row.partition} if row.kind in MOVING else ():
             moves[partition].append(row.key)
-    return Change(puts, gone, moves, new_nonce(), bool(gone) or any(row.replaces for row in puts))
+    return Change(puts, gone, moves, new_nonce(), erases(puts, gone))

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -79,7 +79,9 @@ class BucketStore(ViewStore):
 
     def compact(self) -> bool:
         self.check_writable()
-        return not self._reading(lambda view: view.journal_end) or self._flushed(rewrite=True)
+        if not self._reading(lambda view: view.journal_end):
+            return True
+        return self._flushed(rewrite=True) and not self.has_deleted_bytes()
 
     def flush(self) -> None:
         """Write the changes in the journal into the tables."""
@@ -97,8 +99,9 @@ class BucketStore(ViewStore):
         if self._closed:
             return
         with suppress(StoreError):  # what could not be flushed is in the journal
-            if self._wrote and self._reading(lambda view: view.unfreed or view.size >= _FLUSHED_ON_CLOSING):
-                self._flushed(rewrite=self._reading(lambda view: view.unfreed))
+            unfreed, size = self._reading(lambda view: (view.unfreed, view.size))
+            if not self._read_only and (unfreed or (self._wrote and size >= _FLUSHED_ON_CLOSING)):
+                self._flushed(rewrite=unfreed)
         with self._lock:
             self._closed, self._view = True, None
 
@@ -164,7 +167,7 @@ class BucketStore(ViewStore):
             for frame in frames:
                 if frame.version != view.state.tables.get(frame.table.name):
                     frame.tag()
-            state = new_state(BucketState, view, frames, rewrite=rewrite)
+            state = new_state(BucketState, view, frames)
             state.generation = view.journal_end + 1
             state.logs = self._logged(view, state.generation)
             self._step("flush.logged")
@@ -199,6 +202,12 @@ class BucketStore(ViewStore):
             for frame in frames:
                 if rewrite or frame.has_many_versions:
                     frame.remove_old_versions()
+                    self._step(f"flush.{frame.table.name}.cleaned")
+            if rewrite and state.unfreed and self._view:
+                freed = replace(state, unfreed=False, generation=state.generation + 1)
+                if self._commit(self._view, {"state": asdict(freed)}):
+                    self._view = self._viewed(freed, self._view)
+                    self._log.remove_before(freed.generation)
 
     # --- reading ---
 

@@ -5,7 +5,8 @@ of a journal, durable when `apply` returns, and many changes are written into th
 `compact`, and on closing. A large change is written into the tables directly. Reads put the changes of the journal over the
 tables. Other programs see a row when it is in its table.
 
-Reads create nothing. Lance keeps the bytes of deleted rows until its files are rewritten: by `compact`, or on closing.
+Reads create nothing. Lance keeps the bytes of deleted rows until its files are rewritten and old ones removed: by `compact`,
+on closing, or by the next opening.
 """
 
 import os
@@ -44,7 +45,8 @@ from memory_mesh.stores.lance.schema import TABLES
 from memory_mesh.stores.lance.view import View
 
 _INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
-_MAX_COMPACTED_ON_CLOSING = 512 * 1024 * 1024  # bytes of the tables
+# Bytes of the tables. Larger ones are compacted by `compact` only, so that opening and closing stay quick.
+_MAX_COMPACTED_ON_OPENING, _MAX_COMPACTED_ON_CLOSING = 64 * 1024 * 1024, 512 * 1024 * 1024
 _CHECKED_FOR = 0.1  # seconds during which reads do not look again whether another program wrote to a table
 
 Signature = tuple[int, int, int] | None  # of the file of the state
@@ -79,7 +81,8 @@ class LanceStore(FolderStore, ViewStore):
         self._checked_until = 0.0
         self._flush_rows = self._flush_at = flush_rows
         self._direct_rows = direct_rows
-        self._reading(lambda view: None)
+        if self._reading(lambda view: view.unfreed and not read_only):
+            self._free(_MAX_COMPACTED_ON_OPENING)
 
     # --- the port ---
 
@@ -98,7 +101,7 @@ class LanceStore(FolderStore, ViewStore):
                 self._flush(view, rewrite=True)
             except (StoreFull, OSError):
                 return False
-        return True
+            return not self._refreshed().unfreed
 
     def flush(self) -> None:
         """Write the changes in the journal into the tables, also those that a process that died left there."""
@@ -110,12 +113,15 @@ class LanceStore(FolderStore, ViewStore):
         with self._lock:
             if self._closed:
                 return
-            with suppress(StoreError, OSError):  # what could not be flushed is in the journal
+            with suppress(StoreError, OSError):
                 if not self._read_only and self._exists() and self._reading(lambda view: self._wrote or view.unfreed):
-                    with self._writing(wait=False) as view:
-                        small = self._size() <= _MAX_COMPACTED_ON_CLOSING
-                        self._flush(view, rewrite=view.unfreed and small)
+                    self._free(_MAX_COMPACTED_ON_CLOSING)
             self._closed, self._view = True, None
+
+    def _free(self, max_size: int) -> None:
+        """Flush, and free deleted bytes unless the tables are larger, if no other process writes. The journal keeps the rest."""
+        with suppress(StoreError, OSError), self._writing(wait=False) as view:
+            self._flush(view, rewrite=view.unfreed and self._size() <= max_size)
 
     # --- changes ---
 

@@ -38,6 +38,7 @@ from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Wh
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.stores.base import check_unique
+from memory_mesh.stores.changes import erases
 from memory_mesh.stores.files import files_under, find_bytes, remove_parts, whole_file
 from memory_mesh.stores.sqlite import moves, tables
 from memory_mesh.stores.sqlite.lane import adopt, has_foreign_rows
@@ -124,9 +125,7 @@ class SqliteStore:
                 change.finish()
                 self._step("store.put")
                 versions = moves.record_moves(connection, change.moved, seen)
-                replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
-                # Events of hooks come and go, and say what their memory says: an erasure of that frees their bytes too.
-                if replaced or any(key.kind is not Kind.EVENT for key in deletes):
+                if erases(puts, deletes):
                     tables.mark_unfreed(connection)
                 self._step("store.counted")
                 after = (connection, connection.total_changes, before[2])
@@ -374,8 +373,10 @@ class SqliteStore:
             # Pages that SQLite rebuilt keep stray copies of rows that moved away, even with secure_delete. Only rewriting the
             # file removes them, and truncating the log removes the old pages.
             connection.execute("VACUUM")
+            self._step("store.rewritten")
             if not self._truncate_log(connection, wait_seconds):
                 return False
+            self._step("store.truncated")
             tables.mark_freed(connection, pending)
         except sqlite3.OperationalError:
             return False  # no space, or others use the file; the change itself is durable
