@@ -11,7 +11,7 @@ from memory_mesh.core.model import ANYTHING, Key, Kind, Reader, Row, Where, equa
 from memory_mesh.index import LocalIndex
 from memory_mesh.index import local as index_local
 from memory_mesh.index.arrays import hash64
-from memory_mesh.index.files import Saved, file_of, forget
+from memory_mesh.index.files import Saved, file_of, forget, load
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite import store as sqlite_store
@@ -222,12 +222,25 @@ def test_equal_marks_mean_equal_memories_also_for_an_index_opened_later(store: W
     assert len(set(marks)) == 3
 
 
-def test_arrays_damaged_on_the_disk_are_detected_and_built_again(store: Watched, deep: bool) -> None:
+@pytest.mark.parametrize("bit", [0, 5])  # a digit becomes another one, and a letter a capital
+def test_a_file_with_any_one_byte_changed_on_the_disk_is_built_again(store: Watched, deep: bool, bit: int) -> None:
     file = saved(store)
     sound = file.read_bytes()
-    body = sound.index(b"\n") + 1
-    places = [at for at in range(body, len(sound), 16) if any(sound[at : at + 8])]
-    assert len(places) > 20
-    for at in places if deep else places[:: len(places) // 20]:
-        file.write_bytes(sound[:at] + bytes(255 - byte for byte in sound[at : at + 8]) + sound[at + 8 :])
+    assert load(file)
+    places = range(len(sound))
+    changed = file.with_name("changed.index")
+    for at in places:
+        changed.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << bit]) + sound[at + 1 :])
+        assert load(changed) is None, f"byte {at} of {len(sound)}"
+    for at in places[:: len(places) // (200 if deep else 20)]:
+        file.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << bit]) + sound[at + 1 :])
         agrees(LocalIndex(store), store, asking("red word3 word8", vector=[1.0, 3.0]))
+
+
+@pytest.mark.parametrize("more", [b"\0", b"\n", b" " * 64])
+def test_a_file_with_bytes_added_or_cut_off_is_built_again(store: Watched, more: bytes) -> None:
+    file = saved(store)
+    sound = file.read_bytes()
+    for data in (sound + more, more + sound, sound[: -len(more)]):
+        file.write_bytes(data)
+        assert load(file) is None

@@ -1,7 +1,8 @@
 """Index files: their place, their format, and how they are deleted.
 
-A file contains words and vectors, so erasing deletes it first. It is a line of JSON, followed by arrays as they lie in memory, so
-opening it means mapping it. numpy is loaded by the functions that read and write arrays: a command that erases does not search.
+A file contains words and vectors, so erasing deletes it first. It is a checksum of the rest, a line of JSON, and arrays as they
+lie in memory, so opening it means mapping it. numpy is loaded by the functions that read and write arrays: a command that erases
+does not search.
 """
 
 import json
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _SUFFIX, _PARTIAL = ".index", ".part"
 _MAGIC = b"memory-mesh index 5\n"
+_HEAD = len(_MAGIC) + 8  # where the head begins, after the digits of the checksum
 _ALIGNMENT = 64
 
 
@@ -83,13 +85,10 @@ def load(path: Path) -> Saved | None:
     try:
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if mapped[: len(_MAGIC)] != _MAGIC:
+        # Without the checksum, a head or arrays that a bad disk changed would silently give wrong results.
+        if mapped[: len(_MAGIC)] != _MAGIC or mapped[len(_MAGIC) : _HEAD] != _checksum([memoryview(mapped)[_HEAD:]]):
             return None
-        end = mapped.find(b"\n", len(_MAGIC)) + 1
-        head = json.loads(mapped[len(_MAGIC) : end])
-        # Without the checksum, arrays that a bad disk changed would silently give wrong results.
-        if zlib.crc32(memoryview(mapped)[end:]) != head["sum"]:
-            return None
+        head = json.loads(mapped[_HEAD : mapped.find(b"\n", _HEAD)])
         names = head["names"]
         scopes, models = [Scope(*scope) for scope in names["scopes"]], [(name, dimension) for name, dimension in names["models"]]
         columns = {
@@ -107,17 +106,21 @@ def _bytes(saved: Saved) -> Iterator[bytes | memoryview]:
     arrays = [np.ascontiguousarray(column) for column in saved.columns.values()]
     data = [array.reshape(-1).view(np.uint8).data if array.size else b"" for array in arrays]
     body = [part for each in data for part in (each, bytes(-len(each) % _ALIGNMENT))]
-    checksum = reduce(lambda total, part: zlib.crc32(part, total), body, 0)
     places = [[0, array.dtype.str, list(array.shape)] for array in arrays]
     head = {
-        "mark": saved.mark, "language": saved.language, "names": asdict(saved.names), "sum": checksum,
+        "mark": saved.mark, "language": saved.language, "names": asdict(saved.names),
         "columns": dict(zip(saved.columns, places, strict=True)),
     }  # fmt: skip
     # The offsets of the arrays depend on the length of the head and the reverse, so the head is padded.
-    room = len(_MAGIC) + len(json.dumps(head)) + 24 * len(arrays)
+    room = _HEAD + len(json.dumps(head)) + 24 * len(arrays)
     room = start = room + -room % _ALIGNMENT
     for place, each in zip(places, data, strict=True):
         place[0] = start
         start += len(each) + -len(each) % _ALIGNMENT
-    yield (_MAGIC + json.dumps(head).encode()).ljust(room - 1) + b"\n"
-    yield from body
+    line = json.dumps(head).encode().ljust(room - _HEAD - 1) + b"\n"
+    yield from (_MAGIC, _checksum([line, *body]), line, *body)
+
+
+def _checksum(parts: Iterable[bytes | memoryview]) -> bytes:
+    """Return the checksum of all that follows it in a file, as eight digits."""
+    return b"%08x" % reduce(lambda total, part: zlib.crc32(part, total), parts, 0)
