@@ -1,10 +1,12 @@
 """Rows that were edited by hand are found by verification: as a break, or, if they cannot be read, as damage."""
 
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import fields, replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from memory_mesh import Broken, MemoryMesh, Sound
 from memory_mesh.core.audit import ERASED, text_hash
 from memory_mesh.core.audit.seals import block_seal
 from memory_mesh.core.errors import StoreCorrupt
-from memory_mesh.core.model import Block, Kind
+from memory_mesh.core.model import Block, Kind, Memory
 from memory_mesh.interfaces.doctor import _chains
 from memory_mesh.stores import open_store
 from memory_mesh.stores.sqlite.triggers import UPGRADE
@@ -127,6 +129,77 @@ EDITS = {
     "the seal of a block": "UPDATE yamo_blocks SET seal = NULL WHERE number = 3",
     "the seal of the head": "UPDATE records SET extra = json_remove(extra, '$.seal') WHERE kind = 'head'",
 }
+
+
+# Columns of a memory that may be changed without a break, and why.
+UNNOTICED = {
+    "updated_at": "of the last change, whose history row is sealed with its time; repairs move it without a revision",
+    "number": "the order among memories of the same millisecond; importing and adopting give new ones",
+    "pending": "whether a vector is missing, which embedding changes without a revision",
+    "embedding": "computed from the content; reembed replaces it",
+    "model": "the model of the vector",
+    "keywords": "computed from the content, and again when the tokenizer changes",
+    "fingerprint": "finds candidates for duplicates, whose texts are then compared",
+    "decay_factor": "of Memory Lane; nothing of ours reads it",
+    "auto_tags": "of Memory Lane; nothing of ours reads it",
+}
+FORGED = [None, "other", 7, 0.5, b"\0\xff", "{}", "[]", '["x"]', '{"a":1}', "2020-01-01T00:00:00.000Z", "global", "archived"]
+SAME_AS_NONE = (None, False, [], {})
+
+
+@pytest.mark.deep
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("claim", [None, {"subject": "ana", "predicate": "lamp", "value": "red"}], ids=["plain", "claim"])
+def test_a_change_of_any_column_of_a_memory_is_a_break_or_has_a_reason_not_to_be(tmp_path: Path, claim: object) -> None:
+    sound, copy = tmp_path / "sound.db", tmp_path / "copy.db"
+    with opened(sound) as mesh:
+        id_ = mesh.graph.store("ann", "Ana has a lamp", claim=claim).memory.id
+        mesh.update(id_, metadata={"source": "seen"})
+    with closing(sqlite3.connect(sound)) as connection:
+        names = [row[1] for row in connection.execute("PRAGMA table_info(memories)")]
+    before, unnoticed = read_values(sound, id_), set[str]()
+    for name, forged in product(names, FORGED):
+        shutil.copy(sound, copy)
+        with suppress(sqlite3.IntegrityError), editing(copy) as connection:
+            connection.execute(f"UPDATE memories SET {name} = ? WHERE id = ?", (forged, id_))
+        if is_sound(copy) and (name in UNNOTICED or read_values(copy, id_) != before):
+            unnoticed.add(name)
+    assert unnoticed - UNNOTICED.keys() == set()
+    assert unnoticed >= {"updated_at", "number", "pending", "model", "fingerprint", "decay_factor", "auto_tags"}
+
+
+def is_sound(file: Path) -> bool:
+    with opened(file) as mesh:
+        try:
+            return all(isinstance(verdict, Sound) for verdict in mesh.verify())
+        except StoreCorrupt:
+            return False
+
+
+def read_values(file: Path, id_: str) -> dict[str, object]:
+    """The columns of a memory as they are read, without those that are empty. Only of a claim, empty and none differ."""
+    with closing(open_store(f"sqlite:///{file}?mode=ro")) as store:
+        memory = Memory.of(store.get(Kind.MEMORY, [id_])[id_])
+    found = {field.name: getattr(memory, field.name) for field in fields(memory)}
+    return {name: value for name, value in found.items() if name == "claim" or value not in SAME_AS_NONE}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize(
+    ("content", "column", "forged"),
+    [
+        ("Ana has a lamp", "claim_key", None), ("Ana has a lamp", "claim_key", "0"), ("two", "claim_key", "0"),
+        ("Ana has a lamp", "claim", None), ("Ana has a lamp", "claim", "{}"), ("two", "claim", "{}"),
+    ],
+)  # fmt: skip
+def test_a_changed_claim_or_its_key_is_a_break(file: Path, content: str, column: str, forged: str | None) -> None:
+    with opened(file) as mesh:
+        mesh.graph.store("ann", "Ana has a lamp", claim={"subject": "ana", "predicate": "lamp", "value": "red"})
+        assert [type(verdict) for verdict in mesh.verify()] == [Sound]
+    with editing(file) as connection:
+        connection.execute(f"UPDATE memories SET {column} = ? WHERE content = ?", (forged, content))
+    with opened(file) as mesh:
+        assert [type(verdict) for verdict in mesh.verify()] == [Broken]
 
 
 @pytest.mark.req("MESH-042")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 from memory_mesh.core.audit.seals import block_digest, content_hash
 from memory_mesh.core.audit.verify import sealed_content
+from memory_mesh.core.claims import Claim
 from memory_mesh.core.model import Block, Memory, Row, change_id
 
 
@@ -40,8 +41,18 @@ def memory_fault(row: Row, history: Sequence[Row], blocks: Sequence[Block]) -> F
         faults = (Fault(block, reason) for block, hash_ in found if (reason := _revision_fault(revision, change, block, hash_)))
         if fault := next(faults, None):
             return fault
-    # Not sealed, but it follows from columns that are, and no read finds a memory in another partition.
-    return None if row.partition == memory.partition else Fault(latest, f"{memory.id} is stored in a partition of another scope")
+    reason = _derived_fault(row, memory)
+    return Fault(latest, reason) if reason else None
+
+
+def _derived_fault(row: Row, memory: Memory) -> str | None:
+    """Compare columns that are not sealed with those that they follow from. By them a read finds a memory, or does not."""
+    if row.partition != memory.partition:
+        return f"{memory.id} is stored in a partition of another scope"
+    claim = Claim.of(memory)
+    if memory.claim_key != (claim.key if claim else None):
+        return f"the claim_key of {memory.id} is not that of its claim"
+    return None
 
 
 def _by_revision(blocks: Sequence[Block]) -> dict[int, list[tuple[Block, str]]]:

@@ -20,7 +20,8 @@ SEALED = (
     "lesson_pattern_id", "source_skill_id", "claim", "corroborations", "reinforcements", "disputes", "key", "revision",
     "entities", "feedback_score", "feedback_count",
 )  # fmt: skip
-# The others: derived, counted elsewhere, changed without a new revision, in the block itself, or not stored.
+# The others: derived, counted elsewhere, changed without a new revision, in the block itself, or not stored. `claim_key` follows
+# from the claim, and is compared with it.
 NOT_SEALED = (
     "id", "content", "updated_at", "pending", "access_count", "last_accessed", "number", "fingerprint", "claim_key", "salt",
     "keywords", "vector", "sealed", "redactions",
@@ -90,7 +91,9 @@ class RowsDigest:
 def _memory_values(memory: Memory) -> dict[str, object]:
     skill = [("name", memory.name), ("intent", memory.intent)] if isinstance(memory, Skill) else []
     values = ((name, value) for name, value in zip(SEALED, _SEALED_VALUES(memory), strict=True) if _DEFAULTS.get(name) != value)
-    return _with_value([*values, *skill])
+    # An empty claim, which no version has written, must differ from none.
+    empty = [("claim", [memory.claim])] if memory.claim is not None and not memory.claim else []
+    return _with_value([*values, *skill, *empty])
 
 
 def _change_values(change: Row) -> dict[str, object]:
