@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.core.model import Kind, Period, Reach, Reader, Row, Value, iso, millis, reach_of, visible
 from memory_mesh.core.search import completed, tokens
 from memory_mesh.core.search.lexical import is_question
@@ -105,7 +106,7 @@ def time_of(text: str | None) -> int:
     """Return milliseconds; MISSING if the text is not a time."""
     try:
         return MISSING if text is None else millis(text)
-    except (ValueError, TypeError):
+    except StoreCorrupt:
         return MISSING
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.model import Key, Kind, Row
+from memory_mesh.core.errors import StoreCorrupt, shown
+from memory_mesh.core.model import Key, Kind, Row, as_read
 from memory_mesh.stores.base import BEGINNING, decode_key, decode_row, encode_json, encode_row, mark_of
 
 
@@ -73,10 +74,18 @@ def encode_change(change: Change) -> dict[str, object]:
 
 
 def decode_change(given: Mapping[str, Any]) -> Change:
-    """Return the change that `encode_change` made an object of."""
+    """Return the change that `encode_change` made an object of. Raises `StoreCorrupt` for another one."""
+    try:
+        return _decoded(given)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise StoreCorrupt(f"a change in the journal cannot be read: {shown(given)}", remedy="restore a backup") from error
+
+
+def _decoded(given: Mapping[str, Any]) -> Change:
     moves = {name: [decode_key(key) for key in keys] for name, keys in given["moves"].items()}
     deletes = [decode_key(key) for key in given["deletes"]]
-    return Change([decode_row(one) for one in given["puts"]], deletes, moves, given["nonce"], given["frees"])
+    rows = [as_read(decode_row(one)) for one in given["puts"]]
+    return Change(rows, deletes, moves, str(given["nonce"]), bool(given["frees"]))
 
 
 def new_nonce() -> str:

@@ -19,6 +19,7 @@ from memory_mesh.core.model.rows import (
     checked,
     checked_fields,
     fields_of,
+    unreadable,
 )
 from memory_mesh.core.model.scope import MemoryType, partition_for
 from memory_mesh.core.model.where import ANYTHING, Compare, Where, all_of
@@ -101,7 +102,7 @@ class MemoryRecord:
         The generated `__init__` sets forty fields one by one, which takes ten times as long.
         """
         if not values.keys() >= _REQUIRED[row.kind]:
-            raise _unreadable(row, TypeError())
+            raise unreadable(row, "columns")
         values["id"], values["created_at"], values["revision"] = row.id, row.created_at, row.revision
         values["sealed"] = row.is_sealed
         if row.used:
@@ -226,7 +227,7 @@ class Memory(MemoryRecord):
         """Make the record of a memory or of a skill."""
         kind = Skill if row.kind is Kind.SKILL else Memory
         if not row.fields.keys() <= _FIELDS[kind.kind]:
-            raise _unreadable(row, TypeError())
+            raise unreadable(row, "columns")
         return kind.from_fields(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
 
     def record(self, trust: float) -> MemoryRecord:
@@ -253,7 +254,7 @@ class Skill(Memory):
     def of(cls, row: Row) -> "Skill":
         if isinstance(skill := Memory.of(row), cls):
             return skill
-        raise _unreadable(row, TypeError())
+        raise unreadable(row, "columns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +272,10 @@ class _AboutMemory:
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        return cls(**_values(row))
+        try:
+            return cls(**_values(row))
+        except TypeError as error:
+            raise unreadable(row, "columns") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -531,13 +535,10 @@ def _checked_record(cls: type[Record], row: Row) -> Record:
     """Make the record of a row. The file may have been edited by hand, so an unexpected row raises `StoreCorrupt`."""
     try:
         return cls(**_values(checked(row)))
-    except (InvalidInput, TypeError, AttributeError) as error:
-        raise _unreadable(row, error) from error
-
-
-def _unreadable(row: Row, error: Exception) -> StoreCorrupt:
-    why = str(error) if isinstance(error, InvalidInput) else "unexpected columns"
-    return StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {why}", remedy="restore a backup")
+    except InvalidInput as error:
+        raise StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {error}", remedy="restore a backup") from error
+    except (TypeError, AttributeError) as error:
+        raise unreadable(row, "columns") from error
 
 
 def _values(row: Row) -> dict[str, Any]:

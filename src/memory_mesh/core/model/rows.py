@@ -12,7 +12,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
@@ -217,6 +217,8 @@ class Used(NamedTuple):
     @classmethod
     def of(cls, fields: Mapping[str, Value]) -> "Used | None":
         """Return the usage that these fields of a row contain; None if they were edited by hand."""
+        if not isinstance(fields, dict):
+            return None
         times, last = fields.get("access_count"), fields.get("last_accessed")
         return cls(times, last) if isinstance(times, int) and isinstance(last, str) else None
 
@@ -294,6 +296,31 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
+def as_read(row: Row) -> Row:
+    """Return a row that a store has read, or raise `StoreCorrupt`: files can be edited by hand, and most of them have no types.
+
+    A quick form of `checked`, which looks at the types only.
+    """
+    types, vector = _python_types(row.kind), row.vector
+    for name, value in row.fields.items():
+        type_ = type(value)
+        if type_ is not types.get(name) and not (type_ is int and types.get(name) is float):
+            raise unreadable(row, name)
+        if type_ is list and value and {*map(type, value)} != {str}:  # type: ignore[arg-type]
+            raise unreadable(row, name)
+    base = (type(row.id), type(row.partition), type(row.created_at), type(row.revision), type(row.number))
+    if base != (str, str, str, int, int):
+        raise unreadable(row, "columns")
+    if vector and (type(vector.data) is not bytes or len(vector.data) % 4 or type(vector.model) is not str):
+        raise unreadable(row, "vector")
+    return row
+
+
+def unreadable(row: Row, what: str) -> StoreCorrupt:
+    """Return the error for a row that none of ours wrote."""
+    return StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: unexpected {what}", remedy="restore a backup")
+
+
 def checked(row: Row) -> Row:
     """Return the row without empty fields, or raise `InvalidInput` if a field or vector does not belong to its kind or type."""
     row = replace(row, fields=checked_fields(row.kind, row.fields.items()))
@@ -332,6 +359,13 @@ def check_base(row: Row) -> None:
         raise InvalidInput(f"a {row.kind} needs {', '.join(missing)}")
     if row.vector:
         _check_vector(row.kind, row.vector)
+
+
+@cache
+def _python_types(kind: Kind) -> Mapping[str, type]:
+    """Return the types that the fields of a kind have in Python; where it is float, integers are too."""
+    types = {Type.INT: int, Type.REAL: float, Type.BOOL: bool, Type.TEXTS: list, Type.JSON: dict}
+    return {column.name: types.get(column.type, str) for column in fields_of(kind)}
 
 
 @cache  # hashing an Enum for each field of each row is slow

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import count
 from secrets import randbits
 
-from memory_mesh.core.errors import InvalidInput, SettingsError, shown
+from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt, shown
 from memory_mesh.core.text import LazyRegex
 
 # A clock as a caller may give it: seconds since 1970, or a datetime.
@@ -38,8 +38,11 @@ def _second(seconds: int) -> str:
 
 
 def millis(text: str) -> int:
-    """Parse the text of a time into Unix milliseconds."""
-    return (datetime.fromisoformat(text) - EPOCH) // MILLISECOND
+    """Parse the stored text of a time into Unix milliseconds. Raises `StoreCorrupt` for one that is not ours."""
+    try:
+        return (datetime.fromisoformat(text) - EPOCH) // MILLISECOND
+    except (ValueError, TypeError):  # TypeError: it is no text, or has no zone
+        raise StoreCorrupt(f"{shown(text)} is not a time", expected="ISO 8601 in UTC", remedy="restore a backup") from None
 
 
 def parse_time(value: object, name: str) -> str:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from memory_mesh.core.errors import StoreError
+from memory_mesh.core.errors import StoreCorrupt, StoreError
 from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import Step
 from memory_mesh.stores.changes import append
@@ -61,16 +61,19 @@ def roll_back(root: Path) -> None:
     """Undo a flush that a process began and did not commit. Its changes are in the journal. The caller holds the lock."""
     try:
         begun = json.loads((root / OWN / FLUSHING).read_bytes())
+        generation, started = int(begun["generation"]), {name: int(version) for name, version in begun["tables"].items()}
     except FileNotFoundError:
         return
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise StoreCorrupt(f"{root / OWN / FLUSHING} is damaged", remedy="restore a backup") from error
     state = read_state(root / OWN) or State()
-    if begun["generation"] == state.generation:
+    if generation == state.generation:
         for table in TABLES:
-            places.roll_back(root, table, begun["tables"].get(table.name))
+            places.roll_back(root, table, started.get(table.name))
         # The next flush writes these files anew.
         journal_of(root / OWN, state.generation + 1).unlink(missing_ok=True)
     else:
-        journal_of(root / OWN, begun["generation"]).unlink(missing_ok=True)
+        journal_of(root / OWN, generation).unlink(missing_ok=True)
     (root / OWN / FLUSHING).unlink()
 
 

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
@@ -82,8 +82,12 @@ def decode_state(given: Mapping[str, Any], form: type[S], name: str) -> S:
     if given["format"] > FORMAT:
         what = f"the store {name} has format {given['format']}"
         raise StoreTooNew(what, expected=f"at most {FORMAT}", remedy="upgrade memory-mesh")
-    state = form(**given)
-    state.partitions = {name: (version, nonce) for name, (version, nonce) in state.partitions.items()}
+    state, blank = form(**given), form()
+    state.partitions = {name: (int(version), str(nonce)) for name, (version, nonce) in state.partitions.items()}
+    state.tables = {name: int(version) for name, version in state.tables.items()}
+    for one in fields(state):
+        if type(getattr(state, one.name)) is not type(getattr(blank, one.name)):
+            raise TypeError(f"{one.name} has another type")
     return state
 
 
@@ -118,7 +122,10 @@ def encode(change: Change) -> bytes:
 
 def decode(record: bytes) -> Change:
     """Return the change of a record."""
-    return decode_change(json.loads(record[HEADER.size :]))
+    try:
+        return decode_change(json.loads(record[HEADER.size :]))
+    except (ValueError, RecursionError) as error:
+        raise StoreCorrupt("a change in the journal is not JSON", remedy="restore a backup") from error
 
 
 def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], int]:
@@ -137,7 +144,7 @@ def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], in
             if end < len(data):
                 raise StoreCorrupt(f"{name} is damaged at byte {at + place}", remedy="restore a backup")
             break
-        changes.append(decode_change(json.loads(body)))
+        changes.append(decode(data[place:end]))
         place = end
     return changes, at + place
 
@@ -161,8 +168,8 @@ def decode_moves(data: bytes, file: str) -> dict[str, list[Moves]]:
     try:
         for line in data.splitlines():
             name, version, nonce, keys = json.loads(line)
-            found.setdefault(name, []).append(Moves(version, nonce, [decode_key(key) for key in keys]))
-    except ValueError as error:
+            found.setdefault(name, []).append(Moves(int(version), str(nonce), [decode_key(key) for key in keys]))
+    except (ValueError, TypeError, LookupError) as error:
         raise StoreCorrupt(f"{file} is damaged", remedy="restore a backup") from error
     return found
 

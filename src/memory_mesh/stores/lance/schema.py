@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from memory_mesh.core.errors import StoreCorrupt, shown
-from memory_mesh.core.model import BASE, BY_NAME, COLUMNS, Kind, Row, Type, Value, Vector, fields_of, millis
+from memory_mesh.core.model import BASE, BY_NAME, COLUMNS, Kind, Row, Type, Value, Vector, as_read, fields_of, millis
 from memory_mesh.stores.base import dumped_texts, encode_json
 
 DIMENSION = 384  # of the document's default model
@@ -140,7 +140,7 @@ def _last_use(row: Row) -> int | None:
 def _millis(text: str) -> int | None:
     try:
         return millis(text)
-    except (ValueError, OverflowError):
+    except StoreCorrupt:
         return None
 
 
@@ -251,7 +251,7 @@ def from_arrow(table: Table, data: pa.Table) -> list[Row]:
             raise StoreCorrupt(f"a row of {table.name} cannot be read: {shown(str(error))}", remedy="restore a backup") from error
         packed, model = others[place] or vectors[place], models[place]
         vector = Vector(model or f"unknown/{len(packed) // 4}", packed) if packed else None
-        rows.append(Row.from_fields(**base, kind=kind, fields=fields, vector=vector, replaces=0, sealed=None, used=None))
+        rows.append(as_read(Row.from_fields(**base, kind=kind, fields=fields, vector=vector, replaces=0, sealed=None, used=None)))
     return rows
 
 

@@ -38,6 +38,7 @@ from memory_mesh.core.model import (
     Value,
     Vector,
     Where,
+    as_read,
     fields_of,
 )
 from memory_mesh.stores.postgres import segments
@@ -199,13 +200,14 @@ def decoded(kind: Kind, values: Sequence[Any]) -> Row:
     """Return the row of a JSON array of `_reading`."""
     id_, partition, created_at, revision, number, data, model, extra, sealed, used, *rest = values
     fields: dict[str, Value] = {column.name: value for column, value in zip(_own(kind), rest, strict=True) if value is not None}
-    if not isinstance(revision, int) or not isinstance(extra or {}, dict):  # edited by hand
+    if not isinstance(extra or {}, dict):  # edited by hand
         raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
-    return Row.from_fields(
+    row = Row.from_fields(
         kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, replaces=0,
         fields={**(extra or {}), **fields}, vector=Vector(model, floats(data)) if data and model is not None else None,
         sealed=Sealed(*sealed) if sealed else None, used=Used.of(used) if used else None,
     )  # fmt: skip
+    return as_read(row)
 
 
 def floats(data: str) -> bytes:

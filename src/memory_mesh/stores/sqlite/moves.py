@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from memory_mesh.core.errors import StoreCorrupt, shown
 from memory_mesh.core.model import Key, Kind
 from memory_mesh.core.ports import Changes
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, mark_of, version_in
@@ -21,13 +22,17 @@ TABLES = (
       PRIMARY KEY (partition, version)) WITHOUT ROWID""",
 )
 
+_KINDS = frozenset(kind.value for kind in Kind)
 _TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
 
 
 def state_of(connection: sqlite3.Connection, partition: str) -> tuple[int, str]:
     """Return the version of a partition and the nonce of its last change."""
     query = "SELECT version, nonce FROM partitions WHERE partition = ?"
-    return connection.execute(query, (partition,)).fetchone() or (0, "")
+    version, nonce = connection.execute(query, (partition,)).fetchone() or (0, "")
+    if type(version) is not int or type(nonce) is not str:  # edited by hand
+        raise StoreCorrupt(f"the version of the partition {shown(partition)} cannot be read", remedy="restore a backup")
+    return version, nonce
 
 
 def record_moves(
@@ -74,6 +79,8 @@ def changes_of(connection: sqlite3.Connection, partition: str, since: str | None
     elif moves and mark_of(*moves[0][:2]) == since:
         new = moves[1:]
     else:
+        return Changes(now, None)
+    if any(kind not in _KINDS for _, _, kind, _ in new):  # edited by hand
         return Changes(now, None)
     return Changes(mark_of(*moves[-1][:2]), [Key(Kind(kind), id_) for _, _, kind, id_ in new])
 

@@ -30,6 +30,7 @@ from memory_mesh.core.model import (
     Used,
     Value,
     Vector,
+    as_read,
     fields_of,
 )
 from memory_mesh.stores.base import decode_json, dumped_texts, encode_json
@@ -403,26 +404,28 @@ def reading_of(kind: Kind) -> Reading:
 
 
 def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
-    """Return the rows of a query that selects the columns of `reading_of`."""
+    """Return the rows of a query that selects the columns of `reading_of`. One that none of ours wrote raises `StoreCorrupt`."""
     reading, rows = reading_of(kind), list[Row]()
     for id_, partition, created_at, revision, number, data, model, extra, sealed, used, *values in cursor:
         if partition is None:  # Memory Lane has written it just now
             continue
-        more = decode_json(extra) if extra else {}
-        if type(revision) is not int or type(more) is not dict:  # edited by hand
-            raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
-        for place, convert in reading.converted:
-            if (value := values[place]) is not None:
-                values[place] = convert(value)
-        fields = {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
-        if more:
-            fields = more | fields
-        row = Row.from_fields(
-            kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
-            vector=Vector(model, data) if data is not None and model is not None else None, replaces=0,
-            sealed=_sealed(sealed) if sealed else None, used=Used.of(decode_json(used)) if used else None,
-        )  # fmt: skip
-        rows.append(row)
+        try:
+            more = decode_json(extra) if extra else {}
+            for place, convert in reading.converted:
+                if (value := values[place]) is not None:
+                    values[place] = convert(value)
+            fields = {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
+            row = Row.from_fields(
+                kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number,
+                fields=more | fields if more else fields,
+                vector=Vector(model, data) if data is not None and model is not None else None, replaces=0,
+                sealed=_sealed(sealed) if sealed else None, used=Used.of(decode_json(used)) if used else None,
+            )  # fmt: skip
+        except (TypeError, RecursionError) as error:  # edited by hand
+            raise StoreCorrupt(
+                f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup"
+            ) from error
+        rows.append(as_read(row))
     return rows
 
 
