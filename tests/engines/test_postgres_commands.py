@@ -25,6 +25,7 @@ def test_the_owner_prepares_the_tables_and_lets_a_role_use_them(server: Server, 
     assert "the server has no role carol_program" in capsys.readouterr().err
     server.execute("CREATE ROLE carol_program LOGIN PASSWORD 'secret'")
     assert run(["postgres", "grant", "carol_program", "--user", "carol", *store]) == 0
+    assert 'administrator run:\n  ALTER ROLE "carol_program" CONNECTION LIMIT 20;\n' in capsys.readouterr().out
     assert run(["postgres", "grant", "carol_program", "--scope", "server", "--user", "carol", *store]) == 2
     with closing(PostgresStore(server.url(database, user="carol_program"))) as own:
         own.apply([memory("m1", partition='["carol", null]', user_id="carol")])

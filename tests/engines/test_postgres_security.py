@@ -9,9 +9,9 @@ import pytest
 
 from engines.postgres import Server
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import IdTaken, StoreReadOnly
+from memory_mesh.core.errors import IdTaken, StoreBusy, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Row, Vector, iso
-from memory_mesh.stores.postgres import PostgresStore
+from memory_mesh.stores.postgres import PostgresStore, admin
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.tables import ALL
 from memory_mesh.testing.fakes import NEW_YEAR
@@ -360,3 +360,98 @@ def test_the_tables_of_the_document_exist_with_its_columns(urls: dict[str, str])
     assert columns("memory_links") >= {"source_id", "target_id", "similarity", "created_at"}
     for name in ("pending_conflicts", "episodes", "memory_clusters"):
         assert columns(name), name
+
+
+# --- what one program can take from the others ---
+
+
+def test_a_program_that_takes_connections_without_end_leaves_those_of_others(server: Server, tenant: str) -> None:
+    database, taken = tenant, list[psycopg.Connection[tuple[object, ...]]]()
+    try:
+        taken += [psycopg.connect(server.url(database, user="greedy")) for _ in range(admin.MAX_CONNECTIONS)]
+        with pytest.raises(psycopg.OperationalError, match="too many connections for role"):
+            psycopg.connect(server.url(database, user="greedy"))
+        with closing(PostgresStore(server.keeper(database))) as store:
+            store.apply([memory("m1")])
+        with psycopg.connect(server.url(database, user="other")) as other, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            other.execute("ALTER ROLE other CONNECTION LIMIT 50")
+    finally:
+        for connection in taken:
+            connection.close()
+
+
+LOCKS = {
+    "the table": "LOCK TABLE memories IN ACCESS EXCLUSIVE MODE",
+    "its rows": "SELECT 1 FROM partitions FOR UPDATE",
+    "an advisory lock": "SELECT pg_advisory_lock(1)",
+}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_program_that_holds_a_lock_keeps_others_no_longer_than_they_wait_for_a_busy_store(
+    server: Server, tenant: str, lock: str
+) -> None:
+    with closing(PostgresStore(server.keeper(tenant), busy_seconds=0.2)) as store:
+        store.apply([memory("m2")])
+        with psycopg.connect(server.url(tenant, user="greedy")) as greedy:
+            greedy.execute(LOCKS[lock])
+            if lock == "the table":
+                for use in (lambda: store.apply([memory("m3")]), lambda: store.find(Kind.MEMORY)):
+                    with pytest.raises(StoreBusy):
+                        use()
+            else:  # rows of its own only, and locks that nothing of ours takes
+                store.apply([memory("m3")])
+        store.apply(deletes=[row.key for row in store.find(Kind.MEMORY)])
+        assert store.count(Kind.MEMORY) == 0
+
+
+def test_a_transaction_that_its_program_leaves_open_ends(server: Server, tenant: str) -> None:
+    with psycopg.connect(server.url(tenant, user="greedy"), autocommit=True) as greedy:
+        found = {name: greedy.execute(f"SHOW {name}").fetchone() for name in admin.TIMEOUTS}
+        assert found == {name: (value,) for name, value in admin.TIMEOUTS.items()}
+        greedy.execute("SET idle_in_transaction_session_timeout = '50ms'")  # not to wait as long as the limit is
+        greedy.execute("BEGIN")
+        greedy.execute("LOCK TABLE memories")
+        with closing(PostgresStore(server.keeper(tenant), busy_seconds=60)) as store:
+            assert store.count(Kind.MEMORY) == 0
+        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+            greedy.execute("SELECT 1")
+
+
+@pytest.fixture(scope="module")
+def tenant(server: Server) -> Iterator[str]:
+    """A database with roles of two users, to which its owner, who administers roles, has let them."""
+    database = server.database()
+    server.execute("ALTER ROLE keeper CREATEROLE")
+    with psycopg.connect(server.keeper(database), autocommit=True) as keeper:
+        for role in ("greedy", "other"):
+            keeper.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'".encode())
+    with closing(PostgresStore(server.keeper(database))) as store:
+        for role in ("greedy", "other"):
+            assert admin.grant(store, role, scope="user", user_id=role, agent_id=None) == []
+    yield database
+    server.execute("ALTER ROLE keeper NOCREATEROLE")
+    for role in ("greedy", "other"):
+        server.execute(f"DROP OWNED BY {role}", database=database)
+        server.execute(f"DROP ROLE {role}")
+
+
+def test_limits_that_an_operator_has_set_stay_and_those_that_the_owner_may_not_set_are_returned(server: Server) -> None:
+    database = server.database()
+    server.execute("CREATE ROLE limited LOGIN CONNECTION LIMIT 3")
+    server.execute("ALTER ROLE limited SET lock_timeout = '5s'")
+    with closing(PostgresStore(server.keeper(database))) as store:
+        left = admin.grant(store, "limited", scope="user", user_id="l", agent_id=None)
+        assert [*map(str.split, left)] == [
+            ["ALTER", "ROLE", '"limited"', "SET", f'"{name}"', "TO", f"'{value}'"]
+            for name, value in admin.TIMEOUTS.items()
+            if name != "lock_timeout"
+        ]
+        assert admin.grant(store, "limited", scope="server", user_id=None, agent_id=None) == []
+    for statement in left:
+        server.execute(statement)
+    with closing(PostgresStore(server.keeper(database))) as store:
+        assert admin.grant(store, "limited", scope="user", user_id="l", agent_id=None) == []
+    assert server.execute("SELECT rolconnlimit FROM pg_roles WHERE rolname = 'limited'") == [(3,)]
+    server.execute("DROP OWNED BY limited", database=database)
+    server.execute("DROP ROLE limited")

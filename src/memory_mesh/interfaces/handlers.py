@@ -224,9 +224,11 @@ def postgres_grant(call: Call) -> Answer:
 
     role, scope = str(call.arguments["role"]), str(call.arguments["scope"])
     user, agent = (None if call.arguments.get(name) is None else str(call.arguments[name]) for name in ("user_id", "agent_id"))
-    url = postgres.grant(call.target.store, role, scope=scope, user_id=user, agent_id=agent)
-    data = {"store": url, "role": role, "scope": scope, "user_id": user, "agent_id": agent}
-    return Answer(text=f"{NAME} The role {one_line(role)} may use {url} with the scope {scope}", data=data)
+    url, limits = postgres.grant(call.target.store, role, scope=scope, user_id=user, agent_id=agent)
+    data = {"store": url, "role": role, "scope": scope, "user_id": user, "agent_id": agent, "limits_to_set": limits}
+    text = f"{NAME} The role {one_line(role)} may use {url} with the scope {scope}"
+    lines = ["It has no limits yet. Let an administrator run:", *(f"  {one_line(limit)};" for limit in limits)] if limits else []
+    return Answer(text="\n".join([text, *lines]), data=data)
 
 
 def postgres_distribute(call: Call) -> Answer:

@@ -20,13 +20,12 @@ def prepare(url: str | None) -> str:
         return shown_url(store.url)
 
 
-def grant(url: str | None, role: str, *, scope: str, user_id: str | None, agent_id: str | None) -> str:
-    """Let a role use the tables, and return the URL without its password."""
+def grant(url: str | None, role: str, *, scope: str, user_id: str | None, agent_id: str | None) -> tuple[str, list[str]]:
+    """Let a role use the tables. Return the URL without its password, and the statements that an administrator should run."""
     with _opened(url) as store:
         from memory_mesh.stores.postgres import admin
 
-        admin.grant(store, role, scope=scope, user_id=user_id, agent_id=agent_id)
-        return shown_url(store.url)
+        return shown_url(store.url), admin.grant(store, role, scope=scope, user_id=user_id, agent_id=agent_id)
 
 
 def distribute(url: str | None) -> str:

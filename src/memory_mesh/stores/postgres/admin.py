@@ -7,15 +7,23 @@ from psycopg import sql
 
 from memory_mesh.core.errors import InvalidInput, StoreUnavailable
 from memory_mesh.core.text import shown_url
+from memory_mesh.stores.postgres.connections import Connection
 from memory_mesh.stores.postgres.errors import translated
 from memory_mesh.stores.postgres.store import PostgresStore
 from memory_mesh.stores.postgres.tables import ALL, TABLES
 
 SCOPES = ("user", "server", "token")
+# The limits of a role of one user, so that its program does not keep others waiting. A program may change the timeouts in its own
+# session: they are against mistakes. It cannot change the number of its connections.
+MAX_CONNECTIONS = 20
+TIMEOUTS = {"statement_timeout": "10min", "lock_timeout": "1min", "idle_in_transaction_session_timeout": "1min"}
 
 
-def grant(store: PostgresStore, role: str, *, scope: str, user_id: str | None, agent_id: str | None) -> None:
-    """Let a role use the tables; see `mesh_grant` in `security.sql`. The role must exist."""
+def grant(store: PostgresStore, role: str, *, scope: str, user_id: str | None, agent_id: str | None) -> list[str]:
+    """Let a role use the tables; see `mesh_grant` in `security.sql`. The role must exist.
+
+    A role of one user also gets limits, where it has none. Returns the statements for those that only an administrator may set.
+    """
     if scope not in SCOPES or (scope != "user" and (user_id or agent_id)):
         what = f"scope {scope} with a user or an agent" if scope in SCOPES else f"unknown scope {scope}"
         raise InvalidInput(what, expected="user with --user and --agent, or server, or token")
@@ -26,10 +34,32 @@ def grant(store: PostgresStore, role: str, *, scope: str, user_id: str | None, a
     try:
         with store.connection() as connection:
             connection.execute(call, (role, scope, user_id, agent_id))
+            return _limit(connection, role) if scope == "user" else []
     except psycopg.errors.UndefinedObject as error:
         raise InvalidInput(f"the server has no role {role}", remedy="create it with CREATE ROLE … LOGIN") from error
     except psycopg.Error as error:
         raise translated(shown_url(store.url), error) from error
+
+
+def _limit(connection: Connection, role: str) -> list[str]:
+    """Set the limits that a role lacks, and return the statements that were refused."""
+    (connections,) = connection.execute("SELECT rolconnlimit FROM pg_roles WHERE rolname = %s", (role,)).fetchone() or (0,)
+    query = "SELECT unnest(setconfig) FROM pg_db_role_setting WHERE setrole = (SELECT oid FROM pg_roles WHERE rolname = %s)"
+    known = {row[0].partition("=")[0] for row in connection.execute(query, (role,))}
+    name = sql.Identifier(role)
+    limits = [sql.SQL("ALTER ROLE {} CONNECTION LIMIT {}").format(name, MAX_CONNECTIONS)] if connections == -1 else []
+    limits += [
+        sql.SQL("ALTER ROLE {} SET {} TO {}").format(name, sql.Identifier(setting), value)
+        for setting, value in TIMEOUTS.items()
+        if setting not in known
+    ]
+    refused: list[str] = []
+    for limit in limits:
+        try:
+            connection.execute(limit)
+        except psycopg.errors.InsufficientPrivilege:
+            refused.append(limit.as_string(connection))
+    return refused
 
 
 def distribute(store: PostgresStore) -> None:
