@@ -45,7 +45,7 @@ ODD_ANSWERS = {
     "too few": lambda vectors: vectors[:-1],
     "too many": lambda vectors: [*vectors, *vectors],
     "nothing": lambda vectors: None,
-    "bare numbers": lambda vectors: [[0.5] * 8 for _ in vectors],
+    "bare texts": lambda vectors: ["0.5" for _ in vectors],
     "not a number": lambda vectors: [Vector.of(vector.model, [float("nan")] * 8) for vector in vectors],
     "no dimension": lambda vectors: [Vector.of(vector.model, []) for vector in vectors],
     "half a number": lambda vectors: [Vector(vector.model, b"abcdef") for vector in vectors],

@@ -1,7 +1,8 @@
 """What a reader may read now: memories in its scope, with the statuses that it asks for, not expired, and valid.
 
 What is not valid now (`valid_from`, `valid_until`) is left out of every read, unless the time that a question names, a status
-other than active, or a condition on these two columns asks for it; `as_of` is such a condition. By its id it is always found.
+of the past, only statuses other than active, or a condition on these two columns ask for it; `as_of` is such a condition. By its
+id it is always found.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from memory_mesh.core.search.query import Query, Span, period_of
 from memory_mesh.flows.context import Context
 
 _STATUSES, _KNOWN_STATUSES = ", ".join(Status), frozenset(Status)
-_VALIDITY = {"valid_from", "valid_until"}
+_VALIDITY, _PAST = {"valid_from", "valid_until"}, {Status.SUPERSEDED, Status.ARCHIVED}
 
 
 def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,), where: Where = ANYTHING) -> Where:
@@ -47,9 +48,9 @@ def is_readable(
 def periods(at: str, statuses: Sequence[str], where: Where, spans: Sequence[Span] = ()) -> tuple[Period, ...]:
     """Return the periods in one of which a memory has to be valid: a time, and the times that a question names.
 
-    There are none if another status than active is asked for, or if the condition is about validity itself.
+    There are none if the past is asked for by a status, if nothing active is, or if the condition is about validity itself.
     """
-    is_asked_for = set(statuses) != {Status.ACTIVE} or columns_in(where) & _VALIDITY
+    is_asked_for = Status.ACTIVE not in statuses or _PAST & set(statuses) or columns_in(where) & _VALIDITY
     return () if is_asked_for else about(at, spans)
 
 
