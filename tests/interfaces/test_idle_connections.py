@@ -30,6 +30,7 @@ KINDS = {
     "silent": b"",
     "half of the headers": BEGUN,
     "half of the body": BEGUN + b"Content-Length: 100\r\n\r\n{",
+    "a stream of events": b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nAccept: text/event-stream\r\n\r\n",
     "kept alive": b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 
@@ -62,7 +63,7 @@ def answered(port: int, seconds: float) -> bool:
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
     try:
         client.request("GET", "/health")
-        return client.getresponse().status in (200, 404)  # the MCP server has no such page
+        return client.getresponse().status in (200, 404, 405)  # the MCP server has no such page
     except (OSError, http.client.HTTPException):
         return False
     finally:
@@ -72,7 +73,7 @@ def answered(port: int, seconds: float) -> bool:
 def opened(stack: ExitStack, port: int, data: bytes) -> socket.socket:
     connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
     with suppress(OSError):  # the server may have closed it
-        connection.sendall(data)
+        connection.sendall(data.replace(b"PORT", b"%d" % port))
     return connection
 
 

@@ -212,6 +212,18 @@ def test_hostile_requests_over_http_are_refused_and_the_server_goes_on(environme
         assert "Agent n0 opened door 4." in texts[4]
 
 
+@pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", ""])
+def test_a_client_cannot_hold_a_stream_open_on_which_nothing_will_be_sent(environment, tmp_path, version) -> None:
+    """Such streams would use up the connections: they are not idle, so nobody takes their place."""
+    kinds = {"Accept": "text/event-stream", **({"Mcp-Protocol-Version": version} if version else {})}
+    with over_http(environment, "--store", f"sqlite:///{tmp_path}/m.db") as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", "/mcp", headers=kinds)
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("Allow")) == (405, "POST")
+        connection.close()
+
+
 def test_a_client_that_begins_again_and_again_opens_no_session(environment, tmp_path) -> None:
     with over_http(environment, "--store", f"sqlite:///{tmp_path}/m.db") as port:
         for _ in range(3):

@@ -55,8 +55,9 @@ DENIED: list[list[tuple[str, str]]] = [
 ]  # fmt: skip
 
 
-def statuses(client: TestClient, path: str, cases: list[list[tuple[str, str]]]) -> set[tuple[int, str]]:
-    return {(client.get(path, headers=headers).status_code, "" if cases is FINE else str(headers)) for headers in cases}
+def statuses(client: TestClient, path: str, cases: list[list[tuple[str, str]]], method: str = "GET") -> set[tuple[int, str]]:
+    answers = [(client.request(method, path, headers=headers).status_code, headers) for headers in cases]
+    return {(status, "" if cases is FINE else str(headers)) for status, headers in answers}
 
 
 @pytest.mark.req("MESH-009")
@@ -68,12 +69,12 @@ def test_rest_and_console_answer_only_those_that_name_the_server_and_its_own_pag
 
 
 def test_the_mcp_server_answers_the_same_ones(tmp_path: Path) -> None:
-    inner = Starlette(routes=[Route("/mcp", lambda _: PlainTextResponse("inside"))])
+    inner = Starlette(routes=[Route("/mcp", lambda _: PlainTextResponse("inside"), methods=["POST"])])
     options = Options(server_names=["memory.example.org"])
     with MemoryMesh("memory://", embedder="none") as mesh:
         client = TestClient(Guard(inner, mesh, TokenFile(tmp_path), options, read_only=False))
-        assert statuses(client, "/mcp", FINE) == {(200, "")}
-        assert {one for one in statuses(client, "/mcp", DENIED) if one[0] != 403} == set()
+        assert statuses(client, "/mcp", FINE, "POST") == {(200, "")}
+        assert {one for one in statuses(client, "/mcp", DENIED, "POST") if one[0] != 403} == set()
 
 
 def test_a_configured_name_that_is_no_host_opens_nothing() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 
 from memory_mesh.core.errors import AccessDenied, MemoryMeshError
 from memory_mesh.core.model import iso
@@ -36,6 +37,11 @@ class Guard:
                 scope[CALLER] = self._caller(Headers(scope=scope), str((scope.get("client") or ("",))[0]))
             except MemoryMeshError as error:
                 await response(problem_of(error))(scope, receive, send)
+                return
+            if (
+                scope["method"] == "GET"
+            ):  # a stream for messages of the server; without sessions there are none, and it never ends
+                await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
