@@ -8,14 +8,15 @@ that fetch a secret stay readable.
 from collections.abc import Callable, Iterator
 from string import ascii_letters, digits
 
-from memory_mesh.core.redaction.names import STEMS, Name, find_names
-from memory_mesh.core.redaction.pattern import Page, Pattern, Span
+from memory_mesh.core.redaction.names import STEMS, Name, name_at
+from memory_mesh.core.redaction.pattern import Page, Pattern, Span, Surroundings
 from memory_mesh.core.redaction.preceding import before
 from memory_mesh.core.redaction.values import (
     OPENING_QUOTES,
     bare,
     called,
     extended,
+    fallback,
     is_open,
     line_start,
     looks_secret,
@@ -101,9 +102,6 @@ _LISP = LazyRegex(
     r"(?:\((?:setq|defvar|defparameter|defconst|define|def|setf|let)[ \t]{1,4}[\w*:/.-]{0,40}|(?:^|[\s({]):[\w-]{0,40})$"
 )
 _SQL = LazyRegex(r"(?i)(?:with|encrypted|login|role|user|new|old|identified)\s{1,3}$")
-_ELSE = LazyRegex(
-    r"[^\n;\"'=]{1,80}?(?:[(\[][\"'][^\"'\n]{0,60}[\"'][)\]])?[^\n;\"'=]{0,40}?(?:\|\||\sor\s|\?\?|\?:)\s{0,3}(?=[\"'`])"
-)
 _DEFAULT = LazyRegex(r"[\"']?\$\{[\w.]{1,60}:[-=]?(?!\?)([^{}\s]{2,128})\}")
 _WRAPPER = LazyRegex(
     r"(?![\w.:]{0,24}(?:get|fetch|load|read|lookup|find|decrypt))(?:new\s|&|\*)?[\w.:]{0,24}(?:[Ss]tring|[Ss]tr|[Ss]ecret|[Pp]assword"
@@ -129,6 +127,7 @@ _WIDE_DIGITS = LazyRegex(r"[0-9]{3,12}(?![0-9A-Za-z])")
 _LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]]|#|//|\|)")
 _SENTENCE_END = LazyRegex(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)。！，입])")
 _MORE_WORDS = LazyRegex(r"[ ](?![(#/|-]|\w{1,40}:)(?=\S{0,40}[\d!@$%^&*~;])\S{1,40}")
+_FAR = LazyRegex(r"[\"'`«“„‘「『‹&\[<({|>]")  # quotes and brackets enclose values of any length
 _IDENTIFIER = f"{ascii_letters}{digits}_.-"
 
 _Accepts = Callable[[str, Name, int, Span], Span | None]
@@ -136,16 +135,19 @@ _Accepts = Callable[[str, Name, int, Span], Span | None]
 
 def find_assignments(page: Page) -> Iterator[Span]:
     """Yield the value after each name of a secret, if it looks like a secret."""
-    done = 0
-    for name in find_names(page):
-        span = _value(page.text, name) if name.start >= done else None
+    done, surroundings = 0, Surroundings(page.text, before=256, after=1024, far=_FAR)
+    for place in dict.fromkeys(page.places(STEMS)):
+        span = surroundings.judge(place, _value) if place >= done else None
         if span is not None and span[0] < span[1]:
             done = span[1]
             yield span
 
 
-def _value(text: str, name: Name) -> Span | None:
-    """Return the span of the secret that belongs to the name, or None."""
+def _value(text: str, place: int) -> Span | None:
+    """Return the span of the secret that belongs to the name at a place, or None."""
+    name = name_at(text, place)
+    if name is None:
+        return None
     if name.kind == "pin":
         return _pin(text, name)
     following = text[name.end : name.end + 1]
@@ -258,8 +260,8 @@ def _argument(text: str, name: Name) -> Span | None:
         return None
     if link is None and text[name.start : name.end].isupper():
         link = _CONSTANT_ARGUMENT.match(text, name.end)
-    if link is None and not _FETCHED.search(text, max(low, name.start - 24), name.start):
-        link = _CALLED.match(text, name.end)
+    if link is None and (called := _CALLED.match(text, name.end)):
+        link = None if _FETCHED.search(text, max(low, name.start - 24), name.start) else called
     found = quoted(text, link.end()) if link else None
     if found is None or text[found[1] : found[1] + 1] not in (")", ",", "}", " ", "\n", ";"):
         return None
@@ -278,7 +280,7 @@ def _stated(text: str, name: Name) -> Span | None:
 
 def _referred(text: str, name: Name) -> Span | None:
     """Match a password in the next clause: `the password was rotated, it is now hunter2`."""
-    link = _IT_IS.match(text, name.end) if name.is_password else None
+    link = _IT_IS.match(text, name.end) if name.is_password and "it" in text[name.end : name.end + 48] else None
     span = bare(text, link.end(), name.start) if link else None
     return span if span and looks_secret(text[slice(*span)]) and any(map(str.isdigit, text[slice(*span)])) else None
 
@@ -310,7 +312,7 @@ def _secret(text: str, name: Name, at: int, accept: _Accepts, *, sentence: bool 
     """Return the span of a quoted secret, of a bare value that looks like one, or of one that `accept` takes by its context."""
     if default := _DEFAULT.match(text, at):
         return default.span(1) if not placeholder(default[1]) and not plain_word(default[1]) else None
-    if link := (None if sentence else _WRAPPER.match(text, at) or _WRAPPER_DEFAULT.match(text, at) or _ELSE.match(text, at)):
+    if link := (None if sentence else _WRAPPER.match(text, at) or _WRAPPER_DEFAULT.match(text, at) or fallback(text, at)):
         at = link.end()
     broken = _BREAK.match(text, at)  # a line break between an operator and a quoted value
     if found := quoted(text, broken.end() if broken else at):
@@ -461,7 +463,8 @@ def _expects_value(text: str, name: Name, *, quote: bool = False) -> bool:
 
 
 def _is_option(text: str, name: Name) -> bool:
-    return _FLAG.search(text, max(0, name.start - 48), name.start) is not None
+    low = max(0, name.start - 48)
+    return "-" in text[low : name.start] and _FLAG.search(text, low, name.start) is not None
 
 
 def _code(text: str, name: Name, value: str, end: int, *, sentence: bool) -> bool:

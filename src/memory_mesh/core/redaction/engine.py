@@ -29,7 +29,7 @@ from memory_mesh.core.redaction import (
     tables,
     vendors,
 )
-from memory_mesh.core.redaction.pattern import Finding, Page, Pattern, Span, merged
+from memory_mesh.core.redaction.pattern import Finding, Page, Pattern, Span, merged, present
 from memory_mesh.core.redaction.plain import Plain
 from memory_mesh.core.text import LazyRegex
 
@@ -50,11 +50,12 @@ for _rank, _pattern in enumerate(PATTERNS):
         _GATES.setdefault(_gate, []).append((_rank, _pattern))
 _BY_NUMBER = [(*gate, patterns) for gate, patterns in _GATES.items()]
 _WITHOUT_HINTS = [number for number, gate in enumerate(_GATES) if not gate[2]]
-_HINTS = [
-    (hint, {n for n, gate in enumerate(_GATES) if hint in gate[2]}) for hint in {hint for gate in _GATES for hint in gate[2]}
-]
-_ASCII_HINTS = [(hint, numbers) for hint, numbers in _HINTS if hint.isascii()]
-_PREFIXED = [(prefix, rank) for rank, pattern in enumerate(PATTERNS) for prefix in pattern.prefixes]
+_HINTS = {hint: {n for n, gate in enumerate(_GATES) if hint in gate[2]} for gate in _GATES for hint in gate[2]}
+_ASCII_HINTS = [hint for hint in _HINTS if hint.isascii()]
+_PREFIXED: dict[str, list[int]] = {}
+for _rank, _pattern in enumerate(PATTERNS):
+    for _prefix in _pattern.prefixes:
+        _PREFIXED.setdefault(_prefix, []).append(_rank)
 _BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 _MAX_ROUNDS = 12
 _AROUND, _EDGE = 2048, 256
@@ -77,7 +78,8 @@ def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
     plain = Plain.of(text)
     page = Page(plain.text)
     folded, digits = page.folded, page.digits
-    hinted = {number for hint, numbers in (_ASCII_HINTS if folded.isascii() else _HINTS) if hint in folded for number in numbers}
+    hints = present(folded, _ASCII_HINTS if folded.isascii() else _HINTS)
+    hinted = {number for hint in hints for number in _HINTS[hint]}
     spans = [
         (start, end, rank)
         for min_digits, long_word, _, when, patterns in map(_BY_NUMBER.__getitem__, (*_WITHOUT_HINTS, *hinted))
@@ -87,8 +89,9 @@ def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
         for start, end in pattern.finds(page)
     ]
     if words := page.long_words:
-        prefixed = {rank for prefix, rank in _PREFIXED if prefix in words and (not off or PATTERNS[rank].kind not in off)}
-        spans += [(start, end, rank) for rank in prefixed for start, end in PATTERNS[rank].finds(page)]
+        prefixed = {rank for prefix in present(words, _PREFIXED) for rank in _PREFIXED[prefix]}
+        allowed = [rank for rank in prefixed if PATTERNS[rank].kind not in off]
+        spans += [(start, end, rank) for rank in allowed for start, end in PATTERNS[rank].finds(page)]
     masks = _masks(page.text) if spans else []
     # A span that is a mask or cuts one is dropped. A span around a mask, as part of a longer secret, stays.
     return [
@@ -217,9 +220,11 @@ class Redactor:
         """Return the text with a mask for each finding, and the spans of the masks."""
         parts: list[str] = []
         masks: list[Span] = []
+        known: dict[tuple[str, str], str] = {}  # a hostile text repeats its values
         at = length = 0
         for one in findings:
-            mask = self._mask(one.pattern, text[one.start : one.end])
+            value = one.pattern, text[one.start : one.end]
+            mask = known[value] = known.get(value) or self._mask(*value)
             parts += [text[at : one.start], mask]
             length += one.start - at + len(mask)
             masks.append((length - len(mask), length))

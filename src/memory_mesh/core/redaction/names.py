@@ -1,11 +1,10 @@
 """Names of secrets in a text: `DB_PASSWORD`, `clientSecret`, `api key`, `Passwort`, `密码`."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-from memory_mesh.core.redaction.pattern import Page, listed, stems_of
+from memory_mesh.core.redaction.pattern import listed, stems_of
 from memory_mesh.core.text import LazyRegex
 
 # The value of a password may look like an ordinary word, the value of a token may not; a PIN consists of digits.
@@ -101,13 +100,10 @@ class Name:
         return self.is_key or (self.longer and not self.is_password)
 
 
-def find_names(page: Page) -> Iterator[Name]:
-    """Yield the names of secrets, from left to right."""
-    for place in dict.fromkeys(page.places(STEMS)):
-        found = _NAME.match(page.text, place)
-        name = _named(page.text, found) if found else None
-        if name is not None:
-            yield name
+def name_at(text: str, place: int) -> Name | None:
+    """Return the name of a secret that starts at a place."""
+    found = _NAME.match(text, place)
+    return _named(text, found) if found else None
 
 
 def _named(text: str, found: re.Match[str]) -> Name | None:

@@ -20,21 +20,21 @@ from memory_mesh.core.redaction.pattern import (
     compact,
     luhn,
     occurrences,
+    present,
     stands_alone,
-    stems_of,
 )
 from memory_mesh.core.redaction.phone_words import names_goods
 from memory_mesh.core.text import LazyRegex
 
-_GENERAL_STEMS = stems_of("national identi id_card idcard my_id his_id her_id your_id their_id personal tax social citizen")
-_GENERAL_CUE = (
+_GENERAL = Cue(
+    "national identi id_card idcard my_id his_id her_id your_id their_id personal tax social citizen",
     r"national\s(?:id|identity|identification|insurance|number)|identity\s(?:no|number|card|code)|(?:my|his|her|your|their)\sid\s?(?:number|no)?"
     r"|id\s?card|personal\s(?:id|code|number|identification)|tax\s?(?:payer)?\s?(?:id|number|code|file)|social\s(?:security|insurance)"
-    r"|citizen(?:ship)?\s(?:id|number)"
+    r"|citizen(?:ship)?\s(?:id|number)",
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Id:
     """One country's id: the check of its number, and one of two forms: `alone` needs no cue word, `beside` does."""
 
@@ -49,13 +49,16 @@ class _Id:
     beside: LazyRegex | None
     general: bool
 
-    def spans(self, page: Page, *, general: bool) -> Iterator[Span]:
+    def spans(self, page: Page, named: "_Named") -> Iterator[Span]:
         text = page.text
-        for start, end in self._candidates(page, general=general):
-            if stands_alone(text, (start, end)) and _checked(text[start:end], self.check):
+        for start, end in self._candidates(page, named):
+            if stands_alone(text, (start, end)) and page.once(self.is_valid, text[start:end]):
                 yield start, end
 
-    def _candidates(self, page: Page, *, general: bool) -> Iterator[Span]:
+    def is_valid(self, number: str) -> bool:
+        return _checked(number, self.check)
+
+    def _candidates(self, page: Page, named: "_Named") -> Iterator[Span]:
         for shape in self.shapes:
             for place in occurrences(page.shape, shape):
                 starts = range(max(0, place - self.lead), place + 1)
@@ -64,12 +67,13 @@ class _Id:
                     yield found.span()
         if self.beside is None:
             return
-        stretches = [*page.numbered(self.cues.stems), *(page.numbered(_GENERAL_STEMS) if general and self.general else ())]
-        for stretch in stretches:
+        general, own = named.general and self.general, named.has(self.cues)
+        for stretch in [*page.numbered(self.cues.stems), *(page.numbered(_GENERAL.stems) if general else ())]:
             for found in self.beside.finditer(page.text, *stretch):
-                if self.cues.confirms(page.text, found.span()):
-                    yield found.span()
-        if self.check not in (bool, _area_group_serial):
+                span = found.span()
+                if (own and self.cues.confirms(page.text, span)) or (general and named.confirms(span)):
+                    yield span
+        if own and self.check not in (bool, _area_group_serial):
             yield from self._regrouped(page, self.beside)
 
     def _regrouped(self, page: Page, form: LazyRegex) -> Iterator[Span]:
@@ -79,6 +83,23 @@ class _Id:
                 for span in {found.span(), found.span(1)}:
                     if form.fullmatch(compact(page.text[slice(*span)])) and self.cues.confirms(page.text, span):
                         yield span
+
+
+class _Named:
+    """The words of a text that may name ids. Those that name any id are searched for once near each number, not for each id."""
+
+    def __init__(self, page: Page) -> None:
+        self.general = page.holds(_GENERAL.stems)
+        self._text, self._lower = page.text, page.text.casefold()
+        self._confirmed: dict[Span, bool] = {}
+
+    def has(self, cues: Cue) -> bool:
+        return any(stem in self._lower for stem in cues.stems)
+
+    def confirms(self, span: Span) -> bool:
+        if span not in self._confirmed:
+            self._confirmed[span] = _GENERAL.confirms(self._text, span)
+        return self._confirmed[span]
 
 
 def _id(
@@ -91,7 +112,7 @@ def _id(
     separated by |; `lead` characters of the form may stand before the shape. Without `general`, words such as `id card` are no
     cues.
     """
-    cues = Cue(stems or cue.replace("|", " "), f"{cue}|{_GENERAL_CUE}" if general else cue)
+    cues = Cue(stems or cue.replace("|", " "), cue)
     all_shapes = tuple(shapes.encode().split(b"|")) if shapes else ()
     return _Id(id_, label, digits, check, cues, all_shapes, lead, _form(alone), _form(beside) if beside else None, general)
 
@@ -379,11 +400,14 @@ def _may_have_ids(page: Page) -> bool:
 def _found(page: Page) -> dict[str, list[Span]]:
     """Return the spans of all ids in a text, by id."""
     if page.ids is None:
-        digits, folded, shape, general = page.digits, page.folded, page.shape, page.holds(_GENERAL_STEMS)
-        wanted = {id_ for stem, ids in _BY_STEM.items() if stem in folded for id_ in ids}
-        wanted |= {id_ for known, ids in _BY_SHAPE.items() if known in shape for id_ in ids}
-        ids = [one for one in _IDS if digits >= one.digits and (one.id in wanted or (general and one.general and one.beside))]
-        page.ids = {one.id: list(one.spans(page, general=general)) for one in ids}
+        digits, folded, shape = page.digits, page.folded, page.shape
+        named = _Named(page)
+        wanted = {id_ for stem in present(folded, _BY_STEM) for id_ in _BY_STEM[stem]}
+        wanted |= {id_ for known in present(shape, _BY_SHAPE) for id_ in _BY_SHAPE[known]}
+        ids = [
+            one for one in _IDS if digits >= one.digits and (one.id in wanted or (named.general and one.general and one.beside))
+        ]
+        page.ids = {one.id: list(one.spans(page, named)) for one in ids}
     return page.ids
 
 

@@ -131,19 +131,19 @@ _ADDRESS = Cue(
     r"|ping(?:ed|ing)?|ssh|curl|https?|tcp|udp|connect(?:ed|ion|ing|s)?|log(?:ged|in|ins)|peer|remote|network|proxy|firewall"
     r"|bind|listen(?:s|ing)?|blocked|banned|requests?|forwarded|source|src|dst|node|machine|vpn|lan|traceroute|telnet",
 )
-_VERSION_WORDS = listed(
+_VERSION_WORDS = frozenset(listed(
     "version versions ver vers v release releases released build builds rev revision firmware fw section sections sec chapter"
     " clause article paragraph para appendix figure fig schema sdk oid spec §"
-)
+))  # fmt: skip
 # Words that precede versions and addresses. They do not count before a private address, a port or a mask.
-_PERHAPS_VERSION = listed(
+_PERHAPS_VERSION = frozenset(listed(
     "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading downgrade downgraded update"
     " updates updated updating chrome chromium edge opera firefox safari ios ipados macos android windows java jdk jre kernel"
     " linux oracle nginx tomcat"
-)
+))  # fmt: skip
 _PRIVATE = LazyRegex(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
 _FOR_EXAMPLES = LazyRegex(r"192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2001:")  # stand for anyone's addresses
-_LINKS = listed("to from is was of number no and or both through about - – > → ->")
+_LINKS = frozenset(listed("to from is was of number no and or both through about - – > → ->"))
 # One word or number to the left, in reversed text.
 _BACK = LazyRegex(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
 _PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
@@ -211,6 +211,8 @@ def _version(page: Page, found: re.Match[str], parts: list[str]) -> bool:
 
 def _called_version(before: str, *, sure: bool) -> bool:
     """Return whether the words to the left, skipping `to`, `and` and other numbers, lead to a word such as `version`."""
+    if before.isascii() and before.swapcase() == before:  # without letters
+        return False
     reversed_, at = before[::-1], 0
     for _ in range(8):
         step = _BACK.match(reversed_, at)

@@ -15,6 +15,7 @@ _ODD_RUN = LazyRegex(rf"(?<!{DIGIT})({DIGIT}{{4,8}})(?:{_GAP}{DIGIT}{{3,10}}){{1
 _GROUP = LazyRegex(r"\d+")
 # How cards group their digits; a single group is common too.
 _GROUPINGS = LazyRegex(r"4,4,4,[1-4](?:,[1-3])?|4,6,[45]")
+_FIRST_GROUP = frozenset({4, *range(_MIN_DIGITS, _MAX_DIGITS + 1)})
 _CARD_CUE = Cue(
     "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte tarjeta carta cartao cartão"
     " карт カード 卡 카드",
@@ -40,12 +41,14 @@ _NETWORKS = LazyRegex(
 def _cards(page: Page) -> Iterator[Span]:
     """Match 12 to 19 digits, in one group or in the groups of a card, with a Luhn sum and a known network or a cue word."""
     for run in _RUN.finditer(page.text):
-        if len(run[0]) < _MIN_DIGITS or sum(map(str.isdigit, run[0])) < _MIN_DIGITS:
+        start, end = run.span()
+        # Every grouping of a card has a group of four digits or more.
+        if page.shape.find(b"0000", start, end) < 0 or page.shape.count(b"0", start, end) < _MIN_DIGITS:
             continue
         groups = [found.span() for found in _GROUP.finditer(page.text, *run.span())]
         at = 0
         while at < len(groups):
-            last = _card_from(page, groups, at)
+            last = _card_from(page, groups, at) if groups[at][1] - groups[at][0] in _FIRST_GROUP else None
             if last is not None:
                 yield groups[at][0], groups[last][1]
             at = at + 1 if last is None else last + 1

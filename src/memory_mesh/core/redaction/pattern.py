@@ -9,16 +9,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import AnyStr
+from typing import AnyStr, TypeVar, cast
 
 from memory_mesh.core.lazy import lazy_property
 from memory_mesh.core.masks import MASK
 from memory_mesh.core.text import LazyRegex
 
 Span = tuple[int, int]
+Judgement = TypeVar("Judgement")
 
 _MIN_DIGITS, _MAX_ID_CHARS = 4, 24
 _MIN_LONG_WORD = 16  # characters of a key
+_LONG = 10_000  # characters of a text
+_MAX_JUDGED = 1000  # surroundings that are remembered
 BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before the value
 # Parts of character classes. Patterns search the plain form of a text, which has only ASCII digits and one kind of space.
 SPACES, DASHES, DIGIT = " ", "\\-\u2012\u2013", "[0-9]"  # an explicit class is searched faster than \\d
@@ -31,6 +34,7 @@ class Page:
         self.text = text
         self._places: dict[tuple[str, ...], list[int]] = {}
         self._numbered: dict[tuple[str, ...], list[Span]] = {}
+        self._judged: dict[tuple[Callable[[str], object], str], object] = {}
         self.ids: dict[str, list[Span]] | None = None  # the spans of national ids, which are searched together
 
     @lazy_property
@@ -57,10 +61,20 @@ class Page:
     @lazy_property
     def long_words(self) -> str:
         """The words that are long enough for a key. Most texts have few, so searching them is quick."""
-        return "\n".join(word for word in self.text.split() if len(word) >= _MIN_LONG_WORD)
+        text = self.text if self.unmasked is self.text else self.unmasked.replace("\ufffd", " ")  # a mask is not part of a key
+        return "\n".join(word for word in text.split() if len(word) >= _MIN_LONG_WORD)
+
+    def once(self, judge: Callable[[str], Judgement], value: str) -> Judgement:
+        """Return the judgement of a part of the text. Equal parts are judged once: a hostile text repeats them."""
+        key = (judge, value)
+        if key not in self._judged:
+            self._judged[key] = judge(value)
+        return cast("Judgement", self._judged[key])
 
     def holds(self, stems: tuple[str, ...]) -> bool:
         """Return whether any of the stems (in lower case) occurs."""
+        if stems in self._places:
+            return bool(self._places[stems])
         folded = self.folded
         for stem in ascii_part(stems) if folded.isascii() else stems:  # noqa: SIM110 - a loop is twice as fast as `any`
             if stem in folded:
@@ -71,9 +85,11 @@ class Page:
         """Return where the stems start, in order."""
         if stems not in self._places:
             folded = self.folded
-            searched = ascii_part(stems) if folded.isascii() else stems
-            present = [stem for stem in searched if stem in folded]  # twice as fast as one loop with the next
-            self._places[stems] = sorted(place for stem in present for place in occurrences(folded, stem)) if present else []
+            # All at once is twice as fast as one loop with the next.
+            stems_here = present(folded, ascii_part(stems) if folded.isascii() else stems)
+            self._places[stems] = (
+                sorted(place for stem in stems_here for place in occurrences(folded, stem)) if stems_here else []
+            )
         return self._places[stems]
 
     def near(self, stems: tuple[str, ...], span: Span, *, before: int, after: int) -> bool:
@@ -92,6 +108,34 @@ class Page:
     def around(self, stems: tuple[str, ...], before: int, after: int) -> Iterator[Span]:
         """Yield the stretches around the stems, merged where they overlap."""
         return merged((max(0, place - before), place + after) for place in self.places(stems))
+
+
+class Surroundings:
+    """Judge places of a long text by what stands around them. A hostile text repeats itself: equal surroundings are judged once.
+
+    They are `before` characters before a place and `after` behind it. If one of the characters `far` is among the latter, the
+    judgement may depend on more of the text, and is not remembered.
+    """
+
+    def __init__(self, text: str, *, before: int, after: int, far: LazyRegex) -> None:
+        self._text, self._before, self._after, self._judged = text, before, after, dict[tuple[int, str], Span | None]()
+        self._far = [found.start() for found in far.finditer(text)] if len(text) > _LONG else None
+
+    def judge(self, place: int, judge: Callable[[str, int], Span | None]) -> Span | None:
+        """Return the span that belongs to the place."""
+        if self._far is None or bisect_left(self._far, place) < bisect_left(self._far, place + self._after):
+            return judge(self._text, place)
+        start = max(0, place - self._before)
+        key = place - start, self._text[start : place + self._after]
+        if key in self._judged:
+            span = self._judged[key]
+            return (span[0] + place, span[1] + place) if span else None
+        span = judge(self._text, place)
+        if span is None or span[1] - place < self._after // 2:
+            if len(self._judged) >= _MAX_JUDGED:
+                self._judged.clear()
+            self._judged[key] = (span[0] - place, span[1] - place) if span else None
+        return span
 
 
 def merged(spans: Iterable[Span]) -> Iterator[Span]:
@@ -166,6 +210,14 @@ class Pattern:
     def kind(self) -> str:
         """The label as options and reports name it."""
         return self.label.lower()
+
+
+def present(text: AnyStr, parts: Iterable[AnyStr]) -> list[AnyStr]:
+    """Return the parts that occur. Many parts of a long text have a character that it lacks, as hostile texts have few."""
+    if len(text) > _LONG:
+        characters = frozenset(text)
+        parts = [part for part in parts if characters.issuperset(part)]
+    return [part for part in parts if part in text]
 
 
 def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:

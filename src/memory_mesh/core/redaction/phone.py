@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from memory_mesh.core.redaction.pattern import DASHES, DIGIT, SPACES, Page, Pattern, Span, joined, listed
-from memory_mesh.core.redaction.phone_words import REACH, Evidence, evidence_before, names_phone
+from memory_mesh.core.redaction.phone_words import REACH, Evidence, evidence_before, names_phone, without_words
 from memory_mesh.core.text import LazyRegex
 
 _MIN_DIGITS, _MAX_DIGITS, _MAX_GROUPS = 7, 15, 8
@@ -31,11 +31,14 @@ _WITH_TRUNK = LazyRegex(r"0[1-9]\d{7,9}")
 _GAPS = tuple(" -.")
 
 # Written forms that need no cue word, if libphonenumber accepts the number in one of the regions.
-_NANP = LazyRegex(
+_NANP_FORM = (
     rf"(?:(?:\+|00)?1[{SPACES}{DASHES}.]{{0,2}})?(?:\([2-9]\d\d\) ?|[2-9]\d\d([{DASHES}.]))[2-9]\d\d(?(1)\1|[{DASHES}. ])\d{{4}}"
 )
-_AREA = LazyRegex(rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}")
-_TRUNK = LazyRegex(rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}")
+_AREA_FORM = rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}"
+_TRUNK_FORM = rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}"
+_NANP, _AREA, _TRUNK = map(LazyRegex, (_NANP_FORM, _AREA_FORM, _TRUNK_FORM))
+_FORM = LazyRegex(rf"\+|00|{_NANP_FORM}|{_AREA_FORM}|{_TRUNK_FORM}")
+_TIGHT = LazyRegex(rf"[0-9{DASHES}./()]{{{_MIN_DIGITS + 1}}}")
 _REGIONS = listed("GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL TH PH")
 _WITHOUT_TRUNK = listed("US IT ES IN PL PT GR MX CO CZ SK CL")  # whose numbers start without a 0
 
@@ -51,7 +54,8 @@ _AMOUNT_AFTER = LazyRegex(
 def find_phones(page: Page) -> Iterator[Span]:
     """Judge each run of digit groups once, from left to right."""
     for run in _RUN.finditer(page.text):
-        if len(run[0]) >= _MIN_DIGITS and sum(map(str.isdigit, run[0])) >= _MIN_DIGITS:
+        start, end = run.span()
+        if end - start >= _MIN_DIGITS and page.shape.count(b"0", start, end) >= _MIN_DIGITS:
             yield from _phones_in(page, run)
 
 
@@ -62,13 +66,16 @@ def _phones_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
     groups = [found.span() for found in _GROUP.finditer(text, run.start() - opening, run.end())]
     at, done = 0, 0
     other = evidence_before(page, run.start()) == Evidence.OTHER
+    # From here on no words stand before a group, and up to there others follow it: only a written form makes it a phone number.
+    alone, last_alone = run.start() + (1 if without_words(page, run.start()) else REACH), len(groups) - _MAX_GROUPS - 1
     while at < len(groups):
         start = groups[at][0]
         if other and text[start] not in "+(":
             at += 1
             continue
         date = _DATE.match(text, start) if start >= done else None
-        last = _phone_from(page, groups, at) if start >= done and not date else None
+        formless = at <= last_alone and start >= alone and not _has_form(text, start)
+        last = _phone_from(page, groups, at) if start >= done and not date and not formless else None
         if last is not None:
             extension = _EXTENSION.match(text, groups[last][1])
             opened = _opened(text, start, groups[last][1])
@@ -76,6 +83,12 @@ def _phones_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
             at = last
         done = date.end() if date else done
         at += 1
+
+
+def _has_form(text: str, start: int) -> bool:
+    """Return whether a written form may start in the middle of a run of groups. After a group, it has no spaces."""
+    follows = text[start] != "(" and text[start - 1] in _GAPS and text[start - 2].isdigit()
+    return not (follows and not _TIGHT.match(text, start)) and _FORM.match(text, start) is not None
 
 
 def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
@@ -90,7 +103,7 @@ def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
     evidence = evidence_before(page, start) if ends else Evidence.NONE
     if evidence == Evidence.NONE and page.text[start] not in "+(0" and not _NANP.match(page.text, start):
         ends = [at for at in ends if at == len(groups) - 1]  # only a word after it can still make it a phone number
-    return next((at for at in reversed(ends) if _is_phone(page.text, start, groups[at][1], evidence)), None)
+    return next((at for at in reversed(ends) if _is_phone(page, start, groups[at][1], evidence)), None)
 
 
 def _starts(text: str, start: int) -> bool:
@@ -102,22 +115,23 @@ def _starts(text: str, start: int) -> bool:
     return not (len(head) == 2 and head[1] in "-/" and joined(head[0]) and text[start] != "+")
 
 
-def _is_phone(text: str, start: int, end: int, evidence: Evidence) -> bool:
-    number = text[start:end]
+def _is_phone(page: Page, start: int, end: int, evidence: Evidence) -> bool:
+    text, number = page.text, page.text[start:end]
     if not _ends(text, end) or number.count("(") + _opened(text, start, end) != number.count(")"):
         return False
     if number[0] == "+":
-        return _international(number)
+        return page.once(_international, number)
     if evidence == Evidence.OTHER or _AMOUNT_AFTER.match(text, end):
         return False
     digits = sum(map(str.isdigit, number))
     likely = evidence == Evidence.LIKELY or (evidence == Evidence.FAR and digits >= _MIN_FAR_DIGITS)
-    return evidence == Evidence.CLEAR or (likely and _likely_form(text, start, end)) or _is_requested(text, start, end, evidence)
+    return evidence == Evidence.CLEAR or (likely and _likely_form(page, start, end)) or _is_requested(page, start, end, evidence)
 
 
-def _is_requested(text: str, start: int, end: int, evidence: Evidence) -> bool:
+def _is_requested(page: Page, start: int, end: int, evidence: Evidence) -> bool:
     """Accept a number that someone is called on, that a word follows, or in a written form that libphonenumber knows."""
-    if _formed(text, start, end) or (evidence >= Evidence.FAR and _REQUEST.search(text, max(0, start - REACH), start)):
+    text = page.text
+    if _formed(page, start, end) or (evidence >= Evidence.FAR and _REQUEST.search(text, max(0, start - REACH), start)):
         return True
     after = _WORD_AFTER.match(text, end)
     if after is None or not names_phone(after[1]):
@@ -125,12 +139,13 @@ def _is_requested(text: str, start: int, end: int, evidence: Evidence) -> bool:
     return _separated(text[start:end]) or "(" in after[0] or not after[0][0].isspace()
 
 
-def _likely_form(text: str, start: int, end: int) -> bool:
+def _likely_form(page: Page, start: int, end: int) -> bool:
     """Accept, near a likely word, separators that do not group thousands, or a trunk 0 and eight to ten digits."""
-    number = text[start:end]
+    text, number = page.text, page.text[start:end]
     pointed = _POINTED.search(text, max(0, start - 12), start) is not None
     if not _separated(number):
-        return _WITH_TRUNK.fullmatch(number) is not None or (pointed and len(number) >= 9 and _region(number) is not None)
+        known = pointed and len(number) >= 9 and page.once(_region, number) is not None
+        return known or _WITH_TRUNK.fullmatch(number) is not None
     if _QUAD.fullmatch(number) or _DECIMALS.fullmatch(number):
         return False
     return not _THOUSANDS.fullmatch(number) or (pointed and _isolated(text, start, end))
@@ -141,12 +156,13 @@ def _opened(text: str, start: int, end: int) -> bool:
     return text[max(0, start - 1) : start] == "(" and text.count(")", start, end) > text.count("(", start, end)
 
 
-def _formed(text: str, start: int, end: int) -> bool:
+def _formed(page: Page, start: int, end: int) -> bool:
     """Accept a number without a cue word in one of the written forms, if libphonenumber knows it."""
-    number = text[start:end]
-    if not _separated(number) or (any(space in number for space in SPACES) and not _isolated(text, start, end)):
+    number = page.text[start:end]
+    if not _separated(number) or (SPACES in number and not _isolated(page.text, start, end)):
         return False
-    return (_in_form(number) and _region(number) is not None) or (number.startswith("00") and _international(number))
+    known = _in_form(number) and page.once(_region, number) is not None
+    return known or (number.startswith("00") and page.once(_international, number))
 
 
 def _ends(text: str, end: int) -> bool:
@@ -164,7 +180,7 @@ def _isolated(text: str, start: int, end: int) -> bool:
 
 
 def _separated(number: str) -> bool:
-    return any(not char.isdigit() for char in number.strip("()"))
+    return not number.strip("()").isdigit()
 
 
 def _in_form(number: str) -> bool:

@@ -120,11 +120,15 @@ _ZIP = LazyRegex(r"[0-9]{5}-[0-9]{4}(?![\w-])")  # Boston, MA 02110-1301
 def evidence_before(page: Page, start: int) -> Evidence:
     """Return what the words before a number say. The nearest word that says something decides."""
     before = page.unmasked[max(0, start - REACH) : start]
-    if _SIGN_BEFORE.search(before, max(0, len(before) - 8)):
-        return Evidence.OTHER
     if _ZIP.match(page.text, start) and _STATE_BEFORE.search(before):
         return Evidence.OTHER
-    if not _WORD.search(before):
+    return page.once(_evidence, before)
+
+
+def _evidence(before: str) -> Evidence:
+    if _SIGN_BEFORE.search(before, max(0, len(before) - 8)):
+        return Evidence.OTHER
+    if not _has_words(before):
         return Evidence.NONE
     east = _last_east(before)
     if east is not None:
@@ -136,9 +140,21 @@ def evidence_before(page: Page, start: int) -> Evidence:
 
 def names_goods(page: Page, start: int) -> bool:
     """Return whether the word before a number says that it is one of an order, a part or another thing in trade."""
-    before = page.unmasked[max(0, start - REACH) : start]
+    return page.once(_is_goods, page.unmasked[max(0, start - REACH) : start])
+
+
+def _is_goods(before: str) -> bool:
     words = [(found[0].casefold(), found.end()) for found in _WORD.finditer(before)][::-1]
     return _names_thing(before, words, _GOODS)
+
+
+def without_words(page: Page, start: int) -> bool:
+    """Return whether no words stand before a number."""
+    return not _has_words(page.unmasked[max(0, start - REACH) : start])
+
+
+def _has_words(text: str) -> bool:
+    return text.swapcase() != text if text.isascii() else _WORD.search(text) is not None
 
 
 def names_phone(word: str) -> bool:

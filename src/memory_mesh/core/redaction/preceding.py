@@ -22,12 +22,13 @@ _BEFORE = (
     (_COMPARED, ("==", "!=")),
     (_KEYED, ("forKey", "withKey")),
 )
+_BEFORE_CUE = LazyRegex("[=!]=|Key| (?:als|as|com[eo]|comme|is|ist|est|es) ")
 
 
 def before(text: str, name: Name) -> Span | None:
     """Match a value before its name: `use hunter2 as the password`, `hunter2 is my password`, `"hunter2" == password`."""
     near = text[max(0, name.start - 48) : name.start]
-    for form, cues in _BEFORE:
+    for form, cues in _BEFORE if _BEFORE_CUE.search(near) else ():
         if any(cue in near for cue in cues) and (found := form.search(text, max(0, name.start - 120), name.start)):
             start, end = found.span(1)
             start, end = (start + 1, end - 1) if text[start] in "\"'“" and end - start > 2 else (start, end)

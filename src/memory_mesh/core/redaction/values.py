@@ -68,7 +68,7 @@ _REFERENCE = LazyRegex(
 )
 _FILE = LazyRegex(r"[^\s;&]{1,120}\.(?:py|js|ts|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|conf|sh|html?|go|rs|java)")
 _LETTER = LazyRegex(r"[^\W\d_]")
-_MARKED = LazyRegex(r"\d|[!@#$%^&*~?;(](?!$)")
+_MARKED = LazyRegex(r"[\d!@#$%^&*~?;(](?:(?<=\d)|(?!$))")
 DOTTED = LazyRegex(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")
 # A name of a variable made of words about secrets: `new_password`, `authToken`, `user_input`.
 _VARIABLE = LazyRegex(
@@ -105,11 +105,15 @@ def called(value: str) -> bool:
 
 def looks_secret(value: str, *, min_length: int = 6) -> bool:
     """Return whether the characters are not a word: letters with digits, or with marks or capitals unlike a word's."""
-    if len(value) < min_length or placeholder(value) or plain_word(value) or _FILE.fullmatch(value) or not _LETTER.search(value):
+    if len(value) < min_length or placeholder(value) or plain_word(value) or _is_file(value) or not _LETTER.search(value):
         return False
     if _MARKED.search(value):
         return True
     return len(value) >= 12 and value.isalpha() and sum(a.islower() != b.islower() for a, b in pairwise(value)) > 0.4 * len(value)
+
+
+def _is_file(value: str) -> bool:
+    return "." in value[-6:] and _FILE.fullmatch(value) is not None
 
 
 def random_looking(value: str, *, min_length: int = 16) -> bool:
@@ -131,7 +135,7 @@ def noisy(value: str) -> bool:
 
 def quoted_secret(value: str, *, password: bool, token_word: bool = False) -> bool:
     """Return whether a quoted value with a name of a secret is one. `token_word` is set for the bare name `token`."""
-    if placeholder(value) or plain_word(value) or len(value) < 3 or _FILE.fullmatch(value):
+    if placeholder(value) or plain_word(value) or len(value) < 3 or _is_file(value):
         return False
     if " " in value.strip():
         # Several words may be a passphrase, unless they are a label or a message.
@@ -148,6 +152,24 @@ def quoted_secret(value: str, *, password: bool, token_word: bool = False) -> bo
         # One word may be a password, and a long one a secret. `token` is also a term of grammars and language models.
         return password or len(value) >= 20 or (len(value) >= 8 and value.isalpha() and not token_word)
     return password or len(value) >= 8
+
+
+# --- where a value starts ---
+
+_ELSE = LazyRegex(
+    r"[^\n;\"'=]{1,80}?(?:[(\[][\"'][^\"'\n]{0,60}[\"'][)\]])?[^\n;\"'=]{0,40}?(?:\|\||\sor\s|\?\?|\?:)\s{0,3}(?=[\"'`])"
+)
+_ELSE_MARK = LazyRegex(r"(?:\|\||\sor\s|\?\?|\?:)\s{0,3}[\"'`]")
+_ELSE_CHARS = 192  # how far `_ELSE` reaches
+
+
+def fallback(text: str, at: int) -> re.Match[str] | None:
+    """Match the operator before the literal that an expression falls back to: `os.environ.get("X") or "…"`."""
+    near = text[at : at + _ELSE_CHARS]
+    # `_ELSE` tries every split of what it reads. So first its quote and its mark are looked for.
+    if not ('"' in near or "'" in near or "`" in near) or not _ELSE_MARK.search(near):
+        return None
+    return _ELSE.match(text, at)
 
 
 # --- where a value ends ---
@@ -230,6 +252,7 @@ _CUT = LazyRegex(
     r"&(?:amp;)?[\w.%\[\]-]{1,40}=|;\s?[A-Za-z][\w ]{0,24}=|[,|][\w.-]{1,40}\s?[=:](?!/)|</|<[a-z!]|&lt;/|[,;](?=$)"
     r"|\\[nrt](?![\w])|\]\(|\\?$"
 )
+_CUT_CHAR = LazyRegex(r"[&;,|<\\]")
 # The first word of a part of a connection string that has two: `;User Id=`, and not `;pw ip=`.
 _NEXT_PART = LazyRegex(r";(?:[A-Z][A-Za-z]{0,24}|user|data|initial|integrated|trusted|persist|max|min|ssl|connect(?:ion)?)$")
 _EQUALS = LazyRegex(r" [A-Za-z]{1,24} ?=")
@@ -262,9 +285,9 @@ def bare(text: str, at: int, name_start: int) -> Span | None:
         value = re.split("[&#]", value, maxsplit=1)[0]
     if _NEXT_PART.search(value) and _EQUALS.match(text, at + len(value)):  # Password=x;User Id=y
         value = value[: value.rindex(";")]
-    if cut := _CUT.search(value):
+    if _CUT_CHAR.search(value) and (cut := _CUT.search(value)):
         value = value[: cut.start()]
-    if value[:1] < "\u3000" and (wide := _WIDE.search(value)):
+    if not value.isascii() and value[:1] < "\u3000" and (wide := _WIDE.search(value)):
         value = value[: wide.start()]
     value = _trimmed(value)
     if placeholder(value) or _LITERAL.fullmatch(value):
