@@ -120,3 +120,16 @@ def test_most_of_the_labelled_pieces_are_judged_rightly() -> None:
 @pytest.mark.parametrize("unit", ["'a ", "every time ", "- a\n", "<a>", "no, ", "first, then ", "` "])
 def test_a_long_text_made_to_keep_it_busy_comes_back(unit: str) -> None:
     run(("assistant", "x or y?"), ("user", unit * (4_000 // len(unit))))
+
+
+def test_a_sentence_that_a_message_repeats_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged_sentences: list[str] = []
+
+    def counted(text: str, *, role: str = "user") -> str | None:
+        judged_sentences.append(text)
+        return why_not(text, role=role)
+
+    monkeypatch.setattr("memory_mesh.core.capture.extract.why_not", counted)
+    _, dropped = run(("user", "Maybe we move to Kafka. " * 500))
+    assert [each.why for each in dropped] == ["speculation"] * 500
+    assert 0 < len(judged_sentences) < 10

@@ -117,9 +117,12 @@ def _read(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
         yield NotKept(whole, "a pasted document", message.number)
         return
     usable: list[str] = []
+    judged: dict[str, str | None] = {}  # a hostile message repeats its sentences
     for sentence in sentences(message.content):
-        why = why_not(sentence, role=message.role) or (RECALLED if _is_recalled(sentence, session.recalled) else None)
-        if why:
+        if sentence not in judged:
+            recalled = RECALLED if _is_recalled(sentence, session.recalled) else None
+            judged[sentence] = why_not(sentence, role=message.role) or recalled
+        if why := judged[sentence]:
             yield NotKept(shortened(sentence, _MAX_CONTENT), why, message.number)
         else:
             usable.append(sentence)
@@ -132,7 +135,7 @@ def _read(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
 def _judge(session: _Session, message: Message, usable: Sequence[str]) -> Iterator[Captured | NotKept]:
     """Yield a memory of each type that the sentences of a message show, and the other sentences as not kept."""
     best: dict[str, tuple[float, str]] = {}
-    for text in windows(usable):
+    for text in dict.fromkeys(windows(usable)):
         chances = session.judge(text, role=message.role, answered=session.answered)
         chance = 1 - chances.pop(NONE)
         possible = [name for name in chances if message.role == "user" or name not in _OF_USER_ONLY]

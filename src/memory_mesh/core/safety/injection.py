@@ -255,7 +255,7 @@ def other_views(text: str, plain: View) -> Iterator[View]:
 _RUN_SEPARATOR = "\n\n"  # no sentence continues from one run to the next
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65_536)
 def _fold(char: str) -> str:
     return _without_accents(normalize("NFKC", char).casefold())
 
