@@ -50,9 +50,8 @@ class _Id:
     general: bool
 
     def spans(self, page: Page, named: "_Named") -> Iterator[Span]:
-        text = page.text
         for start, end in self._candidates(page, named):
-            if stands_alone(text, (start, end)) and page.once(self.is_valid, text[start:end]):
+            if page.once(self.is_valid, page.text[start:end]):
                 yield start, end
 
     def is_valid(self, number: str) -> bool:
@@ -63,7 +62,7 @@ class _Id:
             for place in occurrences(page.shape, shape):
                 starts = range(max(0, place - self.lead), place + 1)
                 found = next(filter(None, (self.alone.match(page.text, start) for start in starts)), None)
-                if found and not names_goods(page, found.start()):
+                if found and named.stands_alone(found.span()) and not names_goods(page, found.start()):
                     yield found.span()
         if self.beside is None:
             return
@@ -71,7 +70,8 @@ class _Id:
         for stretch in [*page.numbered(self.cues.stems), *(page.numbered(_GENERAL.stems) if general else ())]:
             for found in self.beside.finditer(page.text, *stretch):
                 span = found.span()
-                if (own and self.cues.confirms(page.text, span)) or (general and named.confirms(span)):
+                near = named.stands_alone(span) and own and self.cues.confirms(page.text, span)
+                if near or (general and named.confirms(span)):
                     yield span
         if own and self.check not in (bool, _area_group_serial):
             yield from self._regrouped(page, self.beside)
@@ -86,19 +86,25 @@ class _Id:
 
 
 class _Named:
-    """The words of a text that may name ids. Those that name any id are searched for once near each number, not for each id."""
+    """The words of a text that may name ids. What is the same for all ids is found out once for each number, not for each id."""
 
     def __init__(self, page: Page) -> None:
         self.general = page.holds(_GENERAL.stems)
         self._text, self._lower = page.text, page.text.casefold()
+        self._alone: dict[Span, bool] = {}
         self._confirmed: dict[Span, bool] = {}
 
     def has(self, cues: Cue) -> bool:
         return any(stem in self._lower for stem in cues.stems)
 
+    def stands_alone(self, span: Span) -> bool:
+        if span not in self._alone:
+            self._alone[span] = stands_alone(self._text, span)
+        return self._alone[span]
+
     def confirms(self, span: Span) -> bool:
         if span not in self._confirmed:
-            self._confirmed[span] = _GENERAL.confirms(self._text, span)
+            self._confirmed[span] = self.stands_alone(span) and _GENERAL.confirms(self._text, span)
         return self._confirmed[span]
 
 
