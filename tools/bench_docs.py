@@ -183,6 +183,12 @@ A text counts as masked if every value in it is masked whole. A false alarm is a
 - The labelled sentences are those of presidio-research (MIT), with values made by a program.
 - The harmless lines are those of the tests. LoCoMo's conversations and this repository's own texts have no personal values.
 """
+_HOSTILE = """\
+## Texts made to be slow
+
+Processor time of one text on each path that reads texts, without the time of an embedder. The texts repeat a short piece, or have
+pseudo-random parts, so that no two pieces are equal: passwords, phone numbers, ids, signs, words. Each row has the slowest one.
+"""
 
 
 def page() -> str:
@@ -198,6 +204,7 @@ def page() -> str:
             *_reflect(_read("reflect")),
             *_claims(_read("claims")),
             *_redaction(_read("redaction")),
+            *_hostile(_read("hostile")),
         ]
     )
 
@@ -831,6 +838,25 @@ def _redaction(result: Mapping[str, Any] | None) -> Iterator[str]:
     yield _table(["kind", "source", "masked", "false alarms"], rows)
     speed = result["speed"]
     yield f"A memory of 200 characters takes {speed['memory_us']} µs, 1 MB of mixed text {speed['cpu_seconds_per_mb']:.1f} s.\n"
+
+
+def _hostile(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    rows = result.get("rows", [])
+    yield _HOSTILE
+    yield _source(result.get("made_by", ""), result)
+    sizes = sorted({row["characters"] for row in rows})
+    heads = ["path", *(f"{size:,} characters: {what}" for size in sizes for what in ("slowest text", "seconds", "median"))]
+    paths = dict.fromkeys(row["path"] for row in rows)
+    yield _table(heads, [[path, *chain.from_iterable(_slowest(rows, path, size) for size in sizes)] for path in paths])
+
+
+def _slowest(rows: Sequence[Mapping[str, Any]], path: str, size: int) -> list[str]:
+    times = sorted((row["cpu_seconds"], row["text"]) for row in rows if (row["path"], row["characters"]) == (path, size))
+    if not times:
+        return ["–", "–", "–"]
+    return [f"`{times[-1][1]}`".replace("|", "¦"), f"{times[-1][0]:.2f}", f"{times[len(times) // 2][0]:.2f}"]
 
 
 def _masked(row: Mapping[str, int]) -> list[str]:

@@ -46,9 +46,10 @@ class Layer0:
             expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
             raise InvalidInput(f"the text is rejected: it has {len(scrubbed):,} characters", expected=expected)
         is_changed = scrubbed != redacted and scrubbed.strip()
-        if not is_changed or self.redactor is None:
-            return scrubbed if is_changed else redacted
-        return self.redactor.redact_changed(scrubbed, redacted)
+        return self._redact_changed(scrubbed, redacted) if is_changed else redacted
+
+    def _redact_changed(self, text: str, before: str) -> str:
+        return self.redactor.redact_changed(text, before) if self.redactor else text
 
     def _without_hiding_tags(self, text: str) -> str:
         """Return the text; without its tags if they hide what must be masked, also in comments, scripts and attributes."""
