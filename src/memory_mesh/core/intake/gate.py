@@ -46,10 +46,7 @@ class Layer0:
             expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
             raise InvalidInput(f"the text is rejected: it has {len(scrubbed):,} characters", expected=expected)
         is_changed = scrubbed != redacted and scrubbed.strip()
-        return self._redact_changed(scrubbed, redacted) if is_changed else redacted
-
-    def _redact_changed(self, text: str, before: str) -> str:
-        return self.redactor.redact_changed(text, before) if self.redactor else text
+        return self.redact(scrubbed) if is_changed else redacted
 
     def _without_hiding_tags(self, text: str) -> str:
         """Return the text; without its tags if they hide what must be masked, also in comments, scripts and attributes."""

@@ -134,17 +134,7 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """Return the text with every finding and name replaced."""
-        return self._redacted(text, find(text, off=self.off))
-
-    def redact_changed(self, text: str, before: str) -> str:
-        """Return the same for a text that was made from one without findings. In a long one only what has changed is searched."""
-        if self._names_regex is not None:
-            return self.redact(text)
-        start = _shared(before, text)
-        end = len(text) - _shared(before[start:][::-1], text[start:][::-1])
-        return self._redacted(text, _find_near(text, [(start, end)], self.off))
-
-    def _redacted(self, text: str, findings: list[Finding]) -> str:
+        findings = find(text, off=self.off)
         if not findings and self._names_regex is None:
             return text
         for _ in range(_MAX_ROUNDS):
@@ -285,15 +275,6 @@ def _find_near(text: str, masks: list[Span], off: frozenset[str]) -> list[Findin
             if (low == 0 or one.start >= _EDGE) and (high == len(text) or one.end <= high - low - _EDGE):
                 findings.append(Finding(one.pattern, one.start + low, one.end + low))
     return findings
-
-
-def _shared(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at their beginning."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
 
 
 def _without_overlaps(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
