@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.intake import normal
 from memory_mesh.core.search.lexical import STOP_WORDS, Corpus, Posting, best, bm25, completed, tokens
 from memory_mesh.core.search.marks import marked
 
@@ -321,3 +322,25 @@ def test_statistics_of_partitions_add_up() -> None:
 def test_best_sorts_by_score_and_equal_scores_by_id_descending() -> None:
     assert best({"a": 1.0, "c": 2.0, "b": 2.0}) == [("c", 2.0), ("b", 2.0), ("a", 1.0)]
     assert best({}) == []
+
+
+def test_keywords_that_are_completed_are_looked_up_and_not_searched_for_one_by_one() -> None:
+    class Unsearched(list[str]):
+        def __contains__(self, word: object) -> bool:
+            raise AssertionError("every keyword was compared with every other one")
+
+    assert completed(Unsearched(["party"]), "party 🎉 Müller")[1:] == ["🎉", "muller", "mueller"]
+
+
+def test_a_run_of_characters_that_keep_their_form_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[int] = []
+    split = normal._DISTINCT.split
+
+    def counted(text: str) -> list[str]:
+        pieces.append(len(split(text)))
+        return split(text)
+
+    assert normal.folded_text("Maß ²É") == "maß ²é"
+    monkeypatch.setattr(normal._DISTINCT, "split", counted)
+    assert normal.folded_text("Aß²" + "ß" * 1000 + "É") == "aß²" + "ß" * 1000 + "é"
+    assert pieces == [3]

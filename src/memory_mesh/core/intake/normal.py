@@ -10,7 +10,7 @@ import unicodedata
 
 from memory_mesh.core.text import LazyRegex
 
-_DISTINCT = LazyRegex("([¹²³¼-¾⅐-⅞⁰-⁹₀-₉ß])")
+_DISTINCT = LazyRegex("([¹²³¼-¾⅐-⅞⁰-⁹₀-₉ß]+)")
 _JOINTS = str.maketrans("-’", "''")  # that join parts of a word, as the apostrophe does
 _AROUND = ".,;:!?…\"'’‘“”„«»¿¡()[]{}*"
 _CLOSING = "\"'’”»)]}*"
@@ -77,5 +77,6 @@ def _plain(text: str, *, fold: bool) -> str:
     if text.isascii():
         return text.lower() if fold else text
     parts = _DISTINCT.split(unicodedata.normalize("NFC", text))
-    plain = (part if _DISTINCT.fullmatch(part) else unicodedata.normalize("NFKC", part) for part in parts)
-    return "".join(part if _DISTINCT.fullmatch(part) or not fold else part.casefold() for part in plain)
+    plain = [unicodedata.normalize("NFKC", part) for part in parts[::2]]  # every other part has the distinct characters
+    parts[::2] = [part.casefold() for part in plain] if fold else plain
+    return "".join(parts)

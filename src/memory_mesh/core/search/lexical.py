@@ -88,7 +88,8 @@ def completed(keywords: list[str], text: str, *, language: str = "english") -> l
         return keywords
     words = _WORD_OR_EMOJI.findall(without_masks(text, keep_pseudonyms=True))
     special = " ".join(word for word in words if _SPECIAL.search(word))
-    return keywords + [word for word in tokens(special, language=language) if word not in keywords]
+    known = frozenset(keywords)
+    return keywords + [word for word in tokens(special, language=language) if word not in known]
 
 
 def _word(word: str, stemmer: _Stemmer) -> list[str]:
