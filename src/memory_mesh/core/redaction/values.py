@@ -252,7 +252,7 @@ _CUT = LazyRegex(
     r"&(?:amp;)?[\w.%\[\]-]{1,40}=|;\s?[A-Za-z][\w ]{0,24}=|[,|][\w.-]{1,40}\s?[=:](?!/)|</|<[a-z!]|&lt;/|[,;](?=$)"
     r"|\\[nrt](?![\w])|\]\(|\\?$"
 )
-_CUT_CHAR = LazyRegex(r"[&;,|<\\]")
+_CUT_CHAR = LazyRegex(r"[&;,|<\\\]]")
 # The first word of a part of a connection string that has two: `;User Id=`, and not `;pw ip=`.
 _NEXT_PART = LazyRegex(r";(?:[A-Z][A-Za-z]{0,24}|user|data|initial|integrated|trusted|persist|max|min|ssl|connect(?:ion)?)$")
 _EQUALS = LazyRegex(r" [A-Za-z]{1,24} ?=")
