@@ -7,7 +7,7 @@ from collections.abc import Callable
 import phonenumbers
 import pytest
 
-from memory_mesh.core.redaction import Redactor, assignments, find, national_ids, numbers, phone, values
+from memory_mesh.core.redaction import Redactor, assignments, find, national_ids, network, numbers, phone, values
 
 REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
 SIZE = 20_000
@@ -214,6 +214,12 @@ def test_a_group_in_the_middle_of_a_run_is_no_start_of_a_phone_number_or_card(ca
     counts.clear()
     find("1 " * 5000)
     assert counts["_phone_from"] + counts["_card_from"] < 100
+
+
+def test_addresses_with_equal_surroundings_are_judged_once(calls: CountCalls) -> None:
+    counts = calls(network, "_version")
+    assert len(find("ping 192.168.7.9 " * 1000)) == 1000
+    assert 0 < counts["_version"] < 100
 
 
 def test_equal_phone_numbers_are_looked_up_once(calls: CountCalls) -> None:

@@ -6,8 +6,9 @@ four numbers with dots are an address or a version.
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
-from memory_mesh.core.redaction.pattern import Cue, Page, Pattern, Span, joined, listed, words
+from memory_mesh.core.redaction.pattern import Cue, Page, Pattern, Span, Surroundings, joined, listed, words
 from memory_mesh.core.text import LazyRegex
 
 _MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
@@ -123,6 +124,7 @@ def _unspelled(value: str) -> str:
     return "@".join(re.sub(_DOT, ".", part, flags=re.IGNORECASE) for part in parts).casefold()
 
 
+_NOTHING = LazyRegex("(?!)")  # decides about an address from afar
 _V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
 _ADDRESS = Cue(
     "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network"
@@ -157,15 +159,18 @@ _HEADING_AFTER = LazyRegex(r"\.?[ \t]{1,4}[A-Z][a-z]")
 
 def _ipv4(page: Page) -> Iterator[Span]:
     """Match four numbers up to 255 with dots, unless the context makes them a version, a section or a longer number."""
-    text = page.text
-    for found in _V4.finditer(text):
-        parts = found[0].split(".")
-        if any(int(part) > 255 or (part[0] == "0" and part != "0") for part in parts):
-            continue
-        if not _bounded(text, *found.span()) or parts[0] in ("0", "127", "255") or _version(page, found, parts):
-            continue
-        if not _is_private_range(text, found.span()):
-            yield found.span()
+    surroundings = Surroundings(page.text, before=96, after=48, far=_NOTHING)
+    spans = (surroundings.judge(found.start(), partial(_address, page)) for found in _V4.finditer(page.text))
+    return filter(None, spans)
+
+
+def _address(page: Page, text: str, place: int) -> Span | None:
+    found = _V4.match(text, place)
+    parts = found[0].split(".") if found else []
+    if found is None or any(int(part) > 255 or (part[0] == "0" and part != "0") for part in parts):
+        return None
+    is_address = _bounded(text, *found.span()) and parts[0] not in ("0", "127", "255") and not _version(page, found, parts)
+    return found.span() if is_address and not _is_private_range(text, found.span()) else None
 
 
 _PREFIX = LazyRegex(r"/([0-9]{1,3})(?![0-9.])")
