@@ -47,7 +47,7 @@ def test_a_markup_document_is_stored_as_its_text(document: dict[str, str]) -> No
         ("Use <b>bold</b> and bob<b>\x1b[1m@\x1b[0m</b>example.org", "Use bold and [EMAIL]"),
         ("Use <br> and bob<b>&#64;</b>example.org", None),
         ("Use <b<b>> and bob<<i>b>@</b>example.org", None),
-        ("Use <b> here. <!-- bob&#64;example.org -->", "Use here."),
+        ("Use <b> here. <!-- bob&#64;example.org -->", "Use <b> here. <!-- [EMAIL] -->"),
         ("<script>mail('bob<b>@</b>example.org')</script> about <b>x</b>", None),
         ('<p title="bob&#64;example.org">hi</p> is a paragraph', None),
     ],
