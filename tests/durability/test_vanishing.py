@@ -146,11 +146,12 @@ def json_folder(folder: Path) -> Place:
 def json_file(folder: Path) -> Place:
     file = filled(folder, "memory.json")
     (file / "note.txt").write_text("of a person")
-    return file / "note.txt", lambda: _open(f"json:///{file}")._files()
+    return file / "note.txt", lambda: asked(f"json:///{file}", lambda store: store._files())
 
 
-def _open(url: str) -> Any:
-    return open_store(url)
+def asked(url: str, question: Callable[[Any], object]) -> None:
+    with closing(open_store(url)) as store:
+        question(store)
 
 
 def foreign_file(folder: Path) -> Place:
@@ -168,12 +169,12 @@ def lance_file(folder: Path) -> Place:
     file = filled(folder, "memory.lance")
     (file / OWN / "part").mkdir()
     (file / OWN / "part" / "one").write_bytes(b"bytes")
-    return file / OWN / "part" / "one", lambda: _open(f"lancedb:///{file}")._size()
+    return file / OWN / "part" / "one", lambda: asked(f"lancedb:///{file}", lambda store: store._size())
 
 
 def lance_part(folder: Path) -> Place:
     file, _ = lance_file(folder)
-    return file.parent, lambda: _open(f"lancedb:///{folder}/memory.lance")._size()
+    return file.parent, lambda: asked(f"lancedb:///{folder}/memory.lance", lambda store: store._size())
 
 
 def lance_journal(folder: Path) -> Place:
@@ -189,7 +190,9 @@ def index_folder(folder: Path) -> Place:
     file = filled(folder, "memory.db")
     (folder / "memory.db-index" / "part").mkdir(parents=True)
     (folder / "memory.db-index" / "part" / "one.index").write_bytes(b"bytes")
-    return folder / "memory.db-index" / "part", lambda: _open(f"sqlite:///{file}").find_bytes([b"something else"])
+    return folder / "memory.db-index" / "part", lambda: asked(
+        f"sqlite:///{file}", lambda store: store.find_bytes([b"something else"])
+    )
 
 
 def day(folder: Path) -> Place:

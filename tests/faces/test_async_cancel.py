@@ -101,24 +101,29 @@ def check(file: Path, step: str, call: Call) -> None:
 
 
 def test_a_timeout_carries_what_was_stored(tmp_path: Path) -> None:
-    reached, go_on = Event(), Event()
-
-    def step(name: str) -> None:
-        if name == "flow.applied":
-            reached.set()
-            go_on.wait()
+    go_on = Event()
 
     async def run() -> BaseException | None:
+        loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
+
+        def expire() -> None:
+            limit.reschedule(loop.time())
+            loop.call_later(0.2, go_on.set)
+
+        def step(name: str) -> None:
+            if name == "flow.applied":  # now the time is over, however long it took to come here
+                loop.call_soon_threadsafe(expire)
+                go_on.wait()
+
         mesh = AsyncMemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", embedder="none", step=step)
-        asyncio.get_running_loop().call_later(0.2, go_on.set)
         with pytest.raises(TimeoutError) as caught:
-            async with asyncio.timeout(0.05):
+            async with limit:
                 await mesh.add("one text")
         await mesh.close()
         return caught.value.__cause__
 
     cause = asyncio.run(run())
-    assert reached.is_set()
+    assert go_on.is_set()
     (id_,) = stored(tmp_path / "memory.db") or [""]
     assert cause
     assert id_ in cause.__notes__[0]

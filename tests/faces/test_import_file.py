@@ -192,7 +192,7 @@ def test_a_folder_of_neolata_is_copied_in_with_its_links_and_not_changed(mesh: M
         ('{"a": 1}', "has no format that can be imported"),
         ('{"results": 5}', "no list of memories"),
         ("[1, 2", "not JSON"),
-        ("[" * 5000, "nested too deeply"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_another_file_is_refused(mesh: MemoryMesh, tmp_path: Path, text: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The threads of a server share two heaps: what one has freed, the others use. See docs/soak.md for what it saves."""
+"""What a process keeps of freed memory: the threads of a server share two heaps, and erasing leaves no copy of the file."""
 
 import os
 import re
@@ -63,3 +63,49 @@ def heaps_of(server: str, folder: Path) -> int:
 def test_the_threads_of_a_server_share_two_heaps(server: str, tmp_path: Path) -> None:
     assert heaps_of("nothing", tmp_path) > 4  # each thread has its own
     assert heaps_of(server, tmp_path) <= 3
+
+
+# Eight threads, which live until the end, erase a memory each, one after another. SQLite makes the new file in memory.
+ERASE = """
+import os, sys, threading
+from pathlib import Path
+from memory_mesh import MemoryMesh
+
+def private():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) // 1000
+
+def work(turn):
+    turn.acquire()
+    try:
+        mesh.erase(ids.pop())
+    finally:
+        done.release()
+    end.wait()
+
+file = Path(sys.argv[1])
+with MemoryMesh(file, embedder="none") as mesh:
+    texts = [" ".join(f"w{number * n % 4001}" for n in range(1, 5000)) for number in range(1, 151)]
+    ids = [memory.id for memory in mesh.add_many(texts)]
+    mesh.erase(ids.pop())
+    before, done, end = private(), threading.Semaphore(0), threading.Event()
+    turns = [threading.Semaphore(0) for _ in range(8)]
+    for turn in turns:
+        threading.Thread(target=work, args=[turn]).start()
+    for turn in turns:
+        turn.release()
+        done.acquire()
+    print(file.stat().st_size // 1_000_000, len(ids), before, private())
+    end.set()
+"""
+
+
+@pytest.mark.deep
+def test_threads_that_erase_keep_no_copies_of_the_file(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", ERASE, str(tmp_path / "memory.db")]
+    environment = {**os.environ, "MEMORY_MESH_HOME": str(tmp_path)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    size, left, before, after = map(int, done.stdout.split())
+    assert left == 150 - 9
+    assert size >= 8  # megabytes
+    assert after - before < 2 * size

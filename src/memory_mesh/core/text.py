@@ -87,6 +87,20 @@ _URL_SECRET = LazyRegex(r"(?i)([?&;][\w.%-]*(?:pass|pwd|pw|secret|token|key|auth
 _SPACE = LazyRegex(r"\s")
 
 
+def address_text(value: str) -> str:
+    """Return the usual text of an IP address, the same in every Python: 3.13 writes a mapped one as `::ffff:1.2.3.4`.
+
+    Raises `ValueError`.
+    """
+    from ipaddress import IPv6Address, ip_address  # few texts have one
+
+    address = ip_address(value)
+    if not isinstance(address, IPv6Address) or address.ipv4_mapped is None:
+        return str(address)
+    bits, zone = int(address), f"%{address.scope_id}" if address.scope_id else ""
+    return f"::ffff:{bits >> 16 & 0xFFFF:x}:{bits & 0xFFFF:x}{zone}"
+
+
 def shown_url(url: str) -> str:
     """Return a URL for display, without its passwords."""
     return without_passwords(_SPACE.sub("%20", url))

@@ -4,7 +4,6 @@ Before each query it asks the store for changes, so it reflects every write of e
 files: they may be deleted at any time, and a damaged one is built again. numpy is loaded by the first query.
 """
 
-import sys
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from math import inf
@@ -28,6 +27,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.forks import fork_safe
+from memory_mesh.heaps import release_memory
 from memory_mesh.index.files import Saved, file_of, forget, load, save
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class Partition:
                 columns = saved.columns if saved and saved.mark == self._mark else columns
                 self._forget_erased()
         self._replace_table(columns, names)
-        _release_memory()
+        release_memory()  # building an index frees a kilobyte for each memory
 
     def _forget_erased(self) -> None:
         """Delete the file if something was erased while it was written: the eraser may have looked for it too early."""
@@ -343,12 +343,3 @@ class Partition:
         self.table = Table(self._language, columns, names)
         self._views.clear()
         self._filters.clear()
-
-
-def _release_memory() -> None:
-    """Return freed memory to the system: building an index frees a kilobyte for each memory, which glibc would keep."""
-    if sys.platform == "linux":
-        import ctypes  # few processes build an index
-
-        with suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).malloc_trim(0)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from memory_mesh.core.redaction.pattern import Cue, Page, Pattern, Span, Surroundings, joined, listed, words
-from memory_mesh.core.text import LazyRegex
+from memory_mesh.core.text import LazyRegex, address_text
 
 _MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
 
@@ -283,12 +283,6 @@ def _is_v6(token: str) -> bool:
         return False
 
 
-def _same_address(value: str) -> str:
-    from ipaddress import ip_address
-
-    return str(ip_address(value))
-
-
 PATTERNS = (
     Pattern("email", "EMAIL", _emails, hints=("@",), normal=str.casefold),
     Pattern(
@@ -298,6 +292,6 @@ PATTERNS = (
         hints=("at]", "at)", "at}", "at>", "ät", "arroba", " dot ", " @ ", *_ESCAPES),
         normal=_unspelled,
     ),
-    Pattern("ipv6", "IP", _ipv6, hints=(":",), normal=_same_address),
-    Pattern("ipv4", "IP", _ipv4, digits=4, hints=(".",), normal=_same_address),
+    Pattern("ipv6", "IP", _ipv6, hints=(":",), normal=address_text),
+    Pattern("ipv4", "IP", _ipv4, digits=4, hints=(".",), normal=address_text),
 )

@@ -16,6 +16,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, 
 from typing import NoReturn
 
 from memory_mesh.core.errors import UnsafeAddress
+from memory_mesh.core.text import address_text
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -148,7 +149,7 @@ def _parse_ipv6(text: str) -> str:
     if "%" in text:
         _refuse("the host of the URL is bound to one of this machine's interfaces", expected="an address without a zone")
     try:
-        return str(IPv6Address(text))
+        return address_text(str(IPv6Address(text)))
     except AddressValueError:
         _refuse("the host of the URL is not a valid IPv6 address")
 

@@ -4,7 +4,7 @@ import webbrowser
 from dataclasses import replace
 from threading import Thread
 
-from memory_mesh.interfaces.heaps import share_heaps
+from memory_mesh.heaps import share_heaps
 from memory_mesh.interfaces.render import NAME, Answer, show
 from memory_mesh.interfaces.rest.app import build
 from memory_mesh.interfaces.rest.serve import listen, run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from memory_mesh.core.errors import InvalidInput, SettingsError, not_installed
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.warming import warming
-from memory_mesh.interfaces.heaps import share_heaps
+from memory_mesh.heaps import share_heaps
 from memory_mesh.interfaces.render import NAME, Answer
 from memory_mesh.interfaces.values import Call
 

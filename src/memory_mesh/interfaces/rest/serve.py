@@ -14,7 +14,7 @@ import uvicorn
 
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.options import Options
-from memory_mesh.interfaces.heaps import share_heaps
+from memory_mesh.heaps import share_heaps
 from memory_mesh.interfaces.render import NAME, Answer, Form, show
 from memory_mesh.interfaces.rest import logs
 from memory_mesh.interfaces.rest.access import check_public

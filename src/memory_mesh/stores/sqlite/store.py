@@ -37,6 +37,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
+from memory_mesh.heaps import release_memory
 from memory_mesh.stores.base import check_unique
 from memory_mesh.stores.changes import erases
 from memory_mesh.stores.files import files_under, find_bytes, remove_parts, whole_file
@@ -373,6 +374,7 @@ class SqliteStore:
             # Pages that SQLite rebuilt keep stray copies of rows that moved away, even with secure_delete. Only rewriting the
             # file removes them, and truncating the log removes the old pages.
             connection.execute("VACUUM")
+            release_memory()  # it made the new file in memory, as no temporary file may have it
             self._step("store.rewritten")
             if not self._truncate_log(connection, wait_seconds):
                 return False
