@@ -1,6 +1,6 @@
 """One kind of call after another on a REST server: whose memory grows, and does it level off?
 
-    python -m bench.soak.alone [--calls 2000] [--embedders hash,local] [--out FILE]
+    python -m bench.soak.alone [--calls 1280] [--embedders hash,local] [--out FILE]
 
 Four clients make so many calls of one kind: adds, searches with ever new queries, deletes, or the mixture of the soak test. Each
 kind has a server and a store of its own. It exits with 1 if the memory of a server grows by more than a tenth, and more than
@@ -33,10 +33,12 @@ _CLIENTS, _SAMPLES, _STORED, _QUESTIONS = 4, 40, 400, 10_000
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="One kind of call after another, and the memory of the server")
-    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--calls", type=int, default=1280)
     parser.add_argument("--embedders", default="hash,local")
     parser.add_argument("--out", type=Path, default=RESULT)
     given = parser.parse_args()
+    if given.calls < 1 or given.calls % (_CLIENTS * _SAMPLES):
+        parser.error(f"--calls is {given.calls}; expected a multiple of {_CLIENTS * _SAMPLES}")
     found: dict[str, list[dict[str, Any]]] = {}
     growths, errors = {}, list[str]()
     for embedder in given.embedders.split(","):
