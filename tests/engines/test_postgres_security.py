@@ -353,8 +353,9 @@ def test_the_tables_of_the_document_exist_with_its_columns(urls: dict[str, str])
 
     assert columns("memories") >= DOCUMENT
     with closing(PostgresStore(urls["service"])) as store:
-        store.apply([memory("trusted", trust=0.25, confidence=0.75)])
-    for name, value in (("confidence", 0.25), ("author_confidence", 0.75)):  # its readers expect the trust in `confidence`
+        store.apply([memory("trusted", trust=0.25, confidence=0.75, reinforcements=1)])
+    # Its readers expect the trust in `confidence`.
+    for name, value in (("confidence", 0.4), ("base_trust", 0.25), ("author_confidence", 0.75)):
         assert seen(urls["service"], query=f"SELECT {name} FROM memories WHERE id = 'trusted'") == [value]
     assert columns("memory_archive") == columns("memories")
     assert columns("memory_links") >= {"source_id", "target_id", "similarity", "created_at"}

@@ -11,7 +11,7 @@ import pytest
 from engines.postgres import Server
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import StoreTooOld
-from memory_mesh.core.model import Kind, Reader, visible_to
+from memory_mesh.core.model import Compare, Kind, Reader, visible_to
 from memory_mesh.stores.postgres import PostgresStore
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.tables import ALL, encoded
@@ -87,6 +87,28 @@ def test_an_upgrade_keeps_the_rows_and_brings_the_rules_of_today(server: Server,
     with MemoryMesh(store=ann, user_id="ann", embedder="none") as mesh:
         mesh.add("A blue gate")
         assert {hit.content for hit in mesh.search("red fence")} == {"red fence of ann"}
+
+
+@pytest.mark.req("GRAPH-89")
+def test_an_upgrade_keeps_the_base_trust_and_computes_the_column_confidence_from_it(server: Server, early: str) -> None:
+    values = {"ann0": (0.6, 3, 1, 0), "ann1": (1.0, None, None, 2), "bob0": (None, None, None, None)}
+    columns = ("confidence", "corroborations", "reinforcements", "disputes")
+    for id_, row in values.items():  # as schema 4 stored them: the base trust in `confidence`
+        sets = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in zip(columns, row, strict=True))
+        server.execute(f"UPDATE memories SET {sets} WHERE id = '{id_}'", database=early)
+    server.execute("UPDATE memories SET status = 'archived' WHERE id = 'ann1'", database=early)
+    server.execute("GRANT SELECT ON memory_archive TO PUBLIC", database=early)
+    with closing(PostgresStore(server.keeper(early))) as store:
+        store.prepare()
+        trusts = {row.id: row.value("trust") for row in store.find(Kind.MEMORY) if row.id in values}
+        assert trusts == {"ann0": 0.6, "ann1": 1.0, "bob0": None}
+        assert store.ids(Kind.MEMORY, Compare("trust", "=", 0.6)) == ["ann0"]
+    query = "SELECT id, base_trust, confidence FROM {} WHERE id IN ('ann0', 'ann1', 'bob0') ORDER BY id"
+    expected = [("ann0", 0.6, 0.6 + 0.1 + 0.15), ("ann1", 1.0, 0.85), ("bob0", None, 0.5)]
+    assert server.execute(query.format("memories"), database=early) == expected
+    assert server.execute(query.format("memory_archive"), database=early) == expected[1:2]
+    granted = "SELECT has_table_privilege('pg_monitor', 'memory_archive', 'SELECT')"
+    assert server.execute(granted, database=early) == [(True,)], "the view was not dropped: rights that someone gave are there"
 
 
 def test_an_upgrade_distributes_the_tables_that_it_creates_as_the_others(server: Server, early: str) -> None:

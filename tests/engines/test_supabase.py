@@ -158,12 +158,17 @@ def test_tables_of_a_newer_version_are_refused_by_an_open_store(project: Project
         assert store.ids(Kind.MEMORY) == ["m1"]
 
 
-@pytest.mark.req("GRAPH-73")
+@pytest.mark.req("GRAPH-73", "GRAPH-89")
 def test_the_tables_and_functions_of_the_document_answer_over_http(project: Project) -> None:
     project.clear()
     with closing(SupabaseStore(project.url, KEY)) as store:
-        store.apply([memory("m1", vector=[1, 0], status="active"), memory("m2", vector=[0, 1], status="archived")])
+        rated = memory("m1", vector=[1, 0], status="active", trust=0.6, confidence=0.2, disputes=1)
+        store.apply([rated, memory("m2", vector=[0, 1], status="archived")])
+        stored = store.get(Kind.MEMORY, ["m1"])["m1"]
+        assert (stored.value("trust"), stored.value("confidence")) == (0.6, 0.2)
     with SyncPostgrestClient(project.address, headers={"apikey": KEY}, http_client=httpx.Client()) as client:
+        columns = client.from_("memories").select("confidence", "base_trust", "author_confidence").eq("id", "m1").execute().data
+        assert columns == [{"confidence": 0.6 - 0.15, "base_trust": 0.6, "author_confidence": 0.2}]
         assert [row["id"] for row in client.from_("memory_archive").select("id").execute().data] == ["m2"]
         assert client.from_("memory_links").select("id").execute().data == []
         for function in ("search_memories_semantic", "search_memories_global"):

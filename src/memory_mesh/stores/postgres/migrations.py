@@ -73,6 +73,19 @@ _IDS = tuple(
     for table in TABLES
 )
 
+# `confidence` is the trust as `core.safety.trust.compute_trust` computes it, without the part of the age: no write follows that.
+# Until version 11 it was the base trust.
+_REINFORCED, _DISPUTED = "coalesce(reinforcements, 0)::float8", "coalesce(disputes, 0)::float8"
+_CONFIDENCE = (
+    "DO $do$ BEGIN IF NOT EXISTS "
+    "(SELECT 1 FROM pg_attribute WHERE attrelid = 'memories'::regclass AND attname = 'base_trust') THEN "
+    "ALTER TABLE memories RENAME COLUMN confidence TO base_trust; "
+    "ALTER VIEW memory_archive RENAME COLUMN confidence TO base_trust; END IF; END $do$",
+    "ALTER TABLE memories ADD COLUMN IF NOT EXISTS confidence float8 GENERATED ALWAYS AS (least(1, greatest(0, "
+    "coalesce(base_trust, 0.5) + least(0.2::float8, 0.05::float8 * greatest(0, corroborations::float8 - 1)) + "
+    f"coalesce(0.15::float8 * ({_REINFORCED} - {_DISPUTED}) / nullif({_REINFORCED} + {_DISPUTED}, 0), 0)))) STORED",
+)
+
 # What changes the tables of an older version, by the version that it leads to.
 _STEPS: dict[int, tuple[str, ...]] = {
     2: ("CREATE INDEX IF NOT EXISTS memories_by_session ON memories (partition, session_id) WHERE session_id IS NOT NULL",),
@@ -95,6 +108,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
     11: (segments.dropped("FUNCTION", "mesh_has_passages"),),  # which took SQL text
     12: (
         *segments.CREATE,
+        *_CONFIDENCE,
         "CREATE INDEX IF NOT EXISTS memories_by_beginning ON memories (valid_from) WHERE valid_from IS NOT NULL",
     ),
 }

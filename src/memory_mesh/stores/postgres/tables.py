@@ -103,8 +103,8 @@ def _all(kind: Kind) -> tuple[str, ...]:
 
 MEMORIES = Table(
     "memories", (Kind.MEMORY,), _all(Kind.MEMORY), vector=True,
-    # The documents' own readers expect the trust in `confidence`.
-    renamed={"trust": "confidence", "confidence": "author_confidence"},
+    # The document's own readers expect the trust in `confidence`, which is computed; see `migrations`.
+    renamed={"trust": "base_trust", "confidence": "author_confidence"},
     derived=(
         ", access_count bigint NOT NULL DEFAULT 0, provenance jsonb GENERATED ALWAYS AS (metadata -> 'provenance') STORED, "
         "quarantine boolean GENERATED ALWAYS AS (status = 'quarantined') STORED"
