@@ -14,6 +14,7 @@ from memory_mesh.core.errors import (
     StoreBusy,
     StoreClosed,
     StoreCorrupt,
+    StoreForeign,
     StoreFull,
     StoreMissing,
     StoreReadOnly,
@@ -253,7 +254,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_a_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+    with pytest.raises(StoreForeign, match="is not a regular file"):
         SqliteStore(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

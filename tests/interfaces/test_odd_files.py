@@ -72,6 +72,47 @@ def test_a_command_refuses_what_is_no_file_in_one_line(
     assert json.loads(cli("stats", "--json").out)["total_memories"] == 1
 
 
+NOT_A_STORE = {"sqlite": "is not a regular file", "json": "is a file; expected a folder", "lancedb": "is not a folder of LanceDB"}
+USES = (
+    ["search", "tea"], ["stats"], ["audit", "verify"], ["store", "Tea at five."], ["backup", "copy"], ["doctor", "--repair"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to a device"])
+@pytest.mark.parametrize("scheme", NOT_A_STORE)
+@pytest.mark.sample(99)
+def test_a_pipe_or_a_device_in_place_of_a_store_is_refused_in_one_line(cli: Cli, tmp_path: Path, kind: str, scheme: str) -> None:
+    path = made(kind, tmp_path / "odd" / "memory")
+    for words in USES:
+        said = cli(*words, "--store", f"{scheme}:///{path}")
+        assert (said.code, said.out) == (11, ""), (words, said)
+        assert f"{path} {NOT_A_STORE[scheme]}" in said.err
+        assert len(said.err.splitlines()) == 1
+    doctor = cli("doctor", "--store", f"{scheme}:///{path}")
+    assert doctor.code != 0
+    assert NOT_A_STORE[scheme] in doctor.out
+    assert "chmod" not in doctor.out, "nobody is told to change the permissions of a device"
+    assert not (tmp_path / "copy").exists()
+    assert [one.name for one in (tmp_path / "odd").iterdir()] == ([] if kind == "device" else ["memory"])
+
+
+@pytest.mark.parametrize("scheme", NOT_A_STORE)
+def test_doctor_names_a_store_that_is_a_loop_of_links(cli: Cli, tmp_path: Path, scheme: str) -> None:
+    path = made("loop", tmp_path / "odd" / "memory")
+    said = cli("doctor", "--store", f"{scheme}:///{path}")
+    assert said.code != 0
+    assert f"{path} is a link that leads nowhere" in said.out
+
+
+def test_a_store_behind_a_link_to_a_regular_file_is_used(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to("memory.db")
+    cli("store", "Tea at five.", "--store", f"sqlite:///{tmp_path / 'memory.db'}")
+    (tmp_path / "memory.db").chmod(0o644)
+    said = cli("search", "tea", "--store", f"sqlite:///{tmp_path / 'link.db'}")
+    assert "Tea at five." in said.out
+    assert "chmod go-rwx" in cli("doctor", "--store", f"sqlite:///{tmp_path / 'link.db'}").out
+
+
 @pytest.mark.req("LANE-34")
 @pytest.mark.parametrize("kind", REASONS)
 @pytest.mark.sample(99)

@@ -172,7 +172,7 @@ class ContentAltered(StoreCorrupt):
 
 
 class StoreForeign(StoreCorrupt):
-    """The file is a database of another program; nothing was changed."""
+    """The file is a database of another program, or no file but a pipe or a device; nothing was changed."""
 
 
 class StoreTooNew(StoreError):

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 
 from memory_mesh.core.archive import MARK
 from memory_mesh.core.audit import Broken, owner_of
@@ -179,12 +179,12 @@ def _folder(name: str, path: Path, detail: str, *, remedy: str) -> Check:
 def permissions(settings: Settings) -> Check:
     """Check that only their owner can reach the home, the files in it, the store and the keys."""
     paths = sorted(set(_private_paths(settings)))
-    broken = [path for path in paths if path.is_symlink() and not stat_of(path)]
+    broken = [path for path in paths if path.is_symlink() and not path.exists()]
     if broken:
         names = " and ".join(map(str, broken))
         lead = "is a link that leads" if len(broken) == 1 else "are links that lead"
         return Check("permissions", ok=False, detail=f"{names} {lead} nowhere", remedy="remove it, or restore what it leads to")
-    loose = [path for path in paths if os.name == "posix" and (found := stat_of(path)) and found.st_mode & 0o077]
+    loose = [path for path in paths if os.name == "posix" and _is_loose(path)]
     names = ", ".join(map(str, loose[:_MAX_NAMED])) + (f" and {len(loose) - _MAX_NAMED} more" if len(loose) > _MAX_NAMED else "")
     sound = f"{len(paths)} files and folders, for their owner only"
     remedy = "run chmod go-rwx " + " ".join(shlex.quote(str(path)) for path in loose)
@@ -207,6 +207,12 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
         if path.is_dir() and not path.is_symlink():
             for place, folders, files in os.walk(path.absolute()):
                 yield from (Path(place, name) for name in (*folders, *files))
+
+
+def _is_loose(path: Path) -> bool:
+    """Return whether others can reach a file or folder. The permissions of a pipe or a device are not ours to change."""
+    mode = found.st_mode if (found := stat_of(path)) else 0
+    return bool(mode & 0o077) and (S_ISREG(mode) or S_ISDIR(mode))
 
 
 def _bytes_in(path: Path) -> int:

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
+from stat import S_ISREG
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import (
@@ -38,6 +39,7 @@ _COPIED_AT_ONCE = 1000  # pages
 LOGS = ("-wal", "-journal")  # their pages belong to the database
 
 _CHECK = "check the path and its permissions"
+_OURS, _ANOTHER = "a memory-mesh store or a file of Memory Lane", "name another file; nothing was changed"
 
 FileId = tuple[int, int]  # device and inode
 
@@ -80,13 +82,15 @@ class Opened:
 
 
 def file_id(path: Path) -> FileId | None:
-    """Return the identity of the file at a path, or None if there is none."""
+    """Return the identity of the file at a path, or None if there is none. Raise `StoreForeign` for a pipe or a device."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}", remedy=_CHECK) from error
+    if not S_ISREG(found.st_mode):  # SQLite takes /dev/zero for an empty database
+        raise StoreForeign(f"{path} is not a regular file", expected=_OURS, remedy=_ANOTHER)
     return found.st_dev, found.st_ino
 
 
@@ -165,8 +169,8 @@ def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
     what = f"application id {application:#x}" if application else f"tables such as {shown(min(found))}"
     raise StoreForeign(
         f"{path} is a database of another program, with {what}",
-        expected="a memory-mesh store or a file of Memory Lane",
-        remedy="name another file; nothing was changed",
+        expected=_OURS,
+        remedy=_ANOTHER,
     )
 
 
