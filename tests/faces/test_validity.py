@@ -206,3 +206,26 @@ def test_the_columns_of_a_condition_are_found_at_any_depth() -> None:
     assert columns_in(where) == {"turn", "tags", "speaker", "metadata.k"}
     assert columns_in(valid_in([("a", "b")])) == {"valid_from", "valid_until"}
     assert columns_in(valid_in([])) == set()
+
+
+@pytest.mark.parametrize("window", [OVER, COMING], ids=["over", "coming"])
+def test_what_is_stored_again_is_found_though_an_equal_text_is_not_valid_now(house: House, window: dict[str, str]) -> None:
+    mesh, text = house.mesh(embedder=HashingEmbedder()), "The office of the team is in Rome."
+    hidden = mesh.add(text, window)
+    assert mesh.add(text, window).id == hidden.id  # the same text with the same validity is the same memory
+    again = mesh.add(text)
+    assert [one.id for one in mesh.get_all()] == [again.id] == [one.id for one in mesh.search(QUERY, min_score=0.0)]
+    assert mesh.add(text).id == again.id
+    (first, _, last) = mesh.add_many([{"content": "It was Bern.", "metadata": window}, "Hello Bern.", "It was Bern."])
+    assert first.id != last.id
+    assert len(house.memories()) == 5
+    assert house.sound()
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_what_is_said_again_is_captured_though_an_equal_memory_is_not_valid_now(house: House, role: str) -> None:
+    text = "It turned out that the deploy of the server failed because its token had expired."
+    mesh = house.mesh(embedder=HashingEmbedder())
+    mesh.add(text, OVER)
+    report = mesh.lane.on_session_event("session.idle", [{"role": role, "content": text}])
+    assert [one.content for one in report.kept] == [text] == [one.content for one in mesh.get_all()]

@@ -27,7 +27,7 @@ from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, In
 from memory_mesh.core.intake import NewText, Terms
 from memory_mesh.core.intake.similar import says_the_same
 from memory_mesh.core.lane import NewLaneMemory
-from memory_mesh.core.model import Kind, Memory, Meta, Status, Where, all_of, equals, iso
+from memory_mesh.core.model import Kind, Memory, Meta, Where, all_of, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.prompts import capture as prompt
 from memory_mesh.core.safety import Source
@@ -37,6 +37,7 @@ from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
 from memory_mesh.flows.conversations import end_session
 from memory_mesh.flows.embed import Vectors, embed_texts
 from memory_mesh.flows.prepare import prepare
+from memory_mesh.flows.readable import readable
 from memory_mesh.flows.transcripts import open_transcript
 from memory_mesh.flows.trust import records
 from memory_mesh.flows.write import Added, plan_store
@@ -236,9 +237,9 @@ def _shared(context: Context, text: str) -> list[Memory]:
 
 
 def _similar(context: Context, text: str, *conditions: Where) -> list[Memory]:
-    """Return the active memories that the reader can see, of any project, that share words with a text."""
+    """Return the memories that the reader can read now, of any project, that share words with a text."""
     words = tokens(text, language=context.options.stemmer_language)
-    where = all_of(equals("status", Status.ACTIVE), *conditions)
+    where = all_of(readable(context), *conditions)
     hits = context.store.matching(words, model.visible_to(context.reader), where, limit=_NEAREST) if words else []
     rows = context.store.get(Kind.MEMORY, [hit.id for hit in hits])
     return [Memory.of(row) for row in intact(context, rows.values())]

@@ -7,7 +7,7 @@ from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.audit import Entry
-from memory_mesh.core.claims import Claim, Outcome, Verdict, judge_trust, trust_of
+from memory_mesh.core.claims import Claim, Outcome, Verdict, Window, judge_trust, trust_of
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import (
     Author,
@@ -83,6 +83,7 @@ class _Batch:
     memories: dict[str, Memory]
     by_fingerprint: dict[tuple[str, str | None], str]  # with the text: fingerprints of earlier versions ignore case
     claims: Claims
+    now: str
     entries: list[Entry] = field(default_factory=list)
     other_rows: list[Row] = field(default_factory=list)
     answers: list[Added] = field(default_factory=list)
@@ -92,9 +93,15 @@ class _Batch:
         for known in filter(None, map(self.by_fingerprint.get, item.places)):
             memory = self.memories[known]
             # Keys are compared by the fingerprint: what is stored of a key depends on the settings of masking.
-            if (memory.key is None) == (item.key is None) and memory.status == Status.ACTIVE:
+            same_key = (memory.key is None) == (item.key is None)
+            if same_key and memory.status == Status.ACTIVE and (item.key or self._is_found_again(memory, item)):
                 return memory
         return None
+
+    def _is_found_again(self, memory: Memory, item: Prepared) -> bool:
+        """Return whether who reads finds what an item says if it is counted as a memory: no read shows one that is not valid."""
+        same = all(getattr(memory, name) == item.draft.columns.get(name) for name in _WINDOW)
+        return same or Window(start=memory.valid_from, end=memory.valid_until).contains(self.now)
 
     def links(self, context: Context, items: Sequence[Prepared]) -> connect.Links:
         """Return the links of the new memories that are to be linked."""
@@ -130,7 +137,7 @@ def plan_store(context: Context, prepared: Sequence[Prepared], vectors: Vectors)
     claims = Claims(context, [item.claim for item in prepared])
     stored |= {memory.id: memory for memory in claims.stored}
     sightings = Sightings(context, list(stored.values()))
-    batch = _Batch(vectors, sightings, dict(seen), stored, dict(stored), by_fingerprint, claims)
+    batch = _Batch(vectors, sightings, dict(seen), stored, dict(stored), by_fingerprint, claims, iso(context.clock()))
     new = [item for item in prepared if _repeated(batch, item) is None and item.receipt_id not in receipts]
     vectors.embed(context, [item.draft.content for item in new], current)
     context.step("flow.embedded")
@@ -168,6 +175,8 @@ def _partitions(context: Context, prepared: Sequence[Prepared]) -> set[str]:
 def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
     """Return the active memories that items would be stored as again."""
     rows = intact(context, find_active(context, {each for item in prepared for each in item.same}))
+    now = [(at := iso(context.clock()), at)]
+    rows.sort(key=lambda row: model.is_valid_in(now, row))  # of equal ones the last counts
     # No block seals a fingerprint: with a forged one, a new text would be lost, or counted in another scope.
     return [memory for memory in map(Memory.of, rows) if has_own_print(memory)]
 
