@@ -229,3 +229,22 @@ def test_what_is_said_again_is_captured_though_an_equal_memory_is_not_valid_now(
     mesh.add(text, OVER)
     report = mesh.lane.on_session_event("session.idle", [{"role": role, "content": text}])
     assert [one.content for one in report.kept] == [text] == [one.content for one in mesh.get_all()]
+
+
+def test_an_answer_that_is_cached_in_the_last_moment_of_a_validity_ends_with_it(house: House) -> None:
+    mesh = house.mesh(embedder=HashingEmbedder())
+    mesh.add("The office of the team is in Rome.", {"valid_until": iso(NEW_YEAR)})
+    assert places(mesh.search(QUERY)) == {"Rome"}, "the end belongs to it"
+    house.clock.advance(seconds=1)
+    assert places(mesh.search(QUERY)) == set()
+
+
+def test_an_answer_about_yesterday_is_not_cached_until_the_next_day(house: House) -> None:
+    mesh = house.mesh(embedder=HashingEmbedder())
+    mesh.add("The office of the team is in Rome.", {"valid_until": iso(NEW_YEAR - DAY_MS // 2)})
+    house.clock.advance(seconds=DAY_MS // 1000 - 60)
+    assert places(mesh.search(f"{QUERY} yesterday")) == {"Rome"}
+    assert places(mesh.search(f"{QUERY} yesterday")) == {"Rome"}
+    assert mesh.get_cache_stats().hits == 1, "the control: answers are cached"
+    house.clock.advance(seconds=120)
+    assert places(mesh.search(f"{QUERY} yesterday")) == set()

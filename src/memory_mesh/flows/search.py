@@ -18,6 +18,7 @@ from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
+    DAY_MS,
     Change,
     Compare,
     Filter,
@@ -214,11 +215,13 @@ def _present(request: Request) -> int | None:
 
 
 def _until(snapshot: Snapshot, query: Query, results: Sequence[SearchResult], at: int) -> int | None:
-    """Return when the same search may find something else though nothing was written: a result expires, or the validity of a
-    result or of another memory begins or ends."""
-    times = [time for one in results for time in (one.expires_at, one.valid_from, one.valid_until) if time]
+    """Return when the same search may find something else though nothing was written: a result expires, the validity of a
+    result or of another memory begins or ends, or another day begins, by which a query names times ("yesterday")."""
+    times = [model.millis(time) for one in results for time in (one.expires_at, one.valid_from) if time]
+    times += [model.millis(one.valid_until) + 1 for one in results if one.valid_until]  # its end belongs to it
     begins = snapshot.next_valid(query) if query.periods else None
-    return min((ms for ms in (*map(model.millis, times), begins) if ms is not None and ms > at), default=None)
+    midnight = at - at % DAY_MS + DAY_MS if query.spans else None
+    return min((ms for ms in (*times, begins, midnight) if ms is not None and ms > at), default=None)
 
 
 def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchResult]:
