@@ -63,7 +63,8 @@ def _receive(context: Context, text: str, metadata: Mapping[str, object], key: s
 
     wire = redacted_lines(context.gate().redact, text)
     lesson = learning.read_block(wire)
-    if detect(lesson.text):
+    # Agents read the text of the block too, which has parts that the lesson has not; a semicolon ends a part.
+    if detect(lesson.text) or detect(wire.replace(";", "\n")):
         raise InvalidInput("the lesson contains instructions to a model")
     tags = metadata.get("tags")
     own: dict[str, Value] = {

@@ -85,10 +85,10 @@ def learn(
         known = by_pattern(context, lesson.pattern_id)
         # A lesson that fewer readers may see does not prevent a wider one.
         scope = DerivedScope.of(sources, **{name: prepared.draft.columns.get(name) for name in ("session_id", "project")})
-        as_wide = next((old for old in known if scope.is_within(old)), None)
-        is_kept = as_wide and more is not None and not learning.is_received(as_wide.metadata)
-        if as_wide and (is_kept or (as_wide.confidence or 0.0) >= lesson.confidence):
-            return Plan((as_wide, False))
+        rank = _rank(prepared.draft.metadata, lesson.confidence)
+        for old in known:
+            if scope.is_within(old) and _rank(old.metadata, old.confidence) >= rank:
+                return Plan((old, False))
         plan = _store(context, lesson, prepared, known, sources, scope, vectors)
         puts = [*plan.puts, *receipts.receipt_rows(context, key, plan.answer.id, request)]
         return Plan((plan.answer, True), puts, seen=seen)
@@ -155,9 +155,8 @@ def _store(
     partition = model.partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, scope.reach)
     vectors.embed(context, [prepared.draft.content])
     embedded = vectors[prepared.draft.content]
-    superseded = [old for old in known if scope.contains(old) and (old.confidence or 0.0) <= lesson.confidence]
-    if learning.is_received(prepared.draft.metadata):
-        superseded = [old for old in superseded if learning.is_received(old.metadata)]
+    rank = _rank(prepared.draft.metadata, lesson.confidence)
+    superseded = [old for old in known if scope.contains(old) and _rank(old.metadata, old.confidence) <= rank]
     memory = write.new_memory(
         context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1,
         lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in superseded], sources=[source.id for source in sources],
@@ -174,6 +173,12 @@ def _store(
         rows += [newer.row(replaces=old.revision), change]
         entries.append(entry)
     return Plan(memory, [*rows, *own_audit_rows(context, [*entries, _entry(context, ms, memory, lesson)])])
+
+
+def _rank(metadata: Mapping[str, Value], confidence: float | None) -> tuple[bool, float]:
+    """Return by what one of two lessons of a pattern counts: one's own before a received one, whose confidence anyone may have
+    stated; then the more confident one."""
+    return not learning.is_received(metadata), confidence or 0.0
 
 
 def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> Entry:
