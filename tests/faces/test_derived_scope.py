@@ -239,6 +239,56 @@ def test_what_a_user_says_again_is_stored_in_the_users_words_not_in_those_of_a_p
     assert [memory.content for memory in report.kept] == [said]
 
 
+BY_ID: dict[str, Callable[[MemoryMesh, str], object]] = {
+    "explain_memory": lambda mesh, id_: mesh.graph.explain_memory(id_),
+    "explain_supersession": lambda mesh, id_: mesh.graph.explain_supersession(id_),
+    "links": lambda mesh, id_: mesh.graph.links(id_),
+    "traverse": lambda mesh, id_: mesh.graph.traverse(id_),
+    "reinforce": lambda mesh, id_: mesh.graph.reinforce(id_),
+    "dispute": lambda mesh, id_: mesh.graph.dispute(id_),
+    "archive": lambda mesh, id_: mesh.graph.archive(id_),
+    "review_quarantine": lambda mesh, id_: mesh.graph.review_quarantine(id_, action="activate"),
+}
+
+
+@pytest.mark.parametrize("verb", BY_ID)
+def test_a_handle_of_one_project_reviews_no_memory_of_another(house: House, verb: str) -> None:
+    status = "quarantined" if verb == "review_quarantine" else "active"
+    own, other = (house.mesh(project=name).add(f"The deploy of {name} failed.", {"type": "agent"}) for name in ("p1", "p2"))
+    for one in (own, other):
+        house.change(one.id, status=status)
+    narrow = house.mesh("bob").scoped(project="p1", only_project=True)
+    BY_ID[verb](house.mesh("bob"), other.id)  # the control: any agent of the user may
+    house.change(other.id, status=status)
+    revision = house.memory(other.id).revision
+    with pytest.raises(NotFound):
+        BY_ID[verb](narrow, other.id)
+    assert house.memory(other.id).revision == revision
+    BY_ID[verb](narrow, own.id)
+
+
+def test_a_handle_of_one_project_lists_and_keeps_up_nothing_of_another(house: House) -> None:
+    failure = {"status": "error", "error_pattern": "token expired"}
+    for project in ("p1", "p2"):
+        mesh = house.mesh(project=project)
+        for value in ("Rome", "Faro"):
+            claim = {"subject": project, "predicate": "office", "value": value}
+            mesh.graph.store("ann", f"The office of {project} is in {value}.", claim=claim, quarantine=value == "Faro")
+        mesh.add(f"The deploy of {project} failed.", failure)  # without a rule, so it is skipped
+    narrow = house.mesh().scoped(project="p1", only_project=True)
+    for call, count in (
+        (lambda mesh: mesh.graph.list_quarantined(), 2),
+        (lambda mesh: mesh.graph.conflicts(), 2),
+        (lambda mesh: mesh.distill().skipped, 2),
+    ):
+        assert len(call(house.mesh())) == count, "the control"
+        (one,) = call(narrow)
+        id_ = getattr(one, "memory_id", None) or getattr(one, "ref", None) or one.id
+        assert house.memory(id_).project == "p1"
+    house.clock.advance(days=3650)
+    assert narrow.graph.decay(dry_run=True).examined * 2 == house.mesh().graph.decay(dry_run=True).examined > 0
+
+
 def test_a_handle_of_one_project_reads_no_trace_of_another(house: House, tmp_path: Path) -> None:
     mesh = house.mesh(traces_dir=str(tmp_path / "traces"))
     own, other = (mesh.traces.record(f"Deploy {name}", project=name) for name in ("p1", "p2"))

@@ -248,3 +248,11 @@ def test_an_answer_about_yesterday_is_not_cached_until_the_next_day(house: House
     assert mesh.get_cache_stats().hits == 1, "the control: answers are cached"
     house.clock.advance(seconds=120)
     assert places(mesh.search(f"{QUERY} yesterday")) == set()
+
+
+def test_a_failure_that_is_not_valid_now_gives_no_lesson(house: House) -> None:
+    failure = {"status": "error", "preventative_rule": "Refresh the token."}
+    house.mesh().add("The deploy of Rome failed.", {**failure, "error_pattern": "of rome", **OVER})
+    house.mesh().add("The deploy of Faro failed.", {**failure, "error_pattern": "of faro"})
+    (lesson,) = house.mesh().distill().learnt
+    assert "Faro" in house.memory(lesson.memory_id).content

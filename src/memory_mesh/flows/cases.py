@@ -24,6 +24,7 @@ from memory_mesh.core.model import (
     equals,
     fault,
     iso,
+    of_user,
     partitions,
 )
 from memory_mesh.flows.chains import own_audit_rows
@@ -118,9 +119,11 @@ def acting_for(context: Context, memory_id: str) -> Context:
     """Return the context with the owner of a memory as its reader, if that is an agent of the same user; else as it is."""
     check_texts(id=memory_id)
     row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
-    if row is None or row.value("user_id") != context.reader.user_id:
+    if row is None or not of_user(reader := context.reader).matches(row):
         return context
-    return replace(context, reader=owner_of(Memory.of(row)))
+    owner = owner_of(Memory.of(row))
+    limited = replace(owner, project=reader.project, only_project=True) if reader.only_project else owner
+    return replace(context, reader=limited)
 
 
 def owner_of(memory: Memory) -> Reader:

@@ -26,7 +26,7 @@ from memory_mesh.core.model import (
     batches,
     equals,
     iso,
-    only_project,
+    of_user,
     partitions,
     reach_of,
 )
@@ -90,7 +90,7 @@ def find_clusters(context: Context, *, min_size: int, agent: str | None = None) 
 def _scopes(context: Context, agent: str | None) -> dict[str, tuple[Reach, Reader]]:
     """Return who sees each memory that may be digested, by id: active ones that are valid now, no lessons, no reflections."""
     moment, kept = iso(context.clock()), dict[tuple[Reach, Reader], tuple[Reach, Reader]]()
-    own = [equals("user_id", context.reader.user_id), equals("status", Status.ACTIVE), only_project(context.reader)]
+    own = [of_user(context.reader), equals("status", Status.ACTIVE)]
     ids = context.store.ids(Kind.MEMORY, all_of(*own, *([] if agent is None else [equals("agent_id", agent)])))
     scopes: dict[str, tuple[Reach, Reader]] = {}
     for batch in batches(sorted(ids), _AT_ONCE):

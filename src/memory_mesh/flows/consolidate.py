@@ -34,6 +34,7 @@ from memory_mesh.core.model import (
     change_id,
     equals,
     iso,
+    of_user,
     partitions,
 )
 from memory_mesh.core.ports import Progress, no_progress
@@ -301,7 +302,7 @@ def _active(context: Context, *conditions: Any) -> Iterator[Memory]:
 
 def _memories(context: Context, status: Status, *conditions: Any) -> Iterator[Memory]:
     """Yield the memories of the user with a status; some at a time are in memory."""
-    own = all_of(equals("user_id", context.reader.user_id), equals("status", status), *conditions)
+    own = all_of(of_user(context.reader), equals("status", status), *conditions)
     for batch in batches(sorted(context.store.ids(Kind.MEMORY, own)), _AT_ONCE):
         check_cancelled()
         yield from map(Memory.of, intact(context, context.store.get(Kind.MEMORY, batch).values()))

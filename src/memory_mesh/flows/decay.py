@@ -28,6 +28,7 @@ from memory_mesh.core.model import (
     batches,
     change_id,
     equals,
+    of_user,
 )
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.upkeep import ARCHIVE_BELOW, ERASE_BELOW, Decayed, strength_of
@@ -113,7 +114,7 @@ def find_weak(context: Context, *, erases: bool = False, progress: Progress = no
     decay archived earlier are examined too.
     """
     statuses = (Status.ACTIVE, Status.ARCHIVED) if erases else (Status.ACTIVE,)
-    ids = context.store.ids(Kind.MEMORY, all_of(equals("user_id", context.reader.user_id), In("status", statuses)))
+    ids = context.store.ids(Kind.MEMORY, all_of(of_user(context.reader), In("status", statuses)))
     weak: dict[str, Weak] = {}
     examined = 0
     for batch in batches(sorted(ids), _AT_ONCE):

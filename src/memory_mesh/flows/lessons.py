@@ -130,9 +130,7 @@ def query(
 def archive_old(context: Context) -> list[str]:
     """Archive this user's lessons that were not seen for `lesson_retention_days`, except pinned ones. Return their ids."""
     cutoff = iso(max(0, context.clock() - context.options.lesson_retention_days * DAY_MS))
-    old = all_of(
-        equals("user_id", context.reader.user_id), _LESSON, equals("status", Status.ACTIVE), Compare("created_at", "<", cutoff)
-    )
+    old = all_of(model.of_user(context.reader), _LESSON, equals("status", Status.ACTIVE), Compare("created_at", "<", cutoff))
 
     def reason(memory: Memory) -> str | None:
         seen_at = usage.with_counts(context, [memory])[0].last_accessed or memory.created_at
@@ -262,9 +260,9 @@ def _scan(context: Context) -> tuple[int, list[Memory]]:
     chosen = [block for block in recent if _action(block) in _REPORTS and _is_candidate(block, patterns)]
     ids = dict.fromkeys(str(block.ref) for block in chosen)
     rows = {row.id: row for row in intact(context, context.store.get(Kind.MEMORY, list(ids)).values())}
-    # Quarantined, archived, expired and erased memories give no lessons.
-    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
-    usable = all_of(own, Compare("memory_type", "<>", MemoryType.LESSON), active)
+    # Quarantined, archived, expired and erased memories give no lessons, nor do those that are not valid now.
+    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(ms)), model.valid_in([(iso(ms), iso(ms))]))
+    usable = all_of(model.of_user(context.reader), Compare("memory_type", "<>", MemoryType.LESSON), active)
     return len(recent), [Memory.of(rows[id_]) for id_ in ids if id_ in rows and usable.matches(rows[id_])]
 
 

@@ -29,6 +29,7 @@ from memory_mesh.core.model import (
     equals,
     iso,
     not_expired,
+    of_user,
 )
 from memory_mesh.flows import usage
 from memory_mesh.flows.cases import Case, ends, find_rivals, owner_of
@@ -97,7 +98,7 @@ def list_quarantined(context: Context, agent: str | None = None, limit: object =
         check_texts(agent_id=agent)
         of_agent.append(equals("agent_id", agent))
     alive = not_expired(iso(context.clock()))
-    waiting = all_of(equals("user_id", context.reader.user_id), equals("status", Status.QUARANTINED), alive, *of_agent)
+    waiting = all_of(of_user(context.reader), equals("status", Status.QUARANTINED), alive, *of_agent)
     return [Memory.of(row) for row in intact(context, context.store.find(Kind.MEMORY, waiting, limit=most))]
 
 
@@ -125,7 +126,7 @@ def conflicts(context: Context, status: object = "pending") -> list[ClaimConflic
     where = all_of(equals("user_id", context.reader.user_id), equals("status", chosen))
     found = [ClaimConflict.of(row) for row in context.store.find(Kind.CONFLICT, where)]
     known = context.store.get(Kind.MEMORY, list({id_ for one in found for id_ in (one.ref, one.target)}))
-    own = all_of(equals("user_id", context.reader.user_id), not_expired(iso(context.clock())))
+    own = all_of(of_user(context.reader), not_expired(iso(context.clock())))
     alive = {row.id: row for row in intact(context, known.values()) if own.matches(row)}
     left = [one for one in found if {one.ref, one.target} <= alive.keys()]
     return [one for one in left if chosen == "resolved" or alive[one.ref].value("status") in _DECIDABLE]

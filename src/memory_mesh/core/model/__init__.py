@@ -17,7 +17,7 @@ from memory_mesh.core.model.rows import (
     Scalar, Sealed, Type, Used, Value, Vector, as_read, batches, checked, fault, fields_of,
 )
 from memory_mesh.core.model.scope import (
-    MemoryType, Period, Reach, Reader, in_project, is_valid_in, may_erase, not_expired, only_project, partition, partition_for,
+    MemoryType, Period, Reach, Reader, in_project, is_valid_in, may_erase, not_expired, of_user, partition, partition_for,
     partitions, reach_of, valid_in, visible, visible_to,
 )
 from memory_mesh.core.model.times import DAY_MS, GivenClock, GivenTime, Ids, as_clock, iso, millis, parse_time, time_of_id
@@ -36,7 +36,7 @@ __all__ = [
     "QueuedEvent", "Reach", "Reader", "Receipt", "Reembedded", "Repaired", "Row", "Scalar", "Sealed", "SearchResult",
     "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock", "as_read",
     "batches", "change_id", "checked", "columns_in", "creation", "equals", "fault", "fields_of", "in_project", "is_list",
-    "is_valid_in", "iso", "like", "may_erase", "millis", "not_expired", "only_project", "parse_time", "partition",
+    "is_valid_in", "iso", "like", "may_erase", "millis", "not_expired", "of_user", "parse_time", "partition",
     "partition_for", "partitions", "reach_of", "revise", "rewound", "since_visible", "time_of_id", "valid_in", "visible",
     "visible_from", "visible_to",
 ]

@@ -108,12 +108,18 @@ def visible_to(reader: Reader) -> Where:
         if reader.session_id is not None:
             cases.append(all_of(mine, Compare("session_id", "=", reader.session_id)))
     own = equals("user_id", reader.user_id)
-    return all_of(In("partition", partitions(reader)), own, Or(tuple(cases)), only_project(reader))
+    return all_of(In("partition", partitions(reader)), own, Or(tuple(cases)), _only_project(reader))
 
 
-def only_project(reader: Reader) -> Where:
+def _only_project(reader: Reader) -> Where:
     """Return the condition that a memory is of no project that the reader must not see."""
     return in_project(reader.project) if reader.only_project else ANYTHING
+
+
+def of_user(reader: Reader) -> Where:
+    """Return the condition that a memory is of the reader's user, whatever its agent and session, and of no project that the
+    reader must not see. Reviews and upkeep act on these."""
+    return all_of(equals("user_id", reader.user_id), _only_project(reader))
 
 
 def in_project(project: str | None) -> Where:
