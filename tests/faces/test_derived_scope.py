@@ -301,3 +301,8 @@ def test_a_handle_of_one_project_reads_no_trace_of_another(house: House, tmp_pat
     for call in (narrow.get_all, narrow.consolidate, narrow.archive):
         with pytest.raises(InvalidInput, match="of the project p1 only"):
             call(project="p2")  # type: ignore[operator]
+    house.clock.advance(days=2)
+    assert {move.project for move in mesh.traces.retention(dry_run=True).moves} == {"p1", "p2"}
+    for dry_run in (True, False):
+        assert {move.project for move in narrow.retention(dry_run=dry_run).moves} == {"p1"}
+    assert {move.project for move in mesh.traces.retention().moves} == {"p2"}

@@ -150,6 +150,12 @@ def project_of(context: Context, given: object) -> Project:
     return Project(context.query_gate().redact(" ".join(name.split())))
 
 
+def own_projects(context: Context) -> list[Project]:
+    """Return the projects that have traces, without those that the reader must not see."""
+    only = project_of(context, None).name if context.reader.only_project else None
+    return [each for each in projects(context.open_traces()) if only in (None, each.name)]
+
+
 # --- memories ---
 
 

@@ -256,7 +256,7 @@ def consolidate_due(context: Context, project: Project) -> None:
 def consolidate_all(context: Context) -> list[Consolidation]:
     """Consolidate every project of the user. One whose files cannot be read is only logged."""
     done: list[Consolidation] = []
-    for project in trace_files.projects(context.open_traces()):
+    for project in trace_index.own_projects(context):
         with logged(project, InvalidInput):
             done.append(consolidate(context, project.name))
     return done

@@ -45,14 +45,15 @@ def retention(context: Context, *, dry_run: bool = False) -> Retention:
     if not dry_run:
         trace_index.refresh(context)
     moves: list[Move] = []
-    for project in trace_files.projects(context.open_traces()):
+    for project in trace_index.own_projects(context):
         check_cancelled()
         with logged(project, InvalidInput):
             for move in planned_moves(_project_state(context, project), context.clock()):
                 if not dry_run:
                     _perform(without_session(context), project, move)
                 moves.append(move)
-    faults = trace_files.faults_of(trace_files.experiences_of(context.open_traces(), archived=True))
+    entries = () if context.reader.only_project else trace_files.experiences_of(context.open_traces(), archived=True)
+    faults = trace_files.faults_of(entries)
     return Retention(moves=tuple(moves), dry_run=dry_run, faults=tuple(faults))
 
 
