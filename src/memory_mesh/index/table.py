@@ -192,7 +192,7 @@ class Table:
             self.spaces[model].set_owners(self.column("owner"))
         self.members = SessionMembers(self.column("session"), len(self.names.sessions))
         self.expiring: list[int] = np.flatnonzero(np.isfinite(self.column("expires"))).tolist()
-        self.bounded = np.flatnonzero(self._is_bounded(slice(None))).tolist()  # slots whose validity begins or ends
+        self.bounded = np.flatnonzero(self._is_bounded(slice(None))).astype(np.int32)  # slots whose validity begins or ends
         # By scope: living memories, those with keywords, and the number of their keywords.
         self.by_scope = GrowingArray(np.zeros((len(self.names.scopes), 3), np.int64))
         self.memories = 0  # living ones
@@ -246,7 +246,7 @@ class Table:
 
     def not_valid(self, periods: Sequence[Period]) -> Ints:
         """Return the slots of the memories that are valid in none of these periods; without periods, none."""
-        slots = np.array(self.bounded if periods else (), np.int32)
+        slots = self.bounded if periods else self.bounded[:0]
         begins, ends = self.column("begins")[slots], self.column("ends")[slots]
         hidden = np.ones(len(slots), np.bool_)
         for first, last in periods:
@@ -255,7 +255,7 @@ class Table:
 
     def next_valid(self, now: float, readable: Flags) -> float:
         """Return when the next of the readable memories becomes valid; infinite: none does."""
-        begins = self.column("begins")[[slot for slot in self.bounded if readable[slot]]]
+        begins = self.column("begins")[self.bounded[readable[self.bounded]]]
         return float(begins[begins > now].min(initial=inf))
 
     def _is_bounded(self, slots: Ints | slice) -> Flags:
@@ -302,7 +302,8 @@ class Table:
         if kind is Kind.MEMORY:
             self._count(new, 1)
         self.expiring += new[np.isfinite(self.column("expires")[new])].tolist()
-        self.bounded += new[self._is_bounded(new)].tolist()
+        if len(bounded := new[self._is_bounded(new)]):
+            self.bounded = np.concatenate((self.bounded, bounded), dtype=np.int32)
         return changed + new.tolist()
 
     def drop(self, kind: Kind, ids: Iterable[str]) -> list[int]:
