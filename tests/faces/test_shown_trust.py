@@ -172,6 +172,27 @@ def test_known_at_shows_the_trust_of_then(house: House) -> None:
 
 
 @pytest.mark.req("GRAPH-61")
+def test_a_derived_memory_shows_the_trust_that_its_sources_had_at_known_at(house: House) -> None:
+    mesh = house.mesh("ann", embedder=HashingEmbedder())
+    source = mesh.add(TEXT)
+    mesh.add("A second zeppelin waits in the harbour.")
+    mesh.reflect(QUERY)
+    house.clock.advance(days=1)
+    then, id_ = iso(house.clock.ms), next(one.id for one in house.memories() if source.id in one.sources)
+    house.clock.advance(days=1)
+    for _ in range(2):
+        mesh.graph.dispute(source.id)
+    told_then = {
+        *(one.trust for one in mesh.search(QUERY, known_at=then, min_score=0.0) if one.id == id_),
+        *(one.trust for one in mesh.search(QUERY, known_at=then, filter="memory_type = 'reflection'") if one.id == id_),
+        *(one.trust for one in mesh.graph.search("ann", QUERY, known_at=then) if one.id == id_),
+        mesh.graph.explain_memory(id_, known_at=then).trust.value,
+    }
+    assert list(told_then) == [pytest.approx(0.5 - 0.1 / 365, abs=1e-6)]
+    assert mesh.graph.explain_memory(id_).trust.value < 0.4  # the control: the disputes count now
+
+
+@pytest.mark.req("GRAPH-61")
 def test_the_trust_of_a_search_reads_no_store_unless_a_result_was_derived(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     mesh = house.mesh("ann", embedder=HashingEmbedder())
     ids = [mesh.add(f"The zeppelin lands in the harbour on day {n}.").id for n in range(5)]

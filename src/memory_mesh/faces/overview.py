@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import StoreError, StoreReadOnly
 from memory_mesh.core.lazy import LazyModule
-from memory_mesh.core.model import Block, Change, Memory, Row, Sighting, millis
+from memory_mesh.core.model import Block, Change, Memory, Row, Sighting
 from memory_mesh.faces.handle import Handle
 from memory_mesh.flows.context import Context, find_memory, require_memory
 
@@ -100,7 +100,7 @@ class Overview(Handle):
     def trust(self, memories: Sequence[Memory], *, known_at: str | None = None) -> dict[str, float]:
         """Return how far memories are trusted, by id, now or at the time of `known_at`."""
         at = past.read_known_at(context := self._reading(), known_at)
-        return {id_: one.value for id_, one in trust.trusts(context, memories, ms=millis(at) if at else None).items()}
+        return {id_: one.value for id_, one in trust.trusts(context, memories, known_at=at).items()}
 
     def title(self, memory: Memory) -> str:
         """Return the first words of a memory, on one line."""

@@ -19,7 +19,6 @@ from memory_mesh.core.model import (
     Memory,
     Status,
     iso,
-    millis,
     since_visible,
     visible,
 )
@@ -47,7 +46,7 @@ def explain_memory(
     rivals = [one for one in find_rivals(owner, memory) if visible(owner.reader, one.row())] if past.at is None else []
     ends = [(one.ref, one.target) for one in links] + [(one.ref, one.target) for one in conflicts]
     others = past.visible(id_ for pair in ends for id_ in pair if id_ != memory_id)
-    trust = trusts(owner, [memory], ms=past.ms)[memory_id]
+    trust = trusts(owner, [memory], known_at=past.at)[memory_id]
     return MemoryExplanation(
         memory=memory.record(trust.value),
         trust=trust,
@@ -87,10 +86,6 @@ class _Past:
         if then is None:
             raise NotFound(f"{memory_id} was not known at {at}", remedy=f"it was stored at {memory.created_at}")
         return replace(past, memory=then)
-
-    @property
-    def ms(self) -> int | None:
-        return None if self.at is None else millis(self.at)
 
     def visible(self, ids: Iterable[str]) -> dict[str, Memory]:
         """Return the memories with these ids that the owner can see, as they were."""
@@ -156,7 +151,7 @@ def _step(past: _Past, known: dict[str, Memory], older_id: str, newer_id: str) -
     change = _superseding(past, older, newer_id) if older else None
     then = replace(past, at=change.created_at) if change else past
     # As they were just then: feedback that came later does not count.
-    of = trusts(past.context, list(then.visible(one.id for one in (older, newer) if one).values()), ms=then.ms)
+    of = trusts(past.context, list(then.visible(one.id for one in (older, newer) if one).values()), known_at=then.at)
     trust = {id_: one.value for id_, one in of.items()}
     return Supersession(
         older=older_id,

@@ -352,7 +352,7 @@ def _session_of(row: Row) -> str | None:
 
 def _composites(context: Context, found: Sequence[Candidate], options: _Options) -> Iterator[Composite]:
     ms, memories = millis(options.at), [Memory.of(each.row) for each in found]
-    trusted = trusts(context, memories, ms=ms)
+    trusted = trusts(context, memories, ms=ms, known_at=options.known_at)
     for each, memory in zip(found, memories, strict=True):
         trust = trusted[memory.id]
         yield Composite(

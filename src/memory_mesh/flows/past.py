@@ -70,10 +70,7 @@ def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:
     """Return memories as they were at a time, without those that were stored later, or that the reader could not see then."""
     here = in_project(context.reader.project)
     memories = {row.id: (row, Memory.of(row)) for row in rows if visible(context.reader, row) and here.matches(row)}
-    revised = tuple(id_ for id_, (_, memory) in memories.items() if memory.revision > 1)
-    changes: dict[str, list[Change]] = defaultdict(list)
-    for row in context.store.find(Kind.CHANGE, In("ref", revised)) if revised else ():
-        changes[str(row.value("ref"))].append(Change.of(row))
+    changes = _changes(context, [memory for _, memory in memories.values()])
     found: list[Row] = []
     for id_, (row, memory) in memories.items():
         then = rewound(memory, changes[id_], at)
@@ -81,3 +78,18 @@ def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:
         if then and then.revision >= visible_from(context.reader, memory, changes[id_]):
             found.append(replace(then.row(), sealed=row.sealed, used=row.used))
     return found
+
+
+def as_known(context: Context, memories: Sequence[Memory], at: str) -> list[Memory]:
+    """Return memories as they were at a time, without those that were stored later. The reader is not checked."""
+    changes = _changes(context, memories)
+    return [then for memory in memories if (then := rewound(memory, changes[memory.id], at))]
+
+
+def _changes(context: Context, memories: Sequence[Memory]) -> dict[str, list[Change]]:
+    """Return the changes of memories by id."""
+    revised = tuple(memory.id for memory in memories if memory.revision > 1)
+    changes: dict[str, list[Change]] = defaultdict(list)
+    for row in context.store.find(Kind.CHANGE, In("ref", revised)) if revised else ():
+        changes[str(row.value("ref"))].append(Change.of(row))
+    return changes

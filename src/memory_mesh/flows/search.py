@@ -202,16 +202,16 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
             context.state.cache.put(key, mark, results, at, until=_until(snapshot, ranked.query, results, at))
     usage.count(context, [result.id for result in results])
     usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
-    shown_ = with_trust(context, results, ms=_present(request))
+    shown_ = with_trust(context, results, known_at=_known_at(request))
     if not use_cache:
         return shown_
     # Copies, so that changes to a result do not reach the cache.
     return [result.copied() for result in shown_]
 
 
-def _present(request: Request) -> int | None:
-    """Return the time whose trust the results show: that of `known_at`; None: now."""
-    return None if request.known_at is None else model.millis(str(request.known_at))
+def _known_at(request: Request) -> str | None:
+    """Return the time whose trust the results show; None: now."""
+    return None if request.known_at is None else str(request.known_at)
 
 
 def _until(snapshot: Snapshot, query: Query, results: Sequence[SearchResult], at: int) -> int | None:
@@ -239,7 +239,7 @@ def explain(context: Context, request: Request) -> Explanation:
     ranked = rank_candidates(context, context.index.snapshot(context.reader), request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = _results(context, request, ranked)
-    shown_ = with_trust(context, [*results, *_read(context, ranked, below[:_NEAR_MISSES])], ms=_present(request))
+    shown_ = with_trust(context, [*results, *_read(context, ranked, below[:_NEAR_MISSES])], known_at=_known_at(request))
     explained = _explain(ranked, shown_)
     ids = [each.id for each in best]
     altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, ids).values()))

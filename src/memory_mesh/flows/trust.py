@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from memory_mesh.core.model import Kind, Memory, MemoryRecord, SearchResult
+from memory_mesh.core.model import Kind, Memory, MemoryRecord, SearchResult, millis
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.safety.trust import Trust, trust_of
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.past import as_known
 
 _MAX_LEVELS, _MAX_SOURCES = 16, 2_000  # that are read; further sources count as inferences
 
@@ -25,22 +26,24 @@ def records(context: Context, memories: Sequence[Memory], *, ms: int | None = No
     return [memory.record(known[memory.id].value) for memory in memories]
 
 
-def with_trust(context: Context, results: Sequence[Result], *, ms: int | None = None) -> list[Result]:
-    """Return the results of a search, which have their base trust, with their trust now or at another time."""
-    known = trusts(context, results, ms=ms)
+def with_trust(context: Context, results: Sequence[Result], *, known_at: str | None = None) -> list[Result]:
+    """Return the results of a search, which have their base trust, with their trust now or at the time of `known_at`."""
+    known = trusts(context, results, known_at=known_at)
     return [result.changed(trust=known[result.id].value) for result in results]
 
 
-def trusts(context: Context, memories: Sequence[MemoryRecord], *, ms: int | None = None) -> dict[str, Trust]:
+def trusts(
+    context: Context, memories: Sequence[MemoryRecord], *, ms: int | None = None, known_at: str | None = None
+) -> dict[str, Trust]:
     """Return the trust of memories by id, now or at another time.
 
     A digest or reflection is trusted no more than the least trusted of its sources, and of their sources. Erased sources do not
-    count.
+    count. With `known_at`, the memories are given as they were then, and so count their sources.
     """
-    at = context.clock() if ms is None else ms
+    at = millis(known_at) if known_at else context.clock() if ms is None else ms
     if not any(memory.sources for memory in memories):  # as most: nothing is read
         return {memory.id: trust_of(memory, at) for memory in memories}
-    known, unread = _with_sources(context, memories)
+    known, unread = _with_sources(context, memories, known_at)
     own = {id_: trust_of(memory, at) for id_, memory in known.items()}
     values = {id_: trust.value for id_, trust in own.items()} | dict.fromkeys(unread, BASE_TRUST[Source.INFERENCE])
     changed = True
@@ -51,7 +54,9 @@ def trusts(context: Context, memories: Sequence[MemoryRecord], *, ms: int | None
     return {id_: replace(own[id_], least_source=source) for id_, source in least.items()}
 
 
-def _with_sources(context: Context, memories: Sequence[MemoryRecord]) -> tuple[dict[str, MemoryRecord], set[str]]:
+def _with_sources(
+    context: Context, memories: Sequence[MemoryRecord], known_at: str | None
+) -> tuple[dict[str, MemoryRecord], set[str]]:
     """Return the memories with their sources and those of the sources, by id, and the ids that were not read."""
     known = {memory.id: memory for memory in memories}
     missing, asked = _sources(memories), set(known)
@@ -61,6 +66,7 @@ def _with_sources(context: Context, memories: Sequence[MemoryRecord]) -> tuple[d
             break
         asked.update(wanted)
         read = [Memory.of(row) for row in context.store.get(Kind.MEMORY, wanted).values()]
+        read = as_known(context, read, known_at) if known_at else read
         known |= {memory.id: memory for memory in read}
         missing |= _sources(read)
     return known, missing - asked
