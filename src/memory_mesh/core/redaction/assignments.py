@@ -117,7 +117,8 @@ _CODE_AFTER = LazyRegex(r"\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
 _UNIT = LazyRegex(
     r"(?i)\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)"
 )
-_NUMBER = LazyRegex(r"[0-9.,]{1,12}[kKmMB]?(?:/[0-9.,]{1,12}[kKmMB]?)?|#[0-9a-fA-F]{6}")  # tokens: 12k/200k, and a colour
+# tokens: 12k/200k, and a colour
+_NUMBER = LazyRegex(r"(?![0-9]{8,12}$)[0-9.,]{1,12}[kKmMB]?(?:/[0-9.,]{1,12}[kKmMB]?)?|#[0-9a-fA-F]{6}")
 _DIGITS = LazyRegex(r"[0-9](?:[ -]?[0-9]){2,11}[#A-Z]?(?![\w.%]\w|\w|:)")
 _PIN_BEFORE = LazyRegex(
     r"(?i)(?<![^\W_])(?:G-)?([0-9]{4,8})\s(?:is|as|ist|est)\s(?:the|your|my|our|ihr|dein|votre)\s(?:[\w-]{1,20}\s){0,2}$"
@@ -128,6 +129,7 @@ _LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]]|#|//|\|)")
 _SENTENCE_END = LazyRegex(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)。！，입])")
 _MORE_WORDS = LazyRegex(r"[ ](?![(#/|-]|\w{1,40}:)(?=\S{0,40}[\d!@$%^&*~;])\S{1,40}")
 _FAR = LazyRegex(r"[\"'`«“„‘「『‹&\[<({|>]")  # quotes and brackets enclose values of any length
+_EXPRESSION = LazyRegex(r"[\"'`({^]")  # grep "password|token1"
 _IDENTIFIER = f"{ascii_letters}{digits}_.-"
 
 _Accepts = Callable[[str, Name, int, Span], Span | None]
@@ -289,7 +291,7 @@ def _besides(text: str, name: Name) -> Span | None:
     link = _BESIDE.match(text, name.end)
     if name.word.startswith("парол") and (of := _OF_WHAT.match(text, name.end)):
         link = of
-    if link and link[0] == "|" and _line_before(text, name).strip("|"):  # grep "password|token1"
+    if link and link[0] == "|" and _EXPRESSION.search(text, line_start(text, name.start), name.start):
         return None
     return _beside(text, name, link.end(), table="|" in link[0]) if link else None
 

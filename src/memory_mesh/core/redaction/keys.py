@@ -5,7 +5,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from itertools import pairwise
 
-from memory_mesh.core.redaction.pattern import BEFORE, Cue, Page, Pattern, Span, joined, occurrences, words
+from memory_mesh.core.redaction.pattern import BEFORE, Cue, Page, Pattern, Span, joined, listed, occurrences, words
 from memory_mesh.core.redaction.values import looks_secret, placeholder, random_looking, variable
 from memory_mesh.core.text import LazyRegex
 
@@ -105,7 +105,7 @@ _WITHOUT_SCHEME = LazyRegex(r"(?:[\w.-]{1,40}/)?[\w.%+-]{1,64}:([^/\"'<>@]{3,128
 _HOST = LazyRegex(
     r"[\w.-]{1,128}(?::[0-9]{2,5}|/)|(?:[A-Za-z][\w-]{0,60}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![\w.@:/-]\w|[\w@({\[])"
 )
-_PACKAGES = ("npm", "workspace", "jsr", "mailto", "pkg", "docker", "xmpp", "sip")
+_NO_USERS = frozenset(listed("npm workspace jsr mailto pkg docker xmpp sip tag branch commit sha1 sha256 sha512"))
 _ORACLE = LazyRegex(r"(?i)jdbc:oracle:\w{2,6}:[\w$#]{1,64}/([^\s@/]{1,128})@")
 _GO = LazyRegex(r"(?<![\w.%+-])[\w.%+-]{1,64}:([^\s\"'`]{3,128})$")
 _DUMMY = frozenset({"pass", "password", "passwd", "pw", "pwd", "secret", "token", "pat", "key"})
@@ -146,7 +146,7 @@ def _logins(page: Page) -> Iterator[Span]:
     for at in page.places(("@",)):
         word = max(text.rfind(blank, max(0, at - 200), at) for blank in " \t\n") + 1
         login = _LOGIN.match(text, word, at)
-        if login is None or login.end() < at:
+        if login is None or login.end() < at or login[0].partition(":")[0] in _NO_USERS:
             continue
         command = _TO_HOST.search(text, max(0, word - 160), word)
         if command and (_ANY_HOST if command[1] else _WITH_PATH).match(text, at + 1) and _is_password(login[1]):
@@ -162,7 +162,7 @@ def _without_scheme(text: str, at: int) -> Span | None:
     """Match `user:password` before a host, if the password looks like one."""
     head = text[max(0, at - 170) : at]
     word = head[max(map(head.rfind, (" ", "\n", "\t", "'", '"', "(", "=")), default=-1) + 1 :]
-    if ":" not in word or "//" in word or word.startswith(_PACKAGES) or not _HOST.match(text, at + 1):
+    if ":" not in word or "//" in word or word.partition(":")[0] in _NO_USERS or not _HOST.match(text, at + 1):
         return None
     found = _WITHOUT_SCHEME.fullmatch(word)
     if found is None or not looks_secret(found[1]) or found[1].lower() in _DUMMY:

@@ -69,7 +69,7 @@ _ABOUT = frozenset(
     validator validators input form page error errors message protected encryption authentication auth encoder authenticator
     timeout bucket tokens index less provider source callback change changed update updated salt bits size format store storage
     scope scopes issuer audience kind mode status state last at in on by for map list set table column ring board word words pair
-    fingerprint
+    fingerprint ary izer izers ization
     """)
 )
 
@@ -100,6 +100,12 @@ class Name:
         return self.is_key or (self.longer and not self.is_password)
 
 
+def _is_other_token(text: str, found: re.Match[str], before: str) -> bool:
+    return (
+        before in _OTHER_TOKENS and found[0].lower() == "token" and not text.startswith(" to ", found.end())
+    )  # "change token to …"
+
+
 def name_at(text: str, place: int) -> Name | None:
     """Return the name of a secret that starts at a place."""
     found = _NAME.match(text, place)
@@ -119,7 +125,7 @@ def _named(text: str, found: re.Match[str]) -> Name | None:
             return None
         word = f"api {word}" if owner else word
     last = stripped[len(stripped.rstrip(ascii_lowercase)) :]
-    if last in _OTHER or (last in _OTHER_START and stripped == before) or (word == "token" and last in _OTHER_TOKENS):
+    if last in _OTHER or (last in _OTHER_START and stripped == before) or _is_other_token(text, found, last):
         return None
     if (
         word == "secret" and before[-1:] == ":" and before[-2:-1].isdigit()
@@ -128,8 +134,6 @@ def _named(text: str, found: re.Match[str]) -> Name | None:
     tail = _TAIL.match(text, found.end()) if word.isascii() else None  # 密码123789
     rest, end = (tail[0], tail.end()) if tail else ("", found.end())
     words = _TAIL_WORD.findall(rest) if rest else []
-    if found[0].isupper() and len(rest) > 1 and rest.isalpha() and rest.isupper():  # TOKENIZER
-        return None
     if any(part.lower() in _ABOUT for part in words) or (text[end : end + 1].isalpha() and text[end] < "\u0e00"):
         return None
     longer = any(part != "s" and not part.isdigit() for part in words)

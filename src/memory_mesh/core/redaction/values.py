@@ -52,12 +52,13 @@ _WEAK_LABELS = frozenset(listed("your my is are was the not too short weak chang
 _NOT_SECRET_ENDING = LazyRegex(r"[a-z]{2,}(?:ed|ing|able|ible|ful|less|ously|ly|ment|tion|ness|ive|ous|ant|ent)")
 _PLACEHOLDER = LazyRegex(
     r"<.{0,64}>|\$[A-Za-z_]+|\$[0-9]|\$[({].{0,200}|[#%]\{.{0,200}\}#?|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)|&lt;.{0,64}&gt;"
-    r"|&'[a-z]{1,20}|\*(?:const|mut)|:[a-z]{1,12}:.{0,200}|/\^.{0,200}|…{1,64}|(?i:change[-_]?(?:me|this))!?"
-    r"|(?i:see|ask|use|from)[-_][a-z]{2,12}(?:[-_][a-z]{2,12})?"
+    r"|&'[a-z]{1,20}|\*(?:const|mut)|:(?:[a-z]{1,12}:){1,2}(?:`.{0,200})?|/\^.{0,200}|…{1,64}|(?i:change[-_]?(?:me|this))!?"
+    r"|(?i:see|ask|use|from)[-_](?:the[-_])?(?:vault|env|keychain|keyring|wiki|docs?|readme|notes?|below|above|files?|config|secrets?"
+    r"|manager|admin|ops|it|1password|lastpass|bitwarden)"
     r"|%s|%\(\w{1,40}\)s|%[A-Z_]{1,40}%|[:/]?[*x•·.…#_X?●-]{3,64}|[!@&:][a-z_]{1,40}|\\.{0,4}"
     r"|(?i:your|insert|enter|put|replace|example|placeholder|dummy|todo|redacted|fake|sample)(?:[-_. ].{0,64}|[A-Z].{0,64})?"
     r"|.{0,64}[-_](?:here|placeholder|example|(?i:change[-_]?me)|[xX*•.]{4,64})"
-    r"|[a-z]{2,8}[-_](?:[a-z0-9]{2,8}[-_])?(?:your[-_].{0,64})?",  # ghp_xxxx, sk-ant-…, xoxb-your-token
+    r"|[a-z]{2,8}[-_](?:(?:ant|proj|live|test|or|v1)[-_])?(?:your[-_].{0,64})?",  # ghp_xxxx, sk-ant-…, xoxb-your-token
     re.DOTALL,
 )
 # Expressions that fetch a secret or point to it.
@@ -250,9 +251,9 @@ def _doubled(text: str, end: int, limit: int) -> bool:
 
 _CUT = LazyRegex(
     r"&(?:amp;)?[\w.%\[\]-]{1,40}=|;\s?[A-Za-z][\w ]{0,24}=|[,|][\w.-]{1,40}\s?[=:](?!/)|</|<[a-z!]|&lt;/|[,;](?=$)"
-    r"|\\[nrt](?![\w])|\]\(|\\?$"
+    r"|\\[nrt](?![\w])|\\?$"
 )
-_CUT_CHAR = LazyRegex(r"[&;,|<\\\]]")
+_CUT_CHAR = LazyRegex(r"[&;,|<\\]")
 # The first word of a part of a connection string that has two: `;User Id=`, and not `;pw ip=`.
 _NEXT_PART = LazyRegex(r";(?:[A-Z][A-Za-z]{0,24}|user|data|initial|integrated|trusted|persist|max|min|ssl|connect(?:ion)?)$")
 _EQUALS = LazyRegex(r" [A-Za-z]{1,24} ?=")
@@ -285,8 +286,7 @@ def bare(text: str, at: int, name_start: int) -> Span | None:
         value = re.split("[&#]", value, maxsplit=1)[0]
     if _NEXT_PART.search(value) and _EQUALS.match(text, at + len(value)):  # Password=x;User Id=y
         value = value[: value.rindex(";")]
-    if _CUT_CHAR.search(value) and (cut := _CUT.search(value)):
-        value = value[: cut.start()]
+    value = _cut(value, head)
     if not value.isascii() and value[:1] < "\u3000" and (wide := _WIDE.search(value)):
         value = value[: wide.start()]
     value = _trimmed(value)
@@ -296,6 +296,14 @@ def bare(text: str, at: int, name_start: int) -> Span | None:
     assigned = text[max(0, at - 8) : at].rstrip(" \t").endswith("=")
     more = not assigned and _DIGIT.search(value) and _LAST_OF_LINE.match(text, at + len(value))
     return at, at + len(value) + bool(more)
+
+
+def _cut(value: str, head: str) -> str:
+    if _CUT_CHAR.search(value) and (cut := _CUT.search(value)):
+        value = value[: cut.start()]
+    if "](" in value and "[" in head + value[:1]:  # [password: x](https://example.org)
+        value = value[: value.index("](")]
+    return value
 
 
 def line_start(text: str, at: int) -> int:
