@@ -160,6 +160,23 @@ def test_such_a_file_among_the_traces_is_named(tmp_path: Path, kind: str) -> Non
             mesh.traces.record(goal="deploy the site again", status="success", project="site")
 
 
+@pytest.mark.parametrize("words", [["audit", "verify", "--file"], ["audit", "verify", "--anchor"], ["eval", "--questions"]])
+def test_a_pipe_that_the_shell_has_opened_is_read(cli: Cli, tmp_path: Path, words: list[str]) -> None:
+    """`memory-mesh audit verify --file <(zcat export.gz)` gets the name of an open pipe."""
+    cli("store", "The deploy key rotates on Mondays.")
+    cli("audit", "anchor", "--to", str(tmp_path / "--anchor"))
+    (tmp_path / "--file").write_text(cli("audit", "export").out)
+    (tmp_path / "--questions").write_text('{"question": "when does the deploy key rotate?", "expect": ["Mondays"]}\n')
+    there = cli(*words, str(tmp_path / words[-1]))
+    assert there.code == 0, there.err
+    reading, writing = os.pipe()
+    os.write(writing, (tmp_path / words[-1]).read_bytes())
+    os.close(writing)
+    piped = cli(*words, f"/dev/fd/{reading}")
+    os.close(reading)
+    assert (piped.code, piped.err) == (0, there.err)
+
+
 def test_a_regular_file_is_opened_also_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"text")
     (tmp_path / "link").symlink_to("file")

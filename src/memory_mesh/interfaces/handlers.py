@@ -275,7 +275,7 @@ def _opened(file: object, expected: str) -> Iterator[TextIO]:
     """Open a file of text, or standard input for `-`."""
     try:
         # Some programs put a byte order mark before the first line.
-        with nullcontext(sys.stdin) if file == "-" else TextIOWrapper(open_regular(str(file)), "utf-8-sig") as lines:
+        with nullcontext(sys.stdin) if file == "-" else TextIOWrapper(open_regular(str(file), typed=True), "utf-8-sig") as lines:
             yield lines
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8"

@@ -46,7 +46,7 @@ class AnchorFile:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the file."""
         try:
-            with TextIOWrapper(open_regular(self._path), "utf-8-sig") as file:
+            with TextIOWrapper(open_regular(self._path, typed=True), "utf-8-sig") as file:
                 yield from file
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
