@@ -419,6 +419,19 @@ def test_a_transaction_that_its_program_leaves_open_ends(server: Server, tenant:
             greedy.execute("SELECT 1")
 
 
+def test_the_times_of_a_role_are_limited_in_the_database_of_the_memory_only(server: Server, tenant: str) -> None:
+    """The same role may run long reports elsewhere."""
+    elsewhere = server.database()
+    with psycopg.connect(server.url(elsewhere, user="greedy"), autocommit=True) as greedy:
+        assert {greedy.execute(f"SHOW {name}").fetchone() for name in admin.TIMEOUTS} == {("0",)}
+    server.execute(f"ALTER ROLE other IN DATABASE {elsewhere} SET lock_timeout = '5s'")
+    server.execute(f"ALTER ROLE other IN DATABASE {tenant} RESET lock_timeout")
+    with closing(PostgresStore(server.keeper(tenant))) as store:
+        assert admin.grant(store, "other", scope="user", user_id="other", agent_id=None) == []
+    with psycopg.connect(server.url(tenant, user="other"), autocommit=True) as other:
+        assert other.execute("SHOW lock_timeout").fetchone() == (admin.TIMEOUTS["lock_timeout"],)
+
+
 @pytest.fixture(scope="module")
 def tenant(server: Server) -> Iterator[str]:
     """A database with roles of two users, to which its owner, who administers roles, has let them."""
@@ -444,7 +457,7 @@ def test_limits_that_an_operator_has_set_stay_and_those_that_the_owner_may_not_s
     with closing(PostgresStore(server.keeper(database))) as store:
         left = admin.grant(store, "limited", scope="user", user_id="l", agent_id=None)
         assert [*map(str.split, left)] == [
-            ["ALTER", "ROLE", '"limited"', "SET", f'"{name}"', "TO", f"'{value}'"]
+            ["ALTER", "ROLE", '"limited"', "IN", "DATABASE", f'"{database}"', "SET", f'"{name}"', "TO", f"'{value}'"]
             for name, value in admin.TIMEOUTS.items()
             if name != "lock_timeout"
         ]

@@ -44,12 +44,15 @@ def grant(store: PostgresStore, role: str, *, scope: str, user_id: str | None, a
 def _limit(connection: Connection, role: str) -> list[str]:
     """Set the limits that a role lacks, and return the statements that were refused."""
     (connections,) = connection.execute("SELECT rolconnlimit FROM pg_roles WHERE rolname = %s", (role,)).fetchone() or (0,)
-    query = "SELECT unnest(setconfig) FROM pg_db_role_setting WHERE setrole = (SELECT oid FROM pg_roles WHERE rolname = %s)"
+    query = (
+        "SELECT unnest(setconfig) FROM pg_db_role_setting WHERE setrole = (SELECT oid FROM pg_roles WHERE rolname = %s)"
+        " AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))"
+    )
     known = {row[0].partition("=")[0] for row in connection.execute(query, (role,))}
-    name = sql.Identifier(role)
+    name, database = sql.Identifier(role), sql.Identifier(connection.info.dbname)
     limits = [sql.SQL("ALTER ROLE {} CONNECTION LIMIT {}").format(name, MAX_CONNECTIONS)] if connections == -1 else []
     limits += [
-        sql.SQL("ALTER ROLE {} SET {} TO {}").format(name, sql.Identifier(setting), value)
+        sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} TO {}").format(name, database, sql.Identifier(setting), value)
         for setting, value in TIMEOUTS.items()
         if setting not in known
     ]
