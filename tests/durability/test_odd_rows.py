@@ -12,7 +12,7 @@ from zlib import crc32
 
 import pytest
 
-from memory_mesh import MemoryMesh
+from memory_mesh import MemoryMesh, StoreCorrupt, repair_store
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model import Kind, QueuedEvent, Row
 from memory_mesh.stores import open_store
@@ -261,3 +261,15 @@ def edit_lance(folder: Path, edit: tuple[str, Any, Any]) -> None:
         state = json.loads((folder / journal.OWN / "state.json").read_bytes())
         state["tables"][name] = lance.dataset(str(folder / f"{name}.lance")).version
         (folder / journal.OWN / "state.json").write_text(json.dumps(state))
+
+
+def test_an_odd_row_names_the_command_that_saves_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "m.db"
+    with opened(file) as mesh:
+        odd, sound = mesh.add("The lantern needs oil").id, mesh.add("The kettle is blue").id
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE memories SET turn = 'other' WHERE id = ?", (odd,))
+    with opened(file) as mesh, pytest.raises(StoreCorrupt, match=f"{odd}.* unexpected turn; .*memory-mesh doctor --repair"):
+        mesh.get_all()
+    with opened(Path(str(repair_store(url(file)).new))) as mesh:
+        assert [one.id for one in mesh.get_all()] == [sound]

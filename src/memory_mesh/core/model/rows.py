@@ -318,7 +318,8 @@ def as_read(row: Row) -> Row:
 
 def unreadable(row: Row, what: str) -> StoreCorrupt:
     """Return the error for a row that none of ours wrote."""
-    return StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: unexpected {what}", remedy="restore a backup")
+    remedy = "restore a backup, or run memory-mesh doctor --repair"
+    return StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: unexpected {what}", remedy=remedy)
 
 
 def checked(row: Row) -> Row:
