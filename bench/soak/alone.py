@@ -86,11 +86,14 @@ def run(folder: Path, kind: str, calls: int, embedder: str) -> tuple[list[Any], 
             client.kept.update(dict.fromkeys(ids[at::_CLIENTS], ""))
         began, samples = time.monotonic(), []
         for _ in range(_SAMPLES):
-            list(pool.map(lambda client: client.steps(kind, calls // _CLIENTS // _SAMPLES), several))
+            list(pool.map(lambda client: _calls(client, kind, calls // _CLIENTS // _SAMPLES), several))
             samples.append(sample(pid, time.monotonic() - began, [], 0.0))
-        for client in several:
-            client.close()
     return samples, errors
+
+
+def _calls(client: Client, kind: str, number: int) -> None:
+    client.steps(kind, number)
+    client.close()  # the server closes a connection that waits for the other clients; the next call opens it again
 
 
 if __name__ == "__main__":
