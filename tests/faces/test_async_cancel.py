@@ -203,11 +203,13 @@ def test_a_call_that_is_cancelled_with_all_other_tasks_knows_what_was_stored(tmp
             raise
 
     async def run() -> asyncio.Task[None]:
-        task = asyncio.create_task(add(AsyncMemoryMesh(tmp_path / "memory.db", embedder="none", step=step)))
+        task = asyncio.create_task(add(mesh))
         await asyncio.to_thread(reached.wait)
         return task  # the end of the loop cancels all tasks that are left
 
+    mesh = AsyncMemoryMesh(tmp_path / "memory.db", embedder="none", step=step)
     assert asyncio.run(run()).cancelled()
+    asyncio.run(mesh.close())
     assert len(notes) == 1
     assert notes[0].count("mem_") == 2
 

@@ -45,7 +45,8 @@ def test_meshes_on_one_file_share_its_store_however_they_name_it(file: Path, mon
     contexts = [mesh._context() for mesh in meshes]
     assert len({id(context.store) for context in contexts}) == len({id(context.index) for context in contexts}) == 1
     assert MemoryMesh(file.parent / "other.db")._context().store is not contexts[0].store
-    assert MemoryMesh(f"sqlite:///{file}?mode=rw", step=lambda name: None)._context().store is not contexts[0].store
+    with MemoryMesh(f"sqlite:///{file}?mode=rw", step=lambda name: None) as private:
+        assert private._context().store is not contexts[0].store
 
 
 def test_equal_options_share_everything_but_the_reader(file: Path) -> None:
