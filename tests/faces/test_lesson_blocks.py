@@ -130,6 +130,7 @@ def test_a_lesson_of_another_store_is_trusted_little_and_takes_the_place_of_none
     assert new.metadata["provenance"] == {"source": "inference", "extracted_by": "wire_format"}
 
 
+@pytest.mark.req("MESH-060")
 @pytest.mark.parametrize("confidence", [0.9, 1.0])
 def test_a_lesson_of_another_store_prevents_none_of_ours_and_gives_way_to_it(house: House, confidence: float) -> None:
     mesh = house.mesh()

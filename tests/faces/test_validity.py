@@ -208,6 +208,7 @@ def test_the_columns_of_a_condition_are_found_at_any_depth() -> None:
     assert columns_in(valid_in([])) == set()
 
 
+@pytest.mark.req("LANE-27")
 @pytest.mark.parametrize("window", [OVER, COMING], ids=["over", "coming"])
 def test_what_is_stored_again_is_found_though_an_equal_text_is_not_valid_now(house: House, window: dict[str, str]) -> None:
     mesh, text = house.mesh(embedder=HashingEmbedder()), "The office of the team is in Rome."

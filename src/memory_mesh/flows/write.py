@@ -83,7 +83,7 @@ class _Batch:
     memories: dict[str, Memory]
     by_fingerprint: dict[tuple[str, str | None], str]  # with the text: fingerprints of earlier versions ignore case
     claims: Claims
-    now: str
+    present: str
     entries: list[Entry] = field(default_factory=list)
     other_rows: list[Row] = field(default_factory=list)
     answers: list[Added] = field(default_factory=list)
@@ -101,7 +101,7 @@ class _Batch:
     def _is_found_again(self, memory: Memory, item: Prepared) -> bool:
         """Return whether who reads finds what an item says if it is counted as a memory: no read shows one that is not valid."""
         same = all(getattr(memory, name) == item.draft.columns.get(name) for name in _WINDOW)
-        return same or Window(start=memory.valid_from, end=memory.valid_until).contains(self.now)
+        return same or Window(start=memory.valid_from, end=memory.valid_until).contains(self.present)
 
     def links(self, context: Context, items: Sequence[Prepared]) -> connect.Links:
         """Return the links of the new memories that are to be linked."""
@@ -175,8 +175,8 @@ def _partitions(context: Context, prepared: Sequence[Prepared]) -> set[str]:
 def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
     """Return the active memories that items would be stored as again."""
     rows = intact(context, find_active(context, {each for item in prepared for each in item.same}))
-    now = [(at := iso(context.clock()), at)]
-    rows.sort(key=lambda row: model.is_valid_in(now, row))  # of equal ones the last counts
+    present = iso(context.clock())
+    rows.sort(key=lambda row: model.is_valid_in([(present, present)], row))  # of equal ones the last counts
     # No block seals a fingerprint: with a forged one, a new text would be lost, or counted in another scope.
     return [memory for memory in map(Memory.of, rows) if has_own_print(memory)]
 
