@@ -48,7 +48,7 @@ def rank_chart(title: str, lines: Sequence[Line], *, ranks: int, y: str) -> str:
 def time_chart(title: str, lines: Sequence[Line], *, minutes: float, y: str, x: str = "minutes") -> str:
     """Return the chart of these lines as SVG: values from 0 to the largest, over so many minutes (or `x`), without dots."""
     most = max((value for line in lines for _, value in line.points), default=1.0) or 1.0
-    across = _UnitAxis(_LEFT, _WIDTH - _RIGHT, most=minutes, ticks=_steps(minutes))
+    across = _UnitAxis(_LEFT, _WIDTH - _RIGHT, most=minutes, ticks=[tick for tick in _steps(minutes) if tick <= minutes])
     up = _UnitAxis(_HEIGHT - _BOTTOM, _TOP, most=max(_steps(most)), ticks=_steps(most))
     return _draw(title, lines, across, up, x=x, y=y, dots=False)
 

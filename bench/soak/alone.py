@@ -60,13 +60,18 @@ def main() -> int:
         "samples": found,
     }
     given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    lines = [
-        Line(name, [(at * given.calls / _SAMPLES, one["anon_mb"]) for at, one in enumerate(samples, start=1)])
-        for name, samples in found.items()
-    ]
-    picture = time_chart("Memory of a server, without files", lines, minutes=given.calls, y="MB", x="calls")
-    given.out.with_suffix(".svg").write_text(picture, encoding="utf-8")
+    draw(result, given.out)
     return int(bool(errors or result["growing"]))
+
+
+def draw(result: dict[str, Any], out: Path) -> None:
+    """Draw the memory of each server over its calls, beside the result."""
+    lines = [
+        Line(name, [(at * result["calls"] / _SAMPLES, one["anon_mb"]) for at, one in enumerate(samples, start=1)])
+        for name, samples in result["samples"].items()
+    ]
+    picture = time_chart("Memory of a server, without files", lines, minutes=result["calls"], y="MB", x="calls")
+    out.with_suffix(".svg").write_text(picture, encoding="utf-8")
 
 
 def run(folder: Path, kind: str, calls: int, embedder: str) -> tuple[list[Any], list[str]]:
