@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.errors import StoreCorrupt, shown
+from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.core.model import Key, Kind, Row, as_read
 from memory_mesh.stores.base import BEGINNING, decode_key, decode_row, encode_json, encode_row, mark_of
 
@@ -78,7 +78,7 @@ def decode_change(given: Mapping[str, Any]) -> Change:
     try:
         return _decoded(given)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise StoreCorrupt(f"a change in the journal cannot be read: {shown(given)}", remedy="restore a backup") from error
+        raise StoreCorrupt("a change in the journal is damaged", remedy="restore a backup") from error
 
 
 def _decoded(given: Mapping[str, Any]) -> Change:
