@@ -154,8 +154,11 @@ _NEEDED = (
     *(f"(?<={flag[:at]}){flag[at:]}" for flag in _FLAGS for at in range(2, len(flag) + 1)),
 )
 
+# The characters that may be needed. Of others no context is read: a text may consist of them.
+_SOMETIMES_NEEDED = r"\u180b-\u180f\u200c\u200d\ufe0e\ufe0f\U000e0061-\U000e007f"
+
 # The list is explicit instead of `unicodedata.category`: a Python that does not know a new script or emoji must not remove it.
-INVISIBLE = LazyRegex(f"[{_IGNORABLE}{_UNASSIGNED}{CONTROL}](?!{'|'.join(_NEEDED)})")
+INVISIBLE = LazyRegex(f"[{_IGNORABLE}{_UNASSIGNED}{CONTROL}](?:(?<![{_SOMETIMES_NEEDED}])|(?!{'|'.join(_NEEDED)}))")
 _PRINTABLE = LazyRegex("[!-~]")
 _LINE_BREAKS = LazyRegex("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 

@@ -3,14 +3,29 @@
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 from threading import RLock
 from typing import Never
 
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
-from memory_mesh.core.model import ANYTHING, CONTENTS, MOVING, And, Compare, Hit, In, Key, Kind, Row, Sealed, Used, Vector, Where
+from memory_mesh.core.model import (
+    ANYTHING,
+    CONTENTS,
+    MOVING,
+    And,
+    Compare,
+    Hit,
+    In,
+    Key,
+    Kind,
+    Row,
+    Sealed,
+    Used,
+    Vector,
+    Where,
+    copied_json,
+)
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.forks import fork_safe
@@ -226,4 +241,4 @@ def _named_values(where: Where) -> tuple[str, tuple[str, ...]] | None:
 
 def _copy(row: Row) -> Row:
     """Return a deep copy: later changes to the lists of the caller must not change the store."""
-    return replace(row, fields=deepcopy(dict(row.fields)), replaces=0)
+    return replace(row, fields=copied_json(dict(row.fields)), replaces=0)

@@ -43,8 +43,13 @@ def normal_text(content: str) -> str:
         return folded_text(content)
     words = _plain(content, fold=False).split()
     shouted = content.isupper() and len(words) > 1
-    kept = [_has_case(word, before, shouted=shouted) for word, before in zip(words, [".", *words], strict=False)]
-    return " ".join(word if case else _plain(word, fold=True) for word, case in zip(words, kept, strict=True))
+    folded = _plain(" ".join(words), fold=True).split(" ")
+    cased = {(word, before) for word, before, low in zip(words, [".", *words], folded, strict=False) if word != low}
+    kept = {pair for pair in cased if _has_case(*pair, shouted=shouted)}
+    if not kept:
+        return " ".join(folded)
+    trios = zip(words, [".", *words], folded, strict=False)
+    return " ".join(word if word != low and (word, before) in kept else low for word, before, low in trios)
 
 
 def _has_case(word: str, before: str, *, shouted: bool) -> bool:

@@ -14,7 +14,7 @@ from memory_mesh.core.model.results import (
 )
 from memory_mesh.core.model.rows import (
     BASE, BY_NAME, COLUMNS, CONTENTS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Hit, Json, Key, Kind, Row,
-    Scalar, Sealed, Type, Used, Value, Vector, as_read, batches, checked, fault, fields_of,
+    Scalar, Sealed, Type, Used, Value, Vector, as_read, batches, checked, copied_json, fault, fields_of,
 )
 from memory_mesh.core.model.scope import (
     MemoryType, Period, Reach, Reader, in_project, is_valid_in, may_erase, not_expired, of_user, partition, partition_for,
@@ -35,8 +35,8 @@ __all__ = [
     "Link", "Memory", "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "Period",
     "QueuedEvent", "Reach", "Reader", "Receipt", "Reembedded", "Repaired", "Row", "Scalar", "Sealed", "SearchResult",
     "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock", "as_read",
-    "batches", "change_id", "checked", "columns_in", "creation", "equals", "fault", "fields_of", "in_project", "is_list",
-    "is_valid_in", "iso", "like", "may_erase", "millis", "not_expired", "of_user", "parse_time", "partition",
-    "partition_for", "partitions", "reach_of", "revise", "rewound", "since_visible", "time_of_id", "valid_in", "visible",
-    "visible_from", "visible_to",
+    "batches", "change_id", "checked", "columns_in", "copied_json", "creation", "equals", "fault", "fields_of",
+    "in_project", "is_list", "is_valid_in", "iso", "like", "may_erase", "millis", "not_expired", "of_user", "parse_time",
+    "partition", "partition_for", "partitions", "reach_of", "revise", "rewound", "since_visible", "time_of_id", "valid_in",
+    "visible", "visible_from", "visible_to",
 ]

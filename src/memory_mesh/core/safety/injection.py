@@ -10,13 +10,16 @@ person sees it, with look-alike letters replaced, decoded, and reversed.
 import re
 from base64 import b64decode
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import accumulate, chain
+from heapq import merge
+from itertools import accumulate, chain, islice
+from operator import attrgetter
 from unicodedata import category, normalize
 
+from memory_mesh.core.safety.openings import Openings
 from memory_mesh.core.text import INVISIBLE, TAGS, VARIATION_SELECTORS, ZERO_WIDTH
 
 MAX_FINDINGS = 64
@@ -46,8 +49,11 @@ def detect(text: str) -> tuple[Finding, ...]:
     view = plain_view(text)
     visible = list(_match_rules(view))
     disguised = {found for found in visible if any(sign.search(text, found.start, found.end) for sign in (INVISIBLE, _STYLED))}
-    findings = {*visible, *map(_hidden, disguised), *_invisible_characters(text), *_concealed(text, view, visible)}
-    return tuple(sorted(_without_overlaps(findings))[:MAX_FINDINGS])
+    found = sorted(chain(visible, map(_hidden, disguised), _concealed(text, view, visible)), key=_ORDER)
+    return tuple(islice(_without_overlaps(merge(found, _invisible_characters(text), key=_ORDER)), MAX_FINDINGS))
+
+
+_ORDER = attrgetter("start", "end", "kind")
 
 
 def _match_rules(view: "View") -> Iterator[Finding]:
@@ -85,14 +91,15 @@ def _invisible_characters(text: str) -> Iterator[Finding]:
         return
     rest = _FLAG.sub(lambda flag: " " * len(flag.group()), text)
     within = list(_WITHIN_WORD.finditer(rest))
-    for match in chain(_SMUGGLED.finditer(rest), within if len(within) >= _MIN_WITHIN_WORD else ()):
-        yield Finding(*match.span(), InjectionKind.CONCEALED)
+    spans = (match.span() for match in _SMUGGLED.finditer(rest))
+    for span in merge(spans, (match.span() for match in within if len(within) >= _MIN_WITHIN_WORD)):
+        yield Finding(*span, InjectionKind.CONCEALED)
 
 
-def _without_overlaps(findings: set[Finding]) -> Iterator[Finding]:
+def _without_overlaps(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the first of the findings of one kind that overlap."""
     ends: dict[InjectionKind, int] = {}
-    for finding in sorted(findings):
+    for finding in findings:
         if finding.start >= ends.get(finding.kind, 0):
             ends[finding.kind] = finding.end
             yield finding
@@ -154,6 +161,14 @@ def word_pattern(name: str) -> re.Pattern[str]:
     return re.compile(bounded, re.MULTILINE)
 
 
+@cache
+def list_openings() -> Openings:
+    """Return the openings of all lists."""
+    patterns = load_patterns()
+    lists = {name: _without_accents(words) for name, words in patterns.lists.items()}
+    return Openings(lists, unbounded=patterns.unbounded)
+
+
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n\s|[。！？]")
 
 
@@ -163,6 +178,7 @@ class _Matcher:
     def __init__(self, text: str) -> None:
         self._text = text
         self._words: dict[str, tuple[list[int], list[int]]] = {}
+        self._places = list_openings().places(text)
         self._sentence_ends = [end.start() for end in _SENTENCE_END.finditer(text)]
 
     def matches(self, rule: Rule) -> Iterator[tuple[int, int]]:
@@ -177,9 +193,19 @@ class _Matcher:
 
     def _find(self, name: str) -> tuple[list[int], list[int]]:
         if name not in self._words:
-            spans = [match.span() for match in word_pattern(name).finditer(self._text)]
+            spans = [match.span() for match in self._search(name)]
             self._words[name] = [start for start, _ in spans], [end for _, end in spans]
         return self._words[name]
+
+    def _search(self, name: str) -> Iterator[re.Match[str]]:
+        """Yield the matches of a list, as `finditer` does."""
+        if name in list_openings().anywhere:
+            yield from word_pattern(name).finditer(self._text)
+        end = 0
+        for at in sorted(chain(*self._places.get(name, ()))):
+            if at >= end and (match := word_pattern(name).match(self._text, at)):
+                end = match.end()
+                yield match
 
     def _next(self, name: str, after: int, max_gap: int) -> int | None:
         starts, ends = self._find(name)
@@ -220,7 +246,7 @@ class View:
     """
 
     text: str
-    positions: list[int] | None = None
+    positions: Sequence[int] | None = None
     run_starts: tuple[int, ...] = ()
     run_spans: tuple[Span, ...] = ()
 
@@ -235,10 +261,19 @@ class View:
 def plain_view(text: str) -> View:
     """Read the text as a person sees it: lower case, no accents, one form for each character, nothing invisible."""
     if text.isascii():
-        return View(text.lower(), list(range(len(text))))
-    invisible = {at for match in INVISIBLE.finditer(text) for at in range(*match.span())}
-    folded = [(at, _fold(char)) for at, char in enumerate(text) if at not in invisible]
-    return View("".join(piece for _, piece in folded), [at for at, piece in folded for _ in piece])
+        return View(text.lower(), range(len(text)))
+    folds = {char: _fold(char) for char in set(text)}
+    shown = _without_spans(range(len(text)), [match.span() for match in INVISIBLE.finditer(text)])
+    pieces = [folds[char] for char in (text if len(shown) == len(text) else map(text.__getitem__, shown))]
+    folded = "".join(pieces)
+    if all(len(fold) == 1 for fold in folds.values()):
+        return View(folded, shown)
+    return View(folded, [at for at, piece in zip(shown, pieces, strict=True) for _ in piece])
+
+
+def _without_spans(places: range, spans: Sequence[Span]) -> Sequence[int]:
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(places)]
+    return [at for start, end in zip(starts, ends, strict=True) for at in places[start:end]] if spans else places
 
 
 def other_views(text: str, plain: View) -> Iterator[View]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import chain
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.scrubbing import cleaning
@@ -82,7 +83,7 @@ def has_valid_chunk(clean: str, settings: ScrubSettings) -> bool:
     if not settings.enabled:
         return True
     if "#" in clean or estimate(clean) > settings.chunking.max_tokens:
-        return bool(validate(split_chunks(clean, settings.chunking, estimate), settings))
+        return any(_is_valid_chunk(chunk.text, settings.validation) for chunk in _chunks(clean, settings.chunking, estimate))
     return _is_valid_chunk(clean.lstrip("\n").rstrip(), settings.validation)  # one chunk: it is short and has no heading
 
 
@@ -107,8 +108,16 @@ def _needs_work(text: str) -> bool:
 
 def split_chunks(text: str, rules: Chunking, count: TokenCounter) -> tuple[Chunk, ...]:
     """Stage 4: split a text into chunks of a bounded number of tokens, at natural places. Each section starts a new chunk."""
-    sections = list(heading_sections(text)) if rules.heading_aware else [(0, len(text), ())]
-    return tuple(chunk for start, end, path in sections for chunk in _packed(text, start, end, path, rules, count))
+    return tuple(_chunks(text, rules, count))
+
+
+def _chunks(text: str, rules: Chunking, count: TokenCounter) -> Iterator[Chunk]:
+    for start, end, path in heading_sections(text) if rules.heading_aware else [(0, len(text), ())]:
+        for begin, stop, tokens in _packed(text, start, end, rules, count):
+            lines = text[begin:stop].lstrip("\n")
+            first, words = stop - len(lines), lines.rstrip()
+            if words:
+                yield Chunk(text=words, start=first, end=first + len(words), section=path, tokens=tokens)
 
 
 def heading_sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
@@ -141,40 +150,31 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
         at += len(block)
 
 
-def _packed(text: str, start: int, end: int, path: tuple[str, ...], rules: Chunking, count: TokenCounter) -> list[Chunk]:
+def _packed(text: str, start: int, end: int, rules: Chunking, count: TokenCounter) -> Iterator[tuple[int, int, int]]:
     """Join neighbouring pieces as long as they fit. A piece that is too small joins the one before it."""
-    spans: list[tuple[int, int, int]] = []
-    for begin, stop, tokens in _pieces(text, start, end, rules, count, 0):
-        fits = spans and spans[-1][2] + tokens <= rules.max_tokens
-        small = spans and tokens < rules.min_tokens and spans[-1][2] + tokens <= rules.hard_max_tokens
-        if fits or small:
-            first, _, before = spans.pop()
-            spans.append((first, stop, before + tokens))
-        else:
-            spans.append((begin, stop, tokens))
-    chunks: list[Chunk] = []
-    for start, end, tokens in spans:
-        first = start + len(text[start:end]) - len(text[start:end].lstrip("\n"))
-        last = start + len(text[start:end].rstrip())
-        if first < last:
-            chunks.append(Chunk(text=text[first:last], start=first, end=last, section=path, tokens=tokens))
-    return chunks
+    begin, size = start, 0
+    for at, _, tokens in _pieces(text, start, end, count(text[start:end]), rules, count, 0):
+        joined = size + tokens
+        if at > begin and joined > rules.max_tokens and (tokens >= rules.min_tokens or joined > rules.hard_max_tokens):
+            yield begin, at, size
+            begin, joined = at, tokens
+        size = joined
+    yield begin, end, size
 
 
-def _pieces(text: str, start: int, end: int, rules: Chunking, count: TokenCounter, depth: int) -> Iterator[tuple[int, int, int]]:
+def _pieces(
+    text: str, start: int, end: int, tokens: int, rules: Chunking, count: TokenCounter, depth: int
+) -> Iterator[tuple[int, int, int]]:
     """Yield the span in pieces of at most `max_tokens`; a piece without a place to cut may reach `hard_max_tokens`."""
-    tokens = count(text[start:end])
-    if tokens <= rules.max_tokens:
+    if tokens <= rules.max_tokens or (depth == len(_CUTS) and tokens <= rules.hard_max_tokens):
         yield start, end, tokens
-    elif depth < len(_CUTS):
-        at = start
-        for cut in _CUTS[depth].finditer(text, start, end):
-            yield from _pieces(text, at, cut.end(), rules, count, depth + 1)
-            at = cut.end()
-        yield from _pieces(text, at, end, rules, count, depth + 1)
-    elif tokens <= rules.hard_max_tokens:
-        yield start, end, tokens
-    else:
-        middle = (start + end) // 2
-        yield from _pieces(text, start, middle, rules, count, depth)
-        yield from _pieces(text, middle, end, rules, count, depth)
+        return
+    at, deeper = start, min(depth + 1, len(_CUTS))
+    cuts = (cut.end() for cut in _CUTS[depth].finditer(text, start, end)) if depth < deeper else ((start + end) // 2,)
+    for stop in chain(cuts, [end]):
+        tokens = count(text[at:stop])
+        if tokens <= rules.max_tokens:  # most pieces: they need no generator of their own
+            yield at, stop, tokens
+        else:
+            yield from _pieces(text, at, stop, tokens, rules, count, deeper)
+        at = stop

@@ -64,6 +64,7 @@ class _Stemmer(Protocol):
 def tokens(text: str, *, language: str = "english") -> list[str]:
     """Return the keywords of a text, in order, with repeats. Masks are not words, but a pseudonym stands for one value."""
     stemmer, keywords, text = stemmer_of(language), list[str](), without_masks(text, keep_pseudonyms=True)
+    others: dict[str, list[str]] = {}  # a hostile text repeats such words
     for word in _WORD.findall(text) if text.isascii() else _WORD_OR_EMOJI.findall(unicodedata.normalize("NFKC", text)):
         # The fast path of most words makes a cache of words unnecessary: a text takes as long as with an empty cache.
         if word.isascii() and word.isalpha() and (word.islower() or word.istitle()):
@@ -71,9 +72,11 @@ def tokens(text: str, *, language: str = "english") -> list[str]:
             if len(low) >= _SHORTEST_PLAIN_WORD and low not in STOP_WORDS:
                 keywords.append(stemmer.stemWord(low))
             continue
-        parts = [part for part in CAMEL_CASE.split(word) if part]
-        for part in (word, *parts) if len(parts) > 1 else parts:  # `foobar` finds `fooBar` too
-            keywords.extend(_word(part, stemmer))
+        if word not in others:
+            parts = [part for part in CAMEL_CASE.split(word) if part]
+            parts = [word, *parts] if len(parts) > 1 else parts  # `foobar` finds `fooBar` too
+            others[word] = [keyword for part in parts for keyword in _word(part, stemmer)]
+        keywords += others[word]
     return keywords
 
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -28,6 +27,7 @@ from memory_mesh.core.model import (
     Vector,
     Where,
     all_of,
+    copied_json,
 )  # fmt: skip
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
@@ -243,7 +243,7 @@ class View:
 
 def _copy(row: Row) -> Row:
     """Return a deep copy: a caller may change the lists of a row that it read."""
-    return replace(row, fields=deepcopy(dict(row.fields)))
+    return replace(row, fields=copied_json(dict(row.fields)))
 
 
 def _older(row: Row) -> Where:
