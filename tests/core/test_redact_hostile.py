@@ -7,7 +7,7 @@ from collections.abc import Callable
 import phonenumbers
 import pytest
 
-from memory_mesh.core.redaction import Redactor, assignments, find, national_ids, network, numbers, phone, values
+from memory_mesh.core.redaction import Redactor, assignments, commands, find, keys, national_ids, network, numbers, phone, values
 
 REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
 SIZE = 20_000
@@ -220,6 +220,28 @@ def test_addresses_with_equal_surroundings_are_judged_once(calls: CountCalls) ->
     counts = calls(network, "_version")
     assert len(find("ping 192.168.7.9 " * 1000)) == 1000
     assert 0 < counts["_version"] < 100
+
+
+def test_signs_that_end_no_login_are_not_judged(calls: CountCalls) -> None:
+    calls(keys, "_login")
+    counts = calls(keys, "_without_scheme")
+    assert find("ssh bob:hunter2x@host") != []
+    assert find("bob:hunter2x@db:5432") != []
+    assert counts == {"_login": 2, "_without_scheme": 2}
+    find("@" * 20_000)
+    assert counts == {"_login": 2, "_without_scheme": 2}
+
+
+def test_what_a_shell_gives_to_a_command_is_judged_only_where_one_reads_a_password(calls: CountCalls) -> None:
+    counts = calls(commands, "_here_string")
+    assert find('kinit bob <<< "hunter2x"') != []
+    assert counts["_here_string"] == 1
+    find("<" * 20_000)
+    find("kinit " + "<" * 20_000)
+    assert counts["_here_string"] < 150
+    counts.clear()
+    find(("kinit " + "<" * 100) * 1000)
+    assert 0 < counts["_here_string"] < 1000
 
 
 def test_equal_phone_numbers_are_looked_up_once(calls: CountCalls) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from memory_mesh.core.redaction.pattern import Page, Pattern, Span, listed
+from memory_mesh.core.redaction.pattern import Page, Pattern, Span, Surroundings, listed, merged, occurrences
 from memory_mesh.core.redaction.values import looks_secret, placeholder
 from memory_mesh.core.text import LazyRegex
 
@@ -95,14 +95,26 @@ def _is_typed(line: str, value: str) -> bool:
 
 
 _HERE = LazyRegex(r"<<<[ \t]{0,4}(\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s|'\"]{1,256})")
-_READS = LazyRegex(r"(?:passw|kinit|cryptsetup|--?stdin|-S\s|--with-token|--passphrase-fd)[^\n]{0,100}$")
+_READER = r"(?:passw|kinit|cryptsetup|--?stdin|-S\s|--with-token|--passphrase-fd)"
+_READERS, _READS = LazyRegex(_READER), LazyRegex(rf"{_READER}[^\n]{{0,100}}$")
+_MAX_READER, _MAX_HERE = 140, 272  # characters
 
 
 def _here_strings(page: Page) -> Iterator[Span]:
     """Yield what a shell gives to a command that reads a password: `kinit bob <<< "…"`."""
-    for found in filter(None, (_HERE.match(page.text, place) for place in page.places(("<<<",)))):
-        if _READS.search(page.text, max(0, found.start() - 120), found.start()):
-            yield from _given(page.text, _unquoted(page.text, found.span(1)), plain=False)
+    text = page.text
+    surroundings = Surroundings(text, before=_MAX_READER, after=2 * _MAX_HERE)
+    readers = _READERS.finditer(text) if "<<<" in text else ()
+    for start, end in merged((found.start(), found.start() + _MAX_READER) for found in readers):
+        here = (surroundings.judge(start + place, _here_string) for place in occurrences(text[start:end], "<<<"))
+        yield from filter(None, here)
+
+
+def _here_string(text: str, place: int) -> Span | None:
+    found = _HERE.match(text, place)
+    if found is None or not _READS.search(text, max(0, place - 120), place):
+        return None
+    return next(_given(text, _unquoted(text, found.span(1)), plain=False), None)
 
 
 def _words(text: str, at: int) -> Iterator[Span]:

@@ -5,7 +5,18 @@ from base64 import b64decode
 from collections.abc import Iterator
 from itertools import pairwise
 
-from memory_mesh.core.redaction.pattern import BEFORE, Cue, Page, Pattern, Span, joined, listed, occurrences, words
+from memory_mesh.core.redaction.pattern import (
+    BEFORE,
+    Cue,
+    Page,
+    Pattern,
+    Span,
+    Surroundings,
+    joined,
+    listed,
+    occurrences,
+    words,
+)
 from memory_mesh.core.redaction.values import looks_secret, placeholder, random_looking, variable
 from memory_mesh.core.text import LazyRegex
 
@@ -101,6 +112,7 @@ def _matches(expression: LazyRegex, page: Page, stems: tuple[str, ...]) -> Itera
 _AT = "[@＠]"
 _USERINFO = LazyRegex(rf"[:：](?://|／／)([^\s/@＠:：\"'<>\[\]{{}}]{{0,128}})[:：]([^\s\"<>]{{1,512}}){_AT}(?=[\w\[.$%{{-])")
 _TOKEN_AS_USER = LazyRegex(rf"://([A-Za-z0-9_.~%-]{{16,512}}){_AT}(?=[\w.-])")
+_BEFORE_HOST = LazyRegex(rf"{_AT}(?=[\w.-])(?<=[^ \n\t'\"(=/<>@]{{3}}.)")
 _WITHOUT_SCHEME = LazyRegex(r"(?:[\w.-]{1,40}/)?[\w.%+-]{1,64}:([^/\"'<>@]{3,128})")
 _HOST = LazyRegex(
     r"[\w.-]{1,128}(?::[0-9]{2,5}|/)|(?:[A-Za-z][\w-]{0,60}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![\w.@:/-]\w|[\w@({\[])"
@@ -113,21 +125,26 @@ _DUMMY = frozenset({"pass", "password", "passwd", "pw", "pwd", "secret", "token"
 
 def _url_credentials(page: Page) -> Iterator[Span]:
     """Match `user:password` in front of a host, or a token in the place of the user."""
-    for place in page.places(("://", "：//", "：／／")):
-        found = _USERINFO.match(page.text, place)
-        token = _TOKEN_AS_USER.match(page.text, place)
-        if found and _is_password(found[2]):
-            yield found.start(1), found.end(2)
-        elif token and random_looking(token[1]):
-            yield token.span(1)
+    surroundings = Surroundings(page.text, before=0, after=1300)
+    yield from filter(None, (surroundings.judge(place, _userinfo) for place in page.places(("://", "：//", "：／／"))))
     for place in page.places(("@tcp(", "@unix(")):  # Go
         if (found := _GO.search(page.text, max(0, place - 200), place)) and _is_password(found[1]):
             yield found.span(1)
     for found in _matches(_ORACLE, page, ("jdbc:oracle",)):
         if _is_password(found[1]):
             yield found.span(1)
-    yield from filter(None, (_without_scheme(page.text, place) for place in page.places(("@", "＠"))))
+    surroundings = Surroundings(page.text, before=176, after=200)
+    hosts = _BEFORE_HOST.finditer(page.text)
+    yield from filter(None, (surroundings.judge(found.start(), _without_scheme) for found in hosts))
     yield from _logins(page)
+
+
+def _userinfo(text: str, place: int) -> Span | None:
+    found = _USERINFO.match(text, place)
+    if found and _is_password(found[2]):
+        return found.start(1), found.end(2)
+    token = _TOKEN_AS_USER.match(text, place)
+    return token.span(1) if token and random_looking(token[1]) else None
 
 
 # Commands to which a host is given, so that `user:password@host` is a login. Those of the second list need a path after the host:
@@ -137,20 +154,28 @@ _TO_HOST = LazyRegex(
     r"|scp|rsync|git|sshfs)[ \t](?=[^\n|;&]{0,160}$)"
 )
 _LOGIN = LazyRegex(r"[\"']?[\w.+-]{1,64}:([^\s/\"']{1,128})")
+_LOGIN_REACH = 384  # characters of a command and its login
+_LOGIN_END = LazyRegex(r"@(?=[\w.\[-])(?<=[^\s/\"']@)")
 _ANY_HOST, _WITH_PATH = LazyRegex(r"[\w\[]"), LazyRegex(r"[\w.-]{1,128}[:/]")
 
 
 def _logins(page: Page) -> Iterator[Span]:
     """Yield the passwords of `ssh user:password@host`."""
-    text = page.text
-    for at in page.places(("@",)):
-        word = max(text.rfind(blank, max(0, at - 200), at) for blank in " \t\n") + 1
-        login = _LOGIN.match(text, word, at)
-        if login is None or login.end() < at or login[0].partition(":")[0] in _NO_USERS:
-            continue
-        command = _TO_HOST.search(text, max(0, word - 160), word)
-        if command and (_ANY_HOST if command[1] else _WITH_PATH).match(text, at + 1) and _is_password(login[1]):
-            yield login.span(1)
+    surroundings = Surroundings(page.text, before=_LOGIN_REACH, after=160)
+    ends = (found.start() for found in _LOGIN_END.finditer(page.text))
+    ends = (at for at in ends if page.text.find(":", max(0, at - 200), at) >= 0)
+    return filter(None, (surroundings.judge(at, _login) for at in ends))
+
+
+def _login(text: str, at: int) -> Span | None:
+    low = max(0, at - 200)
+    word = max(text.rfind(" ", low, at), text.rfind("\t", low, at), text.rfind("\n", low, at)) + 1
+    login = _LOGIN.match(text, word, at)
+    if login is None or login.end() < at or login[0].partition(":")[0] in _NO_USERS:
+        return None
+    command = _TO_HOST.search(text, max(0, word - 160), word)
+    host = _ANY_HOST if command and command[1] else _WITH_PATH
+    return login.span(1) if command and host.match(text, at + 1) and _is_password(login[1]) else None
 
 
 def _is_password(value: str) -> bool:

@@ -124,7 +124,6 @@ def _unspelled(value: str) -> str:
     return "@".join(re.sub(_DOT, ".", part, flags=re.IGNORECASE) for part in parts).casefold()
 
 
-_NOTHING = LazyRegex("(?!)")  # decides about an address from afar
 _V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
 _ADDRESS = Cue(
     "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network"
@@ -159,7 +158,7 @@ _HEADING_AFTER = LazyRegex(r"\.?[ \t]{1,4}[A-Z][a-z]")
 
 def _ipv4(page: Page) -> Iterator[Span]:
     """Match four numbers up to 255 with dots, unless the context makes them a version, a section or a longer number."""
-    surroundings = Surroundings(page.text, before=96, after=48, far=_NOTHING)
+    surroundings = Surroundings(page.text, before=96, after=48)
     spans = (surroundings.judge(found.start(), partial(_address, page)) for found in _V4.finditer(page.text))
     return filter(None, spans)
 

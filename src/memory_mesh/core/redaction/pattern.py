@@ -117,13 +117,14 @@ class Surroundings:
     judgement may depend on more of the text, and is not remembered.
     """
 
-    def __init__(self, text: str, *, before: int, after: int, far: LazyRegex) -> None:
+    def __init__(self, text: str, *, before: int, after: int, far: LazyRegex | None = None) -> None:
         self._text, self._before, self._after, self._judged = text, before, after, dict[tuple[int, str], Span | None]()
-        self._far = [found.start() for found in far.finditer(text)] if len(text) > _LONG else None
+        self._far = [found.start() for found in far.finditer(text)] if far and len(text) > _LONG else []
+        self._long = len(text) > _LONG
 
     def judge(self, place: int, judge: Callable[[str, int], Span | None]) -> Span | None:
         """Return the span that belongs to the place."""
-        if self._far is None or bisect_left(self._far, place) < bisect_left(self._far, place + self._after):
+        if not self._long or self._is_far(place):
             return judge(self._text, place)
         start = max(0, place - self._before)
         key = place - start, self._text[start : place + self._after]
@@ -136,6 +137,10 @@ class Surroundings:
                 self._judged.clear()
             self._judged[key] = (span[0] - place, span[1] - place) if span else None
         return span
+
+    def _is_far(self, place: int) -> bool:
+        at = bisect_left(self._far, place)
+        return at < len(self._far) and self._far[at] < place + self._after
 
 
 def merged(spans: Iterable[Span]) -> Iterator[Span]:
@@ -170,6 +175,7 @@ class Cue:
         return bool(found or (after and self.words.search(text, end, end + after)))
 
 
+_ALL_BYTES = bytes(range(256))
 _SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code for code in range(256))
 
 
@@ -213,11 +219,15 @@ class Pattern:
 
 
 def present(text: AnyStr, parts: Iterable[AnyStr]) -> list[AnyStr]:
-    """Return the parts that occur. Many parts of a long text have a character that it lacks, as hostile texts have few."""
+    """Return the parts that occur. Many parts of a long text have a byte that it lacks, as hostile texts have few."""
     if len(text) > _LONG:
-        characters = frozenset(text)
-        parts = [part for part in parts if characters.issuperset(part)]
+        missing = frozenset(_ALL_BYTES.translate(None, _encoded(text)))
+        parts = [part for part in parts if missing.isdisjoint(_encoded(part))] if missing else parts
     return [part for part in parts if part in text]
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
 def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:
