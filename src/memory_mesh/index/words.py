@@ -57,7 +57,7 @@ class Postings:
         """Return where the base has the slots of a word. Names and frequent words come back, so some are remembered."""
         if (span := self._spans.get(word)) is None:
             key, span = hash64(word), slice(0)
-            at = int(np.searchsorted(self._keys, np.uint64(key)))
+            at = int(self._keys.searchsorted(np.uint64(key)))  # `np.searchsorted` takes twice as long
             if at < len(self._keys) and int(self._keys[at]) == key:
                 span = slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
             if len(self._spans) < _MAX_SPANS:

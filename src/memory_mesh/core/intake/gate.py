@@ -28,15 +28,17 @@ class Layer0:
 
     def clean_content(self, text: str) -> str:
         """Return a memory's text, redacted and scrubbed."""
-        clean = self._cleaned(text)
+        return self._cleaned(self.redact(text))
+
+    def _cleaned(self, redacted: str) -> str:
+        clean = self._scrubbed(redacted)
         for _ in range(_MAX_ROUNDS):
             if (bare := self._without_hiding_tags(clean)) == clean:
                 return clean
-            clean = self._cleaned(bare)
+            clean = self._scrubbed(self.redact(bare))
         return "[REDACTED]"  # only a text built for this needs so many rounds
 
-    def _cleaned(self, text: str) -> str:
-        redacted = self.redact(text)
+    def _scrubbed(self, redacted: str) -> str:
         try:
             scrubbed = cleaned(redacted, self.scrub)
         except InvalidInput:
@@ -64,7 +66,7 @@ class Layer0:
         """Return a Markdown text redacted. It keeps its markup, unless that hides what must be masked."""
         redacted = self.redact(text)
         try:
-            bare = self.clean_content(text)
+            bare = self._cleaned(redacted)
         except InvalidInput:  # too short or too long for a memory
             bare = self._without_hiding_tags(redacted)
         return redacted if self.count((text, redacted)) == self.count((text, bare)) else bare

@@ -115,18 +115,25 @@ def _sentences(text: str) -> Iterator[list[str]]:
     lines = (" ".join(line.split()) for line in unicodedata.normalize("NFC", text).translate(_QUOTES).splitlines())
     plain = _POLITE.sub("", "\n".join(filter(None, lines)))
     capitals = plain.isupper()
+    read: dict[str, list[str]] = {}  # a hostile text repeats its sentences
     for sentence in split_sentences(plain):
-        headline = sentence.istitle() and _HEADLINE.fullmatch(sentence)
-        found = _TOKEN.findall(sentence.lower() if capitals or headline else sentence)
-        words = list(_with_long_forms(_without_articles(found)))
-        kept = words if _NEGATIONS & {*words} else [word for word in words if word not in ",;:"]
-        while kept and kept[-1] in ",;:":
-            kept.pop()
-        first = words[2:3] if words[1:2] == [":"] else words[:1]  # a label may stand before it
-        if sentence.rstrip().endswith("?") and kept and not _ASKING & {*first}:
-            kept.append("?")  # a statement turned into a question
-        if kept:
-            yield kept
+        if sentence not in read:
+            read[sentence] = _words_of(sentence, capitals=capitals)
+        if read[sentence]:
+            yield read[sentence]
+
+
+def _words_of(sentence: str, *, capitals: bool) -> list[str]:
+    headline = sentence.istitle() and _HEADLINE.fullmatch(sentence)
+    found = _TOKEN.findall(sentence.lower() if capitals or headline else sentence)
+    words = list(_with_long_forms(_without_articles(found)))
+    kept = words if _NEGATIONS & {*words} else [word for word in words if word not in ",;:"]
+    while kept and kept[-1] in ",;:":
+        kept.pop()
+    first = words[2:3] if words[1:2] == [":"] else words[:1]  # a label may stand before it
+    if sentence.rstrip().endswith("?") and kept and not _ASKING & {*first}:
+        kept.append("?")  # a statement turned into a question
+    return kept
 
 
 def _without_articles(words: Sequence[str]) -> Iterator[str]:

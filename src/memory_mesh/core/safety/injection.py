@@ -179,10 +179,13 @@ class _Matcher:
         self._text = text
         self._words: dict[str, tuple[list[int], list[int]]] = {}
         self._places = list_openings().places(text)
+        self._possible = list_openings().anywhere | self._places.keys()
         self._sentence_ends = [end.start() for end in _SENTENCE_END.finditer(text)]
 
     def matches(self, rule: Rule) -> Iterator[tuple[int, int]]:
         """Yield the spans where one word of each list follows the one before, near enough and in one sentence."""
+        if not self._possible.issuperset(rule.lists):
+            return
         first, *others = rule.lists
         for start, end in zip(*self._find(first), strict=True):
             last: int | None = end

@@ -19,7 +19,13 @@ _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 def change_prose(text: str, change: Callable[[str], str]) -> str:
     """Return the text with `change` applied to everything but code."""
-    return "".join(piece if code else change(piece) for piece, code in pieces(text))
+    changed: dict[str, str] = {}  # a hostile text repeats its pieces
+    parts: list[str] = []
+    for piece, code in pieces(text):
+        if not code and piece not in changed:
+            changed[piece] = change(piece)
+        parts.append(piece if code else changed[piece])
+    return "".join(parts)
 
 
 def pieces(text: str) -> Iterator[tuple[str, bool]]:
@@ -65,7 +71,7 @@ def _spans(block: str) -> Iterator[tuple[int, int]]:
     at = 0
     while at < len(runs):
         closing = partner[at]
-        if closing is None or bisect_left(breaks, runs[at][0]) != bisect_left(breaks, runs[closing][0]):
+        if closing is None or (breaks and bisect_left(breaks, runs[at][0]) != bisect_left(breaks, runs[closing][0])):
             at += 1
             continue
         yield runs[at][0], runs[closing][1]

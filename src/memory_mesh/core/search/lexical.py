@@ -103,13 +103,16 @@ def _word(word: str, stemmer: _Stemmer) -> list[str]:
     if CJK.search(word):
         return _cjk(word, stemmer)
     low = word.casefold().replace("’", "'")
-    spellings = _folded(low), _folded(low.translate(_DIGRAPHS))
-    return list(dict.fromkeys(keyword for each in spellings for keyword in _keyword(each, stemmer, acronym=word.isupper())))
+    spellings = dict.fromkeys((low, low.translate(_DIGRAPHS)))
+    folded = dict.fromkeys(map(_folded, spellings))
+    return list(dict.fromkeys(keyword for each in folded for keyword in _keyword(each, stemmer, acronym=word.isupper())))
 
 
 def _folded(low: str) -> str:
     """Return a word without accents, in plain letters where it has such."""
     decomposed = unicodedata.normalize("NFKD", low.translate(_LETTERS))
+    if decomposed.isalpha():  # no accent is a letter
+        return decomposed
     return "".join(char for char in decomposed if not unicodedata.combining(char)) or low
 
 
@@ -128,11 +131,11 @@ def _keyword(low: str, stemmer: _Stemmer, *, acronym: bool) -> list[str]:
 def _cjk(word: str, stemmer: _Stemmer) -> list[str]:
     """Return each pair of adjacent characters of a CJK run, and the keywords of what lies between the runs."""
     keywords: list[str] = []
-    for part in filter(None, CJK.split(word)):
-        if not CJK.match(part):
-            keywords.extend(_word(part, stemmer))
-        else:
+    for at, part in enumerate(CJK.split(word)):
+        if at % 2:  # a run
             keywords.extend([part] if len(part) == 1 else [part[i : i + 2] for i in range(len(part) - 1)])
+        elif part:
+            keywords.extend(_word(part, stemmer))
     return keywords
 
 
