@@ -147,7 +147,7 @@ def _without_articles(words: Sequence[str]) -> Iterator[str]:
             if name or (low != "the" and (before[-1].isdigit() or behind in _COUNTED)):
                 yield low
         else:
-            yield word if _has_case(word, before) else low
+            yield low if word == low or not _has_case(word, before) else word
 
 
 def _has_case(word: str, before: str) -> bool:
@@ -165,7 +165,7 @@ def _with_long_forms(words: Iterator[str]) -> Iterator[str]:
         ending = word[word.find("'") :] if "'" in word else ""
         if word in _WHOLE:
             yield from _WHOLE[word].split()
-        elif match := _NOT.fullmatch(word):
+        elif word.endswith("t") and (match := _NOT.fullmatch(word)):
             yield from (match[1], "not")
         elif word in _BEFORE_IS:
             yield from (word[:-2], "has" if behind in _AFTER_HAS else "is")
