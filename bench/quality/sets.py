@@ -33,12 +33,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question, its time, and the memories that contain the answer."""
+    """A question, its time, the memories that contain the answer, and those that are outdated."""
 
     text: str
     gold: frozenset[str]
     kind: str
     at: str
+    stale: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

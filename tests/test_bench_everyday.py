@@ -1,0 +1,122 @@
+"""The corpus of everyday memory is what it says, a broken world is refused with its line, and the figures are right."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.everyday.measuring import ask, calibration, judged, nothing, table
+from bench.everyday.worlds import FOLDER, KINDS, SPLITS, World, WorldError, authors, read_world, read_worlds, together
+from bench.quality.evaluating import OURS, PRECISE
+from bench.quality.sets import Question
+
+from memory_mesh.models import HashingEmbedder
+
+MEMORIES = [
+    {"id": "m1", "at": "2026-01-05T10:00:00Z", "session": "s1", "role": "user", "text": "The boiler was serviced by Mr Novak."},
+    {"id": "m2", "at": "2026-02-05T10:00:00Z", "session": "s2", "role": "user", "text": "Violin lessons are on Mondays at six."},
+    {
+        "id": "m3",
+        "at": "2026-03-05T10:00:00Z",
+        "session": "s3",
+        "role": "user",
+        "text": "Violin lessons moved to Fridays at five.",
+    },
+]
+QUESTIONS = [
+    {"q": "Who serviced the boiler?", "at": "2026-04-01T12:00:00Z", "kind": "direct", "gold": ["m1"], "stale": []},
+    {"q": "When are violin lessons?", "at": "2026-04-01T12:00:00Z", "kind": "changed_explicit", "gold": ["m3"], "stale": ["m2"]},
+    {"q": "What does the boiler cost?", "at": "2026-04-01T12:00:00Z", "kind": "negative", "gold": [], "stale": []},
+]  # fmt: skip
+
+
+def written(path: Path, change: Callable[[dict[str, Any]], object] = lambda data: None, *, chat: bool = True) -> Path:
+    data = json.loads(json.dumps({"world": "Ann", "author": "a01", "area": "private", "lang": "en", "chat": chat}))
+    data |= {"memories": [dict(one) for one in MEMORIES], "questions": [dict(one) for one in QUESTIONS]}
+    change(data)
+    path.write_text(json.dumps(data, ensure_ascii=False, indent=1), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return read_world(written(tmp_path / "ann.json"))
+
+
+def test_the_corpus_is_large_mostly_by_different_authors_and_two_fifths_are_about_work() -> None:
+    worlds = read_worlds()
+    kinds = Counter(question.kind for world in worlds for question in world.questions)
+    assert len(worlds) >= 120
+    assert sum(kinds.values()) >= 4500
+    assert set(kinds) == set(KINDS)
+    assert min(kinds.values()) >= 100
+    assert sum(world.area not in ("private", "family", "household") for world in worlds) >= 0.4 * len(worlds)
+    assert len({world.language for world in worlds} - {"en"}) == 8
+    assert sum(world.language != "en" for world in worlds) >= 10
+
+
+def test_every_world_is_in_one_split_by_its_author() -> None:
+    by_split = {split: {world.author for world in read_worlds([split])} for split in SPLITS}
+    assert set().union(*by_split.values()) == set(authors())
+    assert sum(map(len, by_split.values())) == len(authors())
+    assert len(list((FOLDER / "worlds").glob("*.json"))) == sum(author["worlds"] for author in authors().values())
+
+
+BROKEN = {
+    "the kind 'odd'": (lambda data: data["questions"][1].update(kind="odd"), "Violin"),
+    "no memory m9": (lambda data: data["questions"][0].update(gold=["m9"]), "Who serviced"),
+    "asked before": (lambda data: data["questions"][0].update(at="2025-12-01T12:00:00Z"), "Who serviced"),
+    "only a negative question": (lambda data: data["questions"][2].update(gold=["m1"]), "What does"),
+    "names the outdated": (lambda data: data["questions"][1].update(stale=[]), "When are"),
+    "two gold memories": (lambda data: data["questions"][0].update(kind="list"), "Who serviced"),
+    "gold and stale": (lambda data: data["questions"][1].update(stale=["m3", "m2"]), "When are"),
+    "an id of its own": (lambda data: data["memories"][2].update(id="m2"), "Violin lessons are"),
+    "exactly the fields": (lambda data: data["memories"][1].pop("role"), None),
+    "`chat` must be there": (lambda data: data.pop("chat"), None),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_world_that_breaks_the_format_is_refused_with_the_line(tmp_path: Path, fault: str) -> None:
+    change, words = BROKEN[fault]
+    path = written(tmp_path / "broken.json", change)
+    with pytest.raises(WorldError, match=fault) as refused:
+        read_world(path)
+    line = int(str(refused.value).split(":")[1])
+    if words and words != "Violin":
+        assert words in path.read_text(encoding="utf-8").splitlines()[line - 1]
+
+
+def test_a_file_that_is_not_json_is_refused_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_text("{", encoding="utf-8")
+    with pytest.raises(WorldError, match=r"odd\.json: not JSON"):
+        read_world(tmp_path / "odd.json")
+
+
+def test_worlds_that_are_put_together_keep_their_ids_apart(world: World) -> None:
+    both = together([world, replace(world, name="bob")], "both")
+    assert len({said.id for said in both.memories}) == 2 * len(world.memories)
+    assert {id_ for question in both.questions for id_ in question.gold | question.stale} <= {said.id for said in both.memories}
+
+
+def test_an_outdated_memory_counts_as_above_if_it_is_before_every_current_one() -> None:
+    question = Question(text="", gold=frozenset({"new"}), stale=frozenset({"old"}), kind="changed_explicit", at="")
+    assert judged(question, ["new", "old"]) == {"first": True, "in three": True, "missing": False, "outdated above": False}
+    assert judged(question, ["x", "old", "new"]) == {"first": False, "in three": True, "missing": False, "outdated above": True}
+    assert judged(question, ["old"]) == {"first": False, "in three": False, "missing": True, "outdated above": True}
+
+
+@pytest.mark.parametrize("chat", [True, False], ids=["a chat", "notes"])
+def test_the_questions_of_a_world_are_asked_of_its_memories(tmp_path: Path, *, chat: bool) -> None:
+    unrelated = [Question(text="Quelle est la capitale ?", gold=frozenset(), kind="unrelated", at="2026-04-02T12:00:00.000Z")]
+    asked = list(ask([read_world(written(tmp_path / "ann.json", chat=chat))], HashingEmbedder(), unrelated))
+    assert [each.question.kind for each in asked] == ["direct", "changed_explicit", "negative", "unrelated"]
+    rows = table(asked)
+    assert rows["direct"]["rankers"][OURS] == {"first": 1, "in three": 1, "missing": 0, "outdated above": 0}
+    assert rows["all with an answer"]["questions"] == 2
+    assert nothing(asked)["negative"]["questions"] == nothing(asked)["unrelated"]["questions"] == 1
+    assert set(nothing(asked)["negative"]["answered"]) == {OURS, PRECISE}
+    assert list(calibration(asked)) == ["chats" if chat else "notes"]
