@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_mesh import MemoryMesh
 from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResult
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.operation import Kind
@@ -37,6 +38,11 @@ UNREACHED = {
     "get_skill": "`get` shows skills too",
 }
 ID = "mem_1760000000000_3fa9c2"
+RULE = {
+    "situation": "The login worked without a password.", "error_pattern": "auth_fallback", "oversight": "It was not tested.",
+    "fix": "A test.", "preventative_rule": "Test every fallback.", "severity": "high", "applicable_scope": "logins",
+    "inverse_lesson": "One way to log in.",
+}  # fmt: skip
 LESSON = shlex.split("--pattern p --rule r --situation s --oversight o --fix f --severity low --scope all")
 
 
@@ -179,6 +185,8 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         if line.startswith("import"):
             Path("mem0.json").write_text('{"results": [{"id": "1", "memory": "Ana likes tea", "user_id": "ana"}]}')
             Path("memories.jsonl").write_text(cli("export", "--user", "ana").out)
+            with MemoryMesh("memory://", agent_id="bob") as other:
+                Path("lessons.yamo").write_text(str(other.distill_lesson(RULE).wire_format))
         Path("questions.jsonl").write_text('{"question": "Who tunes the zither?", "nothing": true}')
         if line.startswith("migrate"):
             shutil.rmtree("yamo", ignore_errors=True)

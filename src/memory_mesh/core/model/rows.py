@@ -313,7 +313,7 @@ def as_read(row: Row) -> Row:
     types, vector = _python_types(row.kind), row.vector
     for name, value in row.fields.items():
         type_ = type(value)
-        if type_ is not types.get(name) and not (type_ is int and types.get(name) is float):
+        if type_ is not types.get(name) and not (type_ is int and types.get(name) is float) and value is not None:
             raise unreadable(row, name)
         if type_ is list and value and {*map(type, value)} != {str}:  # type: ignore[arg-type]
             raise unreadable(row, name)
