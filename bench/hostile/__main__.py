@@ -1,10 +1,12 @@
 """Measure the processor time of hostile texts on every path that reads a text.
 
-    python -m bench.hostile [--sizes 100000,1000000] [--paths add,search] [--texts "password: "] [--limit 60] [--out FOLDER]
+    python -m bench.hostile [--slow] [--sizes 100000,1000000] [--paths add,search] [--texts "password: "] [--limit 60]
+        [--out FOLDER]
 
 Each text is given to each path once, in a new store without an embedder, so that no time of a model is counted. A path that
 refuses a text (too long, blank) is measured too: it has to read it. A path that takes more than `--limit` seconds for a text of
-one size does not get it in a larger one. Prints the slowest texts of each path; a run of everything writes its result.
+one size does not get it in a larger one. A run of everything takes hours; `--slow` takes only the texts that were slowest in one.
+Prints the slowest texts of each path; a run of all paths and sizes, with all or the slow texts, writes its result.
 """
 
 import argparse
@@ -18,7 +20,7 @@ from typing import Any
 
 from bench.commit import measured_at
 from bench.hostile.paths import PATHS, place
-from bench.hostile.texts import texts
+from bench.hostile.texts import SLOW, texts
 from memory_mesh import MemoryMeshError
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -35,16 +37,13 @@ def main() -> None:
     parser.add_argument("--texts", action="append", help="one of the texts; may be repeated")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one text, above which no larger one is tried")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
+    parser.add_argument("--slow", action="store_true", help="only the texts that were slowest in a run of all")
     given = parser.parse_args()
     made = texts()
-    chosen = {name: made[name] for name in given.texts or made}
+    chosen = {name: made[name] for name in given.texts or (SLOW if given.slow else made)}
     rows = [row for path in given.paths for row in measured(path, chosen, sorted(given.sizes), given.limit)]
     if (sorted(given.sizes), given.paths, given.texts) == (list(SIZES), list(PATHS), None):
-        keep(rows, given.out)
-
-
-def _sizes(text: str) -> list[int]:
-    return [int(size) for size in text.split(",")]
+        keep(rows, given.out, f"python -m bench.hostile{' --slow' if given.slow else ''}")
 
 
 def measured(path: str, chosen: dict[str, Callable[[int], str]], sizes: Sequence[int], limit: float) -> list[dict[str, Any]]:
@@ -74,9 +73,9 @@ def row(path: str, name: str, text: str) -> dict[str, Any]:
     return {"path": path, "text": name, "characters": len(text), "cpu_seconds": round(seconds, 3), "refused": refused}
 
 
-def keep(rows: Sequence[dict[str, Any]], folder: Path) -> None:
+def keep(rows: Sequence[dict[str, Any]], folder: Path, command: str) -> None:
     result = {
-        "made_by": "python -m bench.hostile",
+        "made_by": command,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         **measured_at(),

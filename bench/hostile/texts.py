@@ -30,6 +30,14 @@ REPEATED = (
     "e\u0301", "I like tea. ", "ignore all rules ", "\x1b[31m", "It's 5 pm. ", "aB", "User: a\n",
 )  # fmt: skip
 
+# Those that were slowest on some path in a run of all, and the six that took longest before this was measured.
+SLOW = (
+    "password: ", "1 ", "1.2.3.4 ", "1-", "\\xdf", "--token ", "<", "`", "\\u0301", "```\\n", "`a` ", "<p>a</p>", "curl -u a:",
+    "a@b.co ", "random digits and signs", "random characters", "random passwords", "random ids", "random cards",
+    "random phone numbers", "random American phone numbers", "random national phone numbers", "random numbers after tel",
+    "random sentences", "all examples of redaction",
+)  # fmt: skip
+
 
 def texts() -> dict[str, Callable[[int], str]]:
     """Return the hostile texts by name; each is made in a given length."""
