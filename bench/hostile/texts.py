@@ -30,12 +30,10 @@ REPEATED = (
     "e\u0301", "I like tea. ", "ignore all rules ", "\x1b[31m", "It's 5 pm. ", "aB", "User: a\n",
 )  # fmt: skip
 
-# Those that were slowest on some path in a run of all, and the six that took longest before this was measured.
+# The slowest of each family in a run of all, and the six that took longest before this was measured.
 SLOW = (
-    "password: ", "1 ", "1.2.3.4 ", "1-", "\\xdf", "--token ", "<", "`", "\\u0301", "```\\n", "`a` ", "<p>a</p>", "curl -u a:",
-    "a@b.co ", "random digits and signs", "random characters", "random passwords", "random ids", "random cards",
-    "random phone numbers", "random American phone numbers", "random national phone numbers", "random numbers after tel",
-    "random sentences", "all examples of redaction",
+    "password: ", "1 ", "1.2.3.4 ", "1-", "\\xdf", "--token ", "\\u0301", "`a` ", "random characters", "random passwords",
+    "random ids", "random American phone numbers", "random sentences",
 )  # fmt: skip
 
 

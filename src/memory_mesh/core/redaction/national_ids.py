@@ -136,13 +136,20 @@ def _form(form: str) -> LazyRegex:
 
 
 def _valid(number: str, check: str | Callable[[str], bool]) -> bool:
+    return check(number) if callable(check) else bool(_of_stdnum(check)(number))
+
+
+@cache
+def _of_stdnum(module: str) -> Callable[[str], bool]:
     # Imported late: stdnum is slow to import, and few texts have a candidate.
-    return check(number) if callable(check) else bool(import_module(f"stdnum.{check}").is_valid(number))
+    found: Callable[[str], bool] = import_module(f"stdnum.{module}").is_valid
+    return found
 
 
 def _checked(number: str, check: str | Callable[[str], bool]) -> bool:
     """Check a number as it is written, and else without any separators."""
-    return _valid(number, check) or (isinstance(check, str) and _valid(compact(number), check))
+    plain = compact(number) if isinstance(check, str) else number
+    return _valid(number, check) or (plain != number and _valid(plain, check))
 
 
 def _area_group_serial(number: str) -> bool:
