@@ -95,6 +95,26 @@ def test_where_all_are_caught_the_page_is_compared_in_ci(project: Path, capsys: 
 
 
 @pytest.mark.deep
+def test_a_bug_that_was_caught_is_tried_again_if_its_file_or_its_test_has_changed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "tests/test_numbers.py").write_text(TESTS.replace("numbers.add(1, 2)", "assert numbers.add(1, 2) == 3"))
+    put_bugs(project, ("ONE-1", "one + two", "one - two"), ("ONE-2", "one + two", "one * two"))
+    bugs = [*mutants.read(project)]
+    assert [*mutants.changed(bugs, project)] == bugs
+    assert mutants.main([], project) == 0
+    assert [*mutants.changed(bugs, project)] == []
+    for path in ("src/memory_mesh/numbers.py", "tests/test_numbers.py"):
+        (project / path).write_text((project / path).read_text() + "# changed\n")
+        assert [*mutants.changed(bugs, project)] == bugs
+        assert mutants.main(["--changed", "--check"], project) == 0
+        assert "2 of 2 bugs that break a requirement" in capsys.readouterr().out
+        assert [*mutants.changed(bugs, project)] == bugs  # CI writes nothing
+        assert mutants.main(["--changed"], project) == 0
+        assert [*mutants.changed(bugs, project)] == []
+
+
+@pytest.mark.deep
 def test_a_test_that_fails_without_a_bug_catches_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "tests/test_numbers.py").write_text(TESTS.replace("== 4", "== 5"))
     put_bugs(project, ("ONE-1", "one + two", "one - two"), ("ONE-2", "one + two", "one * two"))

@@ -1,16 +1,19 @@
 """Mutation testing: put deliberate bugs into copies of the package, one at a time, and see that the tests catch them.
 
     python tools/mutants.py [WORD ...]      only the bugs whose id or name contains one of the words
+    python tools/mutants.py --changed       only those whose file, or the file of the test that caught them, has changed since
 
 The bugs are in tests/mutants/, in two parts. Those of stores.toml must fail the tests of the stores; two may survive. Each bug of
 requirements.toml breaks one requirement, and a test that carries its id must fail; none may survive, and every id that a test
 carries has a bug. The test that caught a bug the last time, by the page, is tried before the others. The tool also fails if a bug
-no longer fits the code, or if a test that catches one fails without it. It writes
-build/mutants.json and docs/mutations.md; with `--check` it compares the page instead.
+no longer fits the code, or if a test that catches one fails without it. It writes build/mutants.json and docs/mutations.md; with
+`--check` it compares the page instead. tests/mutants/checked.json has the digests of the files with which each bug was caught; a
+run without `--check` brings it up to date.
 """
 
 import argparse
 import compileall
+import hashlib
 import json
 import os
 import re
@@ -30,6 +33,7 @@ PACKAGE = Path("src") / "memory_mesh"
 STORE_TESTS = tuple(f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "state_machine"))
 ENGINES = "tests/engines/"  # all of these are deep
 SEARCHED_IN_ENGINE = ("index/remote", "index/paged")
+CHECKED = Path("tests") / "mutants" / "checked.json"
 AT_ONCE = 2
 MAY_SURVIVE = 2
 
@@ -104,6 +108,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     files = files_of_tests(root)
     faults = [*unfit(mutants, root), *untested(mutants, files)]
     faults += without_bug(mutants, files) if not given.words else ()
+    mutants = [*changed(mutants, root)] if given.changed else mutants
     if faults:
         print(*faults, sep="\n")
         return 1
@@ -111,8 +116,10 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         trees = Trees(root, Path(folder), AT_ONCE)
         outcomes = dict(_each(mutants, trees, files, caught_before(root)))
         faults = [*_failing_without(outcomes, trees), *_survivors(outcomes)]
-    if not given.words:
+    if not given.words and not given.changed:
         faults += _written(root, outcomes, check=given.check)
+    if not given.check and not faults:
+        remember(outcomes, root)
     print(*_figures(outcomes), *faults, sep="\n")
     return 1 if faults else 0
 
@@ -164,6 +171,33 @@ def caught_before(root: Path) -> dict[tuple[str, str], tuple[str, str]]:
         re.M,
     )
     return {(name, file): (test, f"test_{sentence.replace(' ', '_')}") for name, file, sentence, test in lines}
+
+
+def changed(mutants: Iterable[Mutant], root: Path) -> Iterator[Mutant]:
+    """Yield the bugs that are not known to be caught with the files as they are."""
+    known, before = _remembered(root), caught_before(root)
+    return (mutant for mutant in mutants if known.get(mutant.label) != _digest(mutant, root, before))
+
+
+def remember(mutants: Iterable[Mutant], root: Path) -> None:
+    """Write down with which files these bugs were caught; bugs that are gone are forgotten."""
+    before, known = caught_before(root), _remembered(root)
+    known |= {mutant.label: _digest(mutant, root, before) for mutant in mutants}
+    labels = {mutant.label for mutant in read(root)}
+    text = json.dumps({label: known[label] for label in sorted(labels & known.keys())}, indent=0, ensure_ascii=False)
+    (root / CHECKED).write_text(text + "\n", encoding="utf-8")
+
+
+def _remembered(root: Path) -> dict[str, str]:
+    path = root / CHECKED
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def _digest(mutant: Mutant, root: Path, before: Mapping[tuple[str, str], tuple[str, str]]) -> str:
+    test = before.get((mutant.name, mutant.file), ("", ""))[0]
+    paths = [root / PACKAGE / mutant.file, *([root / test] if test else [])]
+    contents = [path.read_bytes() for path in paths if path.is_file()]
+    return hashlib.sha256(b"\0".join([repr(mutant).encode(), *contents])).hexdigest()[:16]
 
 
 def _each(
@@ -321,6 +355,7 @@ def _sentence(node: str) -> str:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("words", nargs="*", help="only the bugs whose id or name contains one of these")
+    parser.add_argument("--changed", action="store_true", help="only the bugs whose files have changed since they were caught")
     parser.add_argument("--check", action="store_true", help="compare docs/mutations.md instead of writing it")
     return parser.parse_args(arguments)
 
