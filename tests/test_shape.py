@@ -397,6 +397,7 @@ FROM_ANYWHERE = (
     "tests/core/test_scrub",
     "bench/capture/",
     "bench/notes/",
+    "bench/everyday/worlds/",
 )  # their texts are examples of anything
 PLACES = re.compile(r"(?<![\w.~-])/(?:(?:root|work|tmp|opt|mnt)\b|(?:home|Users)/\w+/)|pypi\.org|pythonhosted")
 
