@@ -1,6 +1,6 @@
 """Tune the local model's encoder on everyday memory, by a low-rank change of its matrices.
 
-    python -m bench.tune_encoder --model DIR --out DIR [--rank 4] [--steps 250] [--rate 4e-4] [--tokens 96] [--seed 0]
+    python -m bench.tune_encoder --model DIR --out DIR [--rank 4] [--steps 250] [--rate 4e-4] [--tokens 0] [--seed 0]
 
 DIR of the model has the model.safetensors and tokenizer.json of all-MiniLM-L6-v2, or model.npz instead of the first. Learns on
 the worlds of `train` of bench.everyday: a question is to be nearer to its memory than to others of the same world, outdated ones
@@ -162,6 +162,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=0, help="numbers a token; 0 compares mean vectors")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
     device, tokenizer = "cuda" if torch.cuda.is_available() else "cpu", tokenizer_of(given.model)
     torch.manual_seed(given.seed)
     encoder = Encoder(base_weights(given.model), rank=given.rank, tokens=given.tokens, device=device).to(device)
@@ -171,7 +172,9 @@ def main() -> None:
             tune(encoder, splits["train"], steps=given.steps, rate=given.rate, seed=given.seed)
         for split in ("choose", "test"):
             print(when, split, measure(encoder, splits[split]), flush=True)
-    np.savez(given.out / "encoder.npz", **encoder.reader.delta())
+    compared = {f"tokens.{name}": value.detach().cpu().numpy() for name, value in encoder.small.state_dict().items()}
+    compared |= {f"weights.{name}": value.detach().cpu().numpy() for name, value in encoder.weight.state_dict().items()}
+    np.savez(given.out / "encoder.npz", **encoder.reader.delta(), **(compared if given.tokens else {}))
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     if not given.words and not given.changed:
         faults += _written(root, outcomes, check=given.check)
     if not given.check and not faults:
-        remember(outcomes, root)
+        remember({mutant: outcome.caught_by for mutant, outcome in outcomes.items() if outcome.caught_by}, root)
     print(*_figures(outcomes), *faults, sep="\n")
     return 1 if faults else 0
 
@@ -175,17 +175,20 @@ def caught_before(root: Path) -> dict[tuple[str, str], tuple[str, str]]:
 
 def changed(mutants: Iterable[Mutant], root: Path) -> Iterator[Mutant]:
     """Yield the bugs that are not known to be caught with the files as they are."""
-    known, before = _remembered(root), caught_before(root)
-    return (mutant for mutant in mutants if known.get(mutant.label) != _digest(mutant, root, before))
+    known = _remembered(root)
+    return (mutant for mutant in mutants if known.get(_key(mutant)) != _digest(mutant, known.get(_key(mutant), ""), root))
 
 
-def remember(mutants: Iterable[Mutant], root: Path) -> None:
-    """Write down with which files these bugs were caught; bugs that are gone are forgotten."""
-    before, known = caught_before(root), _remembered(root)
-    known |= {mutant.label: _digest(mutant, root, before) for mutant in mutants}
-    labels = {mutant.label for mutant in read(root)}
-    text = json.dumps({label: known[label] for label in sorted(labels & known.keys())}, indent=0, ensure_ascii=False)
+def remember(caught: Mapping[Mutant, str], root: Path) -> None:
+    """Write down by which test, and with which files, these bugs were caught; bugs that are gone are forgotten."""
+    known = _remembered(root) | {_key(mutant): _digest(mutant, test, root) for mutant, test in caught.items()}
+    keys = {_key(mutant) for mutant in read(root)}
+    text = json.dumps({key: known[key] for key in sorted(keys & known.keys())}, indent=0, ensure_ascii=False)
     (root / CHECKED).write_text(text + "\n", encoding="utf-8")
+
+
+def _key(mutant: Mutant) -> str:
+    return f"{mutant.label} in {mutant.file}"
 
 
 def _remembered(root: Path) -> dict[str, str]:
@@ -193,11 +196,11 @@ def _remembered(root: Path) -> dict[str, str]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
-def _digest(mutant: Mutant, root: Path, before: Mapping[tuple[str, str], tuple[str, str]]) -> str:
-    test = before.get((mutant.name, mutant.file), ("", ""))[0]
-    paths = [root / PACKAGE / mutant.file, *([root / test] if test else [])]
-    contents = [path.read_bytes() for path in paths if path.is_file()]
-    return hashlib.sha256(b"\0".join([repr(mutant).encode(), *contents])).hexdigest()[:16]
+def _digest(mutant: Mutant, caught_by: str, root: Path) -> str:
+    """Return the file of the test that caught the bug, and a digest of the bug, its file and that one."""
+    test = re.split("::| ", caught_by)[0]
+    contents = [path.read_bytes() for path in (root / PACKAGE / mutant.file, root / test) if path.is_file()]
+    return f"{test} {hashlib.sha256(b'/'.join([repr(mutant).encode(), *contents])).hexdigest()[:16]}"
 
 
 def _each(

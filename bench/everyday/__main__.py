@@ -4,7 +4,7 @@
 
 The worlds are files of this repository. `one` asks each world alone, `ten` puts ten worlds into one store of one user, and `all`
 puts all of them there together with the turns of LoCoMo, for which DIR is needed. FILE keeps vectors between runs. A run of all
-splits writes its result to FOLDER.
+splits and sizes writes its result to FOLDER.
 """
 
 import argparse
@@ -37,8 +37,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
     given = parser.parse_args()
     splits, sizes = given.splits.split(","), given.sizes.split(",")
-    if unknown := {*splits, *sizes} - {*SPLITS, *SIZES}:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join((*SPLITS, *SIZES))}")
+    for name, chosen, known in (("splits", splits, SPLITS), ("sizes", sizes, SIZES)):
+        if unknown := {*chosen} - {*known}:
+            parser.error(f"unknown {name}: {', '.join(sorted(unknown))}; known are {', '.join(known)}")
     if "all" in sizes and not given.data:
         parser.error("the size `all` needs --data, for LoCoMo")
     try:
@@ -49,9 +50,10 @@ def main() -> None:
     results: dict[str, Any] = {}
     for split, some in worlds.items():
         for size in sizes:
-            results.setdefault(split, {})[size] = measured(f"{split}, {size}", grouped(some, size, given.data), embedder)
+            stores = grouped(some, size, given.data)
+            results.setdefault(split, {})[size] = measured(f"{split}, {size}", stores, embedder, alone=size == "one")
             embedder.save()
-    if set(splits) == set(SPLITS):
+    if (set(splits), set(sizes)) == (set(SPLITS), set(SIZES)):
         keep(results, given.out)
 
 
@@ -67,29 +69,34 @@ def grouped(worlds: Sequence[World], size: str, data: Path | None) -> list[World
     return [replace(everything, memories=[*renamed, *everything.memories])]
 
 
-def measured(title: str, worlds: Sequence[World], embedder: KeptEmbedder) -> dict[str, Any]:
-    """Ask all questions, print the table and return the figures."""
+def measured(title: str, worlds: Sequence[World], embedder: KeptEmbedder, *, alone: bool) -> dict[str, Any]:
+    """Ask all questions, print the table and return the figures.
+
+    Among the memories of other people a question without an answer may have one, so those count only where worlds are alone.
+    """
     asked: list[Asked] = []
     for number, each in enumerate(ask(worlds, embedder, read_mixed().unrelated), 1):
         asked.append(each)
         if number % 500 == 0:
             print(f"{title}: {number:,} questions", flush=True)
-    result = {"table": table(asked), "nothing": nothing(asked), "calibration": calibration(asked)}
+    result = {"table": table(asked)}
+    if alone:
+        result |= {"nothing": nothing(asked), "calibration": calibration(asked)}
     show(title, result)
     return result
 
 
 def show(title: str, result: dict[str, Any]) -> None:
     """Print the figures: right first, in three, missing in ten, and an outdated memory above the current one."""
-    print(f"\n{title}")
+    print(f"\n{title}, in percent of the questions{'first':>12s}{'in three':>10s}{'missing':>9s}{'outdated above':>16s}")
     for part, row in result["table"].items():
         print(f"  {part} ({row['questions']})")
         for ranker, counts in row["rankers"].items():
-            shares = "".join(f"{100 * counts[name] / row['questions']:8.1f}" for name in counts)
-            print(f"    {ranker:20s}{shares}")
-    for name, row in result["nothing"].items():
+            shares = "".join(f"{100 * counts[name] / row['questions']:10.1f}" for name in counts)
+            print(f"    {ranker:20s}{'':12s}{shares}")
+    for name, row in result.get("nothing", {}).items():
         print(f"  {name} ({row['questions']}): answered {row['answered']}, area under the curve {row['auc']}")
-    for name, curve in result["calibration"].items():
+    for name, curve in result.get("calibration", {}).items():
         print(f"  {name}: expected calibration error {curve['error']}")
 
 

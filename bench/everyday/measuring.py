@@ -39,7 +39,7 @@ class Asked:
 def stored(world: World, embedder: Embedder, now: Sequence[str]) -> Iterator[tuple[MemoryMesh, dict[str, str]]]:
     """Store a world as a program would: messages as messages, notes as texts. Yield the mesh, and our ids by those of the mesh.
 
-    The clock of the mesh shows the last time in `now`.
+    The clock of the mesh shows the last time in `now`. All memories are there before the first question.
     """
     ids: dict[str, str] = {}
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -49,14 +49,14 @@ def stored(world: World, embedder: Embedder, now: Sequence[str]) -> Iterator[tup
         )  # fmt: skip
         with mesh:
             for said in world.memories:
-                kept = mesh.add(*_item(said, is_chat=world.is_chat))
+                kept = mesh.add(*_item(said))
                 for record in kept if isinstance(kept, list) else [kept]:
                     ids.setdefault(record.id, said.id)  # a text that occurs twice is stored once
             yield mesh, ids
 
 
-def _item(said: Said, *, is_chat: bool) -> tuple[Any, dict[str, Any]]:
-    if not is_chat:
+def _item(said: Said) -> tuple[Any, dict[str, Any]]:
+    if said.session is None:
         return said.text, {"event_time": said.at}
     name = {} if said.speaker in _NAMES else {"name": said.speaker}
     role = said.speaker if said.speaker in _NAMES else "user"

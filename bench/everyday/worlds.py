@@ -1,6 +1,7 @@
 """The worlds of the corpus: files of memories and questions, and their authors. A world that breaks the format is refused."""
 
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ KINDS = (
 CHANGED = ("changed_explicit", "changed_implicit")
 SPLITS = ("train", "choose", "test")
 _SEVERAL = ("both_true", "list")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _FIELDS = {"memories": ("id", "at", "session", "role", "text"), "questions": ("q", "at", "kind", "gold", "stale")}
 
 
@@ -44,15 +46,17 @@ def authors(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 
 def read_worlds(splits: Sequence[str] = SPLITS, folder: Path = FOLDER) -> list[World]:
     """Return the worlds of the authors of some splits, in the order of their names."""
-    chosen = {name for name, author in authors(folder).items() if author["split"] in splits}
+    split_of = {name: author["split"] for name, author in authors(folder).items()}
     worlds = [read_world(path) for path in sorted((folder / "worlds").glob("*.json"))]
-    return [world for world in worlds if world.author in chosen]
+    if unknown := [f"{world.name} of {world.author}" for world in worlds if world.author not in split_of]:
+        raise WorldError(f"authors.toml does not name the authors of {', '.join(unknown)}")
+    return [world for world in worlds if split_of[world.author] in splits]
 
 
 def read_world(path: Path) -> World:
     """Read one file."""
-    text = path.read_text(encoding="utf-8")
     try:
+        text = path.read_text(encoding="utf-8")
         data = json.loads(text)
     except ValueError as error:
         raise WorldError(f"{path.name}: not JSON: {error}") from None
@@ -60,7 +64,7 @@ def read_world(path: Path) -> World:
         raise WorldError(f"{path.name}:{line}: {fault}")
     return World(
         name=path.stem, about=data["world"], author=data["author"], area=data["area"], language=data["lang"],
-        is_chat=data["chat"], memories=[_said(row) for row in data["memories"]],
+        is_chat=data["chat"], memories=[_said(row, is_chat=data["chat"]) for row in data["memories"]],
         questions=[_question(row) for row in data["questions"]],
     )  # fmt: skip
 
@@ -84,8 +88,10 @@ def together(worlds: Sequence[World], name: str) -> World:
     return replace(worlds[0], name=name, memories=sorted(memories, key=lambda said: said.at), questions=questions)
 
 
-def _said(row: Mapping[str, str]) -> Said:
-    return Said(id=row["id"], text=row["text"], at=parse_time(row["at"], "at"), session=row["session"], speaker=row["role"])
+def _said(row: Mapping[str, str], *, is_chat: bool) -> Said:
+    """Return a memory. A note has neither session nor speaker."""
+    session, speaker = (row["session"], row["role"]) if is_chat else (None, None)
+    return Said(id=row["id"], text=row["text"], at=parse_time(row["at"], "at"), session=session, speaker=speaker)
 
 
 def _question(row: Mapping[str, Any]) -> Question:
@@ -104,6 +110,10 @@ def _faults(data: Any, text: str) -> Iterator[tuple[int, str]]:
         for row in data[part]:
             if not isinstance(row, dict) or sorted(row) != sorted(fields):
                 yield _line(text, row), f"each of the {part} has exactly the fields {', '.join(fields)}"
+                return
+            lists = [name for name in fields if not isinstance(row[name], list if name in ("gold", "stale") else str)]
+            if lists or not _TIME.fullmatch(row["at"]):
+                yield _line(text, row), f"{', '.join(lists) or 'at'} is of another type; a time is 2026-03-03T18:20:00Z"
                 return
     ids = Counter(row["id"] for row in data["memories"])
     for row in data["memories"]:
