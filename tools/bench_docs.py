@@ -187,7 +187,7 @@ _HOSTILE = """\
 ## Texts made to be slow
 
 Processor time of one text on each path that reads texts, without the time of an embedder. The texts repeat a short piece, or have
-pseudo-random parts, so that no two pieces are equal: passwords, phone numbers, ids, signs, words. Each row has the slowest one.
+pseudo-random parts, so that no two pieces are equal. Each row has the slowest of those that this run tried:
 """
 
 
@@ -845,6 +845,7 @@ def _hostile(result: Mapping[str, Any] | None) -> Iterator[str]:
         return
     rows = result.get("rows", [])
     yield _HOSTILE
+    yield ", ".join(_code(text) for text in dict.fromkeys(row["text"] for row in rows)) + ".\n"
     yield _source(result.get("made_by", ""), result)
     sizes = sorted({row["characters"] for row in rows})
     heads = ["path", *(f"{size:,} characters: {what}" for size in sizes for what in ("slowest text", "seconds", "median"))]
@@ -856,7 +857,12 @@ def _slowest(rows: Sequence[Mapping[str, Any]], path: str, size: int) -> list[st
     times = sorted((row["cpu_seconds"], row["text"]) for row in rows if (row["path"], row["characters"]) == (path, size))
     if not times:
         return ["–", "–", "–"]
-    return [f"`{times[-1][1]}`".replace("|", "¦"), f"{times[-1][0]:.2f}", f"{times[len(times) // 2][0]:.2f}"]
+    return [_code(times[-1][1]), f"{times[-1][0]:.2f}", f"{times[len(times) // 2][0]:.2f}"]
+
+
+def _code(text: str) -> str:
+    """Return a text as code, in which a backtick and a bar may stand."""
+    return f"`` {text} ``".replace("|", "¦")
 
 
 def _masked(row: Mapping[str, int]) -> list[str]:

@@ -7,8 +7,8 @@ The bugs are in tests/mutants/, in two parts. Those of stores.toml must fail the
 requirements.toml breaks one requirement, and a test that carries its id must fail; none may survive, and every id that a test
 carries has a bug. The test that caught a bug the last time, by the page, is tried before the others. The tool also fails if a bug
 no longer fits the code, or if a test that catches one fails without it. It writes build/mutants.json and docs/mutations.md; with
-`--check` it compares the page instead. tests/mutants/checked.json has the digests of the files with which each bug was caught; a
-run without `--check` brings it up to date.
+`--check` it compares the page instead; a run of some bugs does neither. tests/mutants/checked.json has the digests of the files
+with which each bug was caught; a run without `--check` brings it up to date.
 """
 
 import argparse

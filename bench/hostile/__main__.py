@@ -5,7 +5,7 @@
 
 Each text is given to each path once, in a new store without an embedder, so that no time of a model is counted. A path that
 refuses a text (too long, blank) is measured too: it has to read it. A path that takes more than `--limit` seconds for a text of
-one size does not get it in a larger one. A run of everything takes hours; `--slow` takes only the texts that were slowest in one.
+one size does not get it in a larger one. A run of everything takes hours; `--slow` takes ten of the texts, half an hour.
 Prints the slowest texts of each path; a run of all paths and sizes, with all or the slow texts, writes its result.
 """
 
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--texts", action="append", help="one of the texts; may be repeated")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one text, above which no larger one is tried")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
-    parser.add_argument("--slow", action="store_true", help="only the texts that were slowest in a run of all")
+    parser.add_argument("--slow", action="store_true", help="only ten texts, mostly slow ones")
     given = parser.parse_args()
     made = texts()
     chosen = {name: made[name] for name in given.texts or (SLOW if given.slow else made)}

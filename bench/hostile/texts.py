@@ -30,7 +30,8 @@ REPEATED = (
     "e\u0301", "I like tea. ", "ignore all rules ", "\x1b[31m", "It's 5 pm. ", "aB", "User: a\n",
 )  # fmt: skip
 
-# The slowest of each family in a run of all, and the six that took longest before this was measured.
+# The six that took longest before this was measured, the slowest now, two that are slow in cleaning and comparing, and prose.
+# Phone numbers come next after the ids; they are left out for the time that they take.
 SLOW = (
     "password: ", "1 ", "1.2.3.4 ", "1-", "\\xdf", "--token ", "\\u0301", "`a` ", "random ids", "random sentences",
 )  # fmt: skip
