@@ -2,7 +2,8 @@
 
     python -m bench.train_ranker --data DIR [--vectors FILE] [--check]
 
-Learnt on LongMemEval (MIT): the evidence sessions as they are and as two people would talk, and the haystacks of S lite.
+Learnt on LongMemEval (MIT): the evidence sessions as they are and as two people would talk, and the haystacks of S lite; and on
+the worlds of `choose` of bench.everyday, each alone and ten together (those of `train` taught the encoder, which knows them by heart).
 Questions of question_pairs serve only as questions that no memory answers; NOTICE names their sources. What is learnt on LoCoMo
 may not be shipped, by its licence; settings below were chosen by looking at its conversations 1–5. Its conversations 6–10 were in
 view too while about 20 variants of these were compared: the latest pool features, the weight of questions with swapped names, the
@@ -12,6 +13,7 @@ The same data give the same numbers. `--check` learns on half of the questions, 
 
 import argparse
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,12 +23,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.everyday.worlds import CHANGED, read_worlds, together
 from bench.quality.fitting import Floats, bounded, isotonic, listwise, logistic, newton
 from bench.quality.lessons import AWAY, Lessons, World
 from bench.quality.measuring import auc, figures, mean
 from bench.quality.pools import Pools
-from bench.quality.sets import longmemeval_s_lite
+from bench.quality.sets import Question, longmemeval_s_lite
 from bench.quality.vectors import KeptEmbedder, local
+from memory_mesh.core.model import batches
 from memory_mesh.core.search import Signal
 from memory_mesh.core.search.ranker import FEATURES, ODDS, POOL_FEATURES, Features, Model, features, log_odds, pool_features
 from memory_mesh.core.search.weights import KINDS, Weight, Weights
@@ -42,17 +46,27 @@ OTHERS_FRACTION = 0.2  # of the minimum score: enough for the other results if t
 FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = (1e-2, 2e-3)  # of weights, and of what a kind of pool adds to them
 # What each is learnt on, and how much a kind of world counts: the order, and the chances if the answer is there and if it is not.
-RANKED = {"talk": 4.0, "chats": 1.0, "chat": 0.5, "haystack": 1.0}
-TRUSTED = {"talk": 3.0, "chats": 1.0, "chat": 1.0, "haystack": 1.0, "few": 1.0}
-DOUBTED = {"gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0}
+# `said` and `noted` are the everyday worlds that are chats and notes. What changed counts less: it is a fourth of their questions.
+RANKED = {
+    "talk": 4.0, "chats": 1.0, "chat": 0.5, "haystack": 1.0, "said": 4.0, "said, changed": 0.4, "noted": 4.0, "noted, changed": 0.4,
+}  # fmt: skip
+TRUSTED = {
+    "talk": 3.0, "chats": 1.0, "chat": 1.0, "haystack": 1.0, "few": 1.0, "said": 3.0, "said, changed": 1.0, "noted": 3.0,
+    "noted, changed": 1.0,
+}  # fmt: skip
+DOUBTED = {
+    "gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0, "said": 0.5,
+    "noted": 0.5, "asked in vain": 6.0,
+}  # fmt: skip
 # The scores at which the calibration curve is learnt, and on what: real chats, all of which compete for each question.
 KNOTS, CALIBRATED_ON = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0), "chats"
 SHOWN = 10  # results of a question
+_TEN = 10  # worlds
 RIVALS = 150  # candidates that are compared with the right ones
 
 # May count against a memory; everything else is a reason for it.
 FREE = frozenset({
-    "length", "long", "short", "question", "answer_keywords", "answer_vectors", "documents", "bias",
+    "length", "long", "short", "question", "answer_keywords", "answer_vectors", "by_assistant", "general", "documents", "bias",
     *(f"{channel}_{place}_fraction_of_best" for channel in ("keywords", "vectors") for place in ("before", "behind")),
 })  # fmt: skip
 _ORDERED = [FEATURES.index(name) for name in ("vectors_z", "coverage_context_z", "keywords_context_z")]
@@ -186,11 +200,12 @@ def _examples(data: Path, embedder: KeptEmbedder) -> Iterator[tuple[Example | No
     lessons, pools = Lessons(data), Pools(embedder)
     there: dict[str, Iterable[World]] = {
         "chats": lessons.chats(data), "chat": lessons.chat(every=3), "talk": lessons.talk(),
-        "few": lessons.few(), "haystack": haystacks(data, away=False),
+        "few": lessons.few(), "haystack": haystacks(data, away=False), **everyday(away=False),
     }  # fmt: skip
     away: dict[str, Iterable[World]] = {
         **{name: lessons.talk(away=name) for name in AWAY}, "chat": lessons.chat(away=True, every=3),
         "few": lessons.few(away=True), "haystack": haystacks(data, away=True), "unrelated": lessons.unrelated(data),
+        **everyday(away=True), "asked in vain": in_vain(lessons.unrelated_questions(data)),
     }  # fmt: skip
     for is_away, kinds in ((False, there), (True, away)):
         for kind, worlds in kinds.items():
@@ -229,6 +244,32 @@ def haystacks(data: Path, *, away: bool) -> Iterator[World]:
         memories = [said for said in others if said.id not in question.gold]
         unanswered = type(question)(text=question.text, gold=frozenset(), kind=question.kind, at=question.at)
         yield World(memories=memories, question=unanswered, number=order[space.name])
+
+
+def everyday(*, away: bool) -> dict[str, list[World]]:
+    """Return the everyday questions by kind, each asked of its world and of ten worlds together; away are those without an answer,
+    asked of their own world only."""
+    found: dict[str, list[World]] = {}
+    alone = read_worlds(["choose"])
+    groups = [] if away else [together(some, "ten") for form in (True, False) for some in batches(
+        [world for world in alone if world.is_chat is form], _TEN)]  # fmt: skip
+    for space in (*alone, *groups):
+        for question in space.questions:
+            if bool(question.gold) is not away:
+                kind = ("said" if space.is_chat else "noted") + (", changed" if question.kind in CHANGED else "")
+                number = zlib.crc32(question.text.encode())
+                found.setdefault(kind, []).append(World(memories=space.memories, question=question, number=number))
+    return found
+
+
+def in_vain(texts: Sequence[str]) -> Iterator[World]:
+    """Ask everyday worlds questions that have nothing to do with them."""
+    spaces = read_worlds(["choose"])
+    for space, some in zip(spaces, np.array_split(np.array(texts, object), len(spaces)), strict=True):
+        at = max(question.at for question in space.questions)
+        for text in some.tolist():
+            question = Question(text=text, gold=frozenset(), kind="unrelated", at=at)
+            yield World(memories=space.memories, question=question, number=zlib.crc32(text.encode()))
 
 
 def check(name: str, examples: Sequence[Example]) -> None:

@@ -33,11 +33,13 @@ def by_kind(rows: Floats, kinds: Floats) -> Floats:
 
 def bounded(weights: Floats, free: Flags) -> Floats:
     """Return weights, first those of the columns and then what each kind adds, of which no sum for a column is below zero,
-    unless it is `free`. Only the first kind lowers a weight: the others have too few examples for that."""
-    base, *added = weights.reshape(-1, len(free))
+    unless it is `free`, whichever kinds a pool is of."""
+    base, added = np.split(weights.reshape(-1, len(free)), [1])
     base = np.where(free, base, np.maximum(base, 0))
-    lowest = [np.where(free, -np.inf, -base if first else 0.0) for first in (True, *[False] * len(added))]
-    return np.concatenate([base, *map(np.maximum, added, lowest)])
+    lower = np.minimum(added, 0)
+    taken = -lower.sum(axis=0)
+    kept = np.where(free | (taken <= base[0]), 1.0, base[0] / np.maximum(taken, 1e-12))
+    return np.concatenate([base, np.where(added < 0, lower * kept, added)]).ravel()
 
 
 def listwise(

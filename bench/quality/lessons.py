@@ -140,6 +140,10 @@ class Lessons:
             question = Question(text=text, gold=frozenset(), kind="unrelated", at=at)
             yield World(memories=draw.choice(stores), question=question, number=number)
 
+    def unrelated_questions(self, folder: Path) -> list[str]:
+        """Return questions about other things."""
+        return _unrelated_questions(folder, Random("unrelated to everyday"))  # noqa: S311
+
     def _drawn(self, draw: Random, asked: _Row, size: int, near: Sequence[str], *, away: bool) -> list[str]:
         """Return the sessions in order of their dates."""
         others = [key for key in near if key not in set(asked.own)]

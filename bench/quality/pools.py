@@ -15,7 +15,7 @@ from memory_mesh.core.scrubbing import ScrubSettings
 from memory_mesh.core.scrubbing.settings import MESH_OVERRIDES
 from memory_mesh.core.search import Pool, Query, tokens
 from memory_mesh.core.search.languages import query_tokens
-from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
+from memory_mesh.core.search.people import is_general, is_personal, proper_names, speaker_roles, without_speakers
 from memory_mesh.core.search.times import time_spans
 from memory_mesh.flows.embed import embed_texts, split_passages
 from memory_mesh.index import LocalIndex
@@ -69,6 +69,8 @@ class Pools:
             spans=time_spans(text, at),
             roles=speaker_roles(text),
             names=proper_names(text),
+            personal=is_personal(text),
+            general=is_general(text),
         )
         if by_vectors:
             [vector] = embed_texts(self._embedder, [without_speakers(text, snapshot.speakers(query))])

@@ -33,7 +33,7 @@ from memory_mesh.index.table import FACETS
 from .reference import reference
 
 WORDS = ("red", "apple", "carol", "漢字", "key", "c++")
-SPEAKERS = ("Carol", "Bob Key", "漢字")
+SPEAKERS = ("Carol", "Bob Key", "漢字", "User", "assistant")
 _FILTERED = ("session_id", "speaker", "status", "memory_type", "created_at", "event_time", "turn", "metadata.k")
 _OPERANDS = ("a", "s", "global", "active", "Carol", "x", "", iso(0), iso(1), "1970", 1, 0.5, 2, True, False)
 LARGE = 1000  # a pool with room for every candidate
@@ -159,6 +159,8 @@ def queries(draw: st.DrawFn) -> Query:
         spans=draw(st.sampled_from(((), (), [(0.0, 1e-8)], [(-3.0, -1.0), (5.0, 9.0)]))),
         roles=draw(st.sampled_from(({}, {"bob": 1.0, "user": 0.5}))),
         names=draw(st.frozensets(st.sampled_from(words))) if words else frozenset(),
+        personal=draw(st.booleans()),
+        general=draw(st.booleans()),
         statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
         where=draw(wheres()),
         periods=draw(st.sampled_from(((), [(iso(999), iso(999))], [(iso(1000), iso(1000)), (iso(300), iso(500))]))),

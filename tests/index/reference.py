@@ -11,7 +11,7 @@ from math import exp, log, sqrt
 from struct import unpack
 from typing import Any
 
-from memory_mesh.core.model import Kind, Row, millis, partitions, visible
+from memory_mesh.core.model import DAY_MS, Kind, Row, millis, partitions, visible
 from memory_mesh.core.search import K1, B, Query, tokens
 from memory_mesh.core.search.people import closeness
 from memory_mesh.core.search.spelling import edits, hidden_stems
@@ -173,6 +173,11 @@ class _Search:
             "role": self._query.roles.get(str(speaker or "").casefold(), 0.0),
             "stranger": self._stranger,
             "when": max((_fit(span, row.value("event_time")) for span in self._query.spans), default=0.0),
+            "by_user": float(str(speaker or "").casefold() in ("user", "human")),
+            "by_assistant": float(str(speaker or "").casefold() in ("assistant", "ai", "bot", "model")),
+            "day": millis(str(row.value("event_time") or row.created_at)) / DAY_MS,
+            "personal": float(self._query.personal),
+            "general": float(self._query.general),
         }
 
     def _cosines(self, row: Row | None) -> list[float]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.models import model_files, onnx_graph
-from memory_mesh.models.model_files import GRAPH, HASHES, PUBLISHED, read_model
+from memory_mesh.models.model_files import GRAPHS, HASHES, MODEL, PUBLISHED, read_model
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
     """A cache of its own, small files that stand for the model's, and each fetch of them."""
     small, fetches = tmp_path / "small", []
     small.mkdir()
-    monkeypatch.setitem(HASHES, GRAPH, sha256(b"a graph").hexdigest())
+    monkeypatch.setitem(HASHES, GRAPHS[MODEL], sha256(b"a graph").hexdigest())
     for name in PUBLISHED:
         (small / name).write_text(f"the {name} of a test")
         monkeypatch.setitem(HASHES, name, sha256((small / name).read_bytes()).hexdigest())
@@ -29,7 +29,7 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
 
     monkeypatch.setattr(model_files, "SOURCES", {"a way": way})
     monkeypatch.setattr(model_files, "find_spec", lambda package: None)
-    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: b"a graph")
+    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: b"a graph")
     monkeypatch.setattr(onnx_graph, "build_reader", lambda weights, change, progress: b"a graph of the deep ranker")
     monkeypatch.setenv("MEMORY_MESH_CACHE_DIR", str(tmp_path / "cache"))
     return fetches
@@ -38,7 +38,7 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
 def test_a_missing_model_is_told_with_its_remedy_and_nothing_is_fetched(cli, fetched, tmp_path):
     said = cli("model", "status")
     assert said.code == 1
-    assert said.out.startswith("[MemoryMesh] Xenova/all-MiniLM-L6-v2 is missing\n")
+    assert said.out.startswith("[MemoryMesh] memory-mesh/MiniLM-everyday-1 is missing\n")
     assert "run `memory-mesh model fetch`" in said.out
     assert str(tmp_path / "cache") in said.out
     assert fetched == []
@@ -48,8 +48,8 @@ def test_a_missing_model_is_told_with_its_remedy_and_nothing_is_fetched(cli, fet
 def test_a_fetched_model_is_ready_and_a_second_fetch_does_nothing(cli, fetched):
     first = cli("model", "fetch")
     assert (first.code, first.err.count("\n")) == (0, 1)
-    assert first.err.startswith("[MemoryMesh] memory-mesh is downloading Xenova/all-MiniLM-L6-v2 (84 MB) to ")
-    assert first.out.startswith("[MemoryMesh] Xenova/all-MiniLM-L6-v2 is ready\n")
+    assert first.err.startswith("[MemoryMesh] memory-mesh is downloading memory-mesh/MiniLM-everyday-1 (84 MB) to ")
+    assert first.out.startswith("[MemoryMesh] memory-mesh/MiniLM-everyday-1 is ready\n")
     assert cli("model", "fetch") == replace(first, err="") == cli("model", "status")
     assert len(fetched) == 1
 

@@ -14,7 +14,7 @@ import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
 from memory_mesh.core.model import Vector
-from memory_mesh.models import LocalEmbedder, ModelFiles, ModelPaths, model_files
+from memory_mesh.models import PUBLISHED_MODEL, LocalEmbedder, ModelFiles, ModelPaths, model_files
 from memory_mesh.models.local import Engine
 
 TEXTS = [
@@ -39,8 +39,8 @@ def values(vector: Vector) -> array:
 @pytest.mark.req("MESH-134")
 def test_it_makes_vectors_of_384_dimensions_and_length_1_under_the_documents_name(local: LocalEmbedder) -> None:
     vectors = local.embed(TEXTS)
-    assert [(vector.model, vector.dimension) for vector in vectors] == [("Xenova/all-MiniLM-L6-v2", 384)] * len(TEXTS)
-    assert local.model == "Xenova/all-MiniLM-L6-v2"
+    assert [(vector.model, vector.dimension) for vector in vectors] == [("memory-mesh/MiniLM-everyday-1", 384)] * len(TEXTS)
+    assert local.model == "memory-mesh/MiniLM-everyday-1"
     for vector in vectors:
         assert math.isclose(cosine(vector, vector), 1, abs_tol=1e-5)
 
@@ -72,7 +72,25 @@ KNOWN = {
 
 @pytest.mark.parametrize("pair", KNOWN)
 def test_known_pairs_have_the_similarity_of_the_reference(local: LocalEmbedder, pair: tuple[str, str]) -> None:
-    assert cosine(*local.embed(pair)) == pytest.approx(KNOWN[pair], abs=EIGHT_BITS)
+    published = local.of_model(PUBLISHED_MODEL)
+    assert published is not None
+    assert cosine(*published.embed(pair)) == pytest.approx(KNOWN[pair], abs=EIGHT_BITS)
+
+
+@pytest.mark.parametrize("pair", KNOWN)
+def test_the_learnt_change_leaves_statements_about_as_similar_as_they_were(local: LocalEmbedder, pair: tuple[str, str]) -> None:
+    assert cosine(*local.embed(pair)) == pytest.approx(KNOWN[pair], abs=0.15)  # thresholds of cosines go on working
+
+
+def test_a_question_is_nearer_to_its_answer_than_with_the_published_model(local: LocalEmbedder) -> None:
+    published = local.of_model(PUBLISHED_MODEL)
+    assert published is not None
+    pair = ("Which medicine must I avoid?", "I'm allergic to penicillin, found out the hard way last year.")
+    assert cosine(*local.embed(pair)) > cosine(*published.embed(pair)) + 0.05
+
+
+def test_a_model_that_cannot_run_here_has_no_embedder(local: LocalEmbedder) -> None:
+    assert local.of_model("text-embedding-3-small") is None
 
 
 def test_a_vector_does_not_depend_on_what_else_is_in_the_batch(local: LocalEmbedder) -> None:

@@ -10,6 +10,7 @@ from threading import Thread
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing, SettingsError
+from memory_mesh.models import PUBLISHED_MODEL
 from memory_mesh.settings import Settings, load
 from memory_mesh.wiring.build import check_models, make_embedder, model_paths
 
@@ -22,7 +23,7 @@ def loaded(folder: Path, **arguments: object) -> Settings:
 def test_the_local_model_is_the_default(tmp_path: Path) -> None:
     embedder = make_embedder(loaded(tmp_path))
     assert embedder is not None
-    assert (embedder.model, embedder.window) == ("Xenova/all-MiniLM-L6-v2", 256)
+    assert (embedder.model, embedder.window) == ("memory-mesh/MiniLM-everyday-1", 256)
 
 
 def test_hashing_and_none_are_chosen_by_name(tmp_path: Path) -> None:
@@ -127,18 +128,19 @@ def test_the_fallbacks_of_the_settings_are_tried_in_order(
 
 @pytest.mark.req("MESH-134")
 @pytest.mark.parametrize("name", ["all-minilm", "all-minilm:latest", "sentence-transformers/all-MiniLM-L6-v2"])
-def test_a_server_that_runs_the_local_model_has_it_as_its_fallback(
+def test_a_server_that_runs_the_published_model_has_it_as_its_fallback(
     tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = loaded(tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url)
     embedder, local = make_embedder(settings), make_embedder(loaded(tmp_path))
     assert embedder is not None
     assert local is not None
+    published = local.of_model(PUBLISHED_MODEL)
     vector = embedder.embed(["tea"])[0]
-    assert vector.data == local.embed(["tea"])[0].data
+    assert vector.data == published.embed(["tea"])[0].data != local.embed(["tea"])[0].data
     assert vector.model == f"ollama/{name}"  # it is compared with the vectors of the server
     assert embedder.window == local.window
-    assert f"embedded by the fallback {local.model}, because" in caplog.text
+    assert f"embedded by the fallback {PUBLISHED_MODEL}, because" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
 from memory_mesh.models import ModelFiles, ModelPaths, State, find_model, model_files, model_status, onnx_graph
-from memory_mesh.models.model_files import GRAPH as GRAPH_FILE
-from memory_mesh.models.model_files import HASHES, PACKAGE, PUBLISHED, TOKENIZER, WEIGHTS, read_model, write_model
+from memory_mesh.models.model_files import GRAPHS, HASHES, MODEL, PACKAGE, PUBLISHED, TOKENIZER, WEIGHTS, read_model, write_model
 
+GRAPH_FILE = GRAPHS[MODEL]
 GRAPH = b"a graph, for tests that run none"
 
 
@@ -31,7 +31,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name in PUBLISHED:
         (folder / name).write_text(f"the {name} of a test")
         monkeypatch.setitem(HASHES, name, sha256((folder / name).read_bytes()).hexdigest())
-    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: GRAPH)
+    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: GRAPH)
     monkeypatch.setattr(onnx_graph, "build_reader", lambda weights, delta, progress: b"another graph")
     return folder
 
@@ -96,7 +96,7 @@ def test_the_cache_comes_before_the_package(
     package = a_package(tmp_path, small, monkeypatch)
     both = ModelPaths(cache=empty.cache, package=package)
     find_model(both, fetch=False)
-    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: pytest.fail("it was made again"))
+    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: pytest.fail("it was made again"))
     assert find_model(both, fetch=False).folder == empty.built
 
 
@@ -171,7 +171,7 @@ def test_a_download_is_announced_once_with_its_size_and_its_place(
     monkeypatch.setattr(model_files, "SOURCES", ways)
     find_model(empty)
     [line] = caplog.messages
-    assert "downloading Xenova/all-MiniLM-L6-v2 (84 MB)" in line
+    assert "downloading memory-mesh/MiniLM-everyday-1 (84 MB)" in line
     assert str(empty.built) in line
     assert "MEMORY_MESH_OFFLINE=1" in line
     find_model(empty)
@@ -283,7 +283,7 @@ def test_a_file_with_another_hash_is_refused(empty: ModelPaths, small: Path, nam
     (small / name).write_text("something else")
     monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
     for paths in (ModelPaths(cache=empty.cache, model_path=small), empty):
-        with pytest.raises(EmbeddingError, match=rf"{name} is not the file of .* sha256"):
+        with pytest.raises(EmbeddingError, match=rf"{name} is not the known file: its sha256"):
             find_model(paths)
         assert not empty.built.exists()
     assert model_status(ModelPaths(cache=empty.cache, model_path=small)).state == State.WRONG
@@ -356,7 +356,7 @@ def test_a_forged_file_in_a_built_model_path_is_refused_by_name(
     if name == TOKENIZER:
         (copied / GRAPH_FILE).write_bytes(GRAPH)
         (copied / TOKENIZER).write_text("{}")
-    with pytest.raises(EmbeddingError, match=rf"{name} is not the file of .* sha256 .*`memory-mesh model fetch`"):
+    with pytest.raises(EmbeddingError, match=rf"{name} is not the known file: its sha256 .*`memory-mesh model fetch`"):
         find_model(paths)
     assert model_status(paths).state == State.WRONG
     assert not paths.cache.exists()
@@ -367,12 +367,12 @@ def test_a_file_that_is_swapped_after_its_check_is_not_used(
     empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[bytes] = []
-    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: built.append(weights) or GRAPH)
+    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: built.append(weights) or GRAPH)
     whole, real = (small / name).read_bytes(), model_files.read_file
 
-    def read_then_swap(folder: Path, file: str) -> bytes:
+    def read_then_swap(folder: Path, file: str, **more: str) -> bytes:
         (small / name).write_bytes(whole)
-        data = real(folder, file)
+        data = real(folder, file, **more)
         (small / name).write_text("swapped")
         return data
 
@@ -383,7 +383,7 @@ def test_a_file_that_is_swapped_after_its_check_is_not_used(
 
 
 def test_a_graph_with_another_hash_is_never_stored(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: b"another graph")
+    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: b"another graph")
     assert find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False).graph == b"another graph"
     assert not empty.built.exists()
 

@@ -61,6 +61,7 @@ class CandidateMemory(NamedTuple):
     session_id: str | None
     speaker: str | None
     event_time: str | None
+    created_at: str
     is_question: bool
     is_allowed: bool  # meets the caller's filter
     length: int  # keywords

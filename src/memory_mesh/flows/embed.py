@@ -90,8 +90,8 @@ class Vectors(dict[str, Embedded]):
 
         The model of the store is read each time, because it may change between two attempts; with a data version, once for it.
         """
-        embedder = context.embedder
-        self._store_model = store_model(context, data_version) if embedder and (texts or self) else None
+        self._store_model = store_model(context, data_version) if context.embedder and (texts or self) else None
+        embedder = embedder_for(context, self._store_model)
         if embedder and self._store_model and self._store_model != embedder.model:
             raise ModelMismatch(
                 f"the store has vectors of {self._store_model}, and the embedder is {embedder.model}",
@@ -135,17 +135,26 @@ def embed_query(context: Context, query: str, data_version: Hashable) -> Vector 
 def embed_queries(context: Context, queries: Sequence[str], data_version: Hashable) -> list[Vector | None]:
     """Return what `embed_query` returns for each query, embedded in one batch."""
     model = store_model(context, data_version)
-    if context.embedder is None or model != context.embedder.model:
-        if context.embedder and model:
-            warn_once(context, f"the store has vectors of {model}, not of {context.embedder.model}: searched by keywords only")
+    embedder = embedder_for(context, model)
+    if embedder is None or model != embedder.model:
+        if embedder and model:
+            warn_once(context, f"the store has vectors of {model}, not of {embedder.model}: searched by keywords only")
         return [None for _ in queries]
     try:
-        vectors = embed_texts(context.embedder, queries) if queries else []
+        vectors = embed_texts(embedder, queries) if queries else []
     except EmbeddingError as error:
         _warn_down(context, "searched by keywords only", error)
         return [None for _ in queries]
     context.state.down.clear()
-    return [vector if vector.model == context.embedder.model else None for vector in vectors]
+    return [vector if vector.model == model else None for vector in vectors]
+
+
+def embedder_for(context: Context, model: str | None) -> Embedder | None:
+    """Return the embedder for a store with vectors of a model. A store of an older local model goes on with it."""
+    own = context.embedder
+    if own is None or model in (None, own.model):
+        return own
+    return getattr(own, "of_model", lambda _: None)(model) or own
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:

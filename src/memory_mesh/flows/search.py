@@ -39,7 +39,7 @@ from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
 from memory_mesh.core.search.languages import query_tokens
-from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
+from memory_mesh.core.search.people import is_general, is_personal, proper_names, speaker_roles, without_speakers
 from memory_mesh.core.search.times import time_spans
 from memory_mesh.flows import deep, embed, past, usage
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
@@ -394,6 +394,8 @@ def _query(context: Context, snapshot: Snapshot, request: Request, keywords: lis
         periods=periods(at, statuses, where, spans),
         roles=speaker_roles(text),
         names=proper_names(text, language=language),
+        personal=is_personal(text),
+        general=is_general(text),
         statuses=statuses,
         where=where,
         is_word=partial(embed.knows_word, context, text),

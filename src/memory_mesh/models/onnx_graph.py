@@ -30,9 +30,11 @@ _MAX_WEIGHT, _MAX_EMBEDDING = 63, 127
 _SEGMENTS = "embeddings.token_type_embeddings.weight"
 
 
-def build(weights: bytes, progress: Progress = no_progress, *, quantized: bool = True) -> bytes:
-    """Return the graph of a safetensors file, with 8-bit weights, or with 32-bit weights for comparison."""
-    return Graph(tensors(weights), quantized=quantized).bytes(progress)
+def build(
+    weights: bytes, progress: Progress = no_progress, *, change: Mapping[str, Array] | None = None, quantized: bool = True
+) -> bytes:  # fmt: skip
+    """Return the graph of a safetensors file, with 8-bit weights, or with 32-bit weights for comparison. `change` is learnt."""
+    return Graph(_changed(tensors(weights), change or {}), quantized=quantized).bytes(progress)
 
 
 def build_reader(

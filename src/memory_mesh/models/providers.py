@@ -67,7 +67,7 @@ _KNOWN = (
     Provider("llamacpp", "http://127.0.0.1:8080/v1", local=True),
 )  # fmt: skip
 # Without the owner before a slash. Ollama's other sizes of `all-minilm` are other models.
-_LOCAL_MODEL = frozenset(("all-minilm-l6-v2", "all-minilm", "all-minilm:22m", "all-minilm:l6-v2"))
+_PUBLISHED_MODEL = frozenset(("all-minilm-l6-v2", "all-minilm", "all-minilm:22m", "all-minilm:l6-v2"))
 PROVIDERS: Mapping[str, Provider] = {provider.name: provider for provider in _KNOWN}
 
 
@@ -150,9 +150,9 @@ class AdaptiveClient:
         return next((name for name in mentioned if name in self.renamed and _UNKNOWN.search(message)), None)
 
 
-def is_local_model(name: str | None) -> bool:
-    """Return whether that is one of the names under which servers offer the model that also runs here."""
-    return name is not None and name.rpartition("/")[2].lower().removesuffix(":latest") in _LOCAL_MODEL
+def is_published_model(name: str | None) -> bool:
+    """Return whether that is one of the names under which servers offer the published model that also runs here."""
+    return name is not None and name.rpartition("/")[2].lower().removesuffix(":latest") in _PUBLISHED_MODEL
 
 
 def overestimate_tokens(text: str) -> int:

@@ -52,7 +52,16 @@ class CachedEmbedder(WrappedEmbedder):
         super().__init__(inner)
         self._size = size
         self._cache: OrderedDict[str, Vector] = OrderedDict()
+        self._others: dict[str, CachedEmbedder | None] = {}
         self._lock = fork_safe(Lock())
+
+    def of_model(self, model: str) -> "CachedEmbedder | None":
+        """Return the embedder of another model that the inner one can run too, with a cache of its own; None if it cannot."""
+        with self._lock:
+            if model not in self._others:
+                other = getattr(self._inner, "of_model", lambda _: None)(model)
+                self._others[model] = CachedEmbedder(other, self._size) if other else None
+            return self._others[model]
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text. Each of them is then among the most recently used."""

@@ -207,15 +207,17 @@ def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder
     """Return the embedder that the settings name, with a cache, or None for keyword search only. It loads nothing yet."""
     if settings.options.embedder == "none":
         return None
-    from memory_mesh.models import FallbackEmbedder, SameModelEmbedder
+    from memory_mesh.models import PUBLISHED_MODEL, FallbackEmbedder, SameModelEmbedder
 
     # Each has its own cache: the vectors of a fallback must not be kept as those of the first.
     first = _cached_embedder(settings, settings.options, meter)
     chain: list[Embedder] = [first]
     for options in _fallbacks(settings.options):
-        embedder = _cached_embedder(settings, options, meter)
-        is_same = options.embedder == "local" and _serves_local_model(settings.options)
-        chain.append(SameModelEmbedder(embedder, first.model) if is_same else embedder)
+        embedder: Embedder = _cached_embedder(settings, options, meter)
+        if options.embedder == "local" and _serves_published_model(settings.options):
+            published = _cached_embedder(settings, options, meter).of_model(PUBLISHED_MODEL)
+            embedder = SameModelEmbedder(published or embedder, first.model)
+        chain.append(embedder)
     return FallbackEmbedder(chain) if len(chain) > 1 else first
 
 
@@ -238,7 +240,7 @@ def _fallbacks(options: Options) -> list[Options]:
     """Return the options of each fallback embedder. No key is sent to an address that it was not given for."""
     given = options.embedding_fallbacks
     if given is None:  # the vectors of another model could not be compared with those of the store
-        given = ["local"] if _serves_local_model(options) else []
+        given = ["local"] if _serves_published_model(options) else []
     fallbacks: list[Options] = []
     for name in [given] if isinstance(given, str) and given else given:  # an empty text: none
         if "://" in name and _is_remote(options):
@@ -252,10 +254,10 @@ def _fallbacks(options: Options) -> list[Options]:
     return fallbacks
 
 
-def _serves_local_model(options: Options) -> bool:
-    from memory_mesh.models.providers import is_local_model
+def _serves_published_model(options: Options) -> bool:
+    from memory_mesh.models.providers import is_published_model
 
-    return _is_remote(options) and is_local_model(options.embedding_model)
+    return _is_remote(options) and is_published_model(options.embedding_model)
 
 
 def model_paths(settings: Settings) -> "ModelPaths":
@@ -431,7 +433,7 @@ def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
     """Return the configured remote embedder. It does not connect yet."""
     from memory_mesh.models import MeteredClient
     from memory_mesh.models.local import WINDOW
-    from memory_mesh.models.providers import EmbeddingModel, find_provider, is_local_model, provider_url
+    from memory_mesh.models.providers import EmbeddingModel, find_provider, is_published_model, provider_url
     from memory_mesh.models.remote_embedder import LmStudioEmbedder, RemoteEmbedder
 
     provider = find_provider(options.embedder)
@@ -447,7 +449,7 @@ def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
         MeteredClient(client, meter, name) if meter else client,
         model=model.model,
         name=name,
-        window=options.embedding_window or (WINDOW if is_local_model(model.model) else model.window),
+        window=options.embedding_window or (WINDOW if is_published_model(model.model) else model.window),
         dimension=model.dimension,
     )
     is_local = provider_url(provider, options.embedding_url) == provider.base_url

@@ -28,6 +28,8 @@ _GATHERED = {
     "answer": ("follows a question like this one", ("answer_keywords", "answer_vectors")),
     "question": ("asks instead of telling", ("question",)),
     "length": ("its length", ("length", "long", "short")),
+    "assistant": ("said by the assistant", ("by_assistant",)),
+    "age": ("newer than other candidates", ("newer",)),
     "stranger": ("the question names someone unknown", ("stranger",)),
 }
 _MEANINGS = {

@@ -9,6 +9,12 @@ from memory_mesh.core.search.spelling import edits
 
 _USER = frozenset({"user", "human"})
 _ASSISTANT = frozenset({"assistant", "ai", "bot", "model"})
+_US = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves|you|your|yours)\b", re.IGNORECASE)
+_GENERAL = re.compile(
+    r"\s*(?:how\s+(?:do|can|should|would)\s+(?:i|you|we)\b|can\s+i\b|is\s+it\b|why\s+(?:do|does|is|are)\b"
+    r"|what(?:['’]s|\s+is|\s+are)\s+(?:an?|the)\b|what\s+does\b.*\bmean\b)",
+    re.IGNORECASE,
+)
 _I = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 _YOU = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
 # Not about what "you" said: requests ("Can you recommend a hotel?", but not "Can you remind me …"), and what "I" told you.
@@ -56,6 +62,22 @@ def speaker_roles(text: str) -> dict[str, float]:
     asks_for_you = bool(_YOU.search(text) and _YOU.search(_NOT_YOU.sub(" ", text)))
     user = dict.fromkeys(_USER, _ALSO_I if asks_for_you else 1.0) if _I.search(text) else {}
     return user | dict.fromkeys(_ASSISTANT if asks_for_you else (), 1.0)
+
+
+def is_personal(text: str) -> bool:
+    """Return whether a query is about the one who asks, their people, or the one who is asked."""
+    return bool(_US.search(text))
+
+
+def is_general(text: str) -> bool:
+    """Return whether a query has the form of a question that anybody could ask: "How do I …", "What is a …"."""
+    return bool(_GENERAL.match(text))
+
+
+def role_of(speaker: str) -> tuple[bool, bool]:
+    """Return whether a speaker is the user of an assistant, and whether it is an assistant."""
+    name = speaker.casefold()
+    return name in _USER, name in _ASSISTANT
 
 
 def proper_names(text: str, *, language: str = "english") -> frozenset[str]:

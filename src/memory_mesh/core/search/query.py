@@ -37,6 +37,8 @@ class Query:
     spans: Sequence[Span] = ()  # the times that the text names
     roles: Mapping[str, float] = field(default_factory=dict)  # speakers, in lower case, that the text refers to as "I" or "you"
     names: frozenset[str] = frozenset()  # the tokens that look like names
+    personal: bool = False  # see SIGNALS
+    general: bool = False
     where: Where = ANYTHING  # the caller's filter
     periods: Sequence[Period] = ()  # in one of which a memory has to be valid; none: whenever it is valid
     # Whether a token stands for a word that the embedder knows. Such a word is not corrected, though no memory contains it.
@@ -81,6 +83,11 @@ SIGNALS = (
     # its names: one unknown name weakens a query, and only several make it one about others.
     "stranger",
     "when",  # 1 if its event lies within a time that the query names, less with each day outside, 0 if either is missing
+    "by_user",  # 1 if the user of an assistant said it
+    "by_assistant",  # 1 if an assistant said it
+    "day",  # of its event, or else of its writing, counted from 1970-01-01
+    "personal",  # 1 if the query is about "me", "us" or "you"
+    "general",  # 1 if the query asks how something is done or what something is, whoever asks
 )
 
 

@@ -37,22 +37,25 @@ K = 60  # the constant of reciprocal rank fusion
 _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context", "vectors_session")
 _COVERAGE = ("coverage", "coverage_context", "coverage_wide")
 _NEIGHBOURS = ("keywords_before", "keywords_behind", "vectors_before", "vectors_behind")
-_OTHERS = ("question", "speaker", "role", "when", "question_before", "length", "speaker_known", "stranger")
+_OTHERS = (
+    "question", "speaker", "role", "when", "by_assistant", "question_before", "length", "speaker_known", "stranger", "by_user", "day",
+    "personal", "general",
+)  # fmt: skip
 _SIGNALS = (*_COVERAGE, *_CHANNELS, *_NEIGHBOURS, *_OTHERS)
 _AT = {name: at for at, name in enumerate(_SIGNALS)}
 _DEVIATIONS, _FRACTIONS = (*_COVERAGE, *_CHANNELS), (*_CHANNELS, *_NEIGHBOURS)
-_UNCHANGED = (*_COVERAGE, "vectors", "vectors_context", "question", "speaker", "role", "when")
+_UNCHANGED = (*_COVERAGE, "vectors", "vectors_context", "question", "speaker", "role", "when", "by_assistant")
 
 FEATURES = (
     *(f"{name}_z" for name in _DEVIATIONS), *(f"{name}_fraction_of_best" for name in _FRACTIONS), *_UNCHANGED,
-    "length", "long", "short", "answer_keywords", "answer_vectors", "stranger",
+    "length", "long", "short", "answer_keywords", "answer_vectors", "newer", "stranger",
 )  # fmt: skip
 _ROW = {name: at for at, name in enumerate(FEATURES)}
 _MAXIMA = ("coverage", "vectors", "vectors_context", "speaker")
 _OF_BEST = ("coverage_context", "vectors_context", "vectors")
 POOL_FEATURES = (
     *(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST), "best_coverage_and_vectors", "max_keywords",
-    "no_stranger", "words", "documents", "bias",
+    "no_stranger", "words", "documents", "personal", "general", "bias",
 )  # fmt: skip
 ODDS = ("slope", "bias")
 _UNCHANGED_AT = np.array([_AT[name] for name in _UNCHANGED])
@@ -251,6 +254,7 @@ class Features:
     by_vectors: bool = False
     documents: int = 0  # memories that could have been candidates: the more, the better the best of them matches by chance
     max_keywords: float = 0.0  # the best BM25 score, as log(1 + score): one common word is little evidence, even if it is all
+    form: tuple[float, float] = (0.0, 0.0)  # whether the query is personal, and whether it is general
 
     def named(self) -> dict[str, Signal]:
         """Return the features by name."""
@@ -326,19 +330,22 @@ def features(pool: Pool) -> Features:
     _deviations(signals[:first], rows[:first])
     _fractions(signals[len(_COVERAGE) : len(_COVERAGE) + len(_FRACTIONS)], rows[first:second])
     signals.take(_UNCHANGED_AT, axis=0, out=rows[second : second + len(_UNCHANGED)], mode="clip")
-    length, long, short, by_keywords, by_cosine, stranger = rows[second + len(_UNCHANGED) :]
+    length, long, short, by_keywords, by_cosine, newer, stranger = rows[second + len(_UNCHANGED) :]
     np.log1p(np.minimum(signals[_AT["length"]], _LONGEST), out=length)
     np.maximum(length - _LONG, 0, out=long)
     np.maximum(_SHORT - length, 0, out=short)
     asked = signals[_AT["question_before"]]
     np.multiply(asked, rows[_ROW["keywords_before_fraction_of_best"]], out=by_keywords)
     np.multiply(asked, rows[_ROW["vectors_before_fraction_of_best"]], out=by_cosine)
+    _places(signals[_AT["day"]], newer)
     # Only if memories have speakers does an unknown name mean that the query is about somebody else.
     stranger[:] = signals[_AT["stranger"]] * signals[_AT["speaker_known"]].max()
     alone = 1 - (size - np.count_nonzero(zero[_NEIGHBOURS_SPAN].all(axis=0))) / size
     is_long = min(max((float(np.add.reduce(length)) / size - _TALK) / (_CHAT - _TALK), 0.0), 1.0)
-    kinds, max_keywords = np.array((1, is_long, alone), np.float32), log1p(float(signals[_AT["keywords"]].max()))
-    return Features(rows, kinds, by_vectors, pool.documents, max_keywords)
+    chat = float(np.add.reduce(signals[_AT["by_user"]] + signals[_AT["by_assistant"]])) / size
+    kinds, max_keywords = np.array((1, is_long, alone, chat), np.float32), log1p(float(signals[_AT["keywords"]].max()))
+    form = float(signals[_AT["personal"], 0]), float(signals[_AT["general"], 0])
+    return Features(rows, kinds, by_vectors, pool.documents, max_keywords, form)
 
 
 def log_odds(points: Signal) -> Signal:
@@ -362,8 +369,15 @@ def pool_features(features: Features, points: Signal) -> Signal:
     words = min(maxima[0] / _SOME_WORDS, 1)
     of_best = rows[_OF_BEST_AT, best]
     both = rows[_ROW["coverage"], best] * of_best[-1]
-    others = (both, features.max_keywords, 1 - rows[-1].max(), words, log1p(features.documents), 1)
+    others = (both, features.max_keywords, 1 - rows[-1].max(), words, log1p(features.documents), *features.form, 1)
     return np.concatenate((maxima, of_best, others)).astype(np.float32)
+
+
+def _places(days: Signal, out: Signal) -> None:
+    """Write the fraction of the other candidates that are older than each; one of the same time counts half."""
+    order, others = np.sort(days), max(len(days) - 1, 1)
+    older, not_newer = order.searchsorted(days, "left"), order.searchsorted(days, "right")
+    np.divide(older + not_newer - 1, 2 * others, out=out, casting="unsafe")
 
 
 def _fractions(rows: Signal, out: Signal) -> None:

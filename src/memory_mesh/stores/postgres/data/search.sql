@@ -118,7 +118,7 @@ BEGIN
     '    CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.keywords WHEN t.keywords && $3 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($3)) END AS words, '
     '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, passages, others '
     '  FROM (SELECT t.*, t.id IN (SELECT unnest($2)) AS is_compared FROM %1$s) t CROSS JOIN LATERAL (%4$s) parts OFFSET 0) '
-    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, is_question, is_allowed, length, words, content, vector IS NOT NULL, passages) %5$s), '
+    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, created_at, is_question, is_allowed, length, words, content, vector IS NOT NULL, passages) %5$s), '
     '  string_agg(CASE WHEN others IS NULL THEN vector ELSE coalesce(vector, ''\x'') || others END, ''\x''::bytea %5$s) FROM stored',
     mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'),
     CASE WHEN mesh_has_passages(payload) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others' END, newest) INTO memories, vectors
