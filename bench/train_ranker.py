@@ -28,7 +28,8 @@ from bench.quality.fitting import Floats, bounded, isotonic, listwise, logistic,
 from bench.quality.lessons import AWAY, Lessons, World
 from bench.quality.measuring import auc, figures, mean
 from bench.quality.pools import Pools
-from bench.quality.sets import Question, longmemeval_s_lite
+from bench.quality.nothing import DATA
+from bench.quality.sets import Question, lines, longmemeval_s_lite
 from bench.quality.vectors import KeptEmbedder, local
 from memory_mesh.core.model import batches
 from memory_mesh.core.search import Signal
@@ -55,8 +56,8 @@ TRUSTED = {
     "noted, changed": 1.0,
 }  # fmt: skip
 DOUBTED = {
-    "gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0, "said": 0.5,
-    "noted": 0.5, "asked in vain": 6.0,
+    "gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0, "said": 0.2,
+    "noted": 0.2, "asked in vain": 15.0,
 }  # fmt: skip
 # The scores at which the calibration curve is learnt, and on what: real chats, all of which compete for each question.
 KNOTS, CALIBRATED_ON = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0), "chats"
@@ -205,7 +206,7 @@ def _examples(data: Path, embedder: KeptEmbedder) -> Iterator[tuple[Example | No
     away: dict[str, Iterable[World]] = {
         **{name: lessons.talk(away=name) for name in AWAY}, "chat": lessons.chat(away=True, every=3),
         "few": lessons.few(away=True), "haystack": haystacks(data, away=True), "unrelated": lessons.unrelated(data),
-        **everyday(away=True), "asked in vain": in_vain(lessons.unrelated_questions(data)),
+        **everyday(away=True), "asked in vain": in_vain([*lessons.unrelated_questions(data), *general_questions()]),
     }  # fmt: skip
     for is_away, kinds in ((False, there), (True, away)):
         for kind, worlds in kinds.items():
@@ -260,6 +261,11 @@ def everyday(*, away: bool) -> dict[str, list[World]]:
                 number = zlib.crc32(question.text.encode())
                 found.setdefault(kind, []).append(World(memories=space.memories, question=question, number=number))
     return found
+
+
+def general_questions() -> list[str]:
+    """Return what anybody could ask of anybody, in the words of one author; `unrelated.jsonl`, which measures, is by others."""
+    return [row["text"] for row in lines(DATA / "general.jsonl")]
 
 
 def in_vain(texts: Sequence[str]) -> Iterator[World]:
