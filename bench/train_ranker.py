@@ -12,6 +12,7 @@ The same data give the same numbers. `--check` learns on half of the questions, 
 """
 
 import argparse
+import json
 import sys
 import zlib
 from collections import Counter
@@ -42,8 +43,8 @@ TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "search" /
 MARKER = "# --- written by bench.train_ranker ---\n\n"
 
 # Settings, chosen on LongMemEval's chats and on LoCoMo's conversations; the text above says on which.
-MIN_SCORES = {"recall": 0.005, "precise": 0.165}  # of the best result
-OTHERS_FRACTION = 0.2  # of the minimum score: enough for the other results if the best one reaches it
+MIN_EXPECTED = {"recall": 0.005, "precise": 0.33}  # right answers among the first ten
+FRACTIONS = {"recall": 0.001, "precise": 0.05}  # of the best score, for each result
 FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = (1e-2, 2e-3)  # of weights, and of what a kind of pool adds to them
 # What each is learnt on, and how much a kind of world counts: the order, and the chances if the answer is there and if it is not.
@@ -328,9 +329,9 @@ def _tested(examples: Sequence[Example]) -> Iterator[tuple[Example, Signal]]:
 def written(learnt: Mapping[str, Weights], curve: Curve) -> str:
     """Return the module of weights with new numbers below the marker."""
     head = TARGET.read_text(encoding="utf-8").partition(MARKER)[0] + MARKER
-    cuts = "{" + ", ".join(f'"{mode}": {cut}' for mode, cut in MIN_SCORES.items()) + "}"
+    least, parts = (json.dumps(each) for each in (MIN_EXPECTED, FRACTIONS))
     models = "".join(f"\n{name} = {_shown(weights)}\n" for name, weights in learnt.items())
-    return f"{head}MIN_SCORES = {cuts}\nOTHERS_FRACTION = {OTHERS_FRACTION}\nCALIBRATION = {curve}\n{models}"
+    return f"{head}MIN_EXPECTED = {least}\nFRACTIONS = {parts}\nCALIBRATION = {curve}\n{models}"
 
 
 def _shown(weights: Weights) -> str:

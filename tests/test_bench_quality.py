@@ -17,7 +17,7 @@ from bench.quality.sets import Question, Said, Space, facts_of, longmemeval_orac
 from bench.quality.vectors import KeptEmbedder
 
 import bench_docs
-from memory_mesh.core.search.weights import MIN_SCORES
+from memory_mesh.core.search.weights import MIN_EXPECTED
 from memory_mesh.models import HashingEmbedder
 
 AT = "2025-03-01T10:00:00.000Z"
@@ -98,11 +98,12 @@ def test_swapped_names_replace_whole_words_only() -> None:
     assert swapped(asked, [], ["Kim"]).text == asked.text
 
 
-def test_a_question_is_empty_if_its_best_score_is_below_the_cut_of_the_mode() -> None:
-    recall, precise = MIN_SCORES["recall"], MIN_SCORES["precise"]
-    found = separation([0.9, 0.8], [recall / 2, (recall + precise) / 2, precise, 0.99])
+def test_a_question_is_empty_if_its_scores_together_are_below_the_cut_of_the_mode() -> None:
+    recall, precise = MIN_EXPECTED["recall"], MIN_EXPECTED["precise"]
+    wrong = [recall / 2, (recall + precise) / 2, precise, 0.99]
+    found = separation([[("a", 0.9)], [("a", 0.8)]], [[("b", score / 2), ("c", score / 2)] for score in wrong])
     assert found["empty"] == {"recall": 25.0, "precise": 50.0}
-    assert found["auc"] == 0.75
+    assert found["auc"] == 1.0
 
 
 def test_scores_that_are_probabilities_have_no_calibration_error() -> None:

@@ -68,10 +68,10 @@ class Evaluation:
         for part, some in parts.items():
             if not some:
                 continue
-            right = [_best(each.ours) for each in some]
+            right = [each.ours for each in some]
             self.nothing[part] = {
-                "wrong conversation": separation(right, [_best(each.wrong) for each in some]),
-                "wrong conversation, its names in the question": separation(right, [_best(each.swapped) for each in some]),
+                "wrong conversation": separation(right, [each.wrong for each in some]),
+                "wrong conversation, its names in the question": separation(right, [each.swapped for each in some]),
                 "recall@5 kept": {mode: _kept(some, ranker) for mode, ranker in (("recall", OURS), ("precise", PRECISE))},
             }
         others = parts[_OTHERS] or results
@@ -114,7 +114,7 @@ def _measure(
 
 def cut(scored: Scored) -> dict[str, list[str]]:
     """Return the ids that each of our modes returns of the scored ones."""
-    least = min_scores(_best(scored))
+    least = min_scores([score for _, score in scored])
     by_ranker = {**{ranker: least[mode] for ranker, mode in MODES.items()}, UNCUT: 0.0}
     return {ranker: [id_ for id_, score in scored if score >= min_score] for ranker, min_score in by_ranker.items()}
 

@@ -10,7 +10,8 @@ from bench.quality.measuring import Judged, auc
 from bench.quality.ours import Scored, opened
 from bench.quality.sets import Question, Said, Space, lines
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.search.weights import MIN_SCORES
+from memory_mesh.core.search.ranker import min_scores
+from memory_mesh.core.search.weights import MIN_EXPECTED
 
 DATA = Path(__file__).parent / "data"
 SIZES = (5, 50, 500)
@@ -31,10 +32,24 @@ def swapped(question: Question, own: Sequence[str], others: Sequence[str]) -> Qu
     return replace(question, text=text, gold=frozenset())
 
 
-def separation(right: Sequence[float], wrong: Sequence[float]) -> dict[str, Any]:
+def separation(right: Sequence[Scored], wrong: Sequence[Scored]) -> dict[str, Any]:
     """Return how well the best scores tell answered questions from others, and how many of the others stay empty."""
-    empty = {mode: _percent([score < cut for score in wrong]) for mode, cut in MIN_SCORES.items()}
-    return {"questions": len(wrong), "auc": auc(right, wrong), "empty": empty}
+    apart = auc(*([_best(scored) for scored in some] for some in (right, wrong)))
+    return {"questions": len(wrong), "auc": apart, "empty": _empty(wrong)}
+
+
+def _best(scored: Scored) -> float:
+    return max((score for _, score in scored), default=0.0)
+
+
+def _empty(found: Sequence[Scored]) -> dict[str, float]:
+    """Return by mode the percentage of questions that get no answer."""
+    return {mode: _percent([not _kept(scored, mode) for scored in found]) for mode in MIN_EXPECTED}
+
+
+def _kept(scored: Scored, mode: str) -> Scored:
+    least = min_scores([score for _, score in scored])[mode]
+    return [(id_, score) for id_, score in scored if score >= least]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,34 +92,32 @@ def ask_mixed(mixed: Mixed, embedder: Embedder, sizes: Sequence[int]) -> tuple[l
 def _mixed_row(
     unrelated: Sequence[Question], found: Sequence[Scored], controls: Sequence[Question], right: Sequence[Scored]
 ) -> dict[str, Any]:
-    best = [max((score for _, score in scored), default=0.0) for scored in found]
-    kinds: dict[str, list[float]] = {}
-    for question, score in zip(unrelated, best, strict=True):
+    kinds: dict[str, list[Scored]] = {}
+    for question, scored in zip(unrelated, found, strict=True):
         language = "all in other languages" if ":" in question.kind else "all in English"
         for kind in (language, question.kind):
-            kinds.setdefault(kind, []).append(score)
+            kinds.setdefault(kind, []).append(scored)
     return {
-        **_unrelated_row(best),
-        "controls": {"questions": len(controls), **{mode: _first(controls, right, cut) for mode, cut in MIN_SCORES.items()}},
-        "kinds": {kind: _unrelated_row(scores) for kind, scores in sorted(kinds.items())},
+        **_unrelated_row(found),
+        "controls": {"questions": len(controls), **{mode: _first(controls, right, mode) for mode in MIN_EXPECTED}},
+        "kinds": {kind: _unrelated_row(some) for kind, some in sorted(kinds.items())},
     }
 
 
-def _unrelated_row(best: Sequence[float]) -> dict[str, Any]:
+def _unrelated_row(found: Sequence[Scored]) -> dict[str, Any]:
+    best = [_best(scored) for scored in found]
     return {
-        "questions": len(best),
-        "empty": {mode: _percent([score < cut for score in best]) for mode, cut in MIN_SCORES.items()},
+        "questions": len(found),
+        "empty": _empty(found),
         "highest": round(max(best, default=0.0), 3),
         "high": sum(score > _HIGH for score in best),
     }
 
 
-def _first(controls: Sequence[Question], right: Sequence[Scored], cut: float) -> float:
+def _first(controls: Sequence[Question], right: Sequence[Scored], mode: str) -> float:
     """Return the percentage of control questions whose memory is the first result."""
-    firsts = [scored[:1] for scored in right]
-    return _percent(
-        [any(id_ in each.gold and score >= cut for id_, score in first) for each, first in zip(controls, firsts, strict=True)]
-    )
+    firsts = [_kept(scored, mode)[:1] for scored in right]
+    return _percent([any(id_ in each.gold for id_, _ in first) for each, first in zip(controls, firsts, strict=True)])
 
 
 def _question(row: Mapping[str, str], kind: str) -> Question:

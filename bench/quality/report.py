@@ -12,7 +12,7 @@ from bench.commit import measured_at
 from bench.quality.evaluating import Evaluation
 from bench.quality.measuring import FIGURES
 from bench.quality.reliability import diagram
-from memory_mesh.core.search.weights import MIN_SCORES
+from memory_mesh.core.search.weights import MIN_EXPECTED
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
@@ -65,7 +65,7 @@ def keep(evaluation: Evaluation, command: str, folder: Path = RESULTS) -> None:
     """Write the result that later runs are compared with, and its charts."""
     tables = {name: result["parts"]["all"]["rankers"] for name, result in evaluation.sets.items()}
     _write(
-        folder / "quality.json", command, sets=evaluation.sets, min_scores=MIN_SCORES, nothing=evaluation.nothing,
+        folder / "quality.json", command, sets=evaluation.sets, min_scores=MIN_EXPECTED, nothing=evaluation.nothing,
         reliability=evaluation.reliability, violations=violations(evaluation.sets),
     )  # fmt: skip
     (folder / "quality.svg").write_text(picture(tables, "recall@10"), encoding="utf-8")

@@ -9,7 +9,10 @@ from memory_mesh.core.search import SIGNALS, Pool, Signal, ranker
 from memory_mesh.core.search.ranker import Ranking, ScoredCandidate, rrf
 from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, NOTHING
 
-FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "stranger"}
+FLAGS = {
+    "question", "question_before", "speaker", "speaker_known", "role", "when", "stranger", "by_user", "by_assistant", "personal",
+    "general",
+}  # fmt: skip
 NEIGHBOURS = {f"{channel}_{side}" for channel in ("keywords", "vectors") for side in ("before", "behind")} | {"question_before"}
 # Signals that may never lower the score of a memory.
 FOR_IT = ("keywords", "keywords_context", "keywords_session", "coverage", "coverage_context", "coverage_wide", "vectors",
@@ -92,7 +95,7 @@ def test_every_weight_has_a_feature() -> None:
 def test_signals_that_favour_a_memory_have_no_negative_weight(name: str, by_vectors: bool) -> None:
     weights = BY_VECTORS if by_vectors else BY_KEYWORDS
     counted = [weights.candidate.get(each, NOTHING) for each in (name, f"{name}_fraction_of_best", f"{name}_z")]
-    assert all(base + min(long, 0) + min(alone, 0) >= 0 for base, long, alone in counted)
+    assert all(base + sum(min(each, 0) for each in added) >= -1e-9 for base, *added in counted)
 
 
 @given(pools(least=3), st.sampled_from(FOR_IT), st.sampled_from([0.01, 0.1, 0.5]))
@@ -152,21 +155,29 @@ def test_a_memory_that_matches_by_words_and_by_vectors_scores_high() -> None:
 def test_each_of_several_memories_that_match_equally_well_scores_as_one_of_them_would_alone() -> None:
     alone = scores(_talk(40, **ANSWER))[0]
     several = scores(_talk(60, **{name: [values[0]] * 20 + [values[1]] * 40 for name, values in ANSWER.items()}))
-    assert several[:20].min() > ranker.MIN_SCORES["precise"]
+    assert several[:20].min() > ranker.min_scores(several)["precise"]
     assert several[:20] == pytest.approx([several[0]] * 20)
     assert several[0] > alone / 2
-    assert several[20:].max() < ranker.MIN_SCORES["precise"]
+    assert several[20:].max() < ranker.min_scores(several)["precise"]
 
 
 def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
     pool_ = _talk(40, stranger=[1.0] * 40)
-    assert scores(pool_).max() < ranker.MIN_SCORES["recall"] < scores(_talk(40, **ANSWER)).max()
+    assert scores(pool_).max() < ranker.MIN_EXPECTED["recall"] < scores(_talk(40, **ANSWER)).max()
 
 
-def test_if_the_best_reaches_the_minimum_score_the_others_need_a_fraction_of_it() -> None:
-    for mode, cut in ranker.MIN_SCORES.items():
-        assert ranker.min_scores(cut * 0.99)[mode] == cut
-        assert 0 < ranker.min_scores(cut)[mode] == cut * ranker.OTHERS_FRACTION < cut
+def test_if_enough_right_answers_are_expected_each_needs_a_fraction_of_the_best_score() -> None:
+    for mode, least in ranker.MIN_EXPECTED.items():
+        some = [least / 2, least / 4, least / 5, 0.0]
+        assert ranker.min_scores(some)[mode] == least, "together they do not reach it, so nothing is returned"
+        assert 0 < ranker.min_scores([*some, least / 19])[mode] == pytest.approx(some[0] * ranker.FRACTIONS[mode])
+    assert set(ranker.min_scores([]).values()) == set(ranker.MIN_EXPECTED.values())
+
+
+def test_only_the_first_ten_count_as_expected_answers() -> None:
+    assert ranker.expected_right([0.01] * 200) == pytest.approx(0.1)
+    assert ranker.expected_right([0.5, 0.25]) == 0.75
+    assert ranker.expected_right([]) == 0
 
 
 def test_an_unknown_name_lowers_every_score() -> None:
@@ -184,7 +195,7 @@ def test_the_order_is_the_same_without_vectors_where_words_decide() -> None:
     by_words = {name: values for name, values in ANSWER.items() if not name.startswith("vectors")}
     found = scores(_talk(40, **by_words, **{name: [0.0] * 40 for name in SIGNALS if name.startswith("vectors")}))
     assert found.argmax() == 0
-    assert found[0] > ranker.MIN_SCORES["recall"]
+    assert found[0] > ranker.min_scores(found)["recall"]
 
 
 def test_memories_without_sessions_and_speakers_are_ranked_too() -> None:

@@ -235,7 +235,7 @@ def test_recall_is_precise(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
     mesh.add("The deploy key rotates on Mondays.")
     manager, query = MemoryContextManager(mesh=mesh), "when does the deploy key rotate?"
     assert len(manager.recall_memories(query, use_cache=False)) == 1
-    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": 1.0, "recall": 0.0})  # nothing is relevant enough for precise
+    monkeypatch.setattr(ranker, "MIN_EXPECTED", {"precise": 11.0, "recall": 0.0})  # nothing is relevant enough for precise
     assert len(mesh.search(query, mode="recall", use_cache=False)) == 1
     assert manager.recall_memories(query, use_cache=False) == []
 

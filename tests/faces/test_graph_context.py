@@ -144,7 +144,7 @@ def test_a_budget_smaller_than_one_memory_says_so(graph: MemoryMesh) -> None:
 @pytest.mark.req("GRAPH-29", "GRAPH-30")
 def test_an_explanation_has_every_decision_and_changes_nothing(graph: MemoryMesh) -> None:
     graph.store("planner", KEY)
-    graph.store("planner", "The deploy key rotates on Monday and then the old deploy key is kept for another week in the vault")
+    graph.store("planner", "The deploy of the shop is on Monday, and then everybody waits for another week until the next one begins again")
     plain = graph.context("planner", QUERY, max_tokens=75)
     found = graph.context("planner", QUERY, max_tokens=75, explain=True)
     assert (plain.decisions, plain.memories[0].rerank) == ((), None)
@@ -170,12 +170,13 @@ def test_without_a_budget_fifteen_memories_are_the_most(graph: MemoryMesh) -> No
 @pytest.mark.req("GRAPH-67")
 @pytest.mark.parametrize(
     ("best", "documents", "least"),
-    [(0.16, 0, 0.165), (0.17, 0, 0.033), (0.17, 10, 0.033), (0.01, 160, 0.0165), (0.02, 160, 0.00033), (0.005, 10**6, 0.0000297)],
+    [(0.32, 0, 0.33), (0.34, 0, 0.017), (0.34, 10, 0.017), (0.02, 160, 0.033), (0.04, 160, 0.0002), (0.02, 10**6, 0.00003)],
 )
 def test_the_less_likely_fill_a_budget_if_the_best_is_likely_and_there_are_many_memories(
     best: float, documents: int, least: float
 ) -> None:
-    assert min_chance(best, documents) == pytest.approx(least)
+    assert min_chance([best], documents) == pytest.approx(least)
+    assert min_chance([best * 2 / 3, best / 3], documents) == pytest.approx(least if least > best else least * 2 / 3)
 
 
 @pytest.mark.req("GRAPH-09")

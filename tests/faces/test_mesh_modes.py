@@ -14,7 +14,7 @@ from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.core.model import Vector
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.search import ranker
-from memory_mesh.core.search.weights import MIN_SCORES
+from memory_mesh.core.search.weights import FRACTIONS, MIN_EXPECTED
 from memory_mesh.flows import search
 from memory_mesh.models import HashingEmbedder
 
@@ -50,17 +50,23 @@ def cuts(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> Cuts:
     """Minimum scores that keep two results in precise mode and four in recall mode, whatever the weights are."""
     scores = [hit.score for hit in mesh.search(QUERY, min_score=0, use_cache=False)]
     chosen = {"precise": (scores[1] + scores[2]) / 2, "recall": (scores[3] + scores[4]) / 2}
-    monkeypatch.setattr(ranker, "MIN_SCORES", chosen)
-    monkeypatch.setattr(ranker, "OTHERS_FRACTION", 1.0)
+    set_cuts(monkeypatch, scores[0], chosen)
     return chosen
+
+
+def set_cuts(monkeypatch: pytest.MonkeyPatch, best: float, cuts: Cuts) -> None:
+    """Set the minimum scores of searches with this best score."""
+    monkeypatch.setattr(ranker, "MIN_EXPECTED", dict.fromkeys(cuts, 0.0))
+    monkeypatch.setattr(ranker, "FRACTIONS", {mode: cut / best for mode, cut in cuts.items()})
 
 
 # --- searches ---
 
 
-def test_every_mode_has_a_minimum_score_and_precise_the_higher_one() -> None:
-    assert MIN_SCORES.keys() == set(SEARCH_MODES)
-    assert 0 < MIN_SCORES["recall"] < MIN_SCORES["precise"] < 1
+def test_every_mode_expects_some_answers_and_precise_more() -> None:
+    for each in (MIN_EXPECTED, FRACTIONS):
+        assert each.keys() == set(SEARCH_MODES)
+        assert 0 < each["recall"] < each["precise"] < 1
 
 
 def test_precise_leaves_out_more_than_recall_and_recall_is_the_default(mesh: MemoryMesh, cuts: Cuts) -> None:
@@ -91,10 +97,11 @@ def test_the_results_of_recall_that_are_precise_are_those_of_a_precise_search(
 def test_the_precise_results_are_the_first_ones_of_recall_with_equal_scores(
     words: list[str], limit: int, filled: MemoryMesh
 ) -> None:
+    query = " ".join(words)
     precise, recall = (
-        [(hit.id, hit.score) for hit in filled.search(" ".join(words), limit, mode=mode)] for mode in ("precise", "recall")
+        [(hit.id, hit.score) for hit in filled.search(query, limit, mode=mode)] for mode in ("precise", "recall")
     )
-    cut = ranker.min_scores(max((score for _, score in recall), default=0.0))["precise"]
+    cut = ranker.min_scores([hit.score for hit in filled.search(query, len(FACTS), min_score=0)])["precise"]
     assert precise == [pair for pair in recall if pair[1] >= cut] == recall[: len(precise)]
 
 
@@ -273,8 +280,7 @@ def test_lessons_are_cut_as_in_precise_mode_unless_recall_is_given(taught: Memor
     assert best
     assert other
     assert best > other
-    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": (best + other) / 2, "recall": 0.0})
-    monkeypatch.setattr(ranker, "OTHERS_FRACTION", 1.0)
+    set_cuts(monkeypatch, best, {"precise": (best + other) / 2, "recall": 0.0})
     taught.clear_cache()
     assert [lesson.score for lesson in taught.query_lessons("refresh the token")] == [best]
     by_severity = [taught.query_lessons("refresh the token", order_by="severity DESC", mode=mode) for mode in SEARCH_MODES]
@@ -286,7 +292,7 @@ def test_lessons_are_cut_as_in_precise_mode_unless_recall_is_given(taught: Memor
 def test_the_option_does_not_change_the_mode_of_lessons(
     house: House, taught: MemoryMesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": 1.0, "recall": 0.0})
+    monkeypatch.setattr(ranker, "MIN_EXPECTED", {"precise": 11.0, "recall": 0.0})
     loose = house.mesh(embedder=HashingEmbedder(), search_mode="recall")
     assert loose.query_lessons("refresh the token") == []
     assert len(loose.query_lessons("refresh the token", mode="recall")) == 2

@@ -16,8 +16,9 @@ def filled(cli, monkeypatch):
         cli("store", text)
     scores = [hit["score"] for hit in json.loads(cli("search", "deploy", "key", "--min-score", "0", "--json").out)["results"]]
     assert len(scores) == len(TEXTS)
-    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": (scores[0] + scores[1]) / 2, "recall": scores[2] / 2})
-    monkeypatch.setattr(ranker, "OTHERS_FRACTION", 1.0)
+    monkeypatch.setattr(ranker, "MIN_EXPECTED", {"precise": 0.0, "recall": 0.0})
+    cuts = {"precise": (scores[0] + scores[1]) / 2, "recall": scores[2] / 2}
+    monkeypatch.setattr(ranker, "FRACTIONS", {mode: cut / scores[0] for mode, cut in cuts.items()})
     return cli
 
 
@@ -33,7 +34,8 @@ def test_a_search_is_precise_whatever_is_configured_unless_recall_is_given(fille
 
 def test_an_explanation_prints_the_mode_its_cut_and_the_number_below_it(filled):
     lines = filled("search", "deploy", "key", "--explain").out.splitlines()
-    cut = f"{ranker.MIN_SCORES['precise']:g}"
+    best = json.loads(filled("search", "deploy", "key", "--json").out)["results"][0]["score"]
+    cut = f"{ranker.FRACTIONS['precise'] * best:g}"
     assert lines[3].endswith(f", mode precise, minimum score {cut}")
     assert f"Below the minimum score of {cut}: 2 memories, the best of them:" in lines
     given = filled("search", "deploy", "key", "--explain", "--min-score", "1").out.splitlines()
@@ -48,7 +50,7 @@ def test_lessons_are_cut_by_the_mode_and_show_their_scores(cli, monkeypatch):
     cli("distill", *(word for name, value in flags.items() for word in (f"--{name}", value)))
     (found,) = json.loads(cli("lessons", "refresh", "token", "--json").out)["lessons"]
     assert 0 < found["score"] <= 1
-    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": 1.0, "recall": 0.0})
+    monkeypatch.setattr(ranker, "MIN_EXPECTED", {"precise": 11.0, "recall": 0.0})
     assert json.loads(cli("lessons", "refresh", "token", "--json").out)["lessons"] == []
     assert len(json.loads(cli("lessons", "refresh", "token", "--mode", "recall", "--json").out)["lessons"]) == 1
     (listed,) = json.loads(cli("lessons", "--json").out)["lessons"]

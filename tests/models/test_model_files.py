@@ -293,6 +293,8 @@ def test_the_known_hashes_are_those_of_the_published_files_and_of_the_graph_buil
     assert HASHES == {
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        "encoder.npz": "a9bfd0a9accff43514a79d866c2d0abfd2e6b85d78d55260bb4fbc9564c85f04",
+        "everyday-35dde311e39c.onnx": "35dde311e39c478c33196b0369cccb7d030276bf96452cb3764f23c67c1bd3af",
         "model-d1b3f97d4327.onnx": "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a",
     }
 

@@ -15,7 +15,7 @@ from memory_mesh.core.graph.packing import Limits, Page, pack, reasons
 from memory_mesh.core.intake import normal_text
 from memory_mesh.core.model import Link
 from memory_mesh.core.safety.fence import MIN_BOUNDARY_DIGITS
-from memory_mesh.core.search.weights import MIN_SCORES, OTHERS_FRACTION
+from memory_mesh.core.search.weights import FRACTIONS, MIN_EXPECTED
 from memory_mesh.flows import embed, graph_search, past, search, usage
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.linking import links_of
@@ -136,8 +136,7 @@ def _by_relevance(
     )  # fmt: skip
     ranked = search.rank_candidates(context, found.snapshot, request)
     chances = {each.id: each.score for each in ranked.ranking.best(0.0)}
-    best = max(chances.values(), default=0.0)
-    least = min_chance(best, ranked.pool.documents if fill else 0) if min_score is None else min_score
+    least = min_chance(list(chances.values()), ranked.pool.documents if fill else 0) if min_score is None else min_score
     ids = [id_ for id_, chance in chances.items() if chance >= least][: given.limit]
     hits = sorted(found.read(ids), key=lambda hit: (-chances.get(hit.id, 0.0), hit.id))
     every = {hit.id: _candidate(hit, chances.get(hit.id, 0.0)) for hit in hits}
@@ -152,14 +151,13 @@ def _by_relevance(
     return _without_copies(cut), len(chances.keys() - every.keys())
 
 
-def min_chance(best: float, documents: int) -> float:
-    """Return the minimum chance of a memory: that of a precise search, lowered for many memories.
+def min_chance(chances: Sequence[float], documents: int) -> float:
+    """Return the minimum chance of a memory: that of a precise search, lowered for many memories, which fill the budget."""
+    from memory_mesh.core.search.ranker import expected_right
 
-    The best one has to reach it. If it does, an answer is there, and the others, which need less, fill the budget.
-    """
     lowered = min(1.0, max(_LOWEST, _FEW / documents)) if documents else 1.0
-    least = MIN_SCORES["precise"] * lowered
-    return least * OTHERS_FRACTION * lowered if best >= least else least
+    least = MIN_EXPECTED["precise"] * lowered
+    return max(chances, default=0.0) * FRACTIONS["precise"] * lowered if expected_right(chances) >= least else least
 
 
 def _candidate(hit: GraphHit, chance: float) -> Candidate:

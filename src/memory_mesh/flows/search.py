@@ -228,7 +228,7 @@ def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchRes
     """Return those of a search's results, best first, that a precise search returns too."""
     from memory_mesh.core.search.ranker import min_scores
 
-    by_mode = min_scores(results[0].score) if results and context.options.ranker != "rrf" else {}
+    by_mode = min_scores([result.score for result in results]) if context.options.ranker != "rrf" else {}
     return [result for result in results if result.score >= by_mode.get("precise", 0.0)]
 
 

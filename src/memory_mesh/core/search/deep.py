@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from memory_mesh.core.search.ranker import Ranking, min_scores
-from memory_mesh.core.search.weights import MIN_SCORES
+from memory_mesh.core.search.ranker import Ranking, expected_right, min_scores
+from memory_mesh.core.search.weights import MIN_EXPECTED
 
 MAX_READ = 30  # candidates
 MIN_READ = 5  # fewer say too little: the learnt ranker's order stays
@@ -34,7 +34,7 @@ def reread(ranking: Ranking, logits: Mapping[int, float]) -> Ranking:
     # A score of 0 means that nothing speaks for the memory: it is not raised.
     scores = np.where(ranking.scores > 0, 1 / (1 + np.exp(-odds)), ranking.scores).astype(ranking.scores.dtype)
     expected, best = ranking.scores.max(initial=0), scores.max(initial=0)
-    if best > expected < MIN_SCORES["precise"]:
+    if best > expected and expected_right(ranking.scores) < MIN_EXPECTED["precise"]:
         scores = scores * (expected / best)
     changed = ranking.changed("deep", scores)
-    return replace(changed, min_scores=min_scores(float(scores.max(initial=0))), read=dict(logits))
+    return replace(changed, min_scores=min_scores(scores), read=dict(logits))

@@ -24,10 +24,10 @@ from memory_mesh.core.search.weights import (
     BY_KEYWORDS,
     BY_VECTORS,
     CALIBRATION,
+    FRACTIONS,
     KINDS,
-    MIN_SCORES,
+    MIN_EXPECTED,
     NOTHING,
-    OTHERS_FRACTION,
     Weights,
 )
 
@@ -65,6 +65,7 @@ _EVIDENCE = [_ROW[name] for name in ("coverage_wide", "speaker", "when")]  # of 
 _MAXIMA_AT, _OF_BEST_AT = (np.array([_ROW[name] for name in names]) for names in (_MAXIMA, _OF_BEST))
 
 _CURVE = np.array(CALIBRATION)
+_FIRST = 10  # results
 _MAX_DEVIATION = 4.0
 _SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
 _LONGEST = 400.0  # keywords
@@ -196,15 +197,23 @@ def rank(
     found = features(pool)
     scores = model(by_vectors=found.by_vectors).scores(found, spelled=spelled)
     steps = (Step("calibration", scores),)
-    return Ranking(pool, scores, min_scores(float(scores.max(initial=0))), found, steps=steps, spelled=spelled)
+    return Ranking(pool, scores, min_scores(scores), found, steps=steps, spelled=spelled)
 
 
-def min_scores(best: float) -> dict[str, float]:
-    """Return the minimum score of each mode for a pool with this best score.
+def min_scores(scores: Sequence[float] | NDArray[np.floating[Any]]) -> dict[str, float]:
+    """Return the minimum score of each mode for candidates with these scores.
 
-    The best candidate has to reach the mode's own. If it does, the answer is there, and the others need only a fraction of it.
+    Only where enough right answers are expected does a mode return any. Then each needs a fraction of the best score.
     """
-    return {mode: cut * OTHERS_FRACTION if best >= cut else cut for mode, cut in MIN_SCORES.items()}
+    expected, best = expected_right(scores), float(np.max(scores, initial=0))
+    # None of the scores reaches what their sum does not.
+    return {mode: best * FRACTIONS[mode] if expected >= least else least for mode, least in MIN_EXPECTED.items()}
+
+
+def expected_right(scores: Sequence[float] | NDArray[np.floating[Any]]) -> float:
+    """Return how many right answers are expected among the first ten: a score is the chance of being one."""
+    values = np.asarray(scores, np.float64)
+    return float(np.partition(values, -_FIRST)[-_FIRST:].sum() if len(values) > _FIRST else values.sum())
 
 
 def order(pool: Pool, channel: str, depth: int | None = None) -> Sequence[str]:
@@ -344,7 +353,7 @@ def features(pool: Pool) -> Features:
     is_long = min(max((float(np.add.reduce(length)) / size - _TALK) / (_CHAT - _TALK), 0.0), 1.0)
     chat = float(np.add.reduce(signals[_AT["by_user"]] + signals[_AT["by_assistant"]])) / size
     kinds, max_keywords = np.array((1, is_long, alone, chat), np.float32), log1p(float(signals[_AT["keywords"]].max()))
-    form = float(signals[_AT["personal"], 0]), float(signals[_AT["general"], 0])
+    form = float(signals[_AT["personal"]].max()), float(signals[_AT["general"]].max())
     return Features(rows, kinds, by_vectors, pool.documents, max_keywords, form)
 
 

@@ -24,8 +24,8 @@ class Weights:
 
 # --- written by bench.train_ranker ---
 
-MIN_SCORES = {"recall": 0.005, "precise": 0.165}
-OTHERS_FRACTION = 0.2
+MIN_EXPECTED = {"recall": 0.005, "precise": 0.33}
+FRACTIONS = {"recall": 0.001, "precise": 0.05}
 CALIBRATION = ((0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0), (0.0, 0.031, 0.107, 0.263, 0.481, 0.669, 0.812, 0.871))
 
 BY_VECTORS = Weights(
