@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.everyday.worlds import CHANGED, read_worlds, together
+from bench.everyday.worlds import World as EverydayWorld
 from bench.quality.fitting import Floats, bounded, isotonic, listwise, logistic, newton
 from bench.quality.lessons import AWAY, Lessons, World
 from bench.quality.measuring import auc, figures, mean
@@ -252,10 +253,7 @@ def everyday(*, away: bool) -> dict[str, list[World]]:
     """Return the everyday questions by kind, each asked of its world and of ten worlds together; away are those without an answer,
     asked of their own world only."""
     found: dict[str, list[World]] = {}
-    alone = read_worlds(["choose"])
-    groups = [] if away else [together(some, "ten") for form in (True, False) for some in batches(
-        [world for world in alone if world.is_chat is form], _TEN)]  # fmt: skip
-    for space in (*alone, *groups):
+    for space in read_worlds(["choose"]) if away else everyday_stores():
         for question in space.questions:
             if bool(question.gold) is not away:
                 kind = ("said" if space.is_chat else "noted") + (", changed" if question.kind in CHANGED else "")
@@ -269,12 +267,20 @@ def general_questions() -> list[str]:
     return [row["text"] for row in lines(DATA / "general.jsonl")]
 
 
+def everyday_stores() -> list[EverydayWorld]:
+    """Return the worlds, and those of one form, chats or notes, ten in one store: an answer must not follow from the size."""
+    alone = read_worlds(["choose"])
+    forms = [[world for world in alone if world.is_chat is form] for form in (True, False)]
+    return [*alone, *(together(some, "ten") for form in forms for some in batches(form, _TEN))]
+
+
 def in_vain(texts: Sequence[str]) -> Iterator[World]:
-    """Ask everyday worlds questions that have nothing to do with them."""
-    spaces = read_worlds(["choose"])
-    for space, some in zip(spaces, np.array_split(np.array(texts, object), len(spaces)), strict=True):
+    """Ask everyday worlds questions that have nothing to do with them, each question of a world and of ten together."""
+    spaces = everyday_stores()
+    sizes = [[space for space in spaces if (space.name == "ten") is many] for many in (False, True)]
+    for space, number, of in ((space, number, len(some)) for some in sizes for number, space in enumerate(some)):
         at = max(question.at for question in space.questions)
-        for text in some.tolist():
+        for text in texts[number::of]:
             question = Question(text=text, gold=frozenset(), kind="unrelated", at=at)
             yield World(memories=space.memories, question=question, number=zlib.crc32(text.encode()))
 
