@@ -49,9 +49,9 @@ class Data:
     """All passages as tokens, and the questions with their negatives."""
 
     def __init__(self, folder: Path, encode: Encode, *, made: bool, joined: bool, without: Sequence[str] = ()) -> None:
-        documents = list(_lines(folder / "documents.jsonl.xz"))
+        documents = list(read_lines(folder / "documents.jsonl.xz"))
         self._joined = joined
-        self.rows = [*_lines(folder / "questions.jsonl.xz"), *(made_questions(documents, seed=0) if made else ())]
+        self.rows = [*read_lines(folder / "questions.jsonl.xz"), *(made_questions(documents, seed=0) if made else ())]
         self.rows = [row for row in self.rows if row["source"] not in without]
         self.starts, texts = [0], list[str]()
         self._previous: list[int | None] = []
@@ -135,6 +135,6 @@ def as_pair(question: list[int], turn: list[int], previous: list[int]) -> Pair:
     return ([*ids, *before, SEP], segments + [0] * (len(before) + 1)) if before else (ids, segments)
 
 
-def _lines(file: Path) -> Iterator[dict[str, Any]]:
+def read_lines(file: Path) -> Iterator[dict[str, Any]]:
     with lzma.open(file, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
