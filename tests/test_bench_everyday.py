@@ -8,11 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.everyday.measuring import ask, calibration, judged, nothing, table
-from bench.everyday.worlds import FOLDER, KINDS, SPLITS, World, WorldError, authors, read_world, read_worlds, together
+from bench.everyday import __main__ as program
+from bench.everyday.measuring import Asked, ask, calibration, judged, nothing, table, worst
+from bench.everyday.worlds import (
+    FOLDER,
+    KINDS,
+    SPLITS,
+    World,
+    WorldError,
+    agreement,
+    authors,
+    read_world,
+    read_worlds,
+    together,
+)
 from bench.quality.evaluating import OURS, PRECISE
 from bench.quality.sets import Question
+from bench.quality.vectors import KeptEmbedder
 
+import bench_docs
 from memory_mesh.models import HashingEmbedder
 
 MEMORIES = [
@@ -137,3 +151,109 @@ def test_the_questions_of_a_world_are_asked_of_its_memories(tmp_path: Path, *, c
     assert nothing(asked)["negative"]["questions"] == nothing(asked)["unrelated"]["questions"] == 1
     assert set(nothing(asked)["negative"]["answered"]) == {OURS, PRECISE}
     assert list(calibration(asked)) == ["chats" if chat else "notes"]
+
+
+def asked_about(world: World, *ids: str, score: float = 0.5, kind: str = "direct") -> Asked:
+    """Return a question that m3 answers, for which ours found some memories."""
+    question = Question(text=f"{kind} {score}", gold=frozenset({"m3"}), kind=kind, at="")
+    return Asked(world=world, question=question, found={OURS: ids}, scored=[(id_, score) for id_ in ids])
+
+
+def test_the_worst_misses_are_missing_memories_then_low_places_then_high_scores(world: World) -> None:
+    right, second, third = (asked_about(world, *ids) for ids in (["m3"], ["m1", "m3"], ["m1", "m2", "m3"]))
+    surest, missing, empty = asked_about(world, "m1", score=0.9), asked_about(world, "m1"), asked_about(world)
+    changed = asked_about(world, "m2", kind="changed_explicit")
+    misses = worst([right, second, empty, missing, changed, third, surest])
+    assert [(miss["place"], miss["score"]) for miss in misses] == [(None, 0.9), (None, 0.5), (None, 0.0), (3, 0.5), (2, 0.5)]
+    assert misses[0] == {
+        "question": "direct 0.9", "kind": "direct", "world": "ann", "gold": MEMORIES[2]["text"], "first": MEMORIES[0]["text"],
+        "place": None, "score": 0.9,
+    }  # fmt: skip
+    assert misses[2]["first"] is None
+    assert len(worst([missing] * 11)) == 10
+
+
+def test_long_texts_of_misses_are_cut_at_120_characters(tmp_path: Path) -> None:
+    long = read_world(written(tmp_path / "ann.json", lambda data: data["memories"][2].update(text="x" * 121)))
+    assert worst([asked_about(long, "m1")])[0]["gold"] == "x" * 119 + "…"
+
+
+def test_agreement_counts_only_worlds_that_a_second_author_answered(tmp_path: Path) -> None:
+    checked = 'split = "test"\nworlds = 4\nasked = 40\nequal = 38\nmended = 1\ndropped = 0\n'
+    unchecked = '[c]\nsplit = "test"\nworlds = 4\nasked = 40\n'
+    (tmp_path / "authors.toml").write_text(f"[a]\n{checked}[b]\n{checked}{unchecked}", encoding="utf-8")
+    sums = {"authors": 2, "worlds": 8, "asked": 80, "equal": 76, "mended": 2, "dropped": 0}
+    assert agreement(tmp_path) == {"test": sums}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Return a function that measures one small world and returns the path of the result file."""
+    missed = {**QUESTIONS[0], "q": "Wer reparierte die Heizung?", "kind": "paraphrase", "gold": ["m2"]}
+    some = read_world(written(tmp_path / "ann.json", lambda data: data["questions"].append(missed)))
+    monkeypatch.setattr(program, "read_worlds", lambda _: [some])
+    monkeypatch.setattr(program, "local", lambda _: KeptEmbedder(HashingEmbedder()))
+
+    def measure(*options: str) -> Path:
+        monkeypatch.setattr("sys.argv", ["bench.everyday", *options, "--out", str(tmp_path)])
+        program.main()
+        return tmp_path / "everyday.json"
+
+    return measure
+
+
+@pytest.mark.parametrize("options", ["--splits choose --sizes one", "--splits test --sizes ten"])
+def test_a_run_without_the_split_test_and_the_size_one_writes_no_result(run: Callable[..., Path], options: str) -> None:
+    assert not run(*options.split()).exists()
+
+
+def test_the_result_has_what_was_run_and_the_page_shows_it(run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "measured_at", lambda: {"commit": "0123456789abcdef", "clean": True})
+    file = run("--splits", "test", "--sizes", "one,ten")
+    result = json.loads(file.read_text(encoding="utf-8"))
+    assert result["made_by"] == "python -m bench.everyday --splits test --sizes one,ten"
+    assert {split: list(sizes) for split, sizes in result["splits"].items()} == {"test": ["one", "ten"]}
+    assert result["agreement"] == agreement()
+    assert result["worst"][0]["question"] == "Wer reparierte die Heizung?"
+    assert (file.parent / "everyday_reliability.svg").exists()
+    monkeypatch.setattr(bench_docs, "RESULTS", file.parent)
+    page, second = bench_docs.page(), agreement()["test"]
+    for text in (
+        "`python -m bench.everyday --splits test --sizes one,ten`, commit 0123456.",
+        f"{second['equal']:,} of {second['asked']:,} questions (",
+        "**Each world alone**", "**Ten worlds in one store**", "| direct (1) | 100.0 / 100.0 / 0.0 |", "| without change (2) |",
+        "Ours minus the best plain ranker without change", "What `precise` mode loses, of all 3 questions with an answer",
+        "| chats |", "everyday_reliability.svg", "| negative (1) |", "| paraphrase, ann | Wer reparierte die Heizung? |",
+    ):  # fmt: skip
+        assert text in page
+
+
+def test_what_precise_mode_loses_and_what_is_outdated_is_said_in_percent() -> None:
+    counts = {"first": 8, "in three": 9, "missing": 1, "outdated above": 2}
+    fewer = {"first": 7, "in three": 7, "missing": 3, "outdated above": 1}
+    row = {"questions": 10, "rankers": {OURS: counts, PRECISE: fewer}, "ahead": {"first": ("RRF", -1.5, 4.0)}}
+    names = ("direct", "changed_implicit", "without change", "all with an answer")
+    section = "\n".join(bench_docs._everyday_size("one", dict.fromkeys(names, row)))
+    assert "| direct (10) | 80.0 / 90.0 / 10.0 | 70.0 / 70.0 / 30.0 |" in section
+    assert "| changed_implicit (10) | 80.0 / 90.0 / 10.0, outdated 20.0 | 70.0 / 70.0 / 30.0, outdated 10.0 |" in section
+    assert "first -1.5 to +4.0 (against RRF)" in section
+    assert "10.0 % are no longer right first and 20.0 % no longer right in three; 20.0 % more are missing." in section
+
+
+def test_the_text_of_a_miss_is_no_markup_in_the_page() -> None:
+    miss = {
+        "question": "a | b",
+        "kind": "date",
+        "world": "ann",
+        "gold": "<b>x</b>\n*y*",
+        "first": None,
+        "place": None,
+        "score": 0.0,
+    }
+    section = "\n".join(bench_docs._everyday_misses([miss]))
+    assert "| date, ann | a \\| b | &lt;b&gt;x&lt;/b&gt; \\*y\\* | nothing | – | 0.00 |" in section
+
+
+def test_without_a_result_the_page_has_no_section_of_everyday_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_docs, "RESULTS", tmp_path)
+    assert "## Everyday memory" not in bench_docs.page()

@@ -57,7 +57,18 @@ def test_the_page_names_the_commit_and_says_what_was_not_recorded(
     assert shown in bench_docs.page()
 
 
-_OF_THE_PAGE = ["quality", "quality_peers", "speed", "speed_peers", "users", "reflect", "claims", "redaction", "hostile"]
+_OF_THE_PAGE = [
+    "quality",
+    "quality_peers",
+    "everyday",
+    "speed",
+    "speed_peers",
+    "users",
+    "reflect",
+    "claims",
+    "redaction",
+    "hostile",
+]
 
 
 @pytest.mark.parametrize(

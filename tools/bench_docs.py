@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,24 @@ results is the mean score.
 - *Mixed memories*: the unrelated questions of the section above and their control questions.
 - Evidence is labelled sparsely: a result that answers the question but is not in the labels counts as wrong.
 """
+_EVERYDAY = """\
+## Everyday memory
+
+What people told an assistant and what agents noted at work over months, and what is asked later: invented
+[worlds](../bench/everyday/README.md) of chats and notes, written by language models; that page explains the kinds of questions.
+The encoder learnt on the worlds of `train`, the ranker and the calibration on those of `choose`. The figures are those of `test`,
+whose authors wrote nothing else; its worlds in other languages than English are Chinese, Japanese, Arabic and Hindi.
+"""
+_EVERYDAY_CELLS = """\
+Each cell, in percent of the questions: right first / right in three / missing in ten. *Outdated*: an outdated memory stands above
+the current one, or without it. Our modes leave out low scores, the plain rankers do not.
+"""
+_EVERYDAY_FIGURES = ("first", "in three", "missing")
+_EVERYDAY_SIZES = {
+    "one": "Each world alone",
+    "ten": "Ten worlds in one store",
+    "all": "All worlds of the split and the turns of LoCoMo in one store",
+}
 _SPEED = """\
 ## How fast it is
 
@@ -197,6 +216,7 @@ def page() -> str:
         [
             _INTRO,
             *_quality(_read("quality"), _read("quality_peers")),
+            *_everyday(_read("everyday")),
             *_tried(),
             *_speed(_read("speed")),
             *_peers(_read("speed_peers")),
@@ -487,6 +507,94 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
     if goals := list(_quality_goals(result)):
         yield "### Goals of quality\n"
         yield _goals(goals)
+
+
+def _everyday(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    sizes, second = result["splits"]["test"], result["agreement"]["test"]
+    same = f"{second['equal']:,} of {second['asked']:,} questions ({_percent(second['equal'], second['asked'])} %)"
+    yield _EVERYDAY
+    yield (
+        f"{second['authors']} authors wrote the {second['worlds']} worlds of `test`. Second authors, who did not see the "
+        f"answers, named exactly the same memories for {same}; then {second['mended']} questions were mended and "
+        f"{second['dropped']} dropped.\n"
+    )
+    yield _source(result["made_by"], result)
+    yield _EVERYDAY_CELLS
+    for size, figures in sizes.items():
+        yield from _everyday_size(size, figures["table"])
+    yield from _everyday_scores(sizes["one"])
+    yield from _everyday_misses(result["worst"])
+
+
+def _everyday_size(size: str, table: Mapping[str, Any]) -> Iterator[str]:
+    whole, ahead = table["all with an answer"], table["without change"]["ahead"]
+    yield f"**{_EVERYDAY_SIZES[size]}**\n"
+    rows = [
+        [
+            f"{kind} ({row['questions']:,})",
+            *(_everyday_cell(kind, counts, row["questions"]) for counts in row["rankers"].values()),
+        ]
+        for kind, row in table.items()
+    ]
+    yield _table(["questions", *whole["rankers"]], rows)
+    apart = (f"{figure} {low:+.1f} to {high:+.1f} (against {best})" for figure, (best, low, high) in ahead.items())
+    yield f"Ours minus the best plain ranker without change, 95 % interval of paired bootstraps: {'; '.join(apart)}.\n"
+    ours, precise = whole["rankers"]["ours"], whole["rankers"]["ours, precise mode"]
+    first, in_three = (_percent(ours[name] - precise[name], whole["questions"]) for name in ("first", "in three"))
+    missing = _percent(precise["missing"] - ours["missing"], whole["questions"])
+    yield (
+        f"What `precise` mode loses, of all {whole['questions']:,} questions with an answer: {first} % are no longer right first "
+        f"and {in_three} % no longer right in three; {missing} % more are missing.\n"
+    )
+
+
+def _everyday_cell(kind: str, counts: Mapping[str, int], questions: int) -> str:
+    cell = " / ".join(_percent(counts[name], questions) for name in _EVERYDAY_FIGURES)
+    return f"{cell}, outdated {_percent(counts['outdated above'], questions)}" if kind.startswith("changed") else cell
+
+
+def _percent(count: int, total: int) -> str:
+    return f"{100 * count / total:.1f}"
+
+
+def _everyday_scores(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Yield whether scores are probabilities, and what questions get that nothing answers, each world alone."""
+    yield "**Is the score a probability?** The ten best results of each question, and what the labels say about them.\n"
+    errors = [[name, f"{curve['results']:,}", f"{curve['error']:.4f}"] for name, curve in figures["calibration"].items()]
+    yield _table(["worlds", "results", "expected calibration error"], errors)
+    yield "![reliability of the score, everyday memory](../bench/results/everyday_reliability.svg)\n"
+    yield "**Questions without an answer**: *negative* ones are about their world, *unrelated* ones trivia, code and so on.\n"
+    rows = [
+        [
+            f"{name} ({row['questions']:,})",
+            *(f"{_percent(row['answered'][mode], row['questions'])} %" for mode in ("ours", "ours, precise mode")),
+            f"{row['auc']:.4f}",
+        ]
+        for name, row in figures["nothing"].items()
+    ]
+    yield _table(["questions", "answered, default mode", "answered, precise mode", "area under the curve"], rows)
+
+
+def _everyday_misses(misses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield (
+        "**The worst misses** of the default mode, each world alone, without questions of what changed: missing memories before "
+        "low places, and among these the highest score of a wrong result first.\n"
+    )
+    rows = [
+        [
+            f"{miss['kind']}, {miss['world']}", *(_words(miss[name] or "nothing") for name in ("question", "gold", "first")),
+            str(miss["place"] or "–"), f"{miss['score']:.2f}",
+        ]
+        for miss in misses
+    ]  # fmt: skip
+    yield _table(["kind, world", "question", "right memory", "first result", "place of the right one", "highest score"], rows)
+
+
+def _words(text: str) -> str:
+    """Return a text for a cell of a table, with the characters escaped that mean something in Markdown."""
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", escape(" ".join(text.split()), quote=False))
 
 
 def _tried() -> Iterator[str]:

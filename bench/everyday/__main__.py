@@ -3,8 +3,8 @@
     python -m bench.everyday [--splits test] [--sizes one,ten,all] [--data DIR] [--vectors FILE] [--out FOLDER]
 
 The worlds are files of this repository. `one` asks each world alone, `ten` puts ten worlds into one store of one user, and `all`
-puts all of them there together with the turns of LoCoMo, for which DIR is needed. FILE keeps vectors between runs. A run of all
-splits and sizes writes its result to FOLDER.
+puts all of them there together with the turns of LoCoMo, for which DIR is needed. FILE keeps vectors between runs. A run with
+the split `test` and the size `one` among others writes `everyday.json` to FOLDER, and a picture of the reliability of the scores.
 """
 
 import argparse
@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.commit import measured_at
-from bench.everyday.measuring import Asked, ask, calibration, nothing, table
-from bench.everyday.worlds import SPLITS, World, WorldError, read_worlds, together
+from bench.everyday.measuring import Asked, ask, calibration, nothing, table, worst
+from bench.everyday.worlds import SPLITS, World, WorldError, agreement, read_worlds, together
 from bench.quality.nothing import read_mixed
+from bench.quality.reliability import diagram
 from bench.quality.sets import locomo_turns
 from bench.quality.vectors import KeptEmbedder, local
 from memory_mesh.core.model import batches
@@ -26,6 +27,7 @@ from memory_mesh.core.model import batches
 RESULTS = Path(__file__).parents[1] / "results"
 SIZES = ("one", "ten", "all")
 _TEN = 10
+_REPORTED = ("test", "one")  # the split and the size without which there is no result file
 
 
 def main() -> None:
@@ -48,13 +50,17 @@ def main() -> None:
         parser.error(str(error))
     embedder = local(given.vectors)
     results: dict[str, Any] = {}
+    misses: list[dict[str, Any]] | None = None
     for split, some in worlds.items():
         for size in sizes:
-            stores = grouped(some, size, given.data)
-            results.setdefault(split, {})[size] = measured(f"{split}, {size}", stores, embedder, alone=size == "one")
+            asked = ask_all(f"{split}, {size}", grouped(some, size, given.data), embedder)
+            results.setdefault(split, {})[size] = measured(f"{split}, {size}", asked, alone=size == "one")
+            if (split, size) == _REPORTED:
+                misses = worst(asked)
             embedder.save()
-    if (set(splits), set(sizes)) == (set(SPLITS), set(SIZES)):
-        keep(results, given.out)
+    if misses is not None:
+        data = " --data DIR" if "all" in sizes else ""
+        keep(results, misses, f"{parser.prog} --splits {given.splits} --sizes {given.sizes}{data}", given.out)
 
 
 def grouped(worlds: Sequence[World], size: str, data: Path | None) -> list[World]:
@@ -69,16 +75,21 @@ def grouped(worlds: Sequence[World], size: str, data: Path | None) -> list[World
     return [replace(everything, memories=[*renamed, *everything.memories])]
 
 
-def measured(title: str, worlds: Sequence[World], embedder: KeptEmbedder, *, alone: bool) -> dict[str, Any]:
-    """Ask all questions, print the table and return the figures.
-
-    Among the memories of other people a question without an answer may have one, so those count only where worlds are alone.
-    """
+def ask_all(title: str, worlds: Sequence[World], embedder: KeptEmbedder) -> list[Asked]:
+    """Ask all questions, and print how many were asked."""
     asked: list[Asked] = []
     for number, each in enumerate(ask(worlds, embedder, read_mixed().unrelated), 1):
         asked.append(each)
         if number % 500 == 0:
             print(f"{title}: {number:,} questions", flush=True)
+    return asked
+
+
+def measured(title: str, asked: Sequence[Asked], *, alone: bool) -> dict[str, Any]:
+    """Print the table and return the figures.
+
+    Among the memories of other people a question without an answer may have one, so those count only where worlds are alone.
+    """
     result = {"table": table(asked)}
     if alone:
         result |= {"nothing": nothing(asked), "calibration": calibration(asked)}
@@ -100,9 +111,13 @@ def show(title: str, result: dict[str, Any]) -> None:
         print(f"  {name}: expected calibration error {curve['error']}")
 
 
-def keep(results: dict[str, Any], folder: Path) -> None:
-    result = {"made_by": "python -m bench.everyday", "python": platform.python_version(), **measured_at(), "splits": results}
+def keep(results: dict[str, Any], misses: Sequence[dict[str, Any]], command: str, folder: Path) -> None:
+    """Write the result, and draw the reliability of the scores."""
+    head = {"made_by": command, "python": platform.python_version(), **measured_at()}
+    result = {**head, "splits": results, "worst": misses, "agreement": agreement()}
     (folder / "everyday.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    split, size = _REPORTED
+    (folder / "everyday_reliability.svg").write_text(diagram(results[split][size]["calibration"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

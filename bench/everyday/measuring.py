@@ -19,6 +19,8 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.ports import Embedder
 
 _TOP = 3
+_WORST = 10  # misses that are shown
+_SHOWN = 120  # characters of a memory that is shown
 _EVERY = 30  # a world is asked one in so many of the unrelated questions
 _NAMES = ("user", "assistant")
 UNCHANGED, UNRELATED = "without change", "unrelated"
@@ -136,6 +138,37 @@ def calibration(asked: Sequence[Asked]) -> dict[str, Any]:
         for name, part in parts.items()
         if part
     }
+
+
+def worst(asked: Sequence[Asked]) -> list[dict[str, Any]]:
+    """Return the worst misses of our default mode among the questions without change.
+
+    A missing memory is worse than one on a low place. Of those on the same place, the one with the highest score is worst.
+    """
+    some = [each for each in asked if each.question.gold and each.question.kind not in CHANGED]
+    misses = [miss for miss in map(_miss, some) if miss["place"] != 1]
+    return sorted(misses, key=lambda miss: (miss["place"] or DEPTH + 1, miss["score"]), reverse=True)[:_WORST]
+
+
+def _miss(each: Asked) -> dict[str, Any]:
+    """Return the place and the text of the best gold memory, or of the first one of the world if all are missing."""
+    gold, ids = each.question.gold, each.found[OURS][:DEPTH]
+    place = next((at for at, id_ in enumerate(ids, start=1) if id_ in gold), None)
+    texts = {said.id: said.text for said in each.world.memories}
+    answer = ids[place - 1] if place else next(id_ for id_ in texts if id_ in gold)
+    return {
+        "question": each.question.text,
+        "kind": each.question.kind,
+        "world": each.world.name,
+        "gold": _cut(texts[answer]),
+        "first": _cut(texts[ids[0]]) if ids else None,
+        "place": place,
+        "score": round(_best(each), 4),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def _best(each: Asked) -> float:

@@ -19,6 +19,7 @@ KINDS = (
 )  # fmt: skip
 CHANGED = ("changed_explicit", "changed_implicit")
 SPLITS = ("train", "choose", "test")
+_SUMMED = ("worlds", "asked", "equal", "mended", "dropped")
 _SEVERAL = ("both_true", "list")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _FIELDS = {"memories": ("id", "at", "session", "role", "text"), "questions": ("q", "at", "kind", "gold", "stale")}
@@ -42,6 +43,18 @@ class WorldError(ValueError):
 def authors(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """Return the authors by name, each with the split of their worlds and the brief they were given."""
     return tomllib.loads((folder / "authors.toml").read_text(encoding="utf-8"))
+
+
+def agreement(folder: Path = FOLDER) -> dict[str, dict[str, int]]:
+    """Return by split how many questions a second author was asked, and to how many the answer was the same ids.
+
+    Authors whose worlds had no second author are left out.
+    """
+    sums: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
+    for author in authors(folder).values():
+        if "equal" in author:
+            sums[author["split"]].update({"authors": 1, **{name: author[name] for name in _SUMMED}})
+    return {split: dict(sum_) for split, sum_ in sums.items() if sum_}
 
 
 def read_worlds(splits: Sequence[str] = SPLITS, folder: Path = FOLDER) -> list[World]:
