@@ -101,7 +101,7 @@ def test_swapped_names_replace_whole_words_only() -> None:
 def test_a_question_is_empty_if_its_scores_together_are_below_the_cut_of_the_mode() -> None:
     recall, precise = MIN_EXPECTED["recall"], MIN_EXPECTED["precise"]
     wrong = [recall / 2, (recall + precise) / 2, precise, 0.99]
-    found = separation([[("a", 0.9)], [("a", 0.8)]], [[("b", score / 2), ("c", score / 2)] for score in wrong])
+    found = separation([[("a", 0.9)], [("a", 0.8)]], [[("b", score / 2), ("c", score / 2)] for score in wrong], 500)
     assert found["empty"] == {"recall": 25.0, "precise": 50.0}
     assert found["auc"] == 1.0
 

@@ -21,6 +21,7 @@ _CHOSEN_ON = 5  # the first conversations, on which most settings were chosen
 _OTHERS = "conversations 6–10"
 _OPEN_AT_ONCE = 40  # people whose stores are open at a time
 _EVERY_S = 10.0  # between two lines of progress
+_TALK = 500  # memories of a conversation, roughly
 _TURNS = "locomo"  # the set of the questions that nothing answers, and of the reliability
 
 Measured = Mapping[str, Mapping[str, float]]  # of one question, by ranker
@@ -70,8 +71,8 @@ class Evaluation:
                 continue
             right = [each.ours for each in some]
             self.nothing[part] = {
-                "wrong conversation": separation(right, [each.wrong for each in some]),
-                "wrong conversation, its names in the question": separation(right, [each.swapped for each in some]),
+                "wrong conversation": separation(right, [each.wrong for each in some], _TALK),
+                "wrong conversation, its names in the question": separation(right, [each.swapped for each in some], _TALK),
                 "recall@5 kept": {mode: _kept(some, ranker) for mode, ranker in (("recall", OURS), ("precise", PRECISE))},
             }
         others = parts[_OTHERS] or results
@@ -102,7 +103,7 @@ def _measure(
     person: int, question: Question, ours: Ours, plain: Plain, space: Space, other: tuple[Space, Ours] | None
 ) -> QuestionResult:  # fmt: skip
     scored = ours.ranked(question)
-    found = {**plain.ranked(question), **cut(scored)}
+    found = {**plain.ranked(question), **cut(scored, len(space.memories))}
     wrong: Scored = []
     renamed: Scored = []
     if other:
@@ -112,9 +113,9 @@ def _measure(
     return QuestionResult(person=person, question=question, measured=measured, ours=scored, wrong=wrong, swapped=renamed)
 
 
-def cut(scored: Scored) -> dict[str, list[str]]:
+def cut(scored: Scored, documents: int) -> dict[str, list[str]]:
     """Return the ids that each of our modes returns of the scored ones."""
-    least = min_scores([score for _, score in scored])
+    least = min_scores([score for _, score in scored], documents)
     by_ranker = {**{ranker: least[mode] for ranker, mode in MODES.items()}, UNCUT: 0.0}
     return {ranker: [id_ for id_, score in scored if score >= min_score] for ranker, min_score in by_ranker.items()}
 

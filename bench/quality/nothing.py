@@ -32,23 +32,23 @@ def swapped(question: Question, own: Sequence[str], others: Sequence[str]) -> Qu
     return replace(question, text=text, gold=frozenset())
 
 
-def separation(right: Sequence[Scored], wrong: Sequence[Scored]) -> dict[str, Any]:
+def separation(right: Sequence[Scored], wrong: Sequence[Scored], documents: int) -> dict[str, Any]:
     """Return how well the best scores tell answered questions from others, and how many of the others stay empty."""
     apart = auc(*([_best(scored) for scored in some] for some in (right, wrong)))
-    return {"questions": len(wrong), "auc": apart, "empty": _empty(wrong)}
+    return {"questions": len(wrong), "auc": apart, "empty": _empty(wrong, documents)}
 
 
 def _best(scored: Scored) -> float:
     return max((score for _, score in scored), default=0.0)
 
 
-def _empty(found: Sequence[Scored]) -> dict[str, float]:
-    """Return by mode the percentage of questions that get no answer."""
-    return {mode: _percent([not _kept(scored, mode) for scored in found]) for mode in MIN_EXPECTED}
+def _empty(found: Sequence[Scored], documents: int) -> dict[str, float]:
+    """Return by mode the percentage of questions that get no answer among so many memories."""
+    return {mode: _percent([not _kept(scored, mode, documents) for scored in found]) for mode in MIN_EXPECTED}
 
 
-def _kept(scored: Scored, mode: str) -> Scored:
-    least = min_scores([score for _, score in scored])[mode]
+def _kept(scored: Scored, mode: str, documents: int) -> Scored:
+    least = min_scores([score for _, score in scored], documents)[mode]
     return [(id_, score) for id_, score in scored if score >= least]
 
 
@@ -83,14 +83,14 @@ def ask_mixed(mixed: Mixed, embedder: Embedder, sizes: Sequence[int]) -> tuple[l
             found = [meshes[at % len(meshes)].ranked(question) for at, question in enumerate(mixed.unrelated)]
             controls = [question for question in mixed.controls if question.gold & homes.keys()]
             right = [homes[next(iter(question.gold))].ranked(question) for question in controls]
-        rows.append({"memories": size, "stores": len(spaces), **_mixed_row(mixed.unrelated, found, controls, right)})
+        rows.append({"memories": size, "stores": len(spaces), **_mixed_row(mixed.unrelated, found, controls, right, size)})
         judged += [(score, False) for scored in found for _, score in scored]
         judged += [(score, id_ in each.gold) for each, scored in zip(controls, right, strict=True) for id_, score in scored]
     return rows, judged
 
 
 def _mixed_row(
-    unrelated: Sequence[Question], found: Sequence[Scored], controls: Sequence[Question], right: Sequence[Scored]
+    unrelated: Sequence[Question], found: Sequence[Scored], controls: Sequence[Question], right: Sequence[Scored], size: int
 ) -> dict[str, Any]:
     kinds: dict[str, list[Scored]] = {}
     for question, scored in zip(unrelated, found, strict=True):
@@ -98,25 +98,25 @@ def _mixed_row(
         for kind in (language, question.kind):
             kinds.setdefault(kind, []).append(scored)
     return {
-        **_unrelated_row(found),
-        "controls": {"questions": len(controls), **{mode: _first(controls, right, mode) for mode in MIN_EXPECTED}},
-        "kinds": {kind: _unrelated_row(some) for kind, some in sorted(kinds.items())},
+        **_unrelated_row(found, size),
+        "controls": {"questions": len(controls), **{mode: _first(controls, right, mode, size) for mode in MIN_EXPECTED}},
+        "kinds": {kind: _unrelated_row(some, size) for kind, some in sorted(kinds.items())},
     }
 
 
-def _unrelated_row(found: Sequence[Scored]) -> dict[str, Any]:
+def _unrelated_row(found: Sequence[Scored], size: int) -> dict[str, Any]:
     best = [_best(scored) for scored in found]
     return {
         "questions": len(found),
-        "empty": _empty(found),
+        "empty": _empty(found, size),
         "highest": round(max(best, default=0.0), 3),
         "high": sum(score > _HIGH for score in best),
     }
 
 
-def _first(controls: Sequence[Question], right: Sequence[Scored], mode: str) -> float:
+def _first(controls: Sequence[Question], right: Sequence[Scored], mode: str, size: int) -> float:
     """Return the percentage of control questions whose memory is the first result."""
-    firsts = [_kept(scored, mode)[:1] for scored in right]
+    firsts = [_kept(scored, mode, size)[:1] for scored in right]
     return _percent([any(id_ in each.gold for id_, _ in first) for each, first in zip(controls, firsts, strict=True)])
 
 

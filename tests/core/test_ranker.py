@@ -155,10 +155,10 @@ def test_a_memory_that_matches_by_words_and_by_vectors_scores_high() -> None:
 def test_each_of_several_memories_that_match_equally_well_scores_as_one_of_them_would_alone() -> None:
     alone = scores(_talk(40, **ANSWER))[0]
     several = scores(_talk(60, **{name: [values[0]] * 20 + [values[1]] * 40 for name, values in ANSWER.items()}))
-    assert several[:20].min() > ranker.min_scores(several)["precise"]
+    assert several[:20].min() > ranker.min_scores(several, 60)["precise"]
     assert several[:20] == pytest.approx([several[0]] * 20)
     assert several[0] > alone / 2
-    assert several[20:].max() < ranker.min_scores(several)["precise"]
+    assert several[20:].max() < ranker.min_scores(several, 60)["precise"]
 
 
 def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
@@ -169,9 +169,10 @@ def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
 def test_if_enough_right_answers_are_expected_each_needs_a_fraction_of_the_best_score() -> None:
     for mode, least in ranker.MIN_EXPECTED.items():
         some = [least / 2, least / 4, least / 5, 0.0]
-        assert ranker.min_scores(some)[mode] == least, "together they do not reach it, so nothing is returned"
-        assert 0 < ranker.min_scores([*some, least / 19])[mode] == pytest.approx(some[0] * ranker.FRACTIONS[mode])
-    assert set(ranker.min_scores([]).values()) == set(ranker.MIN_EXPECTED.values())
+        assert ranker.min_scores(some, 50)[mode] == least, "together they do not reach it, so nothing is returned"
+        assert 0 < ranker.min_scores([*some, least / 19], 1000)[mode] == pytest.approx(some[0] * ranker.FRACTIONS[mode])
+        assert ranker.min_scores(some, 5)[mode] < some[-2], "among few memories less is enough"
+    assert set(ranker.min_scores([], 50).values()) == set(ranker.MIN_EXPECTED.values())
 
 
 def test_only_the_first_ten_count_as_expected_answers() -> None:
@@ -195,7 +196,7 @@ def test_the_order_is_the_same_without_vectors_where_words_decide() -> None:
     by_words = {name: values for name, values in ANSWER.items() if not name.startswith("vectors")}
     found = scores(_talk(40, **by_words, **{name: [0.0] * 40 for name in SIGNALS if name.startswith("vectors")}))
     assert found.argmax() == 0
-    assert found[0] > ranker.min_scores(found)["recall"]
+    assert found[0] > ranker.min_scores(found, 40)["recall"]
 
 
 def test_memories_without_sessions_and_speakers_are_ranked_too() -> None:

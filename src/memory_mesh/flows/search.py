@@ -228,7 +228,8 @@ def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchRes
     """Return those of a search's results, best first, that a precise search returns too."""
     from memory_mesh.core.search.ranker import min_scores
 
-    by_mode = min_scores([result.score for result in results]) if context.options.ranker != "rrf" else {}
+    scores = [result.score for result in results]
+    by_mode = min_scores(scores, len(scores)) if context.options.ranker != "rrf" else {}
     return [result for result in results if result.score >= by_mode.get("precise", 0.0)]
 
 

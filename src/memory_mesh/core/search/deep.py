@@ -37,4 +37,4 @@ def reread(ranking: Ranking, logits: Mapping[int, float]) -> Ranking:
     if best > expected and expected_right(ranking.scores) < MIN_EXPECTED["precise"]:
         scores = scores * (expected / best)
     changed = ranking.changed("deep", scores)
-    return replace(changed, min_scores=min_scores(scores), read=dict(logits))
+    return replace(changed, min_scores=min_scores(scores, ranking.pool.documents), read=dict(logits))

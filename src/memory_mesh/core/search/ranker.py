@@ -65,7 +65,7 @@ _EVIDENCE = [_ROW[name] for name in ("coverage_wide", "speaker", "when")]  # of 
 _MAXIMA_AT, _OF_BEST_AT = (np.array([_ROW[name] for name in names]) for names in (_MAXIMA, _OF_BEST))
 
 _CURVE = np.array(CALIBRATION)
-_FIRST = 10  # results
+_FIRST, _MANY = 10, 50  # results; memories
 _MAX_DEVIATION = 4.0
 _SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
 _LONGEST = 400.0  # keywords
@@ -197,17 +197,19 @@ def rank(
     found = features(pool)
     scores = model(by_vectors=found.by_vectors).scores(found, spelled=spelled)
     steps = (Step("calibration", scores),)
-    return Ranking(pool, scores, min_scores(scores), found, steps=steps, spelled=spelled)
+    return Ranking(pool, scores, min_scores(scores, pool.documents), found, steps=steps, spelled=spelled)
 
 
-def min_scores(scores: Sequence[float] | NDArray[np.floating[Any]]) -> dict[str, float]:
-    """Return the minimum score of each mode for candidates with these scores.
+def min_scores(scores: Sequence[float] | NDArray[np.floating[Any]], documents: int) -> dict[str, float]:
+    """Return the minimum score of each mode for candidates with these scores among so many memories.
 
-    Only where enough right answers are expected does a mode return any. Then each needs a fraction of the best score.
+    Only where enough right answers are expected does a mode return any; the fewer memories there are, the less one of them fits by
+    chance. Then each needs a fraction of the best score.
     """
     expected, best = expected_right(scores), float(np.max(scores, initial=0))
+    few = min(1.0, log1p(documents) / log1p(_MANY))
     # None of the scores reaches what their sum does not.
-    return {mode: best * FRACTIONS[mode] if expected >= least else least for mode, least in MIN_EXPECTED.items()}
+    return {mode: best * FRACTIONS[mode] if expected >= least * few else least * few for mode, least in MIN_EXPECTED.items()}
 
 
 def expected_right(scores: Sequence[float] | NDArray[np.floating[Any]]) -> float:
