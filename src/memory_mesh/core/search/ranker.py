@@ -55,7 +55,7 @@ _MAXIMA = ("coverage", "vectors", "vectors_context", "speaker")
 _OF_BEST = ("coverage_context", "vectors_context", "vectors")
 POOL_FEATURES = (
     *(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST), "best_coverage_and_vectors", "max_keywords",
-    "no_stranger", "words", "documents", "personal", "general", "bias",
+    "no_stranger", "words", "all_words", "documents", "personal", "general", "bias",
 )  # fmt: skip
 ODDS = ("slope", "bias")
 _UNCHANGED_AT = np.array([_AT[name] for name in _UNCHANGED])
@@ -71,7 +71,7 @@ _SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
 _LONGEST = 400.0  # keywords
 _SHORT, _LONG = np.log1p(np.array([8, 24], np.float32))
 _TALK, _CHAT = np.log1p([12.0, 60.0])  # the mean length of memories in a talk and in a chat with an assistant
-_SOME_WORDS = 0.1  # coverage
+_SOME_WORDS, _ALL_WORDS = 0.1, 0.999  # coverage
 _TINY = 1e-6
 _MIN_CHANCE = 0.03  # of a query that was only spelled: other forms of its words may have been found by their letters
 # A low best cosine does not count as a full match: the best by keywords may be better.
@@ -380,7 +380,7 @@ def pool_features(features: Features, points: Signal) -> Signal:
     words = min(maxima[0] / _SOME_WORDS, 1)
     of_best = rows[_OF_BEST_AT, best]
     both = rows[_ROW["coverage"], best] * of_best[-1]
-    others = (both, features.max_keywords, 1 - rows[-1].max(), words, log1p(features.documents), *features.form, 1)
+    others = (both, features.max_keywords, 1 - rows[-1].max(), words, maxima[0] > _ALL_WORDS, log1p(features.documents), *features.form, 1)
     return np.concatenate((maxima, of_best, others)).astype(np.float32)
 
 
