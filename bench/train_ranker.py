@@ -13,12 +13,14 @@ The same data give the same numbers. `--check` learns on half of the questions, 
 
 import argparse
 import json
+import re
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import TypeAlias
 
 import numpy as np
@@ -34,7 +36,7 @@ from bench.quality.nothing import DATA
 from bench.quality.sets import Question, lines, longmemeval_s_lite
 from bench.quality.vectors import KeptEmbedder, local
 from memory_mesh.core.model import batches
-from memory_mesh.core.search import Signal
+from memory_mesh.core.search import Signal, tokens
 from memory_mesh.core.search.ranker import FEATURES, ODDS, POOL_FEATURES, Features, Model, features, log_odds, pool_features
 from memory_mesh.core.search.weights import KINDS, Weight, Weights
 
@@ -55,16 +57,18 @@ RANKED = {
 }  # fmt: skip
 TRUSTED = {
     "talk": 3.0, "chats": 1.0, "chat": 1.0, "haystack": 1.0, "few": 1.0, "said": 3.0, "said, changed": 1.0, "noted": 3.0,
-    "noted, changed": 1.0,
+    "noted, changed": 1.0, "terse": 2.0,
 }  # fmt: skip
 DOUBTED = {
     "gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0, "said": 0.2,
-    "noted": 0.2, "asked in vain": 15.0,
+    "noted": 0.2, "asked in vain": 15.0, "terse": 2.0,
 }  # fmt: skip
 # The scores at which the calibration curve is learnt, and on what: real chats, all of which compete for each question.
 KNOTS, CALIBRATED_ON = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0), "chats"
 SHOWN = 10  # results of a question
 _TEN = 10  # worlds
+_TERSE, _FEW, _HALF = 10, 6, 0.5  # searches for words of a world; memories of a small store, and how often it is one
+_WORD = re.compile(r"[^\W\d_]{4,}")
 RIVALS = 150  # candidates that are compared with the right ones
 
 # May count against a memory; everything else is a reason for it.
@@ -204,11 +208,12 @@ def _examples(data: Path, embedder: KeptEmbedder) -> Iterator[tuple[Example | No
     there: dict[str, Iterable[World]] = {
         "chats": lessons.chats(data), "chat": lessons.chat(every=3), "talk": lessons.talk(),
         "few": lessons.few(), "haystack": haystacks(data, away=False), **everyday(away=False),
+        "terse": terse(away=False),
     }  # fmt: skip
     away: dict[str, Iterable[World]] = {
         **{name: lessons.talk(away=name) for name in AWAY}, "chat": lessons.chat(away=True, every=3),
         "few": lessons.few(away=True), "haystack": haystacks(data, away=True), "unrelated": lessons.unrelated(data),
-        **everyday(away=True), "asked in vain": in_vain([*lessons.unrelated_questions(data), *general_questions()]),
+        **everyday(away=True), "terse": terse(away=True), "asked in vain": in_vain([*lessons.unrelated_questions(data), *general_questions()]),
     }  # fmt: skip
     for is_away, kinds in ((False, there), (True, away)):
         for kind, worlds in kinds.items():
@@ -272,6 +277,24 @@ def everyday_stores() -> list[EverydayWorld]:
     alone = read_worlds(["choose"])
     forms = [[world for world in alone if world.is_chat is form] for form in (True, False)]
     return [*alone, *(together(some, "ten") for form in forms for some in batches(form, _TEN))]
+
+
+def terse(*, away: bool) -> Iterator[World]:
+    """Search for one or two words that a single memory has, among all of its world or a few of them; away are words of another
+    world. Such a search is no question, and every word of it counts."""
+    draw = Random(f"terse {away}")  # noqa: S311  (training data, not a secret)
+    spaces = read_worlds(["choose"])
+    for space, other in zip(spaces, [*spaces[1:], spaces[0]], strict=True):
+        known = Counter(token for said in space.memories for token in set(tokens(said.text)))
+        for said in draw.sample((other if away else space).memories, _TERSE):
+            words = [word for word in _WORD.findall(said.text) if [known[each] for each in tokens(word)] == [0 if away else 1]]
+            if not words:
+                continue
+            text = " ".join(draw.sample(words, min(len(words), draw.randint(1, 2))))
+            few = draw.sample(space.memories, draw.randint(1, _FEW)) if draw.random() < _HALF else space.memories
+            memories = few if away or said in few else [*few, said]
+            question = Question(text=text, gold=frozenset() if away else frozenset({said.id}), kind="terse", at=space.questions[-1].at)
+            yield World(memories=memories, question=question, number=zlib.crc32(text.encode()))
 
 
 def in_vain(texts: Sequence[str]) -> Iterator[World]:
