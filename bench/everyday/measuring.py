@@ -77,7 +77,12 @@ def ask(worlds: Sequence[World], embedder: Embedder, unrelated: Sequence[Questio
                 now.append(question.at)
                 results = mesh.search(question.text, limit=DEPTH, min_score=0.0, use_cache=False)
                 scored = [(ids[result.id], result.score) for result in results]
-                yield Asked(world=world, question=question, found={**cut(scored, len(world.memories)), **plain.ranked(question)}, scored=scored)
+                yield Asked(
+                    world=world,
+                    question=question,
+                    found={**cut(scored, len(world.memories)), **plain.ranked(question)},
+                    scored=scored,
+                )
 
 
 def judged(question: Question, ids: Sequence[str]) -> dict[str, bool]:

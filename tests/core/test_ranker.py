@@ -163,7 +163,7 @@ def test_each_of_several_memories_that_match_equally_well_scores_as_one_of_them_
 
 def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
     pool_ = _talk(40, stranger=[1.0] * 40)
-    assert scores(pool_).max() < ranker.MIN_EXPECTED["recall"] < scores(_talk(40, **ANSWER)).max()
+    assert ranker.expected_right(scores(pool_)) < ranker.MIN_EXPECTED["precise"] < scores(_talk(40, **ANSWER)).max()
 
 
 def test_if_enough_right_answers_are_expected_each_needs_a_fraction_of_the_best_score() -> None:

@@ -185,7 +185,7 @@ def test_recall_has_the_documents_defaults_and_filters(filled: MemoryContextMana
 @pytest.mark.req("MESH-103")
 def test_lessons_are_recalled_only_if_asked_for_and_only_with_enough_confidence(filled: MemoryContextManager) -> None:
     assert [one.memory_type for one in filled.recall_memories("deploy token", limit=20)].count("lesson") == 0
-    found = filled.recall_memories("refresh the deploy token", limit=20, include_lessons=True)
+    found = filled.recall_memories("the deploy token", limit=20, include_lessons=True)
     assert [one.metadata["error_pattern"] for one in found if one.memory_type == "lesson"] == ["token_expired"]
     assert {one.memory_type for one in found} > {"lesson"}
     found = filled.recall_memories("deploy token", limit=20, memory_type="agent", include_lessons=True)

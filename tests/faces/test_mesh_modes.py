@@ -98,9 +98,7 @@ def test_the_precise_results_are_the_first_ones_of_recall_with_equal_scores(
     words: list[str], limit: int, filled: MemoryMesh
 ) -> None:
     query = " ".join(words)
-    precise, recall = (
-        [(hit.id, hit.score) for hit in filled.search(query, limit, mode=mode)] for mode in ("precise", "recall")
-    )
+    precise, recall = ([(hit.id, hit.score) for hit in filled.search(query, limit, mode=mode)] for mode in ("precise", "recall"))
     cut = ranker.min_scores([hit.score for hit in filled.search(query, len(FACTS), min_score=0)], len(FACTS))["precise"]
     assert precise == [pair for pair in recall if pair[1] >= cut] == recall[: len(precise)]
 

@@ -173,7 +173,10 @@ def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]
     every = [Memory.of(rows[id_]) for id_ in scores if id_ in rows]
     fractions = {one.id: len(topic.intersection(one.keywords)) / max(len(topic), 1) for one in every}
     memories = [one for one in every if one.id in relevant or fractions[one.id] >= _MIN_FRACTION]
-    return memories, [source_text(memory, max(scores[memory.id], fractions[memory.id])) for memory in memories]
+    # Rounded: the reflection itself changes the statistics of words, and must not change the order of its sources.
+    relevance = {one.id: round(max(scores[one.id], fractions[one.id]), 1) for one in memories}
+    memories.sort(key=lambda one: (-relevance[one.id], one.created_at, one.id))
+    return memories, [source_text(memory, relevance[memory.id]) for memory in memories]
 
 
 def source_text(memory: Memory, relevance: float) -> SourceText:

@@ -5,7 +5,16 @@
 """
 
 from memory_mesh.models.local import HashingEmbedder, LocalEmbedder
-from memory_mesh.models.model_files import MODEL, PUBLISHED_MODEL, ModelFiles, ModelPaths, State, find_model, model_status, read_ready_model
+from memory_mesh.models.model_files import (
+    MODEL,
+    PUBLISHED_MODEL,
+    ModelFiles,
+    ModelPaths,
+    State,
+    find_model,
+    model_status,
+    read_ready_model,
+)
 from memory_mesh.models.wrappers import CachedEmbedder, FallbackEmbedder, MeteredChat, MeteredClient, SameModelEmbedder
 
 __all__ = [

@@ -276,7 +276,9 @@ def _fetch(paths: ModelPaths, progress: Progress) -> ModelFiles:
     # Logged also without a terminal: the first call may wait for the download.
     _log.warning(
         "memory-mesh is downloading %s (%d MB) to %s, once; MEMORY_MESH_OFFLINE=1 prevents it",
-        paths.model, _MEGABYTES, paths.built,
+        paths.model,
+        _MEGABYTES,
+        paths.built,
     )
     failed: list[str] = []
     for name, source in SOURCES.items():

@@ -380,7 +380,16 @@ def pool_features(features: Features, points: Signal) -> Signal:
     words = min(maxima[0] / _SOME_WORDS, 1)
     of_best = rows[_OF_BEST_AT, best]
     both = rows[_ROW["coverage"], best] * of_best[-1]
-    others = (both, features.max_keywords, 1 - rows[-1].max(), words, maxima[0] > _ALL_WORDS, log1p(features.documents), *features.form, 1)
+    others = (
+        both,
+        features.max_keywords,
+        1 - rows[-1].max(),
+        words,
+        maxima[0] > _ALL_WORDS,
+        log1p(features.documents),
+        *features.form,
+        1,
+    )
     return np.concatenate((maxima, of_best, others)).astype(np.float32)
 
 
