@@ -3,7 +3,7 @@
     python -m bench.train_ranker --data DIR [--vectors FILE] [--check]
 
 Learnt on LongMemEval (MIT): the evidence sessions as they are and as two people would talk, and the haystacks of S lite; and on
-the worlds of `choose` of bench.everyday, each alone and ten together (those of `train` taught the encoder, which knows them by heart).
+the worlds of `choose` of bench.everyday, each alone and ten together (the encoder knows those of `train` by heart).
 Questions of question_pairs serve only as questions that no memory answers; NOTICE names their sources. What is learnt on LoCoMo
 may not be shipped, by its licence; settings below were chosen by looking at its conversations 1–5. Its conversations 6–10 were in
 view too while about 20 variants of these were compared: the latest pool features, the weight of questions with swapped names, the
@@ -31,8 +31,8 @@ from bench.everyday.worlds import World as EverydayWorld
 from bench.quality.fitting import Floats, bounded, isotonic, listwise, logistic, newton
 from bench.quality.lessons import AWAY, Lessons, World
 from bench.quality.measuring import auc, figures, mean
-from bench.quality.pools import Pools
 from bench.quality.nothing import DATA
+from bench.quality.pools import Pools
 from bench.quality.sets import Question, lines, longmemeval_s_lite
 from bench.quality.vectors import KeptEmbedder, local
 from memory_mesh.core.model import batches
@@ -51,9 +51,10 @@ FRACTIONS = {"recall": 0.001, "precise": 0.05}  # of the best score, for each re
 FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = (1e-2, 2e-3)  # of weights, and of what a kind of pool adds to them
 # What each is learnt on, and how much a kind of world counts: the order, and the chances if the answer is there and if it is not.
-# `said` and `noted` are the everyday worlds that are chats and notes. What changed counts less: it is a fourth of their questions.
+# `said` and `noted` are everyday worlds of chats and of notes. What changed counts less: it is a fourth of their questions.
 RANKED = {
-    "talk": 4.0, "chats": 1.0, "chat": 0.5, "haystack": 1.0, "said": 4.0, "said, changed": 0.4, "noted": 4.0, "noted, changed": 0.4,
+    "talk": 4.0, "chats": 1.0, "chat": 0.5, "haystack": 1.0, "said": 4.0, "said, changed": 0.4, "noted": 4.0,
+    "noted, changed": 0.4,
 }  # fmt: skip
 TRUSTED = {
     "talk": 3.0, "chats": 1.0, "chat": 1.0, "haystack": 1.0, "few": 1.0, "said": 3.0, "said, changed": 1.0, "noted": 3.0,
@@ -213,7 +214,8 @@ def _examples(data: Path, embedder: KeptEmbedder) -> Iterator[tuple[Example | No
     away: dict[str, Iterable[World]] = {
         **{name: lessons.talk(away=name) for name in AWAY}, "chat": lessons.chat(away=True, every=3),
         "few": lessons.few(away=True), "haystack": haystacks(data, away=True), "unrelated": lessons.unrelated(data),
-        **everyday(away=True), "terse": terse(away=True), "asked in vain": in_vain([*lessons.unrelated_questions(data), *general_questions()]),
+        **everyday(away=True), "terse": terse(away=True),
+        "asked in vain": in_vain([*lessons.unrelated_questions(data), *general_questions()]),
     }  # fmt: skip
     for is_away, kinds in ((False, there), (True, away)):
         for kind, worlds in kinds.items():
@@ -255,8 +257,8 @@ def haystacks(data: Path, *, away: bool) -> Iterator[World]:
 
 
 def everyday(*, away: bool) -> dict[str, list[World]]:
-    """Return the everyday questions by kind, each asked of its world and of ten worlds together; away are those without an answer,
-    asked of their own world only."""
+    """Return the everyday questions by kind, each asked of its world and of ten worlds together; away are those without an
+    answer, asked of their own world only."""
     found: dict[str, list[World]] = {}
     for space in read_worlds(["choose"]) if away else everyday_stores():
         for question in space.questions:
@@ -280,8 +282,8 @@ def everyday_stores() -> list[EverydayWorld]:
 
 
 def terse(*, away: bool) -> Iterator[World]:
-    """Search for one or two words of a memory, among all of its world or a few of them: whatever has them is right. Away are words
-    of another world. Such a search is no question, and every word of it counts."""
+    """Search for one or two words of a memory, among all of its world or a few of them: whatever has them is right. Away are
+    words of another world. Such a search is no question, and every word of it counts."""
     draw = Random(f"terse {away}")  # noqa: S311  (training data, not a secret)
     spaces = read_worlds(["choose"])
     for space, other in zip(spaces, [*spaces[1:], spaces[0]], strict=True):

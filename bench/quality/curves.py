@@ -52,7 +52,8 @@ def curves(people: Sequence[Space], embedder: Embedder) -> dict[str, list[float]
         for space, ours in zip(people, meshes, strict=True):
             plain = Plain(space.memories, embedder)
             for question in space.questions:
-                _count(found, question, {OURS: cut(ours.ranked(question))[OURS], **plain.ranked(question)})
+                own = cut(ours.ranked(question), len(space.memories))[OURS]
+                _count(found, question, {OURS: own, **plain.ranked(question)})
     for name, space in ((name, space) for name in _installed() for space in people):
         for question, ids in answers(RETRIEVAL[name][1], space, embedder):
             _count(found, question, {name: ids})

@@ -166,7 +166,8 @@ def _problems(context: Context, waiting: int) -> Iterator[str]:
     if context.embedder is None:
         return
     stored = embed.store_model(context)
-    if stored and stored != context.embedder.model:
+    embedder = embed.embedder_for(context, stored)
+    if stored and embedder and stored != embedder.model:
         yield f"the store has vectors of {stored}, and the embedder is {context.embedder.model}; run `memory-mesh reembed`"
     try:
         embed.embed_texts(context.embedder, ["health"])

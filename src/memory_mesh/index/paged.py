@@ -168,8 +168,9 @@ def candidate_of(
         value if isinstance(value := row.value(name), str) else None for name in ("session_id", "speaker", "event_time")
     )
     return CandidateMemory(
-        id=row.id, partition=row.partition, session_id=session_id, speaker=speaker, event_time=event_time, created_at=row.created_at,
-        is_question=is_question(str(row.value("content") or "")), is_allowed=conditions.allowed.matches(row),
+        id=row.id, partition=row.partition, session_id=session_id, speaker=speaker, event_time=event_time,
+        created_at=row.created_at, is_question=is_question(str(row.value("content") or "")),
+        is_allowed=conditions.allowed.matches(row),
         length=len(keywords), words=[word for word in keywords if word in words], vector=vector, passages=passages,
     )  # fmt: skip
 

@@ -18,6 +18,6 @@ from memory_mesh.models.model_files import (
 from memory_mesh.models.wrappers import CachedEmbedder, FallbackEmbedder, MeteredChat, MeteredClient, SameModelEmbedder
 
 __all__ = [
-    "MODEL", "PUBLISHED_MODEL", "CachedEmbedder", "FallbackEmbedder", "HashingEmbedder", "LocalEmbedder", "MeteredChat", "MeteredClient",
-    "ModelFiles", "ModelPaths", "SameModelEmbedder", "State", "find_model", "model_status", "read_ready_model",
+    "MODEL", "PUBLISHED_MODEL", "CachedEmbedder", "FallbackEmbedder", "HashingEmbedder", "LocalEmbedder", "MeteredChat",
+    "MeteredClient", "ModelFiles", "ModelPaths", "SameModelEmbedder", "State", "find_model", "model_status", "read_ready_model",
 ]  # fmt: skip

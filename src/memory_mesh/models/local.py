@@ -1,8 +1,8 @@
 """Embedders that run in this process.
 
-`LocalEmbedder` runs all-MiniLM-L6-v2, with a learnt change, in ONNX Runtime. It needs no key, and no network once the model is fetched. Each text runs
-alone and unpadded, so that its vector does not depend on the other texts of the batch. Several texts run in parallel, one thread
-for each core.
+`LocalEmbedder` runs all-MiniLM-L6-v2, with a learnt change, in ONNX Runtime. It needs no key, and no network once the model is
+fetched. Each text runs alone and unpadded, so that its vector does not depend on the other texts of the batch. Several texts run
+in parallel, one thread for each core.
 
 `HashingEmbedder` needs no model: it hashes words and their letter groups into a vector of fixed size. It does not know meanings:
 two texts are similar if they share words or parts of words. It is for tests, and for computers that cannot have a model.

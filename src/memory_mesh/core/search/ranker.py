@@ -38,8 +38,8 @@ _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vec
 _COVERAGE = ("coverage", "coverage_context", "coverage_wide")
 _NEIGHBOURS = ("keywords_before", "keywords_behind", "vectors_before", "vectors_behind")
 _OTHERS = (
-    "question", "speaker", "role", "when", "by_assistant", "question_before", "length", "speaker_known", "stranger", "by_user", "day",
-    "personal", "general",
+    "question", "speaker", "role", "when", "by_assistant", "question_before", "length", "speaker_known", "stranger", "by_user",
+    "day", "personal", "general",
 )  # fmt: skip
 _SIGNALS = (*_COVERAGE, *_CHANNELS, *_NEIGHBOURS, *_OTHERS)
 _AT = {name: at for at, name in enumerate(_SIGNALS)}
@@ -203,8 +203,8 @@ def rank(
 def min_scores(scores: Sequence[float] | NDArray[np.floating[Any]], documents: int) -> dict[str, float]:
     """Return the minimum score of each mode for candidates with these scores among so many memories.
 
-    Only where enough right answers are expected does a mode return any; the fewer memories there are, the less one of them fits by
-    chance. Then each needs a fraction of the best score.
+    Only where enough right answers are expected does a mode return any; the fewer memories there are, the less one of them fits
+    by chance. Then each needs a fraction of the best score.
     """
     expected, best = expected_right(scores), float(np.max(scores, initial=0))
     few = min(1.0, log1p(documents) / log1p(_MANY))
