@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search import tokens
-from memory_mesh.core.search.people import addressee, closeness, proper_names, speaker_roles, without_speakers
+from memory_mesh.core.search.people import (
+    addressee,
+    closeness,
+    is_general,
+    is_personal,
+    proper_names,
+    role_of,
+    speaker_roles,
+    without_speakers,
+)
 
 PEOPLE = ("Caroline", "Melanie Jones", "Will")
 
@@ -136,3 +145,38 @@ def test_removing_speakers_never_leaves_a_blank_query(query: str, people: list[s
     rest = without_speakers(query, people)
     assert rest == query or rest.strip()
     assert without_speakers(rest, people) == rest or rest != query
+
+
+@pytest.mark.parametrize("query", ["Which medicine must I avoid?", "what did we decide", "is that your plan", "OUR server"])
+def test_a_question_about_me_us_or_you_is_personal(query: str) -> None:
+    assert is_personal(query)
+
+
+@pytest.mark.parametrize("query", ["Which port does staging use?", "the hour of the bus", "industry", ""])
+def test_a_question_about_others_is_not_personal(query: str) -> None:
+    assert not is_personal(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "How do I make a roux?",
+        "can I freeze cheese",
+        "What does the volatile keyword mean",
+        "what is a lien",
+        " why do cats purr",
+    ],
+)
+def test_a_question_that_anybody_could_ask_is_general(query: str) -> None:
+    assert is_general(query)
+
+
+@pytest.mark.parametrize("query", ["Where do I live?", "What did Ana say the rent is?", "so how do I do it", "Show me how", ""])
+def test_other_questions_are_not_general(query: str) -> None:
+    assert not is_general(query)
+
+
+def test_a_speaker_is_the_user_the_assistant_or_somebody() -> None:
+    assert [role_of(name) for name in ("User", "human", "Assistant", "AI", "Ana")] == [
+        (True, False), (True, False), (False, True), (False, True), (False, False),
+    ]  # fmt: skip

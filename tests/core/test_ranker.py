@@ -296,3 +296,22 @@ def test_the_newest_version_gets_the_best_score_of_all_versions() -> None:
 def test_without_a_common_word_name_or_time_nothing_is_likely_where_no_vector_is_compared() -> None:
     assert scores(pool(length=[4.0, 9.0])).tolist() == [0.0, 0.0]
     assert scores(pool(length=[4.0, 9.0], coverage_wide=[0.5, 0.0])).max() > 0
+
+
+def test_of_two_equal_memories_of_one_user_the_newer_stands_above() -> None:
+    both = {name: [values[0]] * 2 + [values[1]] * 38 for name, values in ANSWER.items()}
+    said = {"by_user": [1.0] * 40, "question": [0.0] * 40}
+    found = scores(_talk(40, **both, **said, day=[20_000.0, 20_100.0, *[20_050.0] * 38]))
+    assert found[1] > found[0] > found[2:].max()
+
+
+def test_a_candidate_is_newer_than_the_fraction_of_the_others_that_are_older() -> None:
+    found = ranker.features(pool(day=[3.0, 1.0, 2.0, 2.0, 5.0], keywords=[1.0] * 5)).named()
+    assert found["newer"].tolist() == [0.75, 0.0, 0.375, 0.375, 1.0]
+    assert ranker.features(pool(day=[7.0], keywords=[1.0])).named()["newer"].tolist() == [0.0]
+
+
+def test_a_question_that_anybody_could_ask_is_less_likely_about_the_memories() -> None:
+    notes = {name: [0.0] * 40 for name in (*NEIGHBOURS, "speaker_known")}
+    own, general = (scores(_talk(40, **ANSWER, **notes, general=[form] * 40)).max() for form in (0.0, 1.0))
+    assert general < own

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import MemoryMesh
+from memory_mesh import MemoryContextManager, MemoryMesh
 from memory_mesh.core.errors import EmbeddingError, InvalidInput, ModelMismatch, SettingsError
 from memory_mesh.core.model import Kind, Row, Vector
-from memory_mesh.models import FallbackEmbedder, HashingEmbedder, model_files
+from memory_mesh.models import CachedEmbedder, FallbackEmbedder, HashingEmbedder, model_files
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
 
@@ -505,3 +505,36 @@ def test_a_change_decided_before_a_change_of_model_does_not_put_the_old_vector_b
     assert happened
     assert house.memory(stored.id).pinned
     assert house.memory(stored.id).vector == HashingEmbedder(dimension=64).embed(["Ana prefers tea."])[0]
+
+
+class Renewed(HashingEmbedder):
+    """The model of a new version, which can still run the one before."""
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.before: list[HashingEmbedder] = []
+
+    def of_model(self, model: str) -> HashingEmbedder | None:
+        if model == HashingEmbedder().model:
+            self.before = self.before or [HashingEmbedder()]
+            return self.before[0]
+        return None
+
+
+def test_a_store_of_an_older_model_goes_on_with_it_until_it_is_changed(house: House) -> None:
+    house.mesh(embedder=HashingEmbedder()).add("The kite is green.")
+    mesh = house.mesh(embedder=Renewed())
+    second = mesh.add("The kayak is red.")
+    assert vector_of(house, second.id).model == "hashing/256"
+    assert mesh.explain("kite").model == "hashing/256"
+    assert MemoryContextManager(mesh=mesh).health_check().problems == ()
+    done = mesh.reembed()
+    assert (done.model, done.embedded, done.changed_from) == ("hashing/64", 2, "hashing/256")
+    assert mesh.explain("kite").model == vector_of(house, second.id).model == "hashing/64"
+
+
+def test_a_cached_embedder_keeps_the_embedder_of_an_older_model() -> None:
+    cached = CachedEmbedder(Renewed())
+    assert cached.of_model("hashing/256") is cached.of_model("hashing/256")
+    assert cached.of_model("another") is None
+    assert CachedEmbedder(HashingEmbedder()).of_model("hashing/64") is None
