@@ -265,3 +265,16 @@ def test_a_social_security_number_is_found_by_form_or_cue(text: str) -> None:
 )
 def test_what_no_one_was_given_is_no_social_security_number(text: str) -> None:
     assert "us_ssn" not in dict(shown(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("code melli 012-345678-9", "012-345678-9"),
+        ("nric S 1234567 D", "S 1234567 D"),
+        ("taiwan national id A-123456789", "A-123456789"),
+        ("219516205512303705", "219516205512303705"),  # of a county that stdnum does not know
+    ],
+)
+def test_an_id_with_other_groups_or_of_an_unknown_place_is_masked_and_no_error(text: str, number: str) -> None:
+    assert [value for _, value in shown(text)] == [number]

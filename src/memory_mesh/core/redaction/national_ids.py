@@ -136,7 +136,12 @@ def _form(form: str) -> LazyRegex:
 
 
 def _valid(number: str, check: str | Callable[[str], bool]) -> bool:
-    return check(number) if callable(check) else bool(_of_stdnum(check)(number))
+    if callable(check):
+        return check(number)
+    try:
+        return bool(_of_stdnum(check)(number))
+    except KeyError:  # it looks a Chinese county up last, and lacks some
+        return True
 
 
 @cache
@@ -188,8 +193,9 @@ _SINGAPORE = {"S": "JZIHGFEDCBA", "T": "GFEDCBAJZIH", "F": "XWUTRQPNMLK", "G": "
 
 
 def _singapore(number: str) -> bool:
-    total = sum(a * int(b) for a, b in zip((2, 7, 6, 5, 4, 3, 2), number[1:8], strict=True))
-    return number[8].upper() == _SINGAPORE[number[0].upper()][total % 11]
+    plain = compact(number)
+    total = sum(a * int(b) for a, b in zip((2, 7, 6, 5, 4, 3, 2), plain[1:8], strict=True))
+    return plain[8] == _SINGAPORE[plain[0]][total % 11]
 
 
 def _hong_kong(number: str) -> bool:
@@ -199,8 +205,9 @@ def _hong_kong(number: str) -> bool:
 
 
 def _taiwan(number: str) -> bool:
-    first = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(number[0].upper()) + 10
-    digits = [first // 10, first % 10, *map(int, number[1:])]
+    plain = compact(number)
+    first = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(plain[0]) + 10
+    digits = [first // 10, first % 10, *map(int, plain[1:])]
     return sum(a * b for a, b in zip((1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1), digits, strict=True)) % 10 == 0
 
 
@@ -218,7 +225,7 @@ def _german_insurance(number: str) -> bool:
 
 
 def _iranian(number: str) -> bool:
-    digits = [int(char) for char in number]
+    digits = [int(char) for char in compact(number)]
     rest = sum(a * b for a, b in zip(range(10, 1, -1), digits, strict=False)) % 11
     return digits[9] == (rest if rest < 2 else 11 - rest)
 
