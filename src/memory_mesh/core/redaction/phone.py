@@ -305,7 +305,7 @@ def _e164(value: str) -> str:
 
     extension = _EXTENSION.search(value)
     number = value[: extension.start()] if extension else value
-    abroad = number.startswith(("+", "00")) and _international(number)
+    abroad = number.startswith(("+", "00")) and _is_possible(number)
     region = _region(number) if not abroad and _in_form(number) else None
     if not abroad and region is None:
         return "".join(str(int(char)) for char in number if char.isdigit())
