@@ -84,13 +84,15 @@ _DECISIONS = """\
   libphonenumber confirms, or a word such as *phone*, *fax*, *call me on* makes it one. Dates, times, year ranges and amounts are
   never phone numbers. A phone number has at least seven digits.
 - **Phone numbers near a cue word need not be valid**: numbers in use change faster than any table. Those with a `+` must be
-  possible according to libphonenumber; those without cue word and `+` must be valid in one of 21 regions.
+  possible according to libphonenumber; those without cue word and `+` must be valid in one of 21 regions. Of one text,
+  libphonenumber checks the first 1,000 such numbers; others need only fit its pattern of a region.
 - **The nearest word decides**: `order 0812345678` and `part no. 212-555-0123` stay, `โทร 0812345678` is a phone number. The words
   are those of some forty languages.
 - **Cards** must pass Luhn. After a word such as *order*, *invoice* or *tracking*, a number without groups is no card. Near a
   word such as *card*, any 12 to 19 digits that pass count; without one, only the lengths and first digits of the large networks.
 - **National ids** count without a cue word only in a form that nothing else has (`850715/1235`, `756.1234.5678.97`). Plain runs
-  of digits need the check sum and a cue word within 48 characters before or 24 after.
+  of digits need the check sum and a cue word within 48 characters before or 24 after. In a text with more than 1,000 numbers
+  beside words such as *id card* or *tax number*, each that has the form of an id is masked, whatever its check sum.
 - **IP addresses**: private and documentation addresses are redacted like public ones. Loopback (`127.…`, `::1`), the unspecified
   address and netmasks (`255.…`) identify no one and stay. Ports stay. Four one-digit parts (`1.2.3.4`) count only near a word
   such as *ip*, *host* or *ping*, or with a port or mask. The zone of an IPv6 address (`%eth0`) is masked with it; MAC addresses

@@ -8,6 +8,7 @@ import phonenumbers
 import pytest
 
 from memory_mesh.core.redaction import Redactor, assignments, commands, find, keys, national_ids, network, numbers, phone, values
+from memory_mesh.core.redaction.pattern import MANY
 
 REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
 SIZE = 20_000
@@ -255,6 +256,37 @@ def test_equal_numbers_of_ids_are_checked_once(calls: CountCalls) -> None:
     counts = calls(national_ids, "_valid")
     assert len(find("SSN 123-45-6789. " * 500)) == 500
     assert 0 < counts["_valid"] < 50
+
+
+def different(count: int) -> list[str]:
+    return [str(12_345_678_901 + 7919 * number) for number in range(count)]
+
+
+def test_very_many_numbers_beside_a_word_for_ids_are_masked_unchecked(calls: CountCalls) -> None:
+    counts = calls(national_ids, "_valid")
+    few = "".join(f"id card {number}, " for number in different(MANY))
+    assert 0 < len(find(few)) < MANY / 2
+    assert counts["_valid"] > MANY
+    counts.clear()
+    many = "".join(f"id card {number}, " for number in different(MANY + 1))
+    assert Redactor().redact(many) == "id card [NATIONAL_ID], " * (MANY + 1)
+    assert counts["_valid"] == 0
+    assert Redactor(off=frozenset({"national_id"})).redact(many) == many
+
+
+def test_very_many_numbers_without_such_a_word_stay() -> None:
+    assert find("".join(f"{number},2024-05-17,order {number}\n" for number in different(2 * MANY))) == []
+    assert find("".join(f"+1718{number:09},{number}\n" for number in range(2 * MANY))) == []  # added lines with times
+
+
+def test_of_very_many_phone_numbers_a_limited_number_is_parsed(calls: CountCalls) -> None:
+    counts = calls(phonenumbers, "parse")
+    assert len(find("".join(f"+1415555{number:04} " for number in range(2 * MANY)))) == 2 * MANY
+    assert counts["parse"] < MANY + 20
+    counts.clear()
+    national = "".join(f"(415) 555-{number:04} " for number in range(2 * MANY))
+    assert Redactor().redact(national) == "[PHONE] " * 2 * MANY
+    assert counts["parse"] < MANY + 20
 
 
 @pytest.mark.deep

@@ -10,7 +10,7 @@ import pytest
 from phonenumbers import PhoneNumberFormat as Form
 from phonenumbers import PhoneNumberType as Kind
 
-from memory_mesh.core.redaction import Redactor, find
+from memory_mesh.core.redaction import Redactor, find, phone
 from memory_mesh.core.redaction.pattern import listed
 from redaction_docs import load_entries
 
@@ -108,6 +108,27 @@ def test_a_plus_a_cue_word_or_a_known_form_makes_a_phone_number(text: str, numbe
 )
 def test_without_those_digits_are_digits(text: str) -> None:
     assert shown(text) == []
+
+
+def spoilt(number: str) -> str:
+    """The number with some other digits."""
+    return "".join(RNG.choice("0123456789") if char.isdigit() and RNG.random() < 0.15 else char for char in number)
+
+
+@pytest.mark.parametrize("region", sorted({*phone._REGIONS, *phone._WITHOUT_TRUNK}))
+def test_no_region_is_passed_over_in_which_a_number_is_valid(region: str) -> None:
+    made = [phonenumbers.example_number_for_type(region, kind) for kind in (Kind.FIXED_LINE, Kind.MOBILE, Kind.TOLL_FREE)]
+    forms = [phonenumbers.format_number(one, form) for one in filter(None, made) for form in (Form.NATIONAL, Form.E164)]
+    for number in (re.sub(r"\D", "", spoilt(form)) for form in forms for _ in range(20)):
+        if phonenumbers.is_valid_number(phonenumbers.parse(number, region)):
+            assert phone._of_region(region).fullmatch(number), number
+
+
+def test_the_quicker_way_finds_the_same_numbers_with_a_plus_possible() -> None:
+    for code in phonenumbers.COUNTRY_CODE_TO_REGION_CODE:
+        for number in (f"+{code}{RNG.choice(('', '0', '(0) '))}{digits(RNG.randrange(5, 12))}" for _ in range(12)):
+            assert phone._is_possible(number) == phone._international(number), number
+    assert not any(map(phone._is_possible, ("+0000000", "+(0)1495551234", "+2100551234")))
 
 
 # --- cards ---
@@ -265,3 +286,16 @@ def test_a_social_security_number_is_found_by_form_or_cue(text: str) -> None:
 )
 def test_what_no_one_was_given_is_no_social_security_number(text: str) -> None:
     assert "us_ssn" not in dict(shown(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("code melli 012-345678-9", "012-345678-9"),
+        ("nric S 1234567 D", "S 1234567 D"),
+        ("taiwan national id A-123456789", "A-123456789"),
+        ("219516205512303705", "219516205512303705"),  # of a county that stdnum does not know
+    ],
+)
+def test_an_id_with_other_groups_or_of_an_unknown_place_is_masked_and_no_error(text: str, number: str) -> None:
+    assert [value for _, value in shown(text)] == [number]

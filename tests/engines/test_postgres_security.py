@@ -8,10 +8,11 @@ import psycopg
 import pytest
 
 from engines.postgres import Server
-from memory_mesh import MemoryMesh
+from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.errors import IdTaken, StoreBusy, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Row, Vector, iso
-from memory_mesh.stores.postgres import PostgresStore, admin
+from memory_mesh.stores.base import KEPT_MOVES
+from memory_mesh.stores.postgres import PostgresStore, admin, migrations
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.tables import ALL
 from memory_mesh.testing.fakes import NEW_YEAR
@@ -227,6 +228,9 @@ ATTACKS: dict[str, tuple[str, str | None]] = {
         "UPDATE memories SET content = 'forged' WHERE tenant = 'ann'",
     ),
     "give away": ("UPDATE memories SET tenant = 'bob', partition = '[\"bob\", null]', user_id = 'bob'", None),
+    "update a counter": (
+        "UPDATE memories SET access_count = 7 WHERE tenant = 'bob'", "UPDATE memories SET access_count = 7 WHERE tenant = 'ann'",
+    ),
     "delete": ("DELETE FROM memories WHERE tenant = 'bob'", "DELETE FROM memories WHERE tenant = 'ann'"),
     "block a chain": (HEAD.format(head='["chain", "bob", "new"]'), None),
     "become a server": ("INSERT INTO mesh_roles VALUES ('ann_program', 'server')", None),
@@ -251,19 +255,27 @@ ATTACKS: dict[str, tuple[str, str | None]] = {
         "DELETE FROM keyword_postings WHERE tenant = 'bob'", "DELETE FROM keyword_postings WHERE tenant = 'ann'",
     ),
 }  # fmt: skip
+# A role of one user has no rights to whole tables, with which it could lock them. It deletes by function; see below.
+OF_WHOLE_TABLES = ("update", "delete", "delete postings")
 
 
 @pytest.mark.req("GRAPH-93")
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_no_statement_of_a_program_reaches_the_rows_of_another_user(urls: dict[str, str], attack: str) -> None:
+@pytest.mark.parametrize("role", ["ann_program", "rest"])
+def test_no_statement_of_a_program_reaches_the_rows_of_another_user(urls: dict[str, str], role: str, attack: str) -> None:
     statement, control = ATTACKS[attack]
     before = seen(urls["service"], query="SELECT md5(string_agg(m::text, ',' ORDER BY id)) FROM memories m")
-    with psycopg.connect(urls["ann_program"]) as connection:
+    with psycopg.connect(urls[role]) as connection:
+        connection.execute('SET request.jwt.claims = \'{"sub": "ann"}\'')  # which counts for a REST server
+        connection.commit()
         try:
             assert connection.execute(statement.encode()).rowcount == 0
         except psycopg.errors.InsufficientPrivilege:
             connection.rollback()
-        if control:
+        if control and role == "ann_program" and attack in OF_WHOLE_TABLES:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for table"):
+                connection.execute(control.encode())
+        elif control:
             assert connection.execute(control.encode()).rowcount > 0
         connection.rollback()
     assert seen(urls["service"], query="SELECT md5(string_agg(m::text, ',' ORDER BY id)) FROM memories m") == before
@@ -275,7 +287,11 @@ def test_an_agent_that_guesses_a_segment_does_not_get_the_counts_of_another_agen
     private = memory("private", partition='["ann", "coder"]', user_id="ann", agent_id="coder", keywords=["hush"])
     segments = "SELECT segment::text FROM keyword_counts WHERE word = 'hush'"
     counts = "SELECT documents FROM keyword_counts WHERE word = 'hush'"
-    with closing(PostgresStore(urls["ann_program"])) as store, psycopg.connect(urls["planner"], autocommit=True) as planner:
+    with (
+        closing(PostgresStore(urls["ann_program"])) as store,
+        psycopg.connect(urls["planner"], autocommit=True) as planner,
+        psycopg.connect(urls["keeper"], autocommit=True) as keeper,
+    ):
         store.apply([private])
         (segment,) = seen(urls["service"], query=segments)
         assert seen(urls["planner"], query=counts) == []
@@ -287,7 +303,7 @@ def test_an_agent_that_guesses_a_segment_does_not_get_the_counts_of_another_agen
         assert sorted(seen(urls["service"], query=counts)) == [0, 1]  # type: ignore[type-var]
         store.apply(deletes=[private.key])
         for name in ("keyword_segments", "keyword_counts"):
-            planner.execute(f"DELETE FROM {name} WHERE segment = '{segment}'".encode())
+            keeper.execute(f"DELETE FROM {name} WHERE segment = '{segment}'".encode())
 
 
 @pytest.mark.req("GRAPH-93")
@@ -363,6 +379,176 @@ def test_the_tables_of_the_document_exist_with_its_columns(urls: dict[str, str])
         assert columns(name), name
 
 
+# --- deletions ---
+
+
+@pytest.fixture(params=["keeper", "owner"])
+def shared(server: Server, urls: dict[str, str], request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with rows of Ann and Bob. Its tables belong to `keeper`, or to a superuser: no policy holds for that one."""
+    database, roles = server.database(), ("ann_program", "bob_program", "planner", "rest")
+    url = server.url(database, user=request.param)
+    with closing(PostgresStore(url)) as store, psycopg.connect(url, autocommit=True) as owner:
+        store.prepare()
+        for role in roles:
+            owner.execute("SELECT mesh_grant(%s, %s, %s, %s)", (role, *ROLES[role]))
+    for user in ("ann", "bob"):
+        with closing(PostgresStore(server.url(database, user=f"{user}_program"))) as store:
+            whole = Row(
+                kind=Kind.META, id="state", partition="", created_at=iso(NEW_YEAR), revision=1, number=0, replaces=0, fields={}
+            )
+            own = memory(f"{user}1", partition=f'["{user}", "coder"]', user_id=user, agent_id="coder", keywords=["hush"])
+            store.apply([own, whole])
+    # Counts of nothing, which a program may delete.
+    server.execute("UPDATE keyword_counts SET documents = 0; UPDATE keyword_segments SET memories = 0", database=database)
+    yield database
+    for role in roles:
+        server.execute(f"DROP OWNED BY {role}", database=database)
+
+
+# The tables from which each call deletes the rows of a user, and the arguments.
+DELETIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "mesh_delete": (
+        ("memories", "records"),
+        (
+            """[{"kind": "memory", "id": "USER1", "tenant": "USER", "source": "memories"},
+                {"kind": "meta", "id": "state", "tenant": "USER", "source": "records"}]""",
+            """[{"kind": "memory", "id": "USER1", "replaces": 1}, {"kind": "meta", "id": "state", "replaces": 1}]""",
+        ),
+    ),
+    "mesh_delete_moves": (("moves",), (f"""{{"[\\"USER\\", \\"coder\\"]": {KEPT_MOVES + 1}}}""",)),
+    "mesh_delete_words": (
+        ("keyword_postings", "keyword_counts", "keyword_segments"),
+        (
+            """[{"tenant": "USER", "partition": "[\\"USER\\", \\"coder\\"]", "id": "USER1", "words": ["hush"]}]""",
+            """[{"tenant": "USER", "partition": "[\\"USER\\", \\"coder\\"]", "word": "hush", "segment": "SEGMENT"}]""",
+            """[{"tenant": "USER", "partition": "[\\"USER\\", \\"coder\\"]", "segment": "SEGMENT"}]""",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("function", DELETIONS)
+def test_a_program_deletes_rows_of_its_own_by_function_and_none_of_another(server: Server, shared: str, function: str) -> None:
+    tables, arguments = DELETIONS[function]
+
+    def deleted(role: str, user: str, *before: str) -> object:
+        ((segment,),) = server.execute(f"SELECT segment FROM keyword_segments WHERE tenant = '{user}'", database=shared)
+        given = [text.replace("USER", user).replace("SEGMENT", str(segment)) for text in arguments]
+        with psycopg.connect(server.url(shared, user=role), autocommit=True) as connection:
+            for statement in before:
+                connection.execute(statement.encode())
+            call = f"SELECT {function}({', '.join(['%s::jsonb'] * len(given))})"
+            return (connection.execute(call.encode(), given).fetchone() or (None,))[0]
+
+    def rows(user: str) -> list[object]:
+        counts = ", ".join(f"(SELECT count(*) FROM {name} WHERE tenant = '{user}')" for name in tables)
+        return [*server.execute(f"SELECT {counts}", database=shared)[0]]
+
+    claim = 'SET request.jwt.claims = \'{"sub": "bob"}\''
+    whole = [1] * len(tables)
+    assert rows("ann") == rows("bob") == whole
+    for role, *before in (("ann_program",), ("ann_program", claim), ("planner",), ("rest",)):
+        assert deleted(role, "bob", *before) in (0, "")
+    assert rows("bob") == whole
+    deleted("planner", "ann")  # another agent of Ann: it sees what belongs to no partition
+    assert rows("ann") == [1, 0] if function == "mesh_delete" else whole
+    assert deleted("ann_program", "ann") in (1, "")
+    assert rows("ann") == [0] * len(tables)
+    assert rows("bob") == whole
+    assert deleted("rest", "bob", claim) in (2, "")
+    assert rows("bob") == [0] * len(tables)
+
+
+def test_functions_with_the_rights_of_the_owner_are_few_and_only_granted_roles_may_delete(
+    urls: dict[str, str],
+) -> None:
+    query = (
+        "SELECT proname, proconfig::text ~ 'pg_temp\\W*$', has_function_privilege('pg_monitor', oid, 'EXECUTE'), "
+        "has_function_privilege('ann_program', oid, 'EXECUTE') FROM pg_proc "
+        "WHERE pronamespace = 'public'::regnamespace AND prosecdef ORDER BY 1"
+    )
+    with psycopg.connect(urls["keeper"]) as connection:
+        found = connection.execute(query.encode()).fetchall()
+    assert found == [("mesh_caller", True, True, True), *((name, True, False, True) for name in sorted(DELETIONS))]
+
+
+def test_a_program_of_a_user_does_everything_with_its_own_memories(server: Server, tenant: str) -> None:
+    url = server.url(tenant, user="greedy")
+
+    def left(*names: str) -> set[object]:
+        return {
+            name for name in names if server.execute(f"SELECT 1 FROM {name} WHERE tenant = 'greedy' LIMIT 1", database=tenant)
+        }
+
+    with MemoryMesh(store=url, user_id="greedy", agent_id="planner", embedder="hash") as mesh:
+        tea, port, city = mesh.add_many([("Ann drinks green tea", {}), ("The port is 5432", {}), ("Ann lives in Oslo", {})])
+        mesh.update(tea.id, content="Ann drinks black tea")
+        assert [hit.id for hit in mesh.search("black tea", limit=1)] == [tea.id]
+        mesh.graph.store("planner", "Ann moved to Bergen", claim={"subject": "ann", "predicate": "city", "value": "Bergen"})
+        mesh.graph.reinforce(tea.id)
+        mesh.graph.archive(port.id)
+        mesh.lane.feedback(mesh.lane.store("Never deploy on a Friday", memory_type="decision").id, "helpful")
+        mesh.delete(city.id)
+        assert mesh.erase(tea.id, verify=True)
+        assert mesh.get(tea.id) is None
+        assert not mesh.compact()  # only the owner may
+        assert {type(chain) for chain in mesh.verify()} == {Sound}
+        mesh.forget(user_id="greedy", verify=True)
+    assert left("memories", "memory_links", "keyword_segments", "keyword_counts", "keyword_postings") == set()
+    own = [memory(f"g{at}", partition='["greedy", null]', user_id="greedy", keywords=["hush"]) for at in range(2)]
+    with closing(PostgresStore(url)) as store:
+        store.apply(own[:1])
+        server.execute(f"UPDATE partitions SET version = {2 * KEPT_MOVES - 1} WHERE tenant = 'greedy'", database=tenant)
+        store.apply(own[1:])
+        assert server.execute("SELECT id FROM moves WHERE partition = '[\"greedy\", null]'", database=tenant) == [("g1",)]
+        store.apply(deletes=[row.key for row in own])
+    assert left("memories", "keyword_segments", "keyword_counts", "keyword_postings") == set()
+
+
+def test_a_role_that_was_a_server_loses_the_rights_with_which_it_could_lock_tables(server: Server, tenant: str) -> None:
+    lock = b"LOCK TABLE memories IN ACCESS EXCLUSIVE MODE"
+    with closing(PostgresStore(server.keeper(tenant))) as store:
+        admin.grant(store, "other", scope="server", user_id=None, agent_id=None)
+        server.execute("GRANT TRUNCATE ON memories TO other", database=tenant)
+        with psycopg.connect(server.url(tenant, user="other")) as other:
+            other.execute(lock)
+        admin.grant(store, "other", scope="user", user_id="other", agent_id=None)
+        with psycopg.connect(server.url(tenant, user="other")) as other, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            other.execute(lock)
+
+
+def test_an_owner_that_acts_for_one_user_keeps_the_rights_that_the_functions_need(server: Server) -> None:
+    database = server.database()
+    own = memory("m1", partition='["ann", null]', user_id="ann")
+    with closing(PostgresStore(server.keeper(database))) as store:
+        admin.grant(store, "keeper", scope="user", user_id="ann", agent_id=None)
+        store.apply([own])
+        store.apply(deletes=[own.key])
+        assert store.count(Kind.MEMORY) == 0
+
+
+def test_where_a_server_has_no_rights_for_columns_a_role_keeps_those_to_tables(server: Server, urls: dict[str, str]) -> None:
+    """As Citus before 13.1, which refuses them: a trigger does so here."""
+    database = server.database()
+    own = memory("m1", partition='["ann", null]', user_id="ann")
+    with closing(PostgresStore(server.keeper(database))) as store:
+        store.prepare()
+        refusal = (
+            "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN IF EXISTS (SELECT 1 FROM pg_attribute "
+            "WHERE attrelid = 'memories'::regclass AND attacl IS NOT NULL) THEN RAISE feature_not_supported; END IF; END $$; "
+            "CREATE EVENT TRIGGER refuse ON ddl_command_end WHEN TAG IN ('GRANT') EXECUTE FUNCTION refuse()"
+        )
+        server.execute(refusal, database=database)
+        admin.grant(store, "ann_program", scope="user", user_id="ann", agent_id=None)
+    with closing(PostgresStore(server.url(database, user="ann_program"))) as store:
+        store.apply([own])
+        store.apply(deletes=[own.key])
+        assert store.count(Kind.MEMORY) == 0
+    with psycopg.connect(server.url(database, user="ann_program")) as connection:
+        connection.execute("LOCK TABLE memories IN ACCESS EXCLUSIVE MODE")  # what docs/postgres.md says of it
+    server.execute("DROP OWNED BY ann_program", database=database)
+
+
 # --- what one program can take from the others ---
 
 
@@ -381,29 +567,72 @@ def test_a_program_that_takes_connections_without_end_leaves_those_of_others(ser
             connection.close()
 
 
+STRONG = ("SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE")
+
+
+@pytest.mark.parametrize("mode", STRONG)
+def test_a_program_of_a_user_locks_no_table_against_others(urls: dict[str, str], mode: str) -> None:
+    for name in (*ALL, "mesh_migrations", "mesh_roles", "memory_archive"):
+        lock = f"LOCK TABLE {name} IN {mode} MODE".encode()
+        for role in ("ann_program", "planner"):
+            with psycopg.connect(urls[role]) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(lock)
+        with psycopg.connect(urls["keeper"]) as owner:
+            owner.execute(lock)
+    with psycopg.connect(urls["ann_program"]) as connection:  # every program may lock as its own writes do
+        connection.execute(f"LOCK TABLE {', '.join(ALL)} IN ROW EXCLUSIVE MODE".encode())
+
+
+# What a program of one user can hold, in a transaction that it does not end.
 LOCKS = {
-    "the table": "LOCK TABLE memories IN ACCESS EXCLUSIVE MODE",
     "its rows": "SELECT 1 FROM partitions FOR UPDATE",
-    "an advisory lock": "SELECT pg_advisory_lock(1)",
+    "rows that it writes": INSERT.format(tenant="greedy", partition='["greedy", null]', user="'greedy'"),
+    "the tables as a write does": f"LOCK TABLE {', '.join(ALL)} IN ROW EXCLUSIVE MODE",
+    "the lock under which tables are created": f"SELECT pg_advisory_lock({migrations.LOCK})",
 }
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_program_that_holds_a_lock_keeps_others_no_longer_than_they_wait_for_a_busy_store(
-    server: Server, tenant: str, lock: str
-) -> None:
+def test_no_lock_that_a_program_can_hold_keeps_others_from_reading_and_writing(server: Server, tenant: str, lock: str) -> None:
     with closing(PostgresStore(server.keeper(tenant), busy_seconds=0.2)) as store:
         store.apply([memory("m2")])
         with psycopg.connect(server.url(tenant, user="greedy")) as greedy:
-            greedy.execute(LOCKS[lock])
-            if lock == "the table":
-                for use in (lambda: store.apply([memory("m3")]), lambda: store.find(Kind.MEMORY)):
-                    with pytest.raises(StoreBusy):
-                        use()
-            else:  # rows of its own only, and locks that nothing of ours takes
-                store.apply([memory("m3")])
-        store.apply(deletes=[row.key for row in store.find(Kind.MEMORY)])
+            greedy.execute(LOCKS[lock].encode())
+            store.apply([memory("m3")])
+            assert {*store.ids(Kind.MEMORY)} >= {"m2", "m3"}
+            store.apply(deletes=[row.key for row in store.find(Kind.MEMORY)])
+            greedy.rollback()
         assert store.count(Kind.MEMORY) == 0
+
+
+def test_a_lock_of_the_owner_keeps_others_no_longer_than_they_wait_for_a_busy_store(server: Server, tenant: str) -> None:
+    with closing(PostgresStore(server.url(tenant, user="other"), busy_seconds=0.2)) as store:
+        own = memory("m2", partition='["other", null]', user_id="other")
+        with psycopg.connect(server.keeper(tenant)) as keeper:
+            keeper.execute("LOCK TABLE memories IN ACCESS EXCLUSIVE MODE")
+            for use in (lambda: store.apply([own]), lambda: store.find(Kind.MEMORY)):
+                with pytest.raises(StoreBusy):
+                    use()
+        store.apply([own])
+        store.apply(deletes=[own.key])
+
+
+def test_an_open_transaction_of_a_program_makes_only_the_owner_wait_who_rewrites_or_creates_tables(
+    server: Server, tenant: str
+) -> None:
+    elsewhere = f"{server.keeper(tenant)}?schema=elsewhere"
+    with (
+        closing(PostgresStore(server.keeper(tenant), busy_seconds=0.2)) as store,
+        closing(PostgresStore(elsewhere, busy_seconds=0.2)) as new,
+    ):
+        with psycopg.connect(server.url(tenant, user="greedy")) as greedy:
+            greedy.execute("SELECT count(*) FROM memories")
+            assert not store.compact()
+            greedy.execute("SELECT pg_advisory_lock(%s)", (migrations.LOCK,))
+            with pytest.raises(StoreBusy):
+                new.prepare()
+        assert store.compact()
+        new.prepare()
 
 
 def test_a_transaction_that_its_program_leaves_open_ends(server: Server, tenant: str) -> None:
@@ -412,9 +641,9 @@ def test_a_transaction_that_its_program_leaves_open_ends(server: Server, tenant:
         assert found == {name: (value,) for name, value in admin.TIMEOUTS.items()}
         greedy.execute("SET idle_in_transaction_session_timeout = '50ms'")  # not to wait as long as the limit is
         greedy.execute("BEGIN")
-        greedy.execute("LOCK TABLE memories")
+        greedy.execute("SELECT count(*) FROM memories")
         with closing(PostgresStore(server.keeper(tenant), busy_seconds=60)) as store:
-            assert store.count(Kind.MEMORY) == 0
+            assert store.compact(), "it waited for the transaction"
         with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
             greedy.execute("SELECT 1")
 

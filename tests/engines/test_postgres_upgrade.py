@@ -12,7 +12,7 @@ from engines.postgres import Server
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import StoreTooOld
 from memory_mesh.core.model import Compare, Kind, Reader, visible_to
-from memory_mesh.stores.postgres import PostgresStore
+from memory_mesh.stores.postgres import PostgresStore, admin
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.tables import ALL, encoded
 from memory_mesh.testing.rows import memory
@@ -23,10 +23,12 @@ SCHEMA_4 = Path(__file__).parents[1] / "data" / "postgres-schema-4.sql"
 # What a role may see and do, and the functions, views and indexes, without the names of databases.
 RULES = (
     "SELECT tablename::text, policyname::text, cmd, qual, with_check FROM pg_policies WHERE schemaname = 'public'",
-    "SELECT relname::text, relrowsecurity, relforcerowsecurity FROM pg_class "
+    "SELECT relname::text, relrowsecurity, relforcerowsecurity, relacl::text FROM pg_class "
     "WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'",
     "SELECT proname::text, prosrc, prosecdef, proconfig::text, proacl::text FROM pg_proc "
     "WHERE pronamespace = 'public'::regnamespace AND proname ~ '^(mesh_|search_memories)'",
+    "SELECT c.relname::text, a.attname::text, a.attacl::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
+    "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped",
     "SELECT viewname::text, definition FROM pg_views WHERE schemaname = 'public'",
     "SELECT indexname::text, indexdef FROM pg_indexes WHERE schemaname = 'public'",
 )
@@ -67,6 +69,8 @@ def test_an_upgrade_keeps_the_rows_and_brings_the_rules_of_today(server: Server,
     ann = server.url(early, user="ann_early")
     with psycopg.connect(ann) as connection:
         assert connection.execute("SELECT count(*) FROM memories").fetchone() == (6,)  # before: the weak rule
+        connection.execute("LOCK TABLE memories IN ACCESS EXCLUSIVE MODE")  # before: the rights to the whole table
+        connection.rollback()
     with closing(PostgresStore(ann)) as store, pytest.raises(StoreTooOld, match="postgres prepare"):
         store.find(Kind.MEMORY)
     with closing(PostgresStore(server.keeper(early))) as store:
@@ -74,8 +78,11 @@ def test_an_upgrade_keeps_the_rows_and_brings_the_rules_of_today(server: Server,
         assert sorted(store.ids(Kind.MEMORY)) == ["ann0", "ann1", "ann2", "bob0", "bob1", "bob2"]
         assert store.version('["ann", null]') == 3
     with closing(PostgresStore(server.keeper(new := server.database()))) as fresh:
-        fresh.prepare()
+        admin.grant(fresh, "ann_early", scope="user", user_id="ann", agent_id=None)
     assert rules(server, early) == rules(server, new)
+    server.execute("DROP OWNED BY ann_early", database=new)
+    with psycopg.connect(ann) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("LOCK TABLE memories IN ACCESS EXCLUSIVE MODE")
     assert server.execute("SELECT max(version) FROM mesh_migrations", database=early) == [(VERSION,)]
     vector = memory("query", vector=[1.0, 0.0]).vector
     assert vector
@@ -87,6 +94,9 @@ def test_an_upgrade_keeps_the_rows_and_brings_the_rules_of_today(server: Server,
     with MemoryMesh(store=ann, user_id="ann", embedder="none") as mesh:
         mesh.add("A blue gate")
         assert {hit.content for hit in mesh.search("red fence")} == {"red fence of ann"}
+        mesh.update("ann0", content="red fence by the sea")
+        mesh.delete("ann1")
+        assert mesh.get("ann1") is None
 
 
 @pytest.mark.req("GRAPH-89")

@@ -47,10 +47,10 @@ class LazyRegex:
     """
 
     def __init__(self, source: str, flags: int = 0) -> None:
-        self._source, self._flags = source, flags
+        self.source, self._flags = source, flags
 
     def _compiled(self) -> re.Pattern[str]:
-        compiled = re.compile(self._source, self._flags)
+        compiled = re.compile(self.source, self._flags)
         names = ("finditer", "search", "match", "fullmatch", "split", "sub", "findall")
         self.__dict__ |= {name: getattr(compiled, name) for name in names}
         return compiled

@@ -137,7 +137,7 @@ _Accepts = Callable[[str, Name, int, Span], Span | None]
 
 def find_assignments(page: Page) -> Iterator[Span]:
     """Yield the value after each name of a secret, if it looks like a secret."""
-    done, surroundings = 0, Surroundings(page.text, before=256, after=1024, far=_FAR)
+    done, surroundings = 0, Surroundings(page, before=256, after=1024, far=_FAR)
     for place in dict.fromkeys(page.places(STEMS)):
         span = surroundings.judge(place, _value) if place >= done else None
         if span is not None and span[0] < span[1]:

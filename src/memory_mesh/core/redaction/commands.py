@@ -103,7 +103,7 @@ _MAX_READER, _MAX_HERE = 140, 272  # characters
 def _here_strings(page: Page) -> Iterator[Span]:
     """Yield what a shell gives to a command that reads a password: `kinit bob <<< "…"`."""
     text = page.text
-    surroundings = Surroundings(text, before=_MAX_READER, after=2 * _MAX_HERE)
+    surroundings = Surroundings(page, before=_MAX_READER, after=2 * _MAX_HERE)
     readers = _READERS.finditer(text) if "<<<" in text else ()
     for start, end in merged((found.start(), found.start() + _MAX_READER) for found in readers):
         here = (surroundings.judge(start + place, _here_string) for place in occurrences(text[start:end], "<<<"))

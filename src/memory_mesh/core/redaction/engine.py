@@ -97,7 +97,7 @@ def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
     return [
         Finding(PATTERNS[rank].id, *plain.original(start, end))
         for start, end, rank in _without_overlaps(spans)
-        if not _cuts((start, end), masks) and MASK.fullmatch(page.text[start:end].strip(" .,;:")) is None
+        if not masks or (not _cuts((start, end), masks) and MASK.fullmatch(page.text[start:end].strip(" .,;:")) is None)
     ]
 
 
@@ -280,12 +280,12 @@ def _find_near(text: str, masks: list[Span], off: frozenset[str]) -> list[Findin
 def _without_overlaps(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Drop spans inside another one; of two that overlap in part, drop the less specific."""
     result: list[tuple[int, int, int]] = []
-    for span in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
-        if result and span[0] < result[-1][1]:
-            if span[1] <= result[-1][1] or span[2] >= result[-1][2]:
+    for start, minus_end, rank in sorted([(start, -end, rank) for start, end, rank in spans]):
+        if result and start < result[-1][1]:
+            if -minus_end <= result[-1][1] or rank >= result[-1][2]:
                 continue
             result.pop()
-        result.append(span)
+        result.append((start, -minus_end, rank))
     return result
 
 
@@ -295,8 +295,11 @@ def _masks(text: str) -> list[Span]:
 
 def _cuts(span: Span, masks: list[Span]) -> bool:
     """Return whether the span starts or ends inside a mask."""
-    before = ((place, bisect_left(masks, (place, 0)) - 1) for place in span)
-    return any(at >= 0 and masks[at][0] < place < masks[at][1] for place, at in before)
+    for place in span:
+        at = bisect_left(masks, (place, 0)) - 1
+        if at >= 0 and place < masks[at][1]:
+            return True
+    return False
 
 
 def _any_of(names: Iterable[str]) -> re.Pattern[str] | None:

@@ -125,7 +125,7 @@ _DUMMY = frozenset({"pass", "password", "passwd", "pw", "pwd", "secret", "token"
 
 def _url_credentials(page: Page) -> Iterator[Span]:
     """Match `user:password` in front of a host, or a token in the place of the user."""
-    surroundings = Surroundings(page.text, before=0, after=1300)
+    surroundings = Surroundings(page, before=0, after=1300)
     yield from filter(None, (surroundings.judge(place, _userinfo) for place in page.places(("://", "：//", "：／／"))))
     for place in page.places(("@tcp(", "@unix(")):  # Go
         if (found := _GO.search(page.text, max(0, place - 200), place)) and _is_password(found[1]):
@@ -133,7 +133,7 @@ def _url_credentials(page: Page) -> Iterator[Span]:
     for found in _matches(_ORACLE, page, ("jdbc:oracle",)):
         if _is_password(found[1]):
             yield found.span(1)
-    surroundings = Surroundings(page.text, before=176, after=200)
+    surroundings = Surroundings(page, before=176, after=200)
     hosts = _BEFORE_HOST.finditer(page.text)
     yield from filter(None, (surroundings.judge(found.start(), _without_scheme) for found in hosts))
     yield from _logins(page)
@@ -161,7 +161,7 @@ _ANY_HOST, _WITH_PATH = LazyRegex(r"[\w\[]"), LazyRegex(r"[\w.-]{1,128}[:/]")
 
 def _logins(page: Page) -> Iterator[Span]:
     """Yield the passwords of `ssh user:password@host`."""
-    surroundings = Surroundings(page.text, before=_LOGIN_REACH, after=160)
+    surroundings = Surroundings(page, before=_LOGIN_REACH, after=160)
     ends = (found.start() for found in _LOGIN_END.finditer(page.text))
     ends = (at for at in ends if page.text.find(":", max(0, at - 200), at) >= 0)
     return filter(None, (surroundings.judge(at, _login) for at in ends))

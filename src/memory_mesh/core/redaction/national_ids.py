@@ -12,14 +12,16 @@ from functools import cache
 from importlib import import_module
 
 from memory_mesh.core.redaction.pattern import (
+    AFTER,
+    BEFORE,
     DASHES,
+    MANY,
     Cue,
     Page,
     Pattern,
     Span,
     compact,
     luhn,
-    occurrences,
     present,
     stands_alone,
 )
@@ -58,30 +60,32 @@ class _Id:
         return _checked(number, self.check)
 
     def _candidates(self, page: Page, named: "_Named") -> Iterator[Span]:
-        for shape in self.shapes:
-            for place in occurrences(page.shape, shape):
-                starts = range(max(0, place - self.lead), place + 1)
-                found = next(filter(None, (self.alone.match(page.text, start) for start in starts)), None)
-                if found and named.stands_alone(found.span()) and not names_goods(page, found.start()):
-                    yield found.span()
+        for place in (place for shape in self.shapes for place in _places(page.shape, shape, self.lead)):
+            found = self.alone.match(page.text, max(0, place - self.lead))
+            if found is None and self.lead:
+                found = self.alone.match(page.text, place)
+            if found and named.stands_alone(found.span()) and not names_goods(page, found.start()):
+                yield found.span()
         if self.beside is None:
             return
-        general, own = named.general and self.general, named.has(self.cues)
+        general, own = self.id in named.general, named.has(self.cues)
         for stretch in [*page.numbered(self.cues.stems), *(page.numbered(_GENERAL.stems) if general else ())]:
             for found in self.beside.finditer(page.text, *stretch):
                 span = found.span()
-                near = named.stands_alone(span) and own and self.cues.confirms(page.text, span)
-                if near or (general and named.confirms(span)):
+                if b"0" in (page.shape[span[0] - 1 : span[0]], page.shape[span[1] : span[1] + 1]):
+                    continue  # part of a longer number
+                near = (own and named.near(self.cues, span)) or (general and named.near(_GENERAL, span))
+                if near and named.stands_alone(span):
                     yield span
         if own and self.check not in (bool, _area_group_serial):
-            yield from self._regrouped(page, self.beside)
+            yield from self._regrouped(page, self.beside, named)
 
-    def _regrouped(self, page: Page, form: LazyRegex) -> Iterator[Span]:
+    def _regrouped(self, page: Page, form: LazyRegex, named: "_Named") -> Iterator[Span]:
         """Yield numbers near a cue word whose groups are others than those of the form: `BSN 123.456.782`."""
         for stretch in page.numbered(self.cues.stems):
             for found in _GROUPS.finditer(page.text, *stretch):
                 for span in {found.span(), found.span(1)}:
-                    if form.fullmatch(compact(page.text[slice(*span)])) and self.cues.confirms(page.text, span):
+                    if form.fullmatch(compact(page.text[slice(*span)])) and named.near(self.cues, span):
                         yield span
 
 
@@ -89,10 +93,13 @@ class _Named:
     """The words of a text that may name ids. What is the same for all ids is found out once for each number, not for each id."""
 
     def __init__(self, page: Page) -> None:
-        self.general = page.holds(_GENERAL.stems)
         self._text, self._lower = page.text, page.text.casefold()
+        self._zeroed = page.zeroed if page.unmasked is page.text else page.text  # the label of a mask may be a cue
         self._alone: dict[Span, bool] = {}
-        self._confirmed: dict[Span, bool] = {}
+        self._near: dict[tuple[Cue, str, str], bool] = {}
+        self.unchecked = _unchecked(page, self)
+        # The ids for which words such as `id card` are cues.
+        self.general = () if not page.holds(_GENERAL.stems) else ("us_ssn",) if self.unchecked else _BESIDE
 
     def has(self, cues: Cue) -> bool:
         return any(stem in self._lower for stem in cues.stems)
@@ -102,10 +109,13 @@ class _Named:
             self._alone[span] = stands_alone(self._text, span)
         return self._alone[span]
 
-    def confirms(self, span: Span) -> bool:
-        if span not in self._confirmed:
-            self._confirmed[span] = self.stands_alone(span) and _GENERAL.confirms(self._text, span)
-        return self._confirmed[span]
+    def near(self, cues: Cue, span: Span) -> bool:
+        """Return whether a cue word is near, which depends on no digits."""
+        start, end = span
+        key = cues, self._zeroed[max(0, start - BEFORE - 1) : start], self._zeroed[end - 1 : end + AFTER]
+        if key not in self._near:
+            self._near[key] = cues.confirms(self._text, span)
+        return self._near[key]
 
 
 def _id(
@@ -136,7 +146,12 @@ def _form(form: str) -> LazyRegex:
 
 
 def _valid(number: str, check: str | Callable[[str], bool]) -> bool:
-    return check(number) if callable(check) else bool(_of_stdnum(check)(number))
+    if callable(check):
+        return check(number)
+    try:
+        return bool(_of_stdnum(check)(number))
+    except KeyError:  # it looks a Chinese county up last, and lacks some
+        return True
 
 
 @cache
@@ -188,8 +203,9 @@ _SINGAPORE = {"S": "JZIHGFEDCBA", "T": "GFEDCBAJZIH", "F": "XWUTRQPNMLK", "G": "
 
 
 def _singapore(number: str) -> bool:
-    total = sum(a * int(b) for a, b in zip((2, 7, 6, 5, 4, 3, 2), number[1:8], strict=True))
-    return number[8].upper() == _SINGAPORE[number[0].upper()][total % 11]
+    plain = compact(number)
+    total = sum(a * int(b) for a, b in zip((2, 7, 6, 5, 4, 3, 2), plain[1:8], strict=True))
+    return plain[8] == _SINGAPORE[plain[0]][total % 11]
 
 
 def _hong_kong(number: str) -> bool:
@@ -199,8 +215,9 @@ def _hong_kong(number: str) -> bool:
 
 
 def _taiwan(number: str) -> bool:
-    first = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(number[0].upper()) + 10
-    digits = [first // 10, first % 10, *map(int, number[1:])]
+    plain = compact(number)
+    first = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(plain[0]) + 10
+    digits = [first // 10, first % 10, *map(int, plain[1:])]
     return sum(a * b for a, b in zip((1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1), digits, strict=True)) % 10 == 0
 
 
@@ -218,14 +235,14 @@ def _german_insurance(number: str) -> bool:
 
 
 def _iranian(number: str) -> bool:
-    digits = [int(char) for char in number]
+    digits = [int(char) for char in compact(number)]
     rest = sum(a * b for a, b in zip(range(10, 1, -1), digits, strict=False)) % 11
     return digits[9] == (rest if rest < 2 else 11 - rest)
 
 
 # In a form, d is a digit.
 _DD, _MM = "(?:0[1-9]|[12][0-9]|3[01])", "(?:0[1-9]|1[0-2])"
-_NINO = "(?i:(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])"
+_NINO = "(?i:[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z](?<!BG|GB|KN|NK|NT|TN|ZZ))"
 _IDS = (
     _id("us_ssn", 8, _area_group_serial, stems="ssn social ss# soc", cue=r"ssn|ss#|soc(?:ial)?\.?\ssec\w*",
         shapes="000-00-0000|000?00?0000",
@@ -395,6 +412,24 @@ for _one in _IDS:
         _BY_SHAPE.setdefault(_shape, set()).add(_one.id)
 
 
+# Beside words such as `id card`, a number may be one of dozens of ids. The forms of more digits come first.
+_BESIDE = {one.id: one.beside.source for one in sorted(_IDS, key=lambda one: -one.digits) if one.general and one.beside}
+_NOT_SSN = "|".join(form for id_, form in _BESIDE.items() if id_ != "us_ssn")
+_ANY_FORM = LazyRegex(rf"(?<![A-Za-z0-9_])(?=[A-Za-z]{{0,2}}[ -]?[0-9])(?=({_NOT_SSN})(?!(?=[\0-\u0dff])\w|[.-][^\W_]))")
+
+
+def _unchecked(page: Page, named: _Named) -> list[Span]:
+    """Return the numbers beside words such as `id card` that have the form of an id, if they are too many to check each."""
+    spans, done = list[Span](), 0
+    for stretch in page.numbered(_GENERAL.stems) if page.digits > 6 * MANY else ():
+        for found in _ANY_FORM.finditer(page.text, *stretch):
+            start, end = found.span(1)
+            if end > done and named.near(_GENERAL, (start, end)) and stands_alone(page.text, (start, end)):
+                spans.append((max(start, done), end))
+                done = end
+    return spans if len(spans) > MANY else []
+
+
 # Six digits with single signs between them that are not a date, or one of the forms with more letters than digits.
 _DATE = rb"(?:00?[./-]00?[./-]0000|0000[./-]00?[./-]00?)(?!0|[./-]0)"
 _DENSE = rb"(?<!0)(?<!0[./-])(?!" + _DATE + rb")(?:0[ ./()+_?\xb7-]?){6}|AAAAA0000A|00A00A000|0A[0A]0-?A[0A]0"
@@ -410,17 +445,30 @@ def _may_have_ids(page: Page) -> bool:
     return (page.digits >= 6 or b"0A" in page.shape) and _dense().search(page.shape) is not None
 
 
+def _places(shape: bytes, part: bytes, lead: int) -> Iterator[int]:
+    """Yield the offsets of a part of the shape, overlapping ones included; without a lead, not those inside a word or number."""
+    at = 0
+    while found := _part(part, lead).search(shape, at):
+        yield found.start()
+        at = found.start() + 1
+
+
+@cache
+def _part(part: bytes, lead: int) -> re.Pattern[bytes]:
+    literal = re.escape(part)
+    return re.compile(literal if lead else literal + b"(?<![0A_]" + literal + b")")
+
+
 def _found(page: Page) -> dict[str, list[Span]]:
     """Return the spans of all ids in a text, by id."""
     if page.ids is None:
         digits, folded, shape = page.digits, page.folded, page.shape
         named = _Named(page)
         wanted = {id_ for stem in present(folded, _BY_STEM) for id_ in _BY_STEM[stem]}
-        wanted |= {id_ for known in present(shape, _BY_SHAPE) for id_ in _BY_SHAPE[known]}
-        ids = [
-            one for one in _IDS if digits >= one.digits and (one.id in wanted or (named.general and one.general and one.beside))
-        ]
+        wanted |= {id_ for known in present(shape, _BY_SHAPE) for id_ in _BY_SHAPE[known]} | set(named.general)
+        ids = [one for one in _IDS if digits >= one.digits and one.id in wanted]
         page.ids = {one.id: list(one.spans(page, named)) for one in ids}
+        page.ids["gb_nhs"] = [*page.ids.get("gb_nhs", ()), *named.unchecked]  # any of them would do: all are masked alike
     return page.ids
 
 

@@ -158,7 +158,7 @@ _HEADING_AFTER = LazyRegex(r"\.?[ \t]{1,4}[A-Z][a-z]")
 
 def _ipv4(page: Page) -> Iterator[Span]:
     """Match four numbers up to 255 with dots, unless the context makes them a version, a section or a longer number."""
-    surroundings = Surroundings(page.text, before=96, after=48)
+    surroundings = Surroundings(page, before=96, after=48)
     spans = (surroundings.judge(found.start(), partial(_address, page)) for found in _V4.finditer(page.text))
     return filter(None, spans)
 

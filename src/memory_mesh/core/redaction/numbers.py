@@ -1,6 +1,6 @@
 """Numbers of money with check sums: payment cards and bank accounts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from memory_mesh.core.redaction.pattern import DASHES, DIGIT, SPACES, Cue, Page, Pattern, Span, compact, joined, luhn
@@ -8,14 +8,14 @@ from memory_mesh.core.redaction.phone_words import Evidence, evidence_before
 from memory_mesh.core.text import LazyRegex
 
 _MIN_DIGITS, _MAX_DIGITS = 12, 19
-_RUN = LazyRegex(rf"{DIGIT}(?:[{SPACES}{DASHES}]?{DIGIT})*+")
+_RUN = LazyRegex(rf"{DIGIT}(?<!{DIGIT}{DIGIT})(?:[{SPACES}{DASHES}]?{DIGIT}){{{_MIN_DIGITS - 1},}}+")
 _GAP = rf"(?:[\s{DASHES}._/·:•]{{1,3}}|&(?:nbsp|#160|#32|#45|#x20|#xa0);)"
 _GAPS = LazyRegex(f"({_GAP})")
 _ODD_RUN = LazyRegex(rf"(?<!{DIGIT})({DIGIT}{{4,8}})(?:{_GAP}{DIGIT}{{3,10}}){{1,4}}(?!{DIGIT})")
 _GROUP = LazyRegex(r"\d+")
-# How cards group their digits; a single group is common too.
-_GROUPINGS = LazyRegex(r"4,4,4,[1-4](?:,[1-3])?|4,6,[45]")
-_FIRST_GROUP = frozenset({4, *range(_MIN_DIGITS, _MAX_DIGITS + 1)})
+# How cards group their digits, in sizes of groups as characters; a single group is common too.
+_IN_GROUPS = "\4\4\4[\1-\4][\1-\3]?|\4\6[\4\5]"
+_GROUPINGS, _GROUPINGS_OR_ONE = LazyRegex(_IN_GROUPS), LazyRegex(f"{_IN_GROUPS}|[{chr(_MIN_DIGITS)}-{chr(_MAX_DIGITS)}]")
 _CARD_CUE = Cue(
     "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte tarjeta carta cartao cartão"
     " карт カード 卡 카드",
@@ -30,6 +30,7 @@ _MONEY_CUE = Cue(
 _NEAR = 32
 # First digits by length, of networks that need no cue word. A Visa of 13 or 19 digits, Maestro and similar networks need one,
 # because ids and timestamps in milliseconds or nanoseconds have the same length.
+_MIN_NETWORK = 14
 _NETWORKS = LazyRegex(
     r"(?=.{14}$)(?:30[0-5]|3095|36|3[89])"  # Diners Club
     r"|(?=.{15}$)(?:3[47]|2131|1800)"  # American Express, old JCB
@@ -40,27 +41,30 @@ _NETWORKS = LazyRegex(
 
 def _cards(page: Page) -> Iterator[Span]:
     """Match 12 to 19 digits, in one group or in the groups of a card, with a Luhn sum and a known network or a cue word."""
+    called = page.holds(_CARD_CUE.stems)
     for run in _RUN.finditer(page.text):
         start, end = run.span()
         # Every grouping of a card has a group of four digits or more.
-        if page.shape.find(b"0000", start, end) < 0 or page.shape.count(b"0", start, end) < _MIN_DIGITS:
+        if page.shape.find(b"0000", start, end) < 0:
             continue
         groups = [found.span() for found in _GROUP.finditer(page.text, *run.span())]
-        at = 0
-        while at < len(groups):
-            last = _card_from(page, groups, at) if groups[at][1] - groups[at][0] in _FIRST_GROUP else None
+        sizes, at = _sizes(end - start for start, end in groups), 0
+        while found := _GROUPINGS_OR_ONE.search(sizes, at):
+            last = _card_from(page, groups, *found.span(), called=called)
             if last is not None:
-                yield groups[at][0], groups[last][1]
-            at = at + 1 if last is None else last + 1
+                yield groups[found.start()][0], groups[last][1]
+            at = found.start() + 1 if last is None else last + 1
     if page.digits >= _MIN_DIGITS and page.shape.count(b"0000") > 1:
-        yield from _oddly_grouped(page)
+        yield from _oddly_grouped(page, called=called)
 
 
-def _oddly_grouped(page: Page) -> Iterator[Span]:
+def _oddly_grouped(page: Page, *, called: bool) -> Iterator[Span]:
     """Match a card whose digits are separated by dots, underscores, line breaks or wide gaps."""
-    called, at = page.holds(_CARD_CUE.stems), 0
+    at = 0
     while found := _ODD_RUN.search(page.text, at):
         at = found.end(1)
+        if "&" not in found[0] and not _MIN_NETWORK <= page.shape.count(b"0", *found.span()) <= _MAX_DIGITS:
+            continue  # an entity has digits too
         parts = _GAPS.split(found[0])
         digits = "".join(parts[::2])
         right = len(digits) <= _MAX_DIGITS and _NETWORKS.match(digits) and luhn(digits) and _complete(page.text, found.span())
@@ -73,7 +77,7 @@ def _oddly_grouped(page: Page) -> Iterator[Span]:
 
 def _in_groups(text: str, span: Span, groups: list[str], gaps: list[str]) -> bool:
     """Return whether groups and gaps are those of one card, so that it needs no cue word, and not those of a list."""
-    if not _GROUPINGS.fullmatch(",".join(str(len(group)) for group in groups)):
+    if not _GROUPINGS.fullmatch(_sizes(map(len, groups))):
         return False
     if (
         all(a < b for a, b in pairwise(groups))
@@ -90,20 +94,18 @@ def _in_groups(text: str, span: Span, groups: list[str], gaps: list[str]) -> boo
     return len(signs) == 1 and signs != {""} and not {head[-1:], tail[:1]} & signs
 
 
-def _card_from(page: Page, groups: list[Span], first: int) -> int | None:
-    """Return the last group of a card that starts with group `first`; the longest match wins."""
-    text, digits, sizes, best = page.text, "", "", None
-    for at in range(first, len(groups)):
-        start, end = groups[at]
-        if len(digits) + end - start > _MAX_DIGITS:
-            break
-        digits += text[start:end]
-        sizes += f"{',' if sizes else ''}{end - start}"
-        if len(digits) >= _MIN_DIGITS and (at == first or _GROUPINGS.fullmatch(sizes)):
-            span = groups[first][0], end
-            if luhn(digits) and _complete(text, span) and _is_card(page, span, digits):
-                best = at
-    return best
+def _sizes(lengths: Iterable[int]) -> str:
+    return "".join(chr(min(length, _MAX_DIGITS + 1)) for length in lengths)
+
+
+def _card_from(page: Page, groups: list[Span], first: int, after: int, *, called: bool) -> int | None:
+    """Return the last group of a card that starts with group `first`; the longest match wins, and the fifth group may be none."""
+    for last in (after - 1, after - 2) if after - first == 5 else (after - 1,):
+        digits = "".join([page.text[start:end] for start, end in groups[first : last + 1]])
+        span = groups[first][0], groups[last][1]
+        if (called or _NETWORKS.match(digits)) and luhn(digits) and _complete(page.text, span) and _is_card(page, span, digits):
+            return last
+    return None
 
 
 def _is_card(page: Page, span: Span, digits: str) -> bool:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import AnyStr, TypeVar, cast
+from typing import Any, AnyStr, TypeVar
 
 from memory_mesh.core.lazy import lazy_property
 from memory_mesh.core.masks import MASK
@@ -18,9 +18,11 @@ from memory_mesh.core.text import LazyRegex
 Span = tuple[int, int]
 Judgement = TypeVar("Judgement")
 
+APART = frozenset(("", *" \n\t;()[]\"'=|"))  # characters (or none) beside a number that never make it part of something longer
 _MIN_DIGITS, _MAX_ID_CHARS = 4, 24
 _MIN_LONG_WORD = 16  # characters of a key
 _LONG = 10_000  # characters of a text
+MANY = 1000  # numbers of a text that a library checks one by one
 _MAX_JUDGED = 1000  # surroundings that are remembered
 BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before the value
 # Parts of character classes. Patterns search the plain form of a text, which has only ASCII digits and one kind of space.
@@ -34,13 +36,18 @@ class Page:
         self.text = text
         self._places: dict[tuple[str, ...], list[int]] = {}
         self._numbered: dict[tuple[str, ...], list[Span]] = {}
-        self._judged: dict[tuple[Callable[[str], object], str], object] = {}
+        self._judged: dict[Callable[[str], Any], dict[str, Any]] = {}
         self.ids: dict[str, list[Span]] | None = None  # the spans of national ids, which are searched together
 
     @lazy_property
     def unmasked(self) -> str:
         """The text with masks blanked. The label of a mask is not a cue: what follows `[PHONE]` need not be a phone number."""
         return MASK.sub(lambda mask: "\ufffd" * len(mask[0]), self.text) if "[" in self.text else self.text
+
+    @lazy_property
+    def zeroed(self) -> str:
+        """The text without masks and with 0 for each digit. What words say about a number depends on no digits near it."""
+        return self.unmasked.encode("utf-8", "surrogatepass").translate(_ZEROS).decode("utf-8", "surrogatepass")
 
     @lazy_property
     def folded(self) -> str:
@@ -64,12 +71,12 @@ class Page:
         text = self.text if self.unmasked is self.text else self.unmasked.replace("\ufffd", " ")  # a mask is not part of a key
         return "\n".join(word for word in text.split() if len(word) >= _MIN_LONG_WORD)
 
-    def once(self, judge: Callable[[str], Judgement], value: str) -> Judgement:
-        """Return the judgement of a part of the text. Equal parts are judged once: a hostile text repeats them."""
-        key = (judge, value)
-        if key not in self._judged:
-            self._judged[key] = judge(value)
-        return cast("Judgement", self._judged[key])
+    def once(self, judge: Callable[[str], Judgement], value: str, quicker: Callable[[str], Judgement] | None = None) -> Judgement:
+        """Return the judgement of a part of the text. Equal parts are judged once, those after `MANY` by the quicker judge."""
+        judged = self._judged.setdefault(judge, {})
+        if value not in judged:
+            judged[value] = (quicker if quicker and len(judged) >= MANY else judge)(value)
+        return judged[value]  # type: ignore[no-any-return]
 
     def holds(self, stems: tuple[str, ...]) -> bool:
         """Return whether any of the stems (in lower case) occurs."""
@@ -114,13 +121,13 @@ class Surroundings:
     """Judge places of a long text by what stands around them. A hostile text repeats itself: equal surroundings are judged once.
 
     They are `before` characters before a place and `after` behind it. If one of the characters `far` is among the latter, the
-    judgement may depend on more of the text, and is not remembered.
+    judgement may depend on more of the text, and is not remembered. The brackets of a mask do not count.
     """
 
-    def __init__(self, text: str, *, before: int, after: int, far: LazyRegex | None = None) -> None:
-        self._text, self._before, self._after, self._judged = text, before, after, dict[tuple[int, str], Span | None]()
-        self._far = [found.start() for found in far.finditer(text)] if far and len(text) > _LONG else []
-        self._long = len(text) > _LONG
+    def __init__(self, page: Page, *, before: int, after: int, far: LazyRegex | None = None) -> None:
+        self._text, self._before, self._after, self._judged = page.text, before, after, dict[tuple[int, str], Span | None]()
+        self._long = len(page.text) > _LONG
+        self._far = [found.start() for found in far.finditer(page.unmasked)] if far and self._long else []
 
     def judge(self, place: int, judge: Callable[[str, int], Span | None]) -> Span | None:
         """Return the span that belongs to the place."""
@@ -175,6 +182,9 @@ class Cue:
         return bool(found or (after and self.words.search(text, end, end + after)))
 
 
+_VALUES = bytes.maketrans(b"0123456789", bytes(range(10)))
+_DOUBLED = bytes.maketrans(b"0123456789", bytes((0, 2, 4, 6, 8, 1, 3, 5, 7, 9)))  # twice each digit, and of two digits their sum
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _ALL_BYTES = bytes(range(256))
 _SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code for code in range(256))
 
@@ -274,6 +284,8 @@ def stands_alone(text: str, span: Span) -> bool:
     """Return whether a number is not part of a word, a decimal fraction or a longer dotted or dashed number."""
     start, end = span
     head, tail = text[max(0, start - 2) : start], text[end : end + 2]
+    if head[-1:] in APART and tail[:1] in APART:
+        return True
     if joined(head[-1:]) or joined(tail[:1]) or "_" in (head[-1:], tail[:1]):
         return False
     return not any(len(pair) == 2 and pair[0] in ".-" and pair[1].isalnum() for pair in (head[::-1], tail))
@@ -281,5 +293,5 @@ def stands_alone(text: str, span: Span) -> bool:
 
 def luhn(digits: str) -> bool:
     """Check the Luhn sum of payment cards and of several national ids."""
-    doubled = (int(digit) << (at & 1) for at, digit in enumerate(reversed(digits)))
-    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+    plain = digits.encode()
+    return (sum(plain[::-2].translate(_VALUES)) + sum(plain[-2::-2].translate(_DOUBLED))) % 10 == 0

@@ -119,7 +119,7 @@ _ZIP = LazyRegex(r"[0-9]{5}-[0-9]{4}(?![\w-])")  # Boston, MA 02110-1301
 
 def evidence_before(page: Page, start: int) -> Evidence:
     """Return what the words before a number say. The nearest word that says something decides."""
-    before = page.unmasked[max(0, start - REACH) : start]
+    before = page.zeroed[max(0, start - REACH) : start]
     if _ZIP.match(page.text, start) and _STATE_BEFORE.search(before):
         return Evidence.OTHER
     return page.once(_evidence, before)
@@ -140,7 +140,7 @@ def _evidence(before: str) -> Evidence:
 
 def names_goods(page: Page, start: int) -> bool:
     """Return whether the word before a number says that it is one of an order, a part or another thing in trade."""
-    return page.once(_is_goods, page.unmasked[max(0, start - REACH) : start])
+    return page.once(_is_goods, page.zeroed[max(0, start - REACH) : start])
 
 
 def _is_goods(before: str) -> bool:

@@ -18,7 +18,7 @@ from memory_mesh.stores.postgres.candidates import FunctionSource
 from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
 from memory_mesh.stores.postgres.tables import condition, decoded, encoded, floats, vector_text
 
-VERSION = 12  # of the schema; each has a step in `migrations`
+VERSION = 13  # of the schema; each has a step in `migrations`
 
 
 class FunctionStore(ABC):

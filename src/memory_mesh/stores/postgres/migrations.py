@@ -111,6 +111,7 @@ _STEPS: dict[int, tuple[str, ...]] = {
         *_CONFIDENCE,
         "CREATE INDEX IF NOT EXISTS memories_by_beginning ON memories (valid_from) WHERE valid_from IS NOT NULL",
     ),
+    13: (),  # functions and rights only
 }
 # What fills new tables, before they get policies. The owner sees all memories while row-level security is not forced.
 _FILLS: dict[int, tuple[str, ...]] = {
@@ -210,6 +211,7 @@ def sql(name: str) -> str:
         "version": VERSION,
         "kept": KEPT_MOVES,
         "tables": ", ".join(ALL),
+        "may_see": _MAY_SEE.replace("(SELECT mesh_identity())", "identity").replace("(SELECT mesh_home())", "home"),
         "segment_names": ", ".join(segments.COLUMNS),
         "segment_columns": ", ".join(f"t.{name}" for name in segments.COLUMNS),
         "few": FEW_HITS,

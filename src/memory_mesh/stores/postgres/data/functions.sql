@@ -1,4 +1,5 @@
--- The functions of the PostgreSQL and Supabase stores. All take and return JSON, and run with the rights of the caller.
+-- The functions of the PostgreSQL and Supabase stores. All take and return JSON, and run with the rights of the caller. Those that delete
+-- rows call the functions of `security.sql` that may.
 -- `tables.description` fills in <description>, and `VERSION` <version>.
 
 CREATE OR REPLACE FUNCTION mesh_tables() RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $sql$ SELECT $json$<description>$json$::jsonb $sql$;
@@ -258,7 +259,6 @@ DECLARE
   versions jsonb;
   source text;
   columns text;
-  gone bigint;
 BEGIN
   PERFORM mesh_check(payload);
   IF tenant IS NOT NULL AND EXISTS (SELECT 1 FROM jsonb_array_elements(puts) one WHERE mesh_tenant(one ->> 'partition') <> tenant) THEN
@@ -289,14 +289,7 @@ BEGIN
 
   -- A replaced row is deleted and inserted: it may have moved to another user.
   PERFORM mesh_count_keywords(old, -1);
-  SELECT count(*) INTO gone FROM jsonb_array_elements(keys) one WHERE one ? 'replaces';
-  FOR source IN SELECT DISTINCT one ->> 'source' FROM jsonb_array_elements(old) one LOOP
-    EXECUTE format('WITH gone AS (DELETE FROM %I t USING jsonb_to_recordset($1) AS o(kind text, id text, tenant text, source text), '
-      'jsonb_to_recordset($2) AS k(kind text, id text, replaces bigint) WHERE t.tenant = o.tenant AND t.kind = o.kind AND t.id = o.id '
-      'AND k.kind = o.kind AND k.id = o.id AND o.source = %L AND (k.replaces IS NULL OR k.replaces = t.revision) '
-      'RETURNING k.replaces) SELECT $3 - count(replaces) FROM gone', source, source) INTO gone USING old, keys, gone;
-  END LOOP;
-  IF gone > 0 THEN
+  IF keys <> '[]' AND mesh_delete(old, keys) < (SELECT count(*) FROM jsonb_array_elements(keys) one WHERE one ? 'replaces') THEN
     RAISE EXCEPTION 'a row is not at the revision that was read' USING ERRCODE = 'MM002';
   END IF;
   FOR source IN SELECT DISTINCT mesh_tables() -> 'kinds' -> (one ->> 'kind') ->> 'table' FROM jsonb_array_elements(puts) one LOOP
@@ -329,7 +322,7 @@ BEGIN
   )
   SELECT coalesce(jsonb_object_agg(partition, version), '{}') INTO versions FROM counted;
   IF EXISTS (SELECT 1 FROM jsonb_each_text(versions) WHERE value::bigint % 1000 < jsonb_array_length(puts || old)) THEN
-    DELETE FROM moves m USING jsonb_each_text(versions) v WHERE m.tenant = mesh_tenant(v.key) AND m.partition = v.key AND m.version <= v.value::bigint - <kept>;
+    PERFORM mesh_delete_moves(versions);
   END IF;
   RETURN versions;
 EXCEPTION WHEN unique_violation THEN

@@ -6,6 +6,7 @@ CREATE OR REPLACE FUNCTION mesh_count_keywords(rows jsonb, sign int) RETURNS voi
 DECLARE
   empty jsonb;
   gone jsonb;
+  taken jsonb;
 BEGIN
   WITH given AS (
     SELECT t.tenant, t.partition, <segment_columns>, t.model, t.dimension, t.id, coalesce(t.keywords, '{}') AS keywords
@@ -24,8 +25,6 @@ BEGIN
     SELECT DISTINCT tenant, segment, partition, id, word FROM named, unnest(keywords) word
   ), posted AS (
     INSERT INTO keyword_postings (tenant, partition, word, id) SELECT tenant, partition, word, id FROM words WHERE sign > 0 ON CONFLICT DO NOTHING
-  ), removed AS (
-    DELETE FROM keyword_postings p USING words w WHERE sign < 0 AND p.tenant = w.tenant AND p.partition = w.partition AND p.word = w.word AND p.id = w.id
   ), counted AS (
     INSERT INTO keyword_counts AS c (tenant, partition, word, segment, documents)
     SELECT tenant, partition, word, segment, sign * count(*) FROM words
@@ -33,11 +32,10 @@ BEGIN
     RETURNING c.tenant, c.partition, c.word, c.segment, c.documents
   )
   SELECT (SELECT coalesce(jsonb_agg(to_jsonb(segments)) FILTER (WHERE memories <= 0), '[]') FROM segments),
-    (SELECT coalesce(jsonb_agg(to_jsonb(counted)) FILTER (WHERE documents <= 0), '[]') FROM counted) INTO empty, gone;
-  IF sign < 0 THEN
-    DELETE FROM keyword_counts c USING jsonb_to_recordset(gone) AS g(tenant text, partition text, word text, segment uuid)
-      WHERE c.tenant = g.tenant AND c.partition = g.partition AND c.word = g.word AND c.segment = g.segment AND c.documents <= 0;
-    DELETE FROM keyword_segments s USING jsonb_to_recordset(empty) AS e(tenant text, partition text, segment uuid) WHERE s.tenant = e.tenant AND s.partition = e.partition AND s.segment = e.segment AND s.memories <= 0;
+    (SELECT coalesce(jsonb_agg(to_jsonb(counted)) FILTER (WHERE documents <= 0), '[]') FROM counted),
+    (SELECT jsonb_agg(jsonb_build_object('tenant', tenant, 'partition', partition, 'id', id, 'words', keywords)) FROM named WHERE sign < 0) INTO empty, gone, taken;
+  IF taken IS NOT NULL THEN
+    PERFORM mesh_delete_words(taken, gone, empty);
   END IF;
 END $sql$;
 

@@ -30,6 +30,61 @@ CREATE OR REPLACE FUNCTION mesh_home() RETURNS text LANGUAGE sql STABLE SET sear
   SELECT CASE WHEN is_server THEN '' ELSE coalesce(user_id, '') END FROM mesh_caller()
 $sql$;
 
+-- --- deletions ---
+
+-- With the right to delete from a table PostgreSQL lets a role lock the table against all others, so a role of one user has none. It
+-- deletes through these functions, which run with the rights of the owner. Row-level security may not hold for an owner: a superuser,
+-- or on another server of Citus. So each function itself leaves alone what the caller, who is the role that logged in, does not see.
+
+-- The condition of the policies.
+CREATE OR REPLACE FUNCTION mesh_sees(tenant text, partition text, identity text[], home text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $sql$
+  SELECT <may_see>
+$sql$;
+
+-- old ([{kind, id, tenant, source}, …]), keys ([{kind, id, replaces?}, …]): deletes the rows that are in both, those with `replaces` only
+-- at this revision. Returns how many of these it deleted.
+CREATE OR REPLACE FUNCTION mesh_delete(old jsonb, keys jsonb) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $sql$
+DECLARE
+  identity text[] := mesh_identity();
+  home text := mesh_home();
+  source text;
+  replaced bigint := 0;
+BEGIN
+  FOR source IN SELECT DISTINCT mesh_tables() -> 'kinds' -> (one ->> 'kind') ->> 'table' FROM jsonb_array_elements(old) one LOOP
+    EXECUTE format('WITH gone AS (DELETE FROM %I t USING jsonb_to_recordset($1) AS o(kind text, id text, tenant text, source text), '
+      'jsonb_to_recordset($2) AS k(kind text, id text, replaces bigint) WHERE t.tenant = o.tenant AND t.kind = o.kind AND t.id = o.id '
+      'AND k.kind = o.kind AND k.id = o.id AND o.source = %L AND (k.replaces IS NULL OR k.replaces = t.revision) '
+      'AND mesh_sees(t.tenant, t.partition, $4, $5) RETURNING k.replaces) SELECT $3 + count(replaces) FROM gone', source, source)
+      INTO replaced USING old, keys, replaced, identity, home;
+  END LOOP;
+  RETURN replaced;
+END $sql$;
+
+-- versions (partition -> version): deletes what the log of each partition no longer keeps at this version.
+CREATE OR REPLACE FUNCTION mesh_delete_moves(versions jsonb) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $sql$
+DECLARE
+  identity text[] := mesh_identity();
+  home text := mesh_home();
+BEGIN
+  DELETE FROM moves t USING jsonb_each_text(versions) v WHERE t.tenant = mesh_tenant(v.key) AND t.partition = v.key AND t.version <= v.value::bigint - <kept>
+    AND mesh_sees(t.tenant, t.partition, identity, home);
+END $sql$;
+
+-- The postings of memories ([{tenant, partition, id, words}, …]), and the keys of counts and segments: deletes those, and these if they count nothing.
+CREATE OR REPLACE FUNCTION mesh_delete_words(posted jsonb, counts jsonb, segments jsonb) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $sql$
+DECLARE
+  identity text[] := mesh_identity();
+  home text := mesh_home();
+BEGIN
+  DELETE FROM keyword_postings t USING (SELECT m.tenant, m.partition, m.id, word FROM jsonb_to_recordset(posted) AS m(tenant text, partition text, id text, words text[]), unnest(m.words) word
+    WHERE mesh_sees(m.tenant, m.partition, identity, home) OFFSET 0) p WHERE t.tenant = p.tenant AND t.partition = p.partition AND t.word = p.word AND t.id = p.id;
+  DELETE FROM keyword_counts t USING jsonb_to_recordset(counts) AS c(tenant text, partition text, word text, segment uuid)
+    WHERE t.tenant = c.tenant AND t.partition = c.partition AND t.word = c.word AND t.segment = c.segment AND t.documents <= 0 AND mesh_sees(t.tenant, t.partition, identity, home);
+  DELETE FROM keyword_segments t USING jsonb_to_recordset(segments) AS s(tenant text, partition text, segment uuid)
+    WHERE t.tenant = s.tenant AND t.partition = s.partition AND t.segment = s.segment AND t.memories <= 0 AND mesh_sees(t.tenant, t.partition, identity, home);
+END $sql$;
+REVOKE ALL ON FUNCTION mesh_delete, mesh_delete_moves, mesh_delete_words FROM PUBLIC;
+
 -- --- the functions of neolata ---
 
 -- The memories of an agent, or of all agents, by similarity.
@@ -74,5 +129,26 @@ BEGIN
   EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), role_name);
   EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON <tables> TO %I', role_name);
   EXECUTE format('GRANT SELECT ON mesh_migrations, memory_archive, episodes, memory_clusters TO %I', role_name);
+  EXECUTE format('GRANT EXECUTE ON FUNCTION mesh_delete, mesh_delete_moves, mesh_delete_words TO %I', role_name);
+  IF scope = 'user' THEN
+    PERFORM mesh_limit(role_name);
+  END IF;
 END $sql$;
-REVOKE ALL ON FUNCTION mesh_grant FROM PUBLIC;
+
+-- Takes from a role the rights with which it could lock a table against others. It deletes by function, and updates only the columns that
+-- the functions of the caller update. The owner keeps its rights. Citus before 13.1 has none for columns: there a role keeps those to tables.
+CREATE OR REPLACE FUNCTION mesh_limit(role_name text) RETURNS void LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $sql$
+BEGIN
+  IF role_name = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'memories'::regclass) THEN
+    RETURN;
+  END IF;
+  EXECUTE format('REVOKE ALL ON <tables> FROM %I', role_name);
+  EXECUTE format('GRANT SELECT, INSERT ON <tables> TO %I', role_name);
+  EXECUTE format('GRANT UPDATE (access_count) ON memories TO %I', role_name);
+  EXECUTE format('GRANT UPDATE (version, nonce) ON partitions TO %I', role_name);
+  EXECUTE format('GRANT UPDATE (memories, documents, length) ON keyword_segments TO %I', role_name);
+  EXECUTE format('GRANT UPDATE (documents) ON keyword_counts TO %I', role_name);
+EXCEPTION WHEN feature_not_supported THEN
+  NULL;
+END $sql$;
+REVOKE ALL ON FUNCTION mesh_grant, mesh_limit FROM PUBLIC;
