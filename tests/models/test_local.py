@@ -126,7 +126,7 @@ def test_many_threads_share_one_embedder_that_loads_once(
 ) -> None:
     reads: list[Path] = []
     real = model_files.read_model
-    monkeypatch.setattr(model_files, "read_model", lambda folder: reads.append(folder) or real(folder))
+    monkeypatch.setattr(model_files, "read_model", lambda folder, model: reads.append(folder) or real(folder, model))
     embedder = LocalEmbedder(paths, fetch=False)
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda n: embedder.embed(TEXTS[n % 3 :]), range(8)))
