@@ -1,7 +1,7 @@
 """Measure the processor time of hostile texts on every path that reads a text.
 
-    python -m bench.hostile [--slow] [--sizes 100000,1000000] [--paths add,search] [--texts "password: "] [--limit 60]
-        [--out FOLDER]
+    python -m bench.hostile [--slow] [--sizes 100000,1000000] [--paths add,search] [--paths "add, as a tag"]
+        [--texts "password: "] [--limit 60] [--out FOLDER]
 
 Each text is given to each path once, in a new store without an embedder, so that no time of a model is counted. A path that
 refuses a text (too long, blank) is measured too: it has to read it. A path that takes more than `--limit` seconds for a text of
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,16 +34,21 @@ def main() -> None:
     parser.add_argument(
         "--sizes", type=lambda text: [int(size) for size in text.split(",")], default=list(SIZES), help="in characters"
     )
-    parser.add_argument("--paths", type=lambda text: text.split(","), default=list(PATHS), help="some of the paths")
+    parser.add_argument("--paths", action="append", help="a path, or several without commas in their names; may be repeated")
     parser.add_argument("--texts", action="append", help="one of the texts; may be repeated")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one text, above which no larger one is tried")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
     parser.add_argument("--slow", action="store_true", help="only ten texts, mostly slow ones")
     given = parser.parse_args()
     made = texts()
-    chosen = {name: made[name] for name in given.texts or (SLOW if given.slow else made)}
-    rows = [row for path in given.paths for row in measured(path, chosen, sorted(given.sizes), given.limit)]
-    if (sorted(given.sizes), given.paths, given.texts) == (list(SIZES), list(PATHS), None):
+    paths = [path for value in given.paths or PATHS for path in ([value] if value in PATHS else value.split(","))]
+    names = given.texts or (SLOW if given.slow else made)
+    for option, values, known in (("--paths", paths, PATHS), ("--texts", names, made)):
+        if unknown := [value for value in values if value not in known]:
+            parser.error(f"{option}: unknown {shlex.join(unknown)}; the known ones are {shlex.join(known)}")
+    chosen = {name: made[name] for name in names}
+    rows = [row for path in paths for row in measured(path, chosen, sorted(given.sizes), given.limit)]
+    if (sorted(given.sizes), paths, given.texts) == (list(SIZES), list(PATHS), None):
         keep(rows, given.out, f"python -m bench.hostile{' --slow' if given.slow else ''}")
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.models import PUBLISHED_MODEL, LocalEmbedder
+from memory_mesh.settings import load
+from memory_mesh.wiring.build import model_paths
 from stores.files import lane_file, older_file, snapshot
 
 PLANNER = ["--agent", "planner", "--user", "ana"]
@@ -218,6 +221,35 @@ def test_a_language_model_without_its_key_is_told(cli, monkeypatch):
     assert "MEMORY_MESH_LLM_API_KEY" in said.out
     monkeypatch.setenv("MEMORY_MESH_LLM_API_KEY", "sk-abc")
     assert "openai/gpt is set" in cli("doctor").out
+
+
+def test_a_store_of_the_published_model_is_told_of_the_newer_one_until_it_is_changed(cli, home, monkeypatch):
+    def advice() -> list[str]:
+        said = cli("doctor", "--json")
+        assert failed(said) == {}
+        return [check["remedy"] for check in json.loads(said.out)["checks"] if check["name"] == "vectors"]
+
+    with MemoryMesh(embedder=LocalEmbedder(model_paths(load({}))).of_model(PUBLISHED_MODEL)) as mesh:
+        mesh.add("Tea at five.")
+    assert advice() == []  # the embedder is not the local one
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
+    assert advice() == ["run memory-mesh reembed to change the store to it"]
+    said = cli("doctor")
+    assert said.out.startswith("[MemoryMesh] Doctor: 17 checks, all passed.\n")
+    assert f"vectors      of {PUBLISHED_MODEL}, which still works; memory-mesh/MiniLM-everyday-1 finds more; run" in said.out
+    assert cli("reembed").code == 0
+    assert advice() == []
+
+
+def test_a_store_of_another_embedder_gets_no_advice_about_the_local_model(cli, store, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
+    assert "finds more" not in cli("doctor").out
+
+
+def test_a_record_of_the_model_that_cannot_be_read_fails_one_check_and_the_others_are_shown(cli, store, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
+    sql(store, "UPDATE records SET extra = '{' WHERE kind = 'meta' AND id = 'embedding'")
+    assert failed(cli("doctor", "--json")).keys() == {"vectors"}
 
 
 # --- permissions ---

@@ -19,13 +19,14 @@ from memory_mesh.core.model import Block, Head, Kind, Meta, Reader, Status, equa
 from memory_mesh.core.ports import ServerStore, SigningKeys, Store
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import audit
+from memory_mesh.flows.embed import store_model
 from memory_mesh.flows.models import pseudonym_key_error, stored_key_id
 from memory_mesh.flows.trace_files import faults as faults_in
 from memory_mesh.interfaces.hosts import faults
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled
 from memory_mesh.interfaces.trace_views import fault_lines
 from memory_mesh.interfaces.values import Target
-from memory_mesh.models import model_status
+from memory_mesh.models import MODEL, PUBLISHED_MODEL, model_status
 from memory_mesh.models.chat import KeylessChat
 from memory_mesh.settings import Settings, home_folder, load
 from memory_mesh.stores import is_store_file, open_store, store_file
@@ -41,7 +42,7 @@ _MIN_FREE_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check."""
+    """The result of one check. The remedy of one that passed is advice."""
 
     name: str
     ok: bool
@@ -118,6 +119,7 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
         yield _try("signatures", partial(_audit_key, store, signing))
         yield _try("bytes", partial(_bytes, store))
         yield _try("pending", partial(_pending, store, settings))
+        yield from _vectors(store, settings)
         yield from _copy(store)
 
 
@@ -301,6 +303,18 @@ def _pending(store: Store, settings: Settings) -> Check:
     counts |= {"events of hooks": store.count(Kind.EVENT), "dead letters of hooks": letters}
     waiting = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     return _check("pending", not letters, waiting or "nothing waits for a decision", "run memory-mesh hooks retry")
+
+
+def _vectors(store: Store, settings: Settings) -> Iterator[Check]:
+    """Yield advice, not a failure, if the store goes on with the published model although the newer one runs here."""
+    try:
+        model = store_model(context_over(store, Reader())) if settings.options.embedder == "local" else None
+    except MemoryMeshError as error:
+        yield _failed("vectors", error)
+        return
+    if model == PUBLISHED_MODEL:
+        detail = f"of {model}, which still works; {MODEL} finds more"
+        yield Check("vectors", ok=True, detail=detail, remedy="run memory-mesh reembed to change the store to it")
 
 
 def _copy(store: Store) -> Iterator[Check]:
