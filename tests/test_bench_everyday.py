@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.everyday import __main__ as program
+from bench.everyday import measuring
 from bench.everyday.measuring import Asked, ask, calibration, judged, nothing, table, worst
 from bench.everyday.worlds import (
     FOLDER,
@@ -22,6 +23,8 @@ from bench.everyday.worlds import (
     read_worlds,
     together,
 )
+from bench.peers import Chroma, Hit, Text
+from bench.quality import comparing
 from bench.quality.evaluating import OURS, PRECISE
 from bench.quality.sets import Question
 from bench.quality.vectors import KeptEmbedder
@@ -226,6 +229,85 @@ def test_the_result_has_what_was_run_and_the_page_shows_it(run: Callable[..., Pa
         "| chats |", "everyday_reliability.svg", "| negative (1) |", "| paraphrase, ann | Wer reparierte die Heizung? |",
     ):  # fmt: skip
         assert text in page
+
+
+class LastFirst:
+    """A store that returns its memories in the reversed order, whatever is asked."""
+
+    def __init__(self, folder: Path, embedder: object) -> None:
+        self._ids: list[str] = []
+
+    def add(self, items: Sequence[tuple[str, Text]]) -> None:
+        self._ids += [id_ for id_, _ in items]
+
+    def search(self, query: str) -> list[Hit]:
+        return [Hit(id_, "") for id_ in reversed(self._ids)]
+
+    def close(self) -> None:
+        self._ids.clear()
+
+
+class Broken(LastFirst):
+    """A store that cannot be searched."""
+
+    def search(self, query: str) -> list[Hit]:
+        raise OSError("no index")
+
+
+MISSING = ("package-that-nobody-has",)
+
+
+@pytest.fixture
+def use_stores(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that puts other stores in place of those that are measured."""
+
+    def put(**stores: tuple[tuple[str, ...], Callable[..., Any]]) -> None:
+        for module in (measuring, comparing):
+            monkeypatch.setattr(module, "RETRIEVAL", stores)
+
+    return put
+
+
+def test_other_stores_are_judged_as_ours_and_the_page_shows_them(
+    run: Callable[..., Path], use_stores: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "measured_at", lambda: {"commit": "0123456789abcdef", "clean": True})
+    use_stores(Last=(("numpy",), LastFirst), Faulty=(("numpy",), Broken), Absent=(MISSING, Chroma))
+    folder = run("--peers").parent
+    assert not (folder / "everyday.json").exists()
+    result = json.loads((folder / "everyday_peers.json").read_text(encoding="utf-8"))
+    assert result["made_by"] == "python -m bench.everyday --peers --splits test --sizes one,ten"
+    assert result["commit"] == "0123456789abcdef"
+    alone = result["splits"]["test"]["one"]
+    assert alone["stores"]["Faulty"] == {"failure": "OSError: no index"}
+    assert alone["stores"]["Absent"] == {"failure": "not installed"}
+    assert list(alone["table"]["direct"]["rankers"]) == [OURS, "Last"]
+    right_first = {"first": 1, "in three": 1, "missing": 0, "outdated above": 0}
+    assert alone["table"]["changed_explicit"]["rankers"]["Last"] == right_first
+    assert alone["table"]["direct"]["rankers"]["Last"] == {**right_first, "first": 0}
+    assert alone["table"]["direct"]["ahead"]["first"] == ["Last", 100.0, 100.0]
+    assert "negative" not in alone["table"]
+
+    run("--splits", "test", "--sizes", "one")
+    monkeypatch.setattr(bench_docs, "RESULTS", folder)
+    page = bench_docs.page()
+    for text in (
+        "`python -m bench.everyday --peers --splits test --sizes one,ten`, commit 0123456.",
+        "**Each world alone, other stores**", "**Ten worlds in one store, other stores**",
+        f"| questions | ours | Last {alone['stores']['Last']['versions']['numpy']} |",
+        "| direct (1) | 100.0 / 100.0 / 0.0 | 0.0 / 100.0 / 0.0 |", "Ours minus the best other store without change",
+        "Not measured: Faulty (OSError: no index); Absent (not installed).",
+    ):  # fmt: skip
+        assert text in page
+
+
+def test_a_run_in_which_every_other_store_fails_writes_no_result(
+    run: Callable[..., Path], use_stores: Callable[..., None], tmp_path: Path
+) -> None:
+    use_stores(Absent=(MISSING, Chroma))
+    with pytest.raises(SystemExit, match="no other store could be measured"):
+        run("--peers", "--sizes", "one")
+    assert not (tmp_path / "everyday_peers.json").exists()
 
 
 def test_what_precise_mode_loses_and_what_is_outdated_is_said_in_percent() -> None:

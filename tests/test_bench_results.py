@@ -61,6 +61,7 @@ _OF_THE_PAGE = [
     "quality",
     "quality_peers",
     "everyday",
+    "everyday_peers",
     "speed",
     "speed_peers",
     "users",

@@ -131,6 +131,11 @@ _EVERYDAY_CELLS = """\
 Each cell, in percent of the questions: right first / right in three / missing in ten. *Outdated*: an outdated memory stands above
 the current one, or without it. Our modes leave out low scores, the plain rankers do not.
 """
+_EVERYDAY_PEERS = """\
+Other stores get the same texts and the same vectors, a store for each world, or one for ten, and search as their documentation
+shows. mem0 searches by vectors, as in the tables of LoCoMo, and leaves out similarities below 0.1 by default; the others leave
+out nothing. *Ours* is the default mode, asked again in the same run.
+"""
 _EVERYDAY_FIGURES = ("first", "in three", "missing")
 _EVERYDAY_SIZES = {
     "one": "Each world alone",
@@ -216,7 +221,7 @@ def page() -> str:
         [
             _INTRO,
             *_quality(_read("quality"), _read("quality_peers")),
-            *_everyday(_read("everyday")),
+            *_everyday(_read("everyday"), _read("everyday_peers")),
             *_tried(),
             *_speed(_read("speed")),
             *_peers(_read("speed_peers")),
@@ -509,7 +514,7 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
         yield _goals(goals)
 
 
-def _everyday(result: Mapping[str, Any] | None) -> Iterator[str]:
+def _everyday(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
     sizes, second = result["splits"]["test"], result["agreement"]["test"]
@@ -524,23 +529,16 @@ def _everyday(result: Mapping[str, Any] | None) -> Iterator[str]:
     yield _EVERYDAY_CELLS
     for size, figures in sizes.items():
         yield from _everyday_size(size, figures["table"])
+    if peers:
+        yield from _everyday_peers(peers)
     yield from _everyday_scores(sizes["one"])
     yield from _everyday_misses(result["worst"])
 
 
 def _everyday_size(size: str, table: Mapping[str, Any]) -> Iterator[str]:
-    whole, ahead = table["all with an answer"], table["without change"]["ahead"]
+    whole = table["all with an answer"]
     yield f"**{_EVERYDAY_SIZES[size]}**\n"
-    rows = [
-        [
-            f"{kind} ({row['questions']:,})",
-            *(_everyday_cell(kind, counts, row["questions"]) for counts in row["rankers"].values()),
-        ]
-        for kind, row in table.items()
-    ]
-    yield _table(["questions", *whole["rankers"]], rows)
-    apart = (f"{figure} {low:+.1f} to {high:+.1f} (against {best})" for figure, (best, low, high) in ahead.items())
-    yield f"Ours minus the best plain ranker without change, 95 % interval of paired bootstraps: {'; '.join(apart)}.\n"
+    yield from _everyday_table(table, list(whole["rankers"]), "plain ranker")
     ours, precise = whole["rankers"]["ours"], whole["rankers"]["ours, precise mode"]
     first, in_three = (_percent(ours[name] - precise[name], whole["questions"]) for name in ("first", "in three"))
     missing = _percent(precise["missing"] - ours["missing"], whole["questions"])
@@ -548,6 +546,35 @@ def _everyday_size(size: str, table: Mapping[str, Any]) -> Iterator[str]:
         f"What `precise` mode loses, of all {whole['questions']:,} questions with an answer: {first} % are no longer right first "
         f"and {in_three} % no longer right in three; {missing} % more are missing.\n"
     )
+
+
+def _everyday_peers(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what other stores find, with their versions, and why the ones that failed have no column."""
+    yield _EVERYDAY_PEERS
+    yield _source(result["made_by"], result)
+    for size, figures in result["splits"]["test"].items():
+        stores = {store: row for store, row in figures["stores"].items() if "failure" not in row}
+        yield f"**{_EVERYDAY_SIZES[size]}, other stores**\n"
+        yield from _everyday_table(
+            figures["table"], ["ours", *(f"{store} {_versions(row)}" for store, row in stores.items())], "other store"
+        )
+        if failed := [f"{store} ({row['failure']})" for store, row in figures["stores"].items() if store not in stores]:
+            yield f"Not measured: {'; '.join(failed)}.\n"
+
+
+def _everyday_table(table: Mapping[str, Any], names: Sequence[str], other: str) -> Iterator[str]:
+    """Yield the figures by kind, with a column for each name, and how far ours is from the best of the others."""
+    rows = [
+        [
+            f"{kind} ({row['questions']:,})",
+            *(_everyday_cell(kind, counts, row["questions"]) for counts in row["rankers"].values()),
+        ]
+        for kind, row in table.items()
+    ]
+    yield _table(["questions", *names], rows)
+    ahead = table["without change"]["ahead"]
+    apart = (f"{figure} {low:+.1f} to {high:+.1f} (against {best})" for figure, (best, low, high) in ahead.items())
+    yield f"Ours minus the best {other} without change, 95 % interval of paired bootstraps: {'; '.join(apart)}.\n"
 
 
 def _everyday_cell(kind: str, counts: Mapping[str, int], questions: int) -> str:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.everyday.worlds import CHANGED, KINDS, World
+from bench.quality.comparing import RETRIEVAL, ask_peer
 from bench.quality.evaluating import OURS, PRECISE, cut
 from bench.quality.measuring import DEPTH, auc, interval
 from bench.quality.ours import Scored
@@ -85,6 +86,20 @@ def ask(worlds: Sequence[World], embedder: Embedder, unrelated: Sequence[Questio
                 )
 
 
+def ask_peers(worlds: Sequence[World], embedder: Embedder) -> tuple[list[Asked], dict[str, Any]]:
+    """Ask each world its questions, of ours and of other stores.
+
+    Also return the versions of each store. One that failed has its failure there, and no answers.
+    """
+    asked, stores = list(ask(worlds, embedder)), {}
+    for peer in RETRIEVAL:
+        stores[peer], answered = ask_peer(peer, worlds, embedder)
+        if "failure" not in stores[peer]:
+            pairs = zip(asked, answered, strict=True)
+            asked = [replace(each, found={**each.found, peer: ids}) for each, (_, ids) in pairs]
+    return asked, stores
+
+
 def judged(question: Question, ids: Sequence[str]) -> dict[str, bool]:
     """Return what is right about one ranker's answers to a question that has one."""
     places = [at for at, id_ in enumerate(ids[:DEPTH]) if id_ in question.gold]
@@ -97,23 +112,23 @@ def judged(question: Question, ids: Sequence[str]) -> dict[str, bool]:
     }
 
 
-def table(asked: Sequence[Asked], rankers: Sequence[str] = (OURS, PRECISE, *PLAIN)) -> dict[str, Any]:
-    """Return for each kind of question how often each ranker was right, and how far ours is from the best plain one."""
+def table(asked: Sequence[Asked], own: Sequence[str] = (OURS, PRECISE), others: Sequence[str] = PLAIN) -> dict[str, Any]:
+    """Return for each kind of question how often each ranker was right, and how far ours is from the best of the others."""
     with_answer = [each for each in asked if each.question.gold]
     parts = {kind: [each for each in with_answer if each.question.kind == kind] for kind in KINDS}
     parts[UNCHANGED] = [each for each in with_answer if each.question.kind not in CHANGED]
     parts[_ALL] = with_answer
-    return {part: _row(some, rankers) for part, some in parts.items() if some}
+    return {part: _row(some, own, others) for part, some in parts.items() if some}
 
 
-def _row(some: Sequence[Asked], rankers: Sequence[str]) -> dict[str, Any]:
-    by_ranker = {ranker: [judged(each.question, each.found[ranker]) for each in some] for ranker in rankers}
+def _row(some: Sequence[Asked], own: Sequence[str], others: Sequence[str]) -> dict[str, Any]:
+    by_ranker = {ranker: [judged(each.question, each.found[ranker]) for each in some] for ranker in (*own, *others)}
     counts = {
         ranker: {name: sum(one[name] for one in rows) for name in rows[0]} for ranker, rows in by_ranker.items()
     }  # fmt: skip
     ahead = {}
     for figure in ("first", "in three"):
-        best = max(PLAIN, key=lambda ranker: counts[ranker][figure])
+        best = max(others, key=lambda ranker: counts[ranker][figure])
         ours, theirs = ([float(one[figure]) for one in by_ranker[ranker]] for ranker in (OURS, best))
         ahead[figure] = (best, *interval(ours, theirs))
     return {"questions": len(some), "rankers": counts, "ahead": ahead}

@@ -62,18 +62,27 @@ def measure_peers(sets: Mapping[str, Sequence[Space]], embedder: Embedder) -> di
 
 
 def _row(peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    about, answered = ask_peer(peer, people, embedder)
+    if "failure" in about:
+        return about
+    found = [figures(ids, question.gold) for question, ids in answered]
+    ahead = {name: interval([one[name] for one in ours], [one[name] for one in found]) for name in FIGURES}
+    return {**about, "figures": mean(found), "ahead": ahead}
+
+
+def ask_peer(peer: str, people: Sequence[Space], embedder: Embedder) -> tuple[dict[str, Any], list[tuple[Question, list[str]]]]:
+    """Return the versions of a store, and its answers to all questions; or why it failed, and no answers."""
     packages, make = RETRIEVAL[peer]
     versions = installed_versions(packages)
     if versions is None:
-        return {"failure": "not installed"}
+        return {"failure": "not installed"}, []
     start = monotonic()
     try:
-        found = [figures(ids, asked.gold) for space in people for asked, ids in answers(make, space, embedder)]
+        answered = [each for space in people for each in answers(make, space, embedder)]
     except Exception as error:  # noqa: BLE001  (any error of another library is reported in its line of the table)
-        return {"failure": f"{type(error).__name__}: {error}"[:200]}
-    print(f"{peer}: {len(found):,} questions, {monotonic() - start:.0f} s", file=sys.stderr)
-    ahead = {name: interval([one[name] for one in ours], [one[name] for one in found]) for name in FIGURES}
-    return {"versions": versions, "figures": mean(found), "ahead": ahead}
+        return {"failure": f"{type(error).__name__}: {error}"[:200]}, []
+    print(f"{peer}: {len(answered):,} questions, {monotonic() - start:.0f} s", file=sys.stderr)
+    return {"versions": versions}, answered
 
 
 def answers(make: Make, space: Space, embedder: Embedder) -> list[tuple[Question, list[str]]]:
