@@ -175,7 +175,7 @@ def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]
     memories = [one for one in every if one.id in relevant or fractions[one.id] >= _MIN_FRACTION]
     # Rounded: the reflection itself changes the statistics of words, and must not change the order of its sources.
     relevance = {one.id: round(max(scores[one.id], fractions[one.id]), 1) for one in memories}
-    memories.sort(key=lambda one: (-relevance[one.id], one.created_at, one.id))
+    memories.sort(key=lambda one: (-relevance[one.id], one.content, one.id))
     return memories, [source_text(memory, relevance[memory.id]) for memory in memories]
 
 
