@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from memory_mesh.flows import graph_context as contexts
     from memory_mesh.flows import graph_search as searching
 else:
-    contexts, searching = (LazyModule(f"memory_mesh.flows.{name}") for name in ("graph_context", "graph_search"))
+    contexts = LazyModule("memory_mesh.flows.graph_context")
+    searching = LazyModule("memory_mesh.flows.graph_search")
 
 
 class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):

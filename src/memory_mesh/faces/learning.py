@@ -29,8 +29,10 @@ from memory_mesh.flows.context import Context
 if TYPE_CHECKING:
     from memory_mesh.flows import lessons, skills, trust, write
 else:
-    names = ("lessons", "skills", "trust", "write")
-    lessons, skills, trust, write = (LazyModule(f"memory_mesh.flows.{name}") for name in names)
+    lessons = LazyModule("memory_mesh.flows.lessons")
+    skills = LazyModule("memory_mesh.flows.skills")
+    trust = LazyModule("memory_mesh.flows.trust")
+    write = LazyModule("memory_mesh.flows.write")
 
 
 class Learning(Handle):

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from memory_mesh.flows import consolidate as consolidating
     from memory_mesh.flows import decay as decaying
 else:
-    names = ("compress", "consolidate", "decay", "trust")
-    compress, consolidating, decaying, trust = (LazyModule(f"memory_mesh.flows.{name}") for name in names)
+    compress = LazyModule("memory_mesh.flows.compress")
+    consolidating = LazyModule("memory_mesh.flows.consolidate")
+    decaying = LazyModule("memory_mesh.flows.decay")
+    trust = LazyModule("memory_mesh.flows.trust")
 
 
 class Lifecycle(Handle):

@@ -12,7 +12,8 @@ from memory_mesh.flows.graph import acting_as
 if TYPE_CHECKING:
     from memory_mesh.flows import linking, trust
 else:
-    linking, trust = (LazyModule(f"memory_mesh.flows.{name}") for name in ("linking", "trust"))
+    linking = LazyModule("memory_mesh.flows.linking")
+    trust = LazyModule("memory_mesh.flows.trust")
 
 
 class Linking(Handle):

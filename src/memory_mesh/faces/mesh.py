@@ -52,10 +52,16 @@ if TYPE_CHECKING:
     from memory_mesh.faces.traces import MemoryTraces
     from memory_mesh.flows import embed, erase, filters, folders, lesson_blocks, models, search, sightings, trust, write
 else:
-    embed, erase, filters, folders, lesson_blocks, models, search, sightings, trust, write = (
-        LazyModule(f"memory_mesh.flows.{name}")
-        for name in ("embed", "erase", "filters", "folders", "lesson_blocks", "models", "search", "sightings", "trust", "write")
-    )
+    embed = LazyModule("memory_mesh.flows.embed")
+    erase = LazyModule("memory_mesh.flows.erase")
+    filters = LazyModule("memory_mesh.flows.filters")
+    folders = LazyModule("memory_mesh.flows.folders")
+    lesson_blocks = LazyModule("memory_mesh.flows.lesson_blocks")
+    models = LazyModule("memory_mesh.flows.models")
+    search = LazyModule("memory_mesh.flows.search")
+    sightings = LazyModule("memory_mesh.flows.sightings")
+    trust = LazyModule("memory_mesh.flows.trust")
+    write = LazyModule("memory_mesh.flows.write")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from memory_mesh.core.graph import MemoryLink
     from memory_mesh.flows import anchor, cases, erase, explain_memory, linking, overview, past, search, sightings, trust
 else:
-    names = ("anchor", "cases", "erase", "explain_memory", "linking", "overview", "past", "search", "sightings", "trust")
-    anchor, cases, erase, explain_memory, linking, overview, past, search, sightings, trust = (
-        LazyModule(f"memory_mesh.flows.{name}") for name in names
-    )
+    anchor = LazyModule("memory_mesh.flows.anchor")
+    cases = LazyModule("memory_mesh.flows.cases")
+    erase = LazyModule("memory_mesh.flows.erase")
+    explain_memory = LazyModule("memory_mesh.flows.explain_memory")
+    linking = LazyModule("memory_mesh.flows.linking")
+    overview = LazyModule("memory_mesh.flows.overview")
+    past = LazyModule("memory_mesh.flows.past")
+    search = LazyModule("memory_mesh.flows.search")
+    sightings = LazyModule("memory_mesh.flows.sightings")
+    trust = LazyModule("memory_mesh.flows.trust")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from memory_mesh.flows import explain_memory as explaining
     from memory_mesh.flows import review, trust, undo
 else:
-    names = ("explain_memory", "review", "trust", "undo")
-    explaining, review, trust, undo = (LazyModule(f"memory_mesh.flows.{name}") for name in names)
+    explaining = LazyModule("memory_mesh.flows.explain_memory")
+    review = LazyModule("memory_mesh.flows.review")
+    trust = LazyModule("memory_mesh.flows.trust")
+    undo = LazyModule("memory_mesh.flows.undo")
 
 
 class Reviewing(Handle):
