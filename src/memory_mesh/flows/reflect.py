@@ -244,8 +244,13 @@ def _with_contradictions(context: Context, drawn: Drawn, memories: Sequence[Memo
     from memory_mesh.core.claims import Claim, excluding_pairs, read_schemas
     from memory_mesh.core.safety.injection import detect
 
-    claims = [(memory.id, claim) for memory in claiming if (claim := Claim.of(memory))]
+    claims = [
+        (memory.id, claim)
+        for memory in claiming
+        if (claim := Claim.of(memory)) and not any(map(detect, (claim.subject, claim.predicate, claim.value)))
+    ]
     pairs = excluding_pairs(claims, read_schemas(context.options.predicate_schemas))
+    # Parts that are harmless by themselves may be instructions together.
     named = [one for one in learning.contradictions(pairs) if not detect(one.text)][:_MAX_CONTRADICTIONS]
     return replace(
         drawn,
