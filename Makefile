@@ -18,12 +18,9 @@ LITE := build/supabase/.ready
 BROWSER := $(VENV)/.browser
 RESULTS := build/requirements.json
 COLLECTED := build/collected.json
-MESH := src/memory_mesh/wiring/mesh.py
-MANAGER := src/memory_mesh/wiring/context_manager.py
-GRAPH := src/memory_mesh/wiring/graph.py
-LANE := src/memory_mesh/wiring/lane.py
-NOTES := src/memory_mesh/wiring/notes.py
-TRACES := src/memory_mesh/wiring/traces.py
+MESH := src/memory_mesh/api/mesh.py
+ASYNC := src/memory_mesh/api/asynchronous.py
+MANAGER := src/memory_mesh/api/context_manager.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # What the tests read. The pages that `conformance` and `mutants` write are left out: they would make their own input stale.
 TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src tests tools bench conformance docs examples *.md *.toml -type f \
@@ -71,10 +68,7 @@ lint: $(READY) ## formatting, lint, types and the floors
 	# A stub hides the module beside it from mypy, so the module is checked in place of the stub.
 	$(BIN)/mypy --shadow-file $(MESH)i $(MESH) $(MESH)i
 	$(BIN)/mypy --shadow-file $(MANAGER)i $(MANAGER) $(MANAGER)i
-	$(BIN)/mypy --shadow-file $(GRAPH)i $(GRAPH) $(GRAPH)i
-	$(BIN)/mypy --shadow-file $(LANE)i $(LANE) $(LANE)i
-	$(BIN)/mypy --shadow-file $(NOTES)i $(NOTES) $(NOTES)i
-	$(BIN)/mypy --shadow-file $(TRACES)i $(TRACES) $(TRACES)i
+	$(BIN)/mypy --shadow-file $(ASYNC)i $(ASYNC) $(ASYNC)i
 	# The examples that a newcomer copies first.
 	$(BIN)/python tools/page_examples.py build/pages
 	$(BIN)/mypy build/pages

@@ -22,7 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.commit import measured_at
-from memory_mesh.core.model import ANYTHING, Compare, Key, Kind, Reader, Row, Value, Vector, Where, equals, iso, partition
+from memory_mesh.core.model import (
+    ANYTHING,
+    Compare,
+    Key,
+    Kind,
+    Reader,
+    Row,
+    Value,
+    Vector,
+    Where,
+    equals,
+    iso,
+    partition,
+)
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import LocalIndex

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.linear import VECTOR_SCALE, Weights
-from memory_mesh.flows.embed import embed_texts
+from memory_mesh.core.language.linear import VECTOR_SCALE, Weights
+from memory_mesh.flows.write.embed import embed_texts
 
 STEPS, RATE = 400, 0.05
 Sample = tuple[str, dict[str, float], int]  # text, features, class

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_mesh.core.ports import Embedder
-from memory_mesh.flows.embed import embed_texts
+from memory_mesh.flows.write.embed import embed_texts
 
 ROOT = Path(__file__).parents[1]
 MCP_SERVER = ROOT / "build" / "mcp-memory" / "node_modules" / "@modelcontextprotocol" / "server-memory" / "dist" / "index.js"

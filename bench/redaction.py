@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.commit import measured_at
-from memory_mesh.core.redaction import PATTERNS, Finding, Redactor, find
+from memory_mesh.core.language.redaction import PATTERNS, Finding, Redactor, find
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))

@@ -37,7 +37,16 @@ from bench.quality.sets import Question, lines, longmemeval_s_lite
 from bench.quality.vectors import KeptEmbedder, local
 from memory_mesh.core.model import batches
 from memory_mesh.core.search import Signal, tokens
-from memory_mesh.core.search.ranker import FEATURES, ODDS, POOL_FEATURES, Features, Model, features, log_odds, pool_features
+from memory_mesh.core.search.ranker import (
+    FEATURES,
+    ODDS,
+    POOL_FEATURES,
+    Features,
+    Model,
+    features,
+    log_odds,
+    pool_features,
+)
 from memory_mesh.core.search.weights import KINDS, Weight, Weights
 
 Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]  # scores, and what they become

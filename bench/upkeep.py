@@ -25,9 +25,9 @@ from bench.speed.measuring import in_fresh_process
 from bench.speed.report import load_average
 from memory_mesh.core.graph import link
 from memory_mesh.core.model import Memory, Reader, Vector, iso
-from memory_mesh.flows.consolidate import consolidate
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.decay import decay
+from memory_mesh.flows.upkeep.consolidate import consolidate
+from memory_mesh.flows.upkeep.decay import decay
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids

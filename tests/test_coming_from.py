@@ -11,10 +11,10 @@ import pytest
 
 import memory_mesh
 from interfaces.test_operations import FACES
-from memory_mesh.core.claims.schemas import Schema
+from memory_mesh.core.claims.claim import Schema
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces.operation import Interface
-from memory_mesh.interfaces.operations import OPERATIONS
+from memory_mesh.interfaces.verbs import OPERATIONS
 from memory_mesh.stores.registry import open_store
 
 PAGE = Path(__file__).parents[1] / "docs" / "coming-from.md"

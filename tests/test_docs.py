@@ -23,15 +23,15 @@ from pathlib import Path
 
 import pytest
 
+from memory_mesh.api.settings import PREFIX
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model import FILTERABLE
 from memory_mesh.core.options import NAMES
 from memory_mesh.core.ports import Store
-from memory_mesh.interfaces.main import run
-from memory_mesh.interfaces.operations import COMMANDS, parameters
-from memory_mesh.interfaces.render import outcome
-from memory_mesh.settings import PREFIX
+from memory_mesh.interfaces.cli.main import run
+from memory_mesh.interfaces.render.output import outcome
+from memory_mesh.interfaces.verbs import COMMANDS, parameters
 
 ROOT = Path(__file__).parents[1]
 # Many commands, many writes, or libraries that only the deep tests install.

@@ -20,32 +20,29 @@ from mcp.shared.exceptions import MCPError
 from interfaces.rest_server import running
 from interfaces.test_remote import minimal
 from memory_mesh import MemoryMesh, MemoryMeshError, Sound
-from memory_mesh.core.audit.wire import parse, parse_many
-from memory_mesh.core.capture.extract import sentences
-from memory_mesh.core.capture.junk import why_not
+from memory_mesh.core.audit.blocks import parse, parse_many
 from memory_mesh.core.claims.patterns import find_statement
-from memory_mesh.core.foreign import read_blocks, read_mcp_entities, read_mcp_relations, read_mem0
-from memory_mesh.core.frontmatter import split_frontmatter
+from memory_mesh.core.language.capture.extract import sentences
+from memory_mesh.core.language.capture.junk import why_not
+from memory_mesh.core.language.frontmatter import split_frontmatter
+from memory_mesh.core.language.prompts.answers import read_object
+from memory_mesh.core.language.redaction import Redactor
+from memory_mesh.core.language.safety.fence import escape, unescape
+from memory_mesh.core.language.safety.injection import detect
+from memory_mesh.core.language.scrubbing import MESH_OVERRIDES, ScrubSettings, scrub
 from memory_mesh.core.learning import read_block
 from memory_mesh.core.learning.skills import read_skill
 from memory_mesh.core.model import parse_time
-from memory_mesh.core.notes.files import Note, read_sections
-from memory_mesh.core.notes.instructions import read_instructions
-from memory_mesh.core.notes.patterns import matching_pattern
-from memory_mesh.core.notes.reports import statements
-from memory_mesh.core.prompts.answers import read_object
-from memory_mesh.core.redaction import Redactor
-from memory_mesh.core.safety.fence import escape, unescape
-from memory_mesh.core.safety.injection import detect
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, scrub
-from memory_mesh.core.search.people import proper_names
-from memory_mesh.core.search.times import time_spans
+from memory_mesh.core.notes.extraction import statements
+from memory_mesh.core.notes.files import Note, read_instructions, read_sections
+from memory_mesh.core.notes.relevance import matching_pattern
+from memory_mesh.core.search.mentions import proper_names, time_spans
 from memory_mesh.core.traces.schema import read_experiences, read_traces
-from memory_mesh.core.transfer import read_line
-from memory_mesh.flows import filters
+from memory_mesh.core.transfer.export import read_line
+from memory_mesh.core.transfer.foreign import read_blocks, read_mcp_entities, read_mcp_relations, read_mem0
+from memory_mesh.flows.search import filters
 from memory_mesh.interfaces import remote
-from memory_mesh.interfaces.mcp.server import Caller, MemoryServer
-from memory_mesh.interfaces.mcp.tools import OperationTools
+from memory_mesh.interfaces.mcp.server import Caller, MemoryServer, OperationTools
 from memory_mesh.interfaces.operation import Interface
 
 NOW = "2026-03-01T10:00:00.000Z"

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api.settings import FILE, PREFIX, Settings, Trust, load, recorded, trust, untrust
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.options import BY_NAME, NAMES, Project, kind_of
-from memory_mesh.settings import FILE, PREFIX, Settings, load, trust, untrust
-from memory_mesh.trust import Trust, recorded
 
 # What a project may set, with a value that it may give. Every option that is not named here is refused, also a new one.
 ALLOWED = {

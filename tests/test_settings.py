@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
+from memory_mesh.api.settings import FILE, PREFIX, load, record
 from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.core.options import NAMES, Options
-from memory_mesh.settings import FILE, PREFIX, load
-from memory_mesh.trust import record
 
 SECRET = "sk-very-secret-0123456789"
 

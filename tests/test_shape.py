@@ -142,7 +142,7 @@ def test_a_stray_file_in_the_source_is_noticed(tmp_path: Path) -> None:
 
 
 def test_the_walk_finds_the_package() -> None:
-    expected = {"wiring/build.py", "core/audit/chain.py", "flows/write.py", "stores/sqlite/store.py"}
+    expected = {"api/build.py", "core/audit/chain.py", "flows/write/write.py", "stores/sqlite/store.py"}
     assert expected <= {name(path) for path in MODULES}
     assert ("randbits", 11) in [(word, line) for word, line in used(PACKAGE / "core" / "model" / "times.py")]
 
@@ -208,7 +208,7 @@ def comments(path: Path) -> Iterator[tuple[int, str]]:
 def test_only_settings_reads_the_environment() -> None:
     readers = users_of({"environ", "getenv", "environb"}, MODULES)
     # NO_COLOR and TERM are not our settings, and a command that only shows help does not load the settings.
-    assert {found.split(":")[0] for found in readers} == {"settings.py", "interfaces/render.py"}
+    assert {found.split(":")[0] for found in readers} == {"api/settings.py", "interfaces/render/output.py"}
 
 
 def test_core_and_flows_have_no_clock_and_no_chance_of_their_own() -> None:
@@ -224,7 +224,7 @@ def test_core_does_no_input_or_output() -> None:
     assert users_of({"open", "print", "input"}, under("core")) == []
     # The word lists of the injection detector and the weights of capture are packaged data: the same in every run.
     readers = users_of({"read_text", "read_bytes", "write_text", "write_bytes", "get_data"}, under("core"))
-    assert {found.split(":")[0] for found in readers} == {"core/safety/injection.py", "core/linear.py"}
+    assert {found.split(":")[0] for found in readers} == {"core/language/safety/injection.py", "core/language/linear.py"}
 
 
 LISTENS = "interfaces/rest/serve.py"  # it accepts connections, and opens none
@@ -249,9 +249,9 @@ USES = {"stat", "open", "read_bytes", "read_text", "getsize", "samefile", "unlin
 USES |= {"iterdir", "scandir", "listdir", "glob", "rglob"}
 # Functions that may look at a file and then use it, each with the reason.
 LOOKS_FIRST = {
-    "stores/anchor_file.py AnchorFile.write": "refuses a link that leads nowhere; opening creates the file",
-    "stores/trace_files.py DiskTraces.append": "whether the folder must be synced; opening creates the file",
-    "stores/instruction_files.py DiskInstructions._at": "catches that the file is missing",
+    "stores/audit_files.py AnchorFile.write": "refuses a link that leads nowhere; opening creates the file",
+    "stores/markdown_files.py DiskTraces.append": "whether the folder must be synced; opening creates the file",
+    "stores/markdown_files.py DiskInstructions._at": "catches that the file is missing",
     "stores/json/folder.py load": "catches that the journal is missing, and looks afterwards whether it is there now",
     "stores/lance/store.py LanceStore._sign": "catches that the folder is missing, and looks afterwards for the message",
     "stores/files.py sync": "its caller has the file; without one it raises the `OSError` that it documents",

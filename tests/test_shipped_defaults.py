@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 
 FERRY = "The ferry to the island departs at noon."
 FACTS = [FERRY, "Ana is allergic to peanuts.", "The deploy key rotates on Mondays.", "The cat sleeps on the radiator."]

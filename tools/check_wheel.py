@@ -79,7 +79,9 @@ def check_content(wheel: Path) -> None:
     """Check that the wheel contains the package with its data, and nothing else."""
     names = zipfile.ZipFile(wheel).namelist()
     expect("memory_mesh/py.typed" in names, "py.typed is missing: type checkers would not look inside")
-    expect("memory_mesh/core/safety/data/injection.toml" in names, "the word lists of the injection detector are missing")
+    expect(
+        "memory_mesh/core/language/safety/data/injection.toml" in names, "the word lists of the injection detector are missing"
+    )
     console = "memory_mesh/interfaces/console/web"
     for file in ("index.html", "app.js", "style.css", "pages/search.js", "vendor/htm.js", "vendor/htm.LICENSE.txt"):
         expect(f"{console}/{file}" in names, f"{file} of the web console is missing")

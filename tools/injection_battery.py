@@ -23,11 +23,11 @@ from pathlib import Path
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake import CATEGORIES
+from memory_mesh.core.language.prompts import extraction
+from memory_mesh.core.language.safety import BASE_TRUST, Source
+from memory_mesh.core.language.safety.injection import InjectionKind, detect
 from memory_mesh.core.model import Status
 from memory_mesh.core.ports import Reply
-from memory_mesh.core.prompts import extraction
-from memory_mesh.core.safety import BASE_TRUST, Source
-from memory_mesh.core.safety.injection import InjectionKind, detect
 from memory_mesh.testing.fakes import ScriptedChat
 
 TEXTS = Path(__file__).parents[1] / "tests" / "data" / "injections.toml"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters, stdio_client
 
-from memory_mesh.interfaces.mcp.tools import TOOLSETS, OperationTools
+from memory_mesh.interfaces.mcp.server import TOOLSETS, OperationTools
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "mcp.md"

@@ -41,7 +41,7 @@ MAY_SURVIVE = 2
 RAM = "TestRam or in_ram"
 LANCE = "TestLanceTables or in_lance"
 JSON = "TestJson or in_json"
-CHOSEN = {"stores/ram.py": RAM, "stores/base.py": RAM, "core/search/scores.py": RAM}
+CHOSEN = {"stores/ram.py": RAM, "stores/base.py": RAM, "core/search/lexical.py": RAM}
 
 # The tests of these folders start processes or wait for a disk: they come last.
 SLOW = ("tests/stores", "tests/interfaces", "tests/durability")

@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT))  # `bench` is beside `tools`, and not installed
 
 from bench.picture import Line, day_chart, rank_chart  # noqa: E402
 
-from memory_mesh.core.safety import BASE_TRUST, Source  # noqa: E402
-from memory_mesh.core.safety.trust import compute_trust  # noqa: E402
+from memory_mesh.core.claims.rules import compute_trust  # noqa: E402
+from memory_mesh.core.language.safety import BASE_TRUST, Source  # noqa: E402
 from memory_mesh.core.upkeep.decay import ARCHIVE_BELOW, stability_after, strength  # noqa: E402
 
 FOLDER, RECALL = ROOT / "docs" / "images", ROOT / "bench" / "results" / "recall.json"

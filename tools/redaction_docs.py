@@ -14,26 +14,24 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from memory_mesh.core.redaction import (
+from memory_mesh.core.language.redaction import (
     KINDS,
     Pattern,
     Redactor,
     assignments,
-    commands,
-    documents,
     keys,
     national_ids,
-    network,
     numbers,
     pairs,
     phone,
-    tables,
-    vendors,
+)
+from memory_mesh.core.language.redaction import (
+    pairs as tables,
 )
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "redaction.md"
-EXAMPLES = ROOT / "src" / "memory_mesh" / "core" / "redaction" / "data" / "examples.toml"
+EXAMPLES = ROOT / "src" / "memory_mesh" / "core" / "language" / "redaction" / "data" / "examples.toml"
 # The made-up characters that <a36> stands for. With prefix and characters apart, no file contains a complete key.
 _ALPHABETS = {
     "a": "a1B2c3D4e5F6g7H8i9J0", "c": "A2B3C4D5E6F7GHIJKLMN", "d": "7305918264", "h": "0a1b2c3d4e5f6789",
@@ -121,11 +119,14 @@ _DECISIONS = """\
   encoded, and private keys without their first line.
 """
 _GROUPS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
-    ("People and machines", (*network.PATTERNS, *phone.PATTERNS)),
+    ("People and machines", (*numbers.PATTERNS, *phone.PATTERNS)),
     ("Money", numbers.CARDS),
-    ("National ids", (*national_ids.NATIONAL_IDS, *documents.DOCUMENTS)),
-    ("Secrets", (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS, *commands.PATTERNS, *pairs.PATTERNS, *tables.PATTERNS)),
-    ("Keys of vendors", vendors.VENDORS),
+    ("National ids", (*national_ids.NATIONAL_IDS, *national_ids.DOCUMENTS)),
+    (
+        "Secrets",
+        (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS, *pairs.COMMAND_PATTERNS, *pairs.PATTERNS, *tables.TABLE_PATTERNS),
+    ),
+    ("Keys of vendors", keys.VENDORS),
 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from memory_mesh.core.redaction import KINDS, MASK
+from memory_mesh.core.language.redaction import KINDS, MASK
 from redaction_docs import filled
 
 FOLDER = Path(__file__).parents[1] / "tests" / "data" / "redaction_vectors"

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
+from memory_mesh.api.settings import PREFIX
 from memory_mesh.core.options import Options
-from memory_mesh.settings import PREFIX
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"

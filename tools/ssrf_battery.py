@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from httpcore2 import ConnectError
 
 from memory_mesh.core.errors import CallError, SettingsError, UnsafeAddress
-from memory_mesh.core.safety.addresses import address_refusal, embedded_ipv4
+from memory_mesh.core.language.safety.addresses import address_refusal, embedded_ipv4
 from memory_mesh.net import HttpClient, System
 
 TRICKS = Path(__file__).parents[1] / "tests" / "data" / "ssrf.toml"

@@ -16,8 +16,8 @@ from typing import Any
 from bench.capture.pieces import FOLDER, Verdict, judged, read
 from bench.commit import measured_at
 from bench.linear import local_model
-from memory_mesh.core.capture.classify import CLASSES, judge_with_vectors, judge_without_vectors
-from memory_mesh.core.linear import NONE
+from memory_mesh.core.language.capture.classify import CLASSES, judge_with_vectors, judge_without_vectors
+from memory_mesh.core.language.linear import NONE
 
 RESULTS = Path(__file__).parents[1] / "results"
 MEASURED = [FOLDER / f"{name}.jsonl" for name in ("own", "second", "third", "blind")]

@@ -12,9 +12,9 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory_mesh.core.capture.classify import Judge
-from memory_mesh.core.capture.extract import Captured, Message, extract
-from memory_mesh.core.linear import NONE
+from memory_mesh.core.language.capture.classify import Judge
+from memory_mesh.core.language.capture.extract import Captured, Message, extract
+from memory_mesh.core.language.linear import NONE
 
 FOLDER = Path(__file__).parent
 

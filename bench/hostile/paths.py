@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from memory_mesh import MemoryContextManager, MemoryMesh
 from memory_mesh.core.claims.patterns import find_statement
 from memory_mesh.core.intake.similar import says_the_same
-from memory_mesh.core.redaction import Redactor
-from memory_mesh.core.safety.fence import fence
-from memory_mesh.core.safety.injection import detect
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaned
+from memory_mesh.core.language.redaction import Redactor
+from memory_mesh.core.language.safety.fence import fence
+from memory_mesh.core.language.safety.injection import detect
+from memory_mesh.core.language.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaned
 from memory_mesh.core.search import tokens
 
 Work = Callable[[str], object]

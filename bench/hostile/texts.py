@@ -8,9 +8,9 @@ from pathlib import Path
 from random import Random
 from string import ascii_letters, ascii_lowercase, digits, hexdigits, punctuation
 
-import memory_mesh.core.redaction
+from memory_mesh.core.language import redaction
 
-EXAMPLES = Path(memory_mesh.core.redaction.__file__).parent / "data" / "examples.toml"
+EXAMPLES = Path(redaction.__file__).parent / "data" / "examples.toml"
 _MADE_UP = re.compile(r"<([a-z])([0-9]+)>")
 
 REPEATED = (

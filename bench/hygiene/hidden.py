@@ -133,7 +133,7 @@ def arguments(operation: Any, id_: str) -> dict[str, object]:
 
 def tools(kind: str, made: tuple[Any, MemoryMesh], place: str) -> Row:
     """Call every MCP tool that reads, and read every resource."""
-    from memory_mesh.interfaces.mcp.tools import TOOLSETS, OperationTools
+    from memory_mesh.interfaces.mcp.server import TOOLSETS, OperationTools
 
     hidden, (_, mesh) = tests("faces.test_hidden_memories"), made
     toolbox = OperationTools(tuple(TOOLSETS), read_only=True)
@@ -163,8 +163,7 @@ async def _resources(mesh: MemoryMesh) -> str:
     """Return the text of every resource that the MCP server lists."""
     from mcp import Client
 
-    from memory_mesh.interfaces.mcp.server import Caller, MemoryServer
-    from memory_mesh.interfaces.mcp.tools import OperationTools
+    from memory_mesh.interfaces.mcp.server import Caller, MemoryServer, OperationTools
 
     server = MemoryServer(OperationTools(), lambda _: Caller(mesh=mesh)).build()
     async with Client(server) as client:

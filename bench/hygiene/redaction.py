@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bench.hygiene.record import OURS, Row, Run, Tally
 from bench.hygiene.shared import tests
 from bench.redaction import NEGATIVES
-from memory_mesh.core.redaction import Redactor, find
+from memory_mesh.core.language.redaction import Redactor, find
 
 NAME = "redaction"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from bench.hygiene.record import OURS
 from bench.peers import LIMIT, MCP_SERVER, ROOT, Chroma, Hit, LangGraph, McpMemory, Mem0, System, Text
 from memory_mesh import MemoryMesh
+from memory_mesh.api.build import model_paths
+from memory_mesh.api.settings import load
 from memory_mesh.core.ports import Embedder
 from memory_mesh.models import HashingEmbedder, LocalEmbedder
-from memory_mesh.settings import load
-from memory_mesh.wiring.build import model_paths
 
 _PEERS = ROOT / ".venv-peers" / "bin" / "python"
 

@@ -18,7 +18,7 @@ from typing import Any
 from bench.commit import measured_at
 from bench.linear import Vectors, local_model
 from bench.notes.reports import FOLDER, Report, read
-from memory_mesh.core.notes.reports import KINDS, ReportJudge, Worth, judge_with_vectors, judge_without_vectors
+from memory_mesh.core.notes.extraction import KINDS, ReportJudge, Worth, judge_with_vectors, judge_without_vectors
 
 RESULTS = Path(__file__).parents[1] / "results"
 MEASURED = [FOLDER / f"{name}.jsonl" for name in ("blind", "second")]

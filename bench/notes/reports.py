@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_mesh.core.linear import NONE
-from memory_mesh.core.notes.reports import Statement, statements
+from memory_mesh.core.language.linear import NONE
+from memory_mesh.core.notes.extraction import Statement, statements
 
 FOLDER = Path(__file__).parent
 

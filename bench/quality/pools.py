@@ -9,15 +9,14 @@ from functools import cached_property
 
 from bench.quality.lessons import World
 from bench.quality.sets import Question, Said
+from memory_mesh.core.language.scrubbing import ScrubSettings
+from memory_mesh.core.language.scrubbing.cleaning import MESH_OVERRIDES
 from memory_mesh.core.model import Kind, MemoryType, Reader, Row, Vector, partition_for
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.scrubbing import ScrubSettings
-from memory_mesh.core.scrubbing.settings import MESH_OVERRIDES
 from memory_mesh.core.search import Pool, Query, tokens
-from memory_mesh.core.search.languages import query_tokens
-from memory_mesh.core.search.people import is_general, is_personal, proper_names, speaker_roles, without_speakers
-from memory_mesh.core.search.times import time_spans
-from memory_mesh.flows.embed import embed_texts, split_passages
+from memory_mesh.core.search.lexical import query_tokens
+from memory_mesh.core.search.mentions import is_general, is_personal, proper_names, speaker_roles, time_spans, without_speakers
+from memory_mesh.flows.write.embed import embed_texts, split_passages
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 

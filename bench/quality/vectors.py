@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_mesh.api.build import model_paths
+from memory_mesh.api.settings import load
 from memory_mesh.core.model import Vector, batches
 from memory_mesh.core.ports import Embedder
-from memory_mesh.flows.embed import embed_texts
+from memory_mesh.flows.write.embed import embed_texts
 from memory_mesh.models import LocalEmbedder
-from memory_mesh.settings import load
-from memory_mesh.wiring.build import model_paths
 
 Floats = NDArray[np.float32]
 _BATCH = 2000

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from bench.speed.measuring import Timing, seconds, time_calls
 from bench.speed.texts import Conversations, Item
 from memory_mesh import MemoryMesh
+from memory_mesh.api.build import model_paths
+from memory_mesh.api.settings import load
 from memory_mesh.core.errors import EmbeddingError
 from memory_mesh.core.model import Vector
 from memory_mesh.models import MODEL, LocalEmbedder
-from memory_mesh.settings import load
-from memory_mesh.wiring.build import model_paths
 
 DIMENSION = 384
 _CENTRES = 2000

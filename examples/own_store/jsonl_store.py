@@ -21,10 +21,18 @@ from threading import Lock
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, StoreClosed, StoreCorrupt, StoreForeign, StoreUnavailable
+from memory_mesh.core.errors import (
+    Conflict,
+    IdTaken,
+    InvalidInput,
+    StoreClosed,
+    StoreCorrupt,
+    StoreForeign,
+    StoreUnavailable,
+)
 from memory_mesh.core.model import ANYTHING, CONTENTS, MOVING, Hit, Key, Kind, Row, Sealed, Used, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
-from memory_mesh.core.search.scores import best_cosines, keyword_scores
+from memory_mesh.core.search.lexical import best_cosines, keyword_scores
 from memory_mesh.stores.base import BEGINNING, check_unique, decode_key, decode_row, encode_row, mark_of
 
 FIRST_LINE = b'{"memory_mesh_jsonl": 1, "id": "'

@@ -7,15 +7,27 @@ test keeps them equal to `_NAMES`.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memory_mesh.api.admin import copy_store as copy_store
+    from memory_mesh.api.admin import migrate as migrate
+    from memory_mesh.api.admin import repair_store as repair_store
+    from memory_mesh.api.asynchronous import AsyncMemoryGraph as AsyncMemoryGraph
+    from memory_mesh.api.asynchronous import AsyncMemoryLane as AsyncMemoryLane
+    from memory_mesh.api.asynchronous import AsyncMemoryNotes as AsyncMemoryNotes
+    from memory_mesh.api.asynchronous import AsyncMemoryTraces as AsyncMemoryTraces
+    from memory_mesh.api.context_manager import AsyncMemoryContextManager as AsyncMemoryContextManager
+    from memory_mesh.api.context_manager import MemoryContextManager as MemoryContextManager
+    from memory_mesh.api.graph_methods import MemoryGraph as MemoryGraph
+    from memory_mesh.api.lane_methods import MemoryLane as MemoryLane
+    from memory_mesh.api.mesh import AsyncMemoryMesh as AsyncMemoryMesh
+    from memory_mesh.api.mesh import MemoryMesh as MemoryMesh
+    from memory_mesh.api.mesh_methods import MemoryStats as MemoryStats
+    from memory_mesh.api.notes_methods import MemoryNotes as MemoryNotes
+    from memory_mesh.api.traces_methods import MemoryTraces as MemoryTraces
     from memory_mesh.core.audit import Broken as Broken
     from memory_mesh.core.audit import Sound as Sound
-    from memory_mesh.core.cancel import cancellable as cancellable
-    from memory_mesh.core.capture import CaptureReport as CaptureReport
-    from memory_mesh.core.capture import JunkFound as JunkFound
-    from memory_mesh.core.capture import NotKept as NotKept
-    from memory_mesh.core.claims.reviews import MemoryExplanation as MemoryExplanation
-    from memory_mesh.core.claims.reviews import Reviewed as Reviewed
-    from memory_mesh.core.claims.reviews import Supersession as Supersession
+    from memory_mesh.core.claims.rules import MemoryExplanation as MemoryExplanation
+    from memory_mesh.core.claims.rules import Reviewed as Reviewed
+    from memory_mesh.core.claims.rules import Supersession as Supersession
     from memory_mesh.core.errors import AccessDenied as AccessDenied
     from memory_mesh.core.errors import AnswerUnreadable as AnswerUnreadable
     from memory_mesh.core.errors import BudgetSpent as BudgetSpent
@@ -54,17 +66,17 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import TooManyRequests as TooManyRequests
     from memory_mesh.core.errors import Unreachable as Unreachable
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
-    from memory_mesh.core.evaluation import Evaluation as Evaluation
     from memory_mesh.core.graph import Episode as Episode
     from memory_mesh.core.graph import GraphContext as GraphContext
     from memory_mesh.core.graph import GraphHit as GraphHit
     from memory_mesh.core.graph import GraphResults as GraphResults
     from memory_mesh.core.graph import MemoryLink as MemoryLink
     from memory_mesh.core.graph import Reached as Reached
-    from memory_mesh.core.hooks import HookEvent as HookEvent
-    from memory_mesh.core.hooks import HookStatus as HookStatus
     from memory_mesh.core.lane import LaneResult as LaneResult
     from memory_mesh.core.lane import LaneResults as LaneResults
+    from memory_mesh.core.language.capture import CaptureReport as CaptureReport
+    from memory_mesh.core.language.capture import JunkFound as JunkFound
+    from memory_mesh.core.language.capture import NotKept as NotKept
     from memory_mesh.core.learning import Distilled as Distilled
     from memory_mesh.core.learning import Heartbeat as Heartbeat
     from memory_mesh.core.learning import HeritageChain as HeritageChain
@@ -96,47 +108,35 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import Repaired as Repaired
     from memory_mesh.core.model import SearchResult as SearchResult
     from memory_mesh.core.model import Sighting as Sighting
+    from memory_mesh.core.model.background import cancellable as cancellable
     from memory_mesh.core.notes import Note as Note
     from memory_mesh.core.notes import Notes as Notes
     from memory_mesh.core.notes.extraction import ExtractionInput as ExtractionInput
     from memory_mesh.core.notes.extraction import ExtractionOutput as ExtractionOutput
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
+    from memory_mesh.core.search.evaluation import Evaluation as Evaluation
     from memory_mesh.core.traces import Experience as Experience
     from memory_mesh.core.traces import PatternMatch as PatternMatch
     from memory_mesh.core.traces import Trace as Trace
     from memory_mesh.core.traces.learnings import Consolidation as Consolidation
-    from memory_mesh.core.traces.planning import PlanContext as PlanContext
+    from memory_mesh.core.traces.learnings import PlanContext as PlanContext
     from memory_mesh.core.traces.retention import Retention as Retention
     from memory_mesh.core.upkeep import Compressed as Compressed
     from memory_mesh.core.upkeep import Consolidated as Consolidated
     from memory_mesh.core.upkeep import Decayed as Decayed
-    from memory_mesh.faces.graph import MemoryGraph as MemoryGraph
-    from memory_mesh.faces.lane import MemoryLane as MemoryLane
-    from memory_mesh.faces.mesh import MemoryStats as MemoryStats
-    from memory_mesh.faces.notes import MemoryNotes as MemoryNotes
-    from memory_mesh.faces.traces import MemoryTraces as MemoryTraces
-    from memory_mesh.flows.graph import Stored as Stored
-    from memory_mesh.net.webhook import webhook_writethrough as webhook_writethrough
+    from memory_mesh.core.upkeep.hooks import HookEvent as HookEvent
+    from memory_mesh.core.upkeep.hooks import HookStatus as HookStatus
+    from memory_mesh.flows.graph.store import Stored as Stored
+    from memory_mesh.net.uses import webhook_writethrough as webhook_writethrough
     from memory_mesh.stores.hook_files import markdown_writethrough as markdown_writethrough
-    from memory_mesh.wiring.context_manager import AsyncMemoryContextManager as AsyncMemoryContextManager
-    from memory_mesh.wiring.context_manager import MemoryContextManager as MemoryContextManager
-    from memory_mesh.wiring.graph import AsyncMemoryGraph as AsyncMemoryGraph
-    from memory_mesh.wiring.lane import AsyncMemoryLane as AsyncMemoryLane
-    from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
-    from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
-    from memory_mesh.wiring.migration import migrate as migrate
-    from memory_mesh.wiring.moving import copy_store as copy_store
-    from memory_mesh.wiring.notes import AsyncMemoryNotes as AsyncMemoryNotes
-    from memory_mesh.wiring.repair import repair_store as repair_store
-    from memory_mesh.wiring.traces import AsyncMemoryTraces as AsyncMemoryTraces
 
 __version__ = "0.1.0"
 
 _NAMES = {
     "core.audit": "Broken Sound",
-    "core.cancel": "cancellable",
-    "core.claims.reviews": "MemoryExplanation Reviewed Supersession",
+    "core.model.background": "cancellable",
+    "core.claims.rules": "MemoryExplanation Reviewed Supersession",
     "core.graph": "Episode GraphContext GraphHit GraphResults MemoryLink Reached",
     "core.errors": (
         "AccessDenied AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered "
@@ -145,9 +145,9 @@ _NAMES = {
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable TokenInvalid TooLarge "
         "TooManyRequests Unreachable UnsafeAddress"
     ),
-    "core.evaluation": "Evaluation",
-    "core.hooks": "HookEvent HookStatus",
-    "core.capture": "CaptureReport JunkFound NotKept",
+    "core.search.evaluation": "Evaluation",
+    "core.upkeep.hooks": "HookEvent HookStatus",
+    "core.language.capture": "CaptureReport JunkFound NotKept",
     "core.lane": "LaneResult LaneResults",
     "core.learning": (
         "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext PruneResult ReflectionResult ReliabilityUpdate "
@@ -162,27 +162,21 @@ _NAMES = {
     "core.notes.extraction": "ExtractionInput ExtractionOutput",
     "core.search": "CacheStats Explanation",
     "core.traces": "Experience PatternMatch Trace",
-    "core.traces.learnings": "Consolidation",
-    "core.traces.planning": "PlanContext",
+    "core.traces.learnings": "Consolidation PlanContext",
     "core.traces.retention": "Retention",
     "core.upkeep": "Compressed Consolidated Decayed",
-    "faces.graph": "MemoryGraph",
-    "faces.lane": "MemoryLane",
-    "faces.mesh": "MemoryStats",
-    "faces.notes": "MemoryNotes",
-    "faces.traces": "MemoryTraces",
-    "flows.graph": "Stored",
-    "net.webhook": "webhook_writethrough",
+    "api.graph_methods": "MemoryGraph",
+    "api.lane_methods": "MemoryLane",
+    "api.mesh_methods": "MemoryStats",
+    "api.notes_methods": "MemoryNotes",
+    "api.traces_methods": "MemoryTraces",
+    "flows.graph.store": "Stored",
+    "net.uses": "webhook_writethrough",
     "stores.hook_files": "markdown_writethrough",
-    "wiring.context_manager": "AsyncMemoryContextManager MemoryContextManager",
-    "wiring.graph": "AsyncMemoryGraph",
-    "wiring.lane": "AsyncMemoryLane",
-    "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
-    "wiring.migration": "migrate",
-    "wiring.moving": "copy_store",
-    "wiring.repair": "repair_store",
-    "wiring.notes": "AsyncMemoryNotes",
-    "wiring.traces": "AsyncMemoryTraces",
+    "api.context_manager": "AsyncMemoryContextManager MemoryContextManager",
+    "api.asynchronous": "AsyncMemoryGraph AsyncMemoryLane AsyncMemoryNotes AsyncMemoryTraces",
+    "api.mesh": "AsyncMemoryMesh MemoryMesh",
+    "api.admin": "migrate copy_store repair_store",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import vendor_console
 from interfaces.rest_server import running
 from memory_mesh.interfaces.console import routes
-from memory_mesh.interfaces.operations import COMMANDS
+from memory_mesh.interfaces.verbs import COMMANDS
 
 
 def test_the_vendored_libraries_are_unchanged_and_a_change_is_found(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_the_graph_shows_linked_memories_and_groups_of_them_when_they_are_many(
         assert len(few["nodes"]) <= 3
         assert max(node["count"] for node in few["nodes"]) >= 6
         assert "newest" not in few
-        monkeypatch.setattr("memory_mesh.flows.overview._MAX_LINKS", 2)
+        monkeypatch.setattr("memory_mesh.flows.search.overview._MAX_LINKS", 2)
         cut = client.get("/console/api/graph", params={"limit": 400}).json()  # not the picture that is kept
         assert (cut["newest"], len(cut["edges"])) == (2, 2)
         assert client.get("/console/api/graph", params={"seed": hidden.id}).status_code == 404

@@ -8,8 +8,8 @@ import pytest
 
 from interfaces.rest_server import running
 from memory_mesh import MemoryMesh
+from memory_mesh.api.overview import Overview, overview_of
 from memory_mesh.core.errors import StoreUnavailable
-from memory_mesh.faces.overview import Overview, overview_of
 from memory_mesh.index.local import Partition
 from memory_mesh.interfaces.rest import app
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interfaces.rest_server import running, token
-from memory_mesh.flows import overview
+from memory_mesh.flows.search import overview
 
 USER = {"source": "user_explicit"}
 JOB = {"subject": "Ana", "predicate": "works_at"}

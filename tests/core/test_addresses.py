@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import UnsafeAddress
-from memory_mesh.core.safety.addresses import Target, address_refusal, embedded_ipv4, host_refusal, parse_path, parse_url
+from memory_mesh.core.language.safety.addresses import Target, address_refusal, embedded_ipv4, host_refusal, parse_path, parse_url
 from memory_mesh.core.text import address_text
 
 # IANA's registries of special-purpose addresses, written down again by hand: what a setting opens, and what nothing does.

@@ -34,7 +34,7 @@ from memory_mesh.core.audit import (
     verify_export,
     withhold,
 )
-from memory_mesh.core.audit.seals import block_digest, block_seal
+from memory_mesh.core.audit.chain import block_digest, block_seal
 from memory_mesh.core.model import Block, Head, Memory, iso
 from memory_mesh.testing.fakes import NEW_YEAR
 

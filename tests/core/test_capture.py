@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from bench.capture.pieces import FOLDER, judged, read
 
-from memory_mesh.core.capture import NotKept
-from memory_mesh.core.capture.classify import CLASSES, Judge, judge_without_vectors
-from memory_mesh.core.capture.extract import Captured, Message, extract
-from memory_mesh.core.capture.junk import why_not
 from memory_mesh.core.intake import TAXONOMY
+from memory_mesh.core.language.capture import NotKept
+from memory_mesh.core.language.capture.classify import CLASSES, Judge, judge_without_vectors
+from memory_mesh.core.language.capture.extract import Captured, Message, extract
+from memory_mesh.core.language.capture.junk import why_not
 
 LINTER = "From now on I want you to always run the linter before you tell me you're done."
 
@@ -129,7 +129,7 @@ def test_a_sentence_that_a_message_repeats_is_judged_once(monkeypatch: pytest.Mo
         judged_sentences.append(text)
         return why_not(text, role=role)
 
-    monkeypatch.setattr("memory_mesh.core.capture.extract.why_not", counted)
+    monkeypatch.setattr("memory_mesh.core.language.capture.extract.why_not", counted)
     _, dropped = run(("user", "Maybe we move to Kafka. " * 500))
     assert [each.why for each in dropped] == ["speculation"] * 500
     assert 0 < len(judged_sentences) < 10

@@ -4,8 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from memory_mesh.core.checks import fraction, is_number, number, whole_number
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, fraction, is_number, number, whole_number
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.0, 0.25, 1.0])

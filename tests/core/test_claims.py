@@ -15,7 +15,7 @@ from memory_mesh.core.claims import (
     read_claim,
     read_schemas,
 )
-from memory_mesh.core.claims.normalize import NORMALIZERS
+from memory_mesh.core.claims.claim import NORMALIZERS
 from memory_mesh.core.errors import InvalidInput, SettingsError
 
 WINDOWS = {

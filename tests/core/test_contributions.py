@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search import Pool
-from memory_mesh.core.search.contributions import contributions
 from memory_mesh.core.search.deep import reread
-from memory_mesh.core.search.ranker import Ranking, ScoredCandidate, rank
+from memory_mesh.core.search.ranker import Ranking, ScoredCandidate, contributions, rank
 
 from .test_ranker import pool, pools
 

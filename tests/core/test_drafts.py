@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Draft, Limits, draft, fingerprint
 from memory_mesh.core.intake.gate import Layer0
+from memory_mesh.core.language.scrubbing import ScrubSettings
 from memory_mesh.core.model import INT_MAX, Reader
-from memory_mesh.core.scrubbing import ScrubSettings
 
 ME = Reader("user", "agent", None)
 LIMITS = Limits()

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import errors
-from memory_mesh.core.errors import InvalidFilter, InvalidInput, MemoryMeshError, SettingsError, not_installed, shown
+from memory_mesh.core.errors import (
+    InvalidFilter,
+    InvalidInput,
+    MemoryMeshError,
+    SettingsError,
+    not_installed,
+    shown,
+)
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MemoryMeshError)]
 

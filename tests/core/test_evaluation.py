@@ -7,8 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.evaluation import Answered, Question, latency, nothing, retrieval
-from memory_mesh.core.evaluation.questions import absent_questions, make_question, read_questions, subjects
+from memory_mesh.core.search.evaluation import (
+    Answered,
+    Question,
+    absent_questions,
+    latency,
+    make_question,
+    nothing,
+    read_questions,
+    retrieval,
+    subjects,
+)
 from memory_mesh.core.search.lexical import tokens
 
 MADE = {

@@ -9,8 +9,8 @@ import pytest
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Entry, Sound
 from memory_mesh.core.audit.blocks import retain
-from memory_mesh.core.audit.export import EXPORT_NAMES, line, verify_export
-from memory_mesh.core.audit.seals import block_seal
+from memory_mesh.core.audit.chain import block_seal
+from memory_mesh.core.audit.signing import EXPORT_NAMES, line, verify_export
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Block, iso
 from memory_mesh.testing.fakes import NEW_YEAR

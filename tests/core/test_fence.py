@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Passage, SearchResult
-from memory_mesh.core.safety.fence import (
+from memory_mesh.core.language.safety.fence import (
     LEFT_OUT,
     WARNING,
     escape,
@@ -20,6 +19,7 @@ from memory_mesh.core.safety.fence import (
     unescape,
     unused_boundary,
 )
+from memory_mesh.core.model import Passage, SearchResult
 from memory_mesh.core.text import INVISIBLE, TokenCounter, estimate, visible
 
 BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.safety.injection import (
+from memory_mesh.core.language.safety.injection import (
     MAX_FINDINGS,
     InjectionKind,
     detect,

@@ -9,11 +9,11 @@ from types import ModuleType
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.core.language.prompts import extraction
+from memory_mesh.core.language.safety import BASE_TRUST, Source
+from memory_mesh.core.language.safety.injection import InjectionKind, detect
 from memory_mesh.core.ports import Reply
-from memory_mesh.core.prompts import extraction
-from memory_mesh.core.safety import BASE_TRUST, Source
-from memory_mesh.core.safety.injection import InjectionKind, detect
-from memory_mesh.flows import extract
+from memory_mesh.flows.write import conversations
 from memory_mesh.testing.fakes import ScriptedChat
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,7 @@ def test_the_column_of_raised_trust_counts_what_is_stored_with_more_than_its_sou
     column, some = battery.HEAD.index("trust raised"), PAYLOADS[::6]
     assert battery.rows(some)[-1][column] == "0"
     monkeypatch.setattr(battery, "_of_the_store", battery._of_the_store.__wrapped__)  # without its cache
-    monkeypatch.setattr(extract, "BASE_TRUST", {**BASE_TRUST, Source.INFERENCE: 0.55, Source.DOCUMENT: 1.0})
+    monkeypatch.setattr(conversations, "BASE_TRUST", {**BASE_TRUST, Source.INFERENCE: 0.55, Source.DOCUMENT: 1.0})
     assert int(battery.rows(some)[-1][column]) >= len(some) * 0.8  # an answer without memories stores none
 
 

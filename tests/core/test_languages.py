@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mesh.core.search import tokens
-from memory_mesh.core.search.languages import function_words, query_tokens
+from memory_mesh.core.search.lexical import function_words, query_tokens
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from threading import Event, Thread
 
-from memory_mesh.core.lazy import lazy_property
+from memory_mesh.core.text import lazy_property
 
 
 class Text:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.intake import normal
+from memory_mesh.core.intake import prints
 from memory_mesh.core.search.lexical import STOP_WORDS, Corpus, Posting, best, bm25, completed, tokens
-from memory_mesh.core.search.marks import marked
+from memory_mesh.core.search.passages import marked
 
 # --- words ---
 
@@ -334,13 +334,13 @@ def test_keywords_that_are_completed_are_looked_up_and_not_searched_for_one_by_o
 
 def test_a_run_of_characters_that_keep_their_form_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[int] = []
-    split = normal._DISTINCT.split
+    split = prints._DISTINCT.split
 
     def counted(text: str) -> list[str]:
         pieces.append(len(split(text)))
         return split(text)
 
-    assert normal.folded_text("Maß ²É") == "maß ²é"
-    monkeypatch.setattr(normal._DISTINCT, "split", counted)
-    assert normal.folded_text("Aß²" + "ß" * 1000 + "É") == "aß²" + "ß" * 1000 + "é"
+    assert prints.folded_text("Maß ²É") == "maß ²é"
+    monkeypatch.setattr(prints._DISTINCT, "split", counted)
+    assert prints.folded_text("Aß²" + "ß" * 1000 + "É") == "aß²" + "ß" * 1000 + "é"
     assert pieces == [3]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search import tokens
-from memory_mesh.core.search.marks import marked
+from memory_mesh.core.search.passages import marked
 
 TEXTS = st.text(st.sampled_from("aBcé e\u0301.-'’_#+ 東京タ한🦊👩\u200d💻[EMAIL]ß½ﬁ\n"), max_size=60) | st.text(max_size=40)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Limits, read_content
 from memory_mesh.core.intake.gate import Layer0
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, scrub
+from memory_mesh.core.language.scrubbing import MESH_OVERRIDES, ScrubSettings, scrub
 from memory_mesh.core.text import is_blank, without_escapes
 
 DATA = tomllib.loads((Path(__file__).parents[1] / "data/markup.toml").read_text(encoding="utf-8"))

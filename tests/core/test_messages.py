@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import SINGLE, NewText, is_list, read_items, read_texts
 from memory_mesh.core.intake.messages import MAX_MESSAGES
-from memory_mesh.core.safety import BASE_TRUST
+from memory_mesh.core.language.safety import BASE_TRUST
 
 USER = {"role": "user", "content": "hello"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}

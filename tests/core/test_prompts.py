@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake import CATEGORIES, DEFAULT_CATEGORY, TAXONOMY
+from memory_mesh.core.language.prompts import answers, extraction
+from memory_mesh.core.language.prompts.answers import read_object
+from memory_mesh.core.language.prompts.extraction import REMINDER, SCHEMA, SYSTEM, Extracted, Item
+from memory_mesh.core.language.safety.fence import NOTICE
 from memory_mesh.core.ports import Reply
-from memory_mesh.core.prompts import answers, extraction
-from memory_mesh.core.prompts.answers import read_object
-from memory_mesh.core.prompts.extraction import REMINDER, SCHEMA, SYSTEM, Extracted, Item
-from memory_mesh.core.safety.fence import NOTICE
 
 BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search import tokens
-from memory_mesh.core.search.people import (
+from memory_mesh.core.search.mentions import (
     addressee,
     closeness,
     is_general,

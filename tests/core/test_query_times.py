@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.search.times import time_spans
+from memory_mesh.core.search.mentions import time_spans
 
 NOW = "2024-02-14T10:00:00.000Z"  # a Wednesday
 

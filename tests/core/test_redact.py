@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.redaction import KINDS, MASK, Redactor, engine, find
-from memory_mesh.core.redaction.engine import PATTERNS
-from memory_mesh.core.redaction.pattern import Page
+from memory_mesh.core.language.redaction import KINDS, MASK, Redactor, engine, find
+from memory_mesh.core.language.redaction.engine import PATTERNS
+from memory_mesh.core.language.redaction.pattern import Page
 from redaction_docs import load_entries
 
 MASKING = Redactor()
@@ -277,7 +277,7 @@ def test_what_masking_uncovers_is_masked_too_also_in_a_long_text() -> None:
 
 
 def test_a_text_that_never_comes_to_rest_is_kept_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mesh.core.redaction.engine._MAX_ROUNDS", 1)
+    monkeypatch.setattr("memory_mesh.core.language.redaction.engine._MAX_ROUNDS", 1)
     assert MASKING.redact("ann@example.org") == "[REDACTED]"
     assert MASKING.redact_value({"password": "hunter2"}) == {"password": "[REDACTED]"}
     assert MASKING.redact("nothing here") == "nothing here"
@@ -306,7 +306,7 @@ def test_two_keys_of_an_object_are_not_remembered_as_a_key_and_its_value() -> No
 
 
 def test_what_a_redactor_remembers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mesh.core.redaction.engine._MAX_REMEMBERED", 10)
+    monkeypatch.setattr("memory_mesh.core.language.redaction.engine._MAX_REMEMBERED", 10)
     redactor = Redactor()
     for number in range(100):
         redactor.redact_value(f"word {number}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.redaction import MASK, Redactor, find
+from memory_mesh.core.language.redaction import MASK, Redactor, find
 
 LINES = (Path(__file__).parents[1] / "data" / "redaction_secrets.txt").read_text(encoding="utf-8").splitlines()
 VECTORS = [line for line in LINES if line and not line.startswith("## ")]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import phonenumbers
 import pytest
 
-from memory_mesh.core.redaction import Redactor, assignments, commands, find, keys, national_ids, network, numbers, phone, values
-from memory_mesh.core.redaction.pattern import MANY
+from memory_mesh.core.language.redaction import Redactor, assignments, find, keys, national_ids, numbers, pairs, phone, values
+from memory_mesh.core.language.redaction.pattern import MANY
 
 REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
 SIZE = 20_000
@@ -218,7 +218,7 @@ def test_a_group_in_the_middle_of_a_run_is_no_start_of_a_phone_number_or_card(ca
 
 
 def test_addresses_with_equal_surroundings_are_judged_once(calls: CountCalls) -> None:
-    counts = calls(network, "_version")
+    counts = calls(numbers, "_version")
     assert len(find("ping 192.168.7.9 " * 1000)) == 1000
     assert 0 < counts["_version"] < 100
 
@@ -234,7 +234,7 @@ def test_signs_that_end_no_login_are_not_judged(calls: CountCalls) -> None:
 
 
 def test_what_a_shell_gives_to_a_command_is_judged_only_where_one_reads_a_password(calls: CountCalls) -> None:
-    counts = calls(commands, "_here_string")
+    counts = calls(pairs, "_here_string")
     assert find('kinit bob <<< "hunter2x"') != []
     assert counts["_here_string"] == 1
     find("<" * 20_000)

@@ -10,8 +10,8 @@ import pytest
 from phonenumbers import PhoneNumberFormat as Form
 from phonenumbers import PhoneNumberType as Kind
 
-from memory_mesh.core.redaction import Redactor, find, phone
-from memory_mesh.core.redaction.pattern import listed
+from memory_mesh.core.language.redaction import Redactor, find, phone
+from memory_mesh.core.language.redaction.pattern import listed
 from redaction_docs import load_entries
 
 MASKING = Redactor()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.redaction import LABELS, PATTERNS, Pattern, Redactor, find
+from memory_mesh.core.language.redaction import LABELS, PATTERNS, Pattern, Redactor, find
 from redaction_docs import load_entries
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ def test_the_documentation_is_made_from_the_code_and_current() -> None:
 
 def test_nothing_heavy_is_loaded_before_a_candidate_is_seen() -> None:
     code = (
-        "import sys; from memory_mesh.core.redaction import Redactor\n"
+        "import sys; from memory_mesh.core.language.redaction import Redactor\n"
         "r = Redactor(); before = r.redact('a plain sentence of 12 words')\n"
         "heavy = [m for m in ('phonenumbers', 'stdnum', 'ipaddress', 'numpy', 'ssl') if m in sys.modules]\n"
         "after = r.redact('tel +44 20 7946 0958 and BSN 123456782')\n"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.redaction import Redactor, find
+from memory_mesh.core.language.redaction import Redactor, find
 
 MASKING = Redactor()
 PEM = (

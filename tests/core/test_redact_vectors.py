@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mesh.core.redaction import Redactor
+from memory_mesh.core.language.redaction import Redactor
 from redaction_vectors import Vector, load_vectors
 
 VECTORS = list(load_vectors())

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from memory_mesh.core.redaction import PATTERNS, find, vendors
+from memory_mesh.core.language.redaction import PATTERNS, find, keys
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,
@@ -210,7 +210,7 @@ FORMATS = {
     "lob_key": ["live_{H35}", "test_{H35}", "live_pub_{H31}"],
     "gocardless_token": ["live_{A39}Z"],
 }
-BY_ID = {pattern.id: pattern for pattern in vendors.VENDORS}
+BY_ID = {pattern.id: pattern for pattern in keys.VENDORS}
 NAMED = {"azure_storage_key", "gitlab_session"}  # a name and `=` stand before these keys
 PLACES = [
     "{}",
@@ -242,7 +242,7 @@ def found_as(pattern: str, text: str) -> list[str]:
 
 
 def test_every_vendor_has_its_formats_here() -> None:
-    assert FORMATS.keys() == {pattern.id for pattern in vendors.VENDORS}
+    assert FORMATS.keys() == {pattern.id for pattern in keys.VENDORS}
     assert FORMATS.keys() <= {pattern.id for pattern in PATTERNS}
 
 

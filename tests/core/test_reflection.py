@@ -5,10 +5,19 @@ import json
 import pytest
 
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.learning import SourceText, Statement, confidence, extract, group, is_grounded, least_trust, sentences
+from memory_mesh.core.language.prompts import reflection as prompt
+from memory_mesh.core.learning import (
+    SourceText,
+    Statement,
+    confidence,
+    extract,
+    group,
+    is_grounded,
+    least_trust,
+    sentences,
+)
 from memory_mesh.core.model import Vector
 from memory_mesh.core.ports import Reply
-from memory_mesh.core.prompts import reflection as prompt
 
 BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"
 DEPLOYS = [

@@ -9,9 +9,9 @@ import pytest
 
 import memory_mesh
 from memory_mesh import MemoryMesh, MemoryRecord, SearchResult
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.model import Memory, Vector
-from memory_mesh.core.reprs import short_repr
-from memory_mesh.faces.mesh import Mesh
+from memory_mesh.core.text import short_repr
 
 SHORT_ANYWAY = {"CacheStats"}
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, pipeline, scrub
-from memory_mesh.core.scrubbing.cleaning import pieces
+from memory_mesh.core.language.scrubbing import MESH_OVERRIDES, ScrubSettings, pipeline, scrub
+from memory_mesh.core.language.scrubbing.cleaning import pieces
 from memory_mesh.core.text import estimate
 
 DEFAULT = ScrubSettings()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.search.spelling import edits, hidden_stems
+from memory_mesh.core.search.lexical import edits, hidden_stems
 
 WORDS = st.text(st.sampled_from("abcé"), max_size=8)
 

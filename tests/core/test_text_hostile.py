@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.intake import normal, similar
+from memory_mesh.core.intake import prints, similar
 from memory_mesh.core.intake.gate import Layer0
+from memory_mesh.core.language.redaction import engine
+from memory_mesh.core.language.safety import injection
+from memory_mesh.core.language.safety.injection import ANYWHERE, openings
+from memory_mesh.core.language.scrubbing import ScrubSettings, cleaning, pipeline
 from memory_mesh.core.model import copied_json
-from memory_mesh.core.redaction import engine
-from memory_mesh.core.safety import injection
-from memory_mesh.core.safety.openings import ANYWHERE, openings
-from memory_mesh.core.scrubbing import ScrubSettings, cleaning, pipeline
 from memory_mesh.core.search import lexical
 
 SIZE = 20_000
@@ -45,10 +45,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Counter[Any]]
 
 
 def test_a_repeated_word_is_compared_once(calls: Callable[[Any, str], Counter[Any]]) -> None:
-    judged = calls(normal, "_has_case")
-    assert normal.normal_text("Ask Ann in May. " * 1_000).split()[:8] == ["ask", "ann", "in", "May."] * 2
+    judged = calls(prints, "_has_case")
+    assert prints.normal_text("Ask Ann in May. " * 1_000).split()[:8] == ["ask", "ann", "in", "May."] * 2
     assert judged == {"Ask": 2, "Ann": 1, "May.": 1}  # one of them at the start of the text
-    assert normal.normal_text("a b " * 1_000 + "C") == "a b " * 1_000 + "C"
+    assert prints.normal_text("a b " * 1_000 + "C") == "a b " * 1_000 + "C"
     assert judged["a"] == judged["b"] == 0
 
 

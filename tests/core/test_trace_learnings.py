@@ -12,17 +12,20 @@ from memory_mesh.core.traces import Step, Trace
 from memory_mesh.core.traces.learnings import (
     LEARNING,
     NO_SUCCESS,
+    FailedRun,
+    KnownLearning,
     Learning,
+    PlanContext,
     draw,
     grouped,
     new_decisions,
+    plan_text,
     read_learning,
     section_digest,
     split_sections,
     with_section,
     without_sections,
 )
-from memory_mesh.core.traces.planning import FailedRun, KnownLearning, PlanContext, plan_text
 from memory_mesh.core.traces.retention import Action, ProjectState, planned_moves
 from memory_mesh.core.traces.schema import PatternMatch
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memory_mesh.core.capture import Transcript, recalled_block
+from memory_mesh.core.language.capture import Transcript, recalled_block
 
 
 def said(role: str, content: object, **more: object) -> dict[str, object]:
@@ -123,7 +123,7 @@ def test_a_message_of_many_lines_is_read_up_to_a_limit(monkeypatch: pytest.Monke
     messages = [opencode("user", part("text", text="A")), opencode("user", part("text", text="B" * 400))]
     lines = json.dumps(messages, indent=1).splitlines()
     assert len(list(Transcript(lines))) == 2
-    monkeypatch.setattr("memory_mesh.core.capture.transcripts._MAX_RECORD_CHARS", 300)
+    monkeypatch.setattr("memory_mesh.core.language.capture.transcripts._MAX_RECORD_CHARS", 300)
     transcript = Transcript(lines)
     assert [one["content"] for one in transcript] == ["A"]
     assert transcript.skipped == 1

@@ -4,7 +4,7 @@ import pytest
 
 from memory_mesh.core.model import Kind, Row
 from memory_mesh.core.search import tokens
-from memory_mesh.core.search.versions import versions
+from memory_mesh.core.search.passages import versions
 
 
 def row(text: str, day: int = 1, **fields: object) -> Row:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.audit import blocks
-from memory_mesh.core.audit.wire import Seal, Yamo, agent_name, wire_value
+from memory_mesh.core.audit.blocks import Seal, Yamo, agent_name, wire_value
 from memory_mesh.core.errors import InvalidInput
 
 AT = "2026-01-01T00:00:00.000Z"

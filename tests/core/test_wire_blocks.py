@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.audit import blocks, check_lesson, derived_id, fraction_text, sealed_through, subject, wire
-from memory_mesh.core.audit.wire import Seal, Yamo, parse, parse_many, wire_value
+from memory_mesh.core.audit import blocks, check_lesson, derived_id, fraction_text, sealed_through, subject
+from memory_mesh.core.audit.blocks import Seal, Yamo, parse, parse_many, wire_value
 from memory_mesh.core.errors import InvalidInput
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -319,7 +319,7 @@ def test_an_id_that_does_not_name_its_memory_is_refused(kind: str, name: str) ->
 @pytest.mark.parametrize(("kind", "name"), [("reflect", "id_"), ("synthesize", "id_"), ("lesson", "lesson_id")])
 def test_a_memory_whose_id_is_of_another_shape_is_named_all_the_same(kind: str, name: str, memory: str) -> None:
     text = KINDS[kind].text(SEAL, memory_id=memory, **{name: derived_id(memory, kind)})
-    assert subject(text) == wire.wire_value(memory)
+    assert subject(text) == blocks.wire_value(memory)
 
 
 # --- checkpoints ---

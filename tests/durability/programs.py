@@ -139,10 +139,10 @@ def backup(*, store: str, target: str) -> None:
 
 def import_file(*, store: str, file: str, crash: tuple[str, int], batch: int) -> None:
     """Import a file in small batches, and die at the nth time of a step."""
-    from memory_mesh.core import archive
-    from memory_mesh.flows import importing, moving
+    from memory_mesh.core.transfer import archive
+    from memory_mesh.flows.transfer import moving, transfer
 
-    archive.AT_ONCE = moving.AT_ONCE = importing._AT_ONCE = batch
+    archive.AT_ONCE = moving.AT_ONCE = transfer._IMPORTED_AT_ONCE = batch
     with opened(store, "planner", crash_at(crash[0], nth=crash[1]), embedder="hash") as mesh:
         mesh.import_file(file)
     say("done")
@@ -297,7 +297,7 @@ def hooked(
 
     Or erase a memory, and die before it is removed from the files of the hook.
     """
-    from memory_mesh.flows import hooks
+    from memory_mesh.flows.upkeep import hooks
 
     step = crash_at(crash[0], nth=crash[1]) if crash else no_step
     with MemoryMesh(store, agent_id=agent, step=step, writethrough=hook, writethrough_allow_local=True) as mesh:

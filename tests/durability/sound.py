@@ -12,7 +12,7 @@ from typing import Any
 from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.model import ANYTHING, Kind, Row
 from memory_mesh.core.search.lexical import tokens
-from memory_mesh.stores.changes import Moves
+from memory_mesh.stores.base import Moves
 from memory_mesh.stores.json import JsonStore
 from memory_mesh.stores.json.folder import State
 from memory_mesh.stores.lance import LanceStore

@@ -7,7 +7,7 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.claims import Claim, excludes
-from memory_mesh.core.claims.schemas import DEFAULT
+from memory_mesh.core.claims.claim import DEFAULT
 from memory_mesh.core.model import Kind, Memory
 from memory_mesh.stores import open_store
 

@@ -15,7 +15,7 @@ import pytest
 
 from interfaces.conftest import Stream
 from memory_mesh import MemoryMesh
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 
 from .children import url
 

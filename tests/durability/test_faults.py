@@ -19,13 +19,12 @@ import pytest
 
 from conftest import IN_CI
 from memory_mesh import InvalidInput, MemoryMesh, MemoryMeshError, StoreFull
-from memory_mesh.stores import files, note_files
-from memory_mesh.stores.anchor_file import AnchorFile
-from memory_mesh.stores.audit_keys import AuditKeyFile
+from memory_mesh.stores import files, markdown_files
+from memory_mesh.stores.audit_files import AnchorFile, AuditKeyFile
 from memory_mesh.stores.files import DiskFolder, append_durably, create_folder
 from memory_mesh.stores.hook_files import DiskHookFiles
 from memory_mesh.stores.lance import LanceStore
-from memory_mesh.stores.trace_files import DiskTraces
+from memory_mesh.stores.markdown_files import DiskTraces
 
 from .children import url
 from .faulty import FAULTS, OPERATIONS, Call, Kinds, unsynced
@@ -211,7 +210,9 @@ def test_a_note_that_could_not_be_read_once_is_indexed_afterwards(tmp_path: Path
     with MemoryMesh(url(tmp_path / "memory.db"), embedder="none", notes_dir=str(tmp_path / "notes")) as mesh:
         mesh.notes.append("Tokens expire", "Refresh them before a deploy.", when_to_use="deploy")
         note = tmp_path / "notes" / "tokens-expire.md"
-        monkeypatch.setattr(note_files, "_RECENT_NS", -1)  # no file counts as recent: its mark does not depend on its contents
+        monkeypatch.setattr(
+            markdown_files, "_RECENT_NS", -1
+        )  # no file counts as recent: its mark does not depend on its contents
         note.write_text(note.read_text().replace("Refresh", "Rotate"))
         with monkeypatch.context() as patch:
             patch.setattr(DiskFolder, "read", unreadable)

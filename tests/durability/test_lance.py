@@ -31,7 +31,7 @@ from memory_mesh.core.model import Key, Kind, Vector
 from memory_mesh.core.ports import no_progress
 from memory_mesh.stores import open_store
 from memory_mesh.stores.lance import LanceStore, journal
-from memory_mesh.stores.lance.places import latest_version
+from memory_mesh.stores.lance.journal import latest_version
 from memory_mesh.stores.lance.schema import MEMORIES, memories_v2
 from memory_mesh.testing.rows import memory, plain, query
 from stores.files import snapshot

@@ -10,10 +10,19 @@ from typing import Any
 
 import pytest
 
-from memory_mesh import InvalidInput, MemoryMesh, Sound, StoreError, StoreFull, StoreReadOnly, StoreTooNew, copy_store
-from memory_mesh.core.archive import archive_lines
+from memory_mesh import (
+    InvalidInput,
+    MemoryMesh,
+    Sound,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTooNew,
+    copy_store,
+)
 from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import no_progress
+from memory_mesh.core.transfer.archive import archive_lines
 from memory_mesh.stores import open_store
 from memory_mesh.stores.json.folder import JOURNAL, line_of
 
@@ -78,7 +87,7 @@ def test_memories_whose_import_is_killed_are_stored_once_each_with_its_block(nam
 
 
 def test_doctor_names_a_copy_that_is_not_complete(tmp_path: Path) -> None:
-    from memory_mesh.interfaces.doctor import examine
+    from memory_mesh.interfaces.cli.doctor import examine
     from memory_mesh.interfaces.values import Target
 
     def failed() -> list[str]:

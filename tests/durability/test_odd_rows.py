@@ -18,7 +18,7 @@ from memory_mesh.core.model import Kind, QueuedEvent, Row
 from memory_mesh.stores import open_store
 from memory_mesh.stores.json.folder import FILES, line_of, sound_lines
 from memory_mesh.stores.lance import journal
-from memory_mesh.stores.sqlite.triggers import UPGRADE
+from memory_mesh.stores.sqlite.tables import UPGRADE
 
 from .children import url
 

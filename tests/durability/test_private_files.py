@@ -9,7 +9,7 @@ from stat import S_IMODE
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 
 pytestmark = pytest.mark.deep
 STORES = ("memory.db", "memory.json", "memory.lance")

@@ -13,12 +13,12 @@ import pytest
 
 from memory_mesh import Broken, MemoryMesh, Sound
 from memory_mesh.core.audit import ERASED, text_hash
-from memory_mesh.core.audit.seals import block_seal
+from memory_mesh.core.audit.chain import block_seal
 from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.core.model import Block, Kind, Memory
-from memory_mesh.interfaces.doctor import _chains
+from memory_mesh.interfaces.cli.doctor import _chains
 from memory_mesh.stores import open_store
-from memory_mesh.stores.sqlite.triggers import UPGRADE
+from memory_mesh.stores.sqlite.tables import UPGRADE
 
 _COPIED = "agent_id, operation_type, yamo_text, timestamp, block_hash, partition, revision, {0}"
 ANOTHER = f"INSERT INTO yamo_blocks (id, {_COPIED}) SELECT 'more', {_COPIED} FROM yamo_blocks LIMIT 1"

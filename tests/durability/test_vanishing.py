@@ -17,21 +17,19 @@ from typing import Any
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api.settings import load
 from memory_mesh.core.errors import StoreBusy, StoreMissing, StoreReplaced, StoreUnavailable
 from memory_mesh.core.model import Kind
-from memory_mesh.interfaces import demo, doctor
+from memory_mesh.interfaces.cli import demo, doctor
 from memory_mesh.interfaces.hosts import install
 from memory_mesh.models import model_files
-from memory_mesh.settings import load
 from memory_mesh.stores import open_store
 from memory_mesh.stores.hook_files import DiskHookFiles
-from memory_mesh.stores.instruction_files import DiskInstructions
 from memory_mesh.stores.json import neolata
 from memory_mesh.stores.lance.journal import OWN, journal_of, read_state
 from memory_mesh.stores.lance.migration import migrate_folder
-from memory_mesh.stores.note_files import DiskNotes
+from memory_mesh.stores.markdown_files import DiskInstructions, DiskNotes, DiskTraces
 from memory_mesh.stores.sqlite.opening import has_log
-from memory_mesh.stores.trace_files import DiskTraces
 
 MOMENTS = (1, 2, 3, 4)
 TOUCHES = [

@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from memory_mesh.core.errors import Conflict, StoreUnavailable
 from memory_mesh.core.model import Key, Kind
-from memory_mesh.stores.lance.bucket import Bucket
-from memory_mesh.stores.lance.s3 import BucketStore
+from memory_mesh.stores.lance.s3 import Bucket, BucketStore
 from memory_mesh.testing.rows import memory
 
 from .seaweed import BUCKET

@@ -12,10 +12,10 @@ from engines.postgres import Server
 from engines.seaweed import KEYS, Cluster
 from engines.supabase import KEY, Project
 from memory_mesh import MemoryMesh, Sound
-from memory_mesh.core.archive import archive_lines
 from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import no_progress
-from memory_mesh.interfaces.main import run
+from memory_mesh.core.transfer.archive import archive_lines
+from memory_mesh.interfaces.cli.main import run
 from memory_mesh.stores import open_store
 
 pytestmark = pytest.mark.deep

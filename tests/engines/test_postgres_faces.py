@@ -7,8 +7,8 @@ import pytest
 
 from engines.postgres import Server
 from memory_mesh import MemoryMesh, Sound
+from memory_mesh.core.claims.rules import trust_of
 from memory_mesh.core.model import Memory, iso, millis
-from memory_mesh.core.safety.trust import trust_of
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.postgres import PostgresStore
 from memory_mesh.testing.fakes import FakeClock

@@ -8,8 +8,8 @@ import pytest
 
 from engines.postgres import Server
 from memory_mesh import InvalidInput, MemoryMesh, Sound, copy_store
-from memory_mesh.core.archive import archive_lines
 from memory_mesh.core.ports import no_progress
+from memory_mesh.core.transfer.archive import archive_lines
 from memory_mesh.stores import open_store
 
 pytestmark = pytest.mark.deep

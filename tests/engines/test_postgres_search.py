@@ -16,7 +16,6 @@ from numpy.random import default_rng
 
 from engines.postgres import Server
 from index.corpus import fill, make_rows
-from memory_mesh.core.candidate_ports import Around, CandidateMemory, Conditions, SessionKey
 from memory_mesh.core.errors import StoreReadOnly, StoreTooOld
 from memory_mesh.core.model import (
     Compare,
@@ -33,16 +32,16 @@ from memory_mesh.core.model import (
     visible_to,
 )
 from memory_mesh.core.ports import ServerStore
+from memory_mesh.core.search.candidates import Around, CandidateMemory, Conditions, SessionKey
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.index import CandidateIndex, make_index
 from memory_mesh.index.paged import PagedSource
 from memory_mesh.index.remote_search import completed_memory
 from memory_mesh.stores.postgres import PostgresStore
-from memory_mesh.stores.postgres.admin import grant
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.migrations import FEW_HITS, FEW_VECTORS
-from memory_mesh.stores.postgres.segments import is_by_segment, partitions_in
-from memory_mesh.stores.postgres.tables import ALL, condition
+from memory_mesh.stores.postgres.store import grant
+from memory_mesh.stores.postgres.tables import ALL, condition, is_by_segment, partitions_in
 from memory_mesh.testing.rows import memory, passage, query, within
 
 pytestmark = pytest.mark.deep
@@ -207,7 +206,7 @@ def test_the_counts_of_keywords_are_those_of_the_memories_after_every_change(ser
                 with (
                     patch("memory_mesh.stores.postgres.calls.partitions_in", lambda _: None),
                     patch("memory_mesh.stores.postgres.calls.is_by_segment", lambda _: False),
-                    patch("memory_mesh.stores.postgres.candidates.is_by_segment", lambda _: False),
+                    patch("memory_mesh.stores.postgres.calls.is_by_segment", lambda _: False),
                 ):
                     assert counted(store, reader) == found
             for name in ("keyword_counts", "keyword_postings"):

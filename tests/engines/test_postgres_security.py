@@ -12,7 +12,8 @@ from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.errors import IdTaken, StoreBusy, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Row, Vector, iso
 from memory_mesh.stores.base import KEPT_MOVES
-from memory_mesh.stores.postgres import PostgresStore, admin, migrations
+from memory_mesh.stores.postgres import PostgresStore, migrations
+from memory_mesh.stores.postgres import store as admin
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.tables import ALL
 from memory_mesh.testing.fakes import NEW_YEAR

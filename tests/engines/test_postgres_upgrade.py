@@ -12,7 +12,8 @@ from engines.postgres import Server
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import StoreTooOld
 from memory_mesh.core.model import Compare, Kind, Reader, visible_to
-from memory_mesh.stores.postgres import PostgresStore, admin
+from memory_mesh.stores.postgres import PostgresStore
+from memory_mesh.stores.postgres import store as admin
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.tables import ALL, encoded
 from memory_mesh.testing.rows import memory

@@ -23,8 +23,7 @@ from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import open_store
 from memory_mesh.stores.lance import journal
-from memory_mesh.stores.lance.bucket import Bucket
-from memory_mesh.stores.lance.s3 import BucketStore
+from memory_mesh.stores.lance.s3 import Bucket, BucketStore
 from memory_mesh.stores.lance.schema import MEMORIES, memories_v2
 from memory_mesh.testing import StoreContract, machine_for
 from memory_mesh.testing.rows import memory, query

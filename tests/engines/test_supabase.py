@@ -17,10 +17,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from postgrest import SyncPostgrestClient
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.candidate_ports import Conditions
 from memory_mesh.core.errors import StoreError, StoreTooNew, StoreUnavailable
 from memory_mesh.core.model import Key, Kind, equals, partition_for
 from memory_mesh.core.ports import Secret, Store
+from memory_mesh.core.search.candidates import Conditions
 from memory_mesh.index.paged import PagedSource
 from memory_mesh.net import HttpClient
 from memory_mesh.stores.postgres.calls import VERSION

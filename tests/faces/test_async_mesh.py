@@ -22,9 +22,9 @@ from memory_mesh import (
     MemoryMesh,
     MemoryRecord,
 )
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.ports import no_progress
-from memory_mesh.faces.mesh import Mesh
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
 
 ROOT = Path(__file__).parents[2]
@@ -33,14 +33,14 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.req("MESH-022")
 def test_the_stub_of_the_async_mesh_is_generated_from_the_mesh() -> None:
     stubs = run_path(str(ROOT / "tools" / "stubs.py"))
-    for name in stubs["FACES"]:
-        stub = (stubs["WIRING"] / f"{name}.pyi").read_text(encoding="utf-8")
+    for name in stubs["STUBS"]:
+        stub = (stubs["API"] / f"{name}.pyi").read_text(encoding="utf-8")
         assert stub == stubs["stub"](name), "run python tools/stubs.py"
 
 
 @pytest.mark.req("MESH-022")
 def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
-    tree = ast.parse((ROOT / "src/memory_mesh/wiring/mesh.pyi").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "src/memory_mesh/api/mesh.pyi").read_text(encoding="utf-8"))
     stub = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AsyncMemoryMesh")
     listed: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}  # several with overloads
     for node in stub.body:

@@ -6,7 +6,14 @@ from itertools import product
 
 import pytest
 
-from memory_mesh import AsyncMemoryContextManager, AsyncMemoryMesh, InvalidInput, MemoryContextManager, MemoryMesh, SettingsError
+from memory_mesh import (
+    AsyncMemoryContextManager,
+    AsyncMemoryMesh,
+    InvalidInput,
+    MemoryContextManager,
+    MemoryMesh,
+    SettingsError,
+)
 from memory_mesh.core.model import Kind
 from memory_mesh.core.search import ranker
 from memory_mesh.models import HashingEmbedder

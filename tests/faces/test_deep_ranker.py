@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api import build
+from memory_mesh.api import build as deep
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.models import ModelPaths, deep_ranker
-from memory_mesh.wiring import build, deep
 
 from .house import House
 

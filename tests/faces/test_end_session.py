@@ -102,7 +102,7 @@ def test_a_text_said_again_after_the_end_is_a_new_memory(house: House) -> None:
 
 
 def test_a_long_session_ends_in_several_writes(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mesh.flows.archive._AT_ONCE", 2)
+    monkeypatch.setattr("memory_mesh.flows.write.revisions._AT_ONCE", 2)
     mesh = house.mesh(session_id="s1")
     mesh.add_many([f"turn {n}" for n in range(5)], {"type": "session"})
     assert len(mesh.end_session("s1").archived) == 5

@@ -7,7 +7,7 @@ import pytest
 from memory_mesh import AsyncMemoryMesh, GraphContext, InvalidInput, MemoryMesh
 from memory_mesh.core.model import iso
 from memory_mesh.core.text import estimate
-from memory_mesh.flows.graph_context import min_chance
+from memory_mesh.flows.graph.context import min_chance
 from memory_mesh.models.local import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import NEW_YEAR

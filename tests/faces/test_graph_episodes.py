@@ -6,8 +6,8 @@ import json
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, Episode, InvalidInput, MemoryMesh, NotFound
-from memory_mesh.flows import episodes
-from memory_mesh.interfaces.main import run
+from memory_mesh.flows.graph import episodes
+from memory_mesh.interfaces.cli.main import run
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import ScriptedChat
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from claim_table import BOTH, CORROBORATED, REVIEW, STORED, SUPERSEDED, Case, cases, expected
 from memory_mesh import InvalidInput, MemoryMesh, Stored
 from memory_mesh.core.claims import Claim, excludes
-from memory_mesh.core.claims.schemas import DEFAULT
+from memory_mesh.core.claims.claim import DEFAULT
 from memory_mesh.core.graph.links import choose
 from memory_mesh.core.model import Kind, Link, Memory, Vector, equals
 from memory_mesh.stores import open_store

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from memory_mesh import MemoryContextManager, MemoryMesh
+from memory_mesh.api.conversations import Conversations
+from memory_mesh.api.graph_methods import MemoryGraph
+from memory_mesh.api.lane_methods import MemoryLane
+from memory_mesh.api.mesh_methods import Mesh
+from memory_mesh.api.notes_methods import MemoryNotes
+from memory_mesh.api.traces_methods import MemoryTraces
 from memory_mesh.core.graph import GraphResults
 from memory_mesh.core.model import Kind, Link, Memory, Status
-from memory_mesh.faces.context_manager import Conversations
-from memory_mesh.faces.graph import MemoryGraph
-from memory_mesh.faces.lane import MemoryLane
-from memory_mesh.faces.mesh import Mesh
-from memory_mesh.faces.notes import MemoryNotes
-from memory_mesh.faces.traces import MemoryTraces
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memory_mesh import MemoryMesh, MemoryMeshError, MemoryRecord
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.options import NAMES
-from memory_mesh.faces.mesh import Mesh
 
 
 class Unprintable:

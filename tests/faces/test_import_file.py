@@ -10,8 +10,8 @@ import pytest
 
 from durability.test_json import NEOLATA
 from memory_mesh import InvalidInput, MemoryMesh, StoreError
-from memory_mesh.core import foreign
 from memory_mesh.core.model import Kind
+from memory_mesh.core.transfer import foreign
 from memory_mesh.stores import imports
 from memory_mesh.stores.ram import RamStore
 from stores.files import foreign_file, lane_file, snapshot
@@ -219,14 +219,14 @@ def test_what_cannot_be_read_is_refused(mesh: MemoryMesh, tmp_path: Path) -> Non
 
 
 def test_every_format_is_offered_by_the_command() -> None:
-    from memory_mesh.interfaces.operations import COMMANDS
+    from memory_mesh.interfaces.verbs import COMMANDS
 
     (choices,) = (one.choices for one in COMMANDS["import"][0].parameters if one.name == "format")
     assert (*choices,) == imports.FORMATS
 
 
 def test_an_import_that_was_stopped_is_completed_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mesh.flows.importing._AT_ONCE", 50)
+    monkeypatch.setattr("memory_mesh.flows.transfer.transfer._IMPORTED_AT_ONCE", 50)
 
     class Dies(RamStore):
         left = 0

@@ -7,7 +7,7 @@ import pytest
 
 from memory_mesh import InvalidInput, MemoryLane, MemoryMesh
 from memory_mesh.core.intake import TAXONOMY
-from memory_mesh.flows import lane_context
+from memory_mesh.flows.lane import lane as lane_context
 from memory_mesh.stores import open_store
 
 from .house import House

@@ -8,7 +8,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import check_lesson, parse
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Kind
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 from memory_mesh.stores import open_store
 
 from .house import House, whole

@@ -16,7 +16,7 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryMeshError, SettingsError
 from memory_mesh.core.model import Key, Kind, iso
-from memory_mesh.flows.chains import audit_rows, blocks, new_entry
+from memory_mesh.flows.audit.chains import audit_rows, blocks, new_entry
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def test_searches_that_were_removed_in_time_are_no_break(mesh: MemoryMesh, file:
     mesh.search("one")
     mesh.audit_anchor(file)
     context = mesh._context()
-    from memory_mesh.flows.audit import prune
+    from memory_mesh.flows.audit.audit import prune
 
     assert prune(context, older_than_days=0).removed == 1
     mesh.search("two")

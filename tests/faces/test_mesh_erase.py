@@ -9,7 +9,8 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Broken
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Kind, Row, Vector
-from memory_mesh.flows import erase, write
+from memory_mesh.flows.upkeep import erase
+from memory_mesh.flows.write import write
 
 from .house import House
 

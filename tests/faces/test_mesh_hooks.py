@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import HookEvent, MemoryMesh, SettingsError, markdown_writethrough, webhook_writethrough
-from memory_mesh.core.hooks import DELAYS, EVENTS
+from memory_mesh import (
+    HookEvent,
+    MemoryMesh,
+    SettingsError,
+    markdown_writethrough,
+    webhook_writethrough,
+)
 from memory_mesh.core.model import Kind, Meta
-from memory_mesh.core.pending import Courier
+from memory_mesh.core.model.background import Courier
+from memory_mesh.core.upkeep.hooks import DELAYS, EVENTS
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.hooks import deliver, forget, no_entries
+from memory_mesh.flows.upkeep.hooks import deliver, forget, no_entries
 from memory_mesh.stores.hook_files import DiskHookFiles
 
 from .house import House

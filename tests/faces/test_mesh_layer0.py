@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.core.intake import gate
-from memory_mesh.faces.mesh import Mesh
-from memory_mesh.flows.skill_folders import read_all
+from memory_mesh.flows.mirror.folders import read_all
 
 SECRETS = {
     "email": "bob.weaver@example.org",

@@ -9,15 +9,15 @@ from time import time_ns
 import pytest
 
 from memory_mesh import MemoryMesh, MemoryMeshError
+from memory_mesh.api.handle import _ELSEWHERE
+from memory_mesh.api.mesh import MemoryMesh as Built
 from memory_mesh.core.errors import MemoryDisabled, NotFound, SettingsError, StoreClosed
 from memory_mesh.core.model import Kind, as_clock
 from memory_mesh.core.options import Options
-from memory_mesh.faces.handle import _ELSEWHERE
-from memory_mesh.flows import usage
+from memory_mesh.flows.search import usage
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import NEW_YEAR
-from memory_mesh.wiring.mesh import MemoryMesh as Built
 
 from .house import House
 

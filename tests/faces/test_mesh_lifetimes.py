@@ -190,7 +190,7 @@ import os, sys, warnings
 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # that is what is tried here
 from threading import Event, Thread
 from memory_mesh import MemoryMesh
-from memory_mesh.wiring import shared
+from memory_mesh.api import shared
 
 mesh = MemoryMesh(sys.argv[1], embedder=sys.argv[2])
 mesh.add("tea in the morning")

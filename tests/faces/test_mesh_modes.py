@@ -15,7 +15,7 @@ from memory_mesh.core.model import Vector
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.search import ranker
 from memory_mesh.core.search.weights import FRACTIONS, MIN_EXPECTED
-from memory_mesh.flows import search
+from memory_mesh.flows.search import search
 from memory_mesh.models import HashingEmbedder
 
 from .house import House

@@ -8,7 +8,7 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.redaction import KINDS
+from memory_mesh.core.language.redaction import KINDS
 from memory_mesh.core.search import tokens
 from memory_mesh.testing import ScriptedChat
 

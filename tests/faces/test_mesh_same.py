@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memory_mesh import InvalidInput, MemoryMesh, NotFound, Sound
 from memory_mesh.core.intake import Draft, NewText, fingerprints
 from memory_mesh.core.model import Kind, Reader
-from memory_mesh.flows import write
+from memory_mesh.flows.write import write
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import RecordingEmbedder

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
+from memory_mesh.api.mesh import MemoryMesh as Built
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.audit import Sound
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreClosed, StoreReplaced
 from memory_mesh.core.model import Kind, partition
-from memory_mesh.faces.mesh import Mesh
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
-from memory_mesh.wiring.mesh import MemoryMesh as Built
 
 from .house import texts
 

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import ContentAltered, InvalidInput, KeyReused, MemoryMesh, NotFound, Sound, StoreMissing
+from memory_mesh import (
+    ContentAltered,
+    InvalidInput,
+    KeyReused,
+    MemoryMesh,
+    NotFound,
+    Sound,
+    StoreMissing,
+)
 from memory_mesh.core.model import Kind, Skill
 
 from .house import House

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memory_mesh import InvalidInput, MemoryMesh
 from memory_mesh.core.claims import Claim
 from memory_mesh.core.model import iso
-from memory_mesh.flows import write
+from memory_mesh.flows.write import write
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import NEW_YEAR
 

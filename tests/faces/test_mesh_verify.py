@@ -6,7 +6,7 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.model import Erasure, ErasureCheck
-from memory_mesh.flows import erasure_check
+from memory_mesh.flows.upkeep import forget
 from memory_mesh.models import HashingEmbedder
 
 EVERYWHERE = {
@@ -59,7 +59,7 @@ def test_every_place_is_looked_at_before_and_after(tmp_path: Path) -> None:
 
 @pytest.mark.req("MESH-011")
 def test_what_an_erasure_leaves_is_found_in_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(erasure_check, "erase", lambda *_, **__: Erasure())
+    monkeypatch.setattr(forget, "erase", lambda *_, **__: Erasure())
     with opened(tmp_path) as mesh:
         id_ = fill(mesh)
         check = mesh.erase(id_, verify=True).check

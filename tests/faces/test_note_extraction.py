@@ -9,7 +9,7 @@ import pytest
 
 from memory_mesh import ExtractionInput, ExtractionOutput, InvalidInput, MemoryMesh, Note
 from memory_mesh.core.errors import CallTimedOut
-from memory_mesh.core.notes.reports import KINDS, judge_without_vectors, statements
+from memory_mesh.core.notes.extraction import KINDS, judge_without_vectors, statements
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import ScriptedChat
 

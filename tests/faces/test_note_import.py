@@ -8,8 +8,7 @@ import pytest
 
 from memory_mesh import InvalidInput, MemoryMesh
 from memory_mesh.core.notes import Fault
-from memory_mesh.core.notes.folder import MAX_BYTES
-from memory_mesh.core.notes.instructions import Instruction, read_instructions
+from memory_mesh.core.notes.files import MAX_BYTES, Instruction, read_instructions
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import FakeClock

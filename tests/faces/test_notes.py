@@ -9,10 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import AsyncMemoryMesh, InvalidInput, MemoryMesh, NotFound, SettingsError, StoreFull, StoreMissing
+from memory_mesh import (
+    AsyncMemoryMesh,
+    InvalidInput,
+    MemoryMesh,
+    NotFound,
+    SettingsError,
+    StoreFull,
+    StoreMissing,
+)
 from memory_mesh.core.model import Kind, Vector
 from memory_mesh.core.notes import SEPARATOR, Note, Relevance
-from memory_mesh.core.notes.folder import MAX_BYTES
+from memory_mesh.core.notes.files import MAX_BYTES
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import FakeClock

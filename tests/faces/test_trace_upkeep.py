@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh, NotFound, Trace
-from memory_mesh.flows import trace_learnings
+from memory_mesh.flows.traces import learnings as trace_learnings
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
 
 GOAL, OTHER = "Deploy the shop to production", "Import the orders of May"

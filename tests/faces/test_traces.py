@@ -16,16 +16,24 @@ from signal import SIGKILL
 
 import pytest
 
-from memory_mesh import AsyncMemoryMesh, Experience, InvalidInput, MemoryDisabled, MemoryMesh, StoreFull, Trace
+from memory_mesh import (
+    AsyncMemoryMesh,
+    Experience,
+    InvalidInput,
+    MemoryDisabled,
+    MemoryMesh,
+    StoreFull,
+    Trace,
+)
 from memory_mesh.core.audit import Sound
 from memory_mesh.core.model import Kind, Memory, Meta, Vector
 from memory_mesh.core.traces import read_experiences, read_traces
 from memory_mesh.core.traces.learnings import section_digest
-from memory_mesh.flows import trace_files
-from memory_mesh.flows.trace_index import state_keys
+from memory_mesh.flows.traces import index as trace_files
+from memory_mesh.flows.traces.index import state_keys
 from memory_mesh.models import HashingEmbedder
+from memory_mesh.stores import markdown_files as disk_traces
 from memory_mesh.stores import open_store
-from memory_mesh.stores import trace_files as disk_traces
 from memory_mesh.testing.fakes import FakeClock, crash_at
 
 from .house import House, texts
@@ -492,7 +500,7 @@ def test_a_cosine_below_zero_is_a_similarity_of_zero(place: Place) -> None:
 
 @pytest.mark.req("TRACE-18")
 def test_the_similarity_is_the_cosine_of_the_plain_goals(place: Place) -> None:
-    from memory_mesh.flows.connect import cosine
+    from memory_mesh.flows.graph.links import cosine
 
     embedder = HashingEmbedder()
     with place.mesh() as mesh:
@@ -590,7 +598,7 @@ def test_an_archive_that_unpacks_to_far_more_than_it_has_is_refused_before(place
     assert archive.stat().st_size < 100_000
     files = disk_traces.DiskTraces(place.folder)
     assert len(files.read("archives/bomb.md.gz")) == 30_000_000  # this much is still read
-    monkeypatch.setattr(disk_traces, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(disk_traces, "MAX_TRACE_BYTES", 1_000_000)
     tracemalloc.start()
     with pytest.raises(InvalidInput, match="at most 1,000,000 bytes"):
         files.read("archives/bomb.md.gz")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.model import DAY_MS, Kind, Or, Row, columns_in, is_valid_in, iso, valid_in
-from memory_mesh.flows.filters import parse
+from memory_mesh.flows.search.filters import parse
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import NEW_YEAR

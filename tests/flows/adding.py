@@ -2,8 +2,8 @@
 
 from memory_mesh.core.intake import read_items
 from memory_mesh.core.model import Memory
-from memory_mesh.flows import write
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.write import write
 
 
 def add_many(context: Context, items: object, *, key: str | None = None) -> list[Memory]:

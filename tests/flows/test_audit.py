@@ -9,14 +9,17 @@ import pytest
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound, parse_many, verify_export
-from memory_mesh.core.audit.seals import NOT_SEALED, SEALED
+from memory_mesh.core.audit.chain import NOT_SEALED, SEALED
 from memory_mesh.core.errors import InvalidInput, StoreBusy
 from memory_mesh.core.model import Block, Head, Key, Kind, Memory, Reader, Row, equals, iso, revise
-from memory_mesh.flows import audit as trail
-from memory_mesh.flows import chains, erase, usage, write
-from memory_mesh.flows.audit import ChainSelection
-from memory_mesh.flows.chains import audit_rows
+from memory_mesh.flows.audit import audit as trail
+from memory_mesh.flows.audit import chains
+from memory_mesh.flows.audit.audit import ChainSelection
+from memory_mesh.flows.audit.chains import audit_rows
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.search import usage
+from memory_mesh.flows.upkeep import erase
+from memory_mesh.flows.write import write
 
 from .adding import add_many
 

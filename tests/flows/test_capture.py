@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import InvalidInput
-from memory_mesh.core.capture import CaptureReport, Transcript
-from memory_mesh.core.capture.classify import Judge, judge_without_vectors
 from memory_mesh.core.errors import CallTimedOut
 from memory_mesh.core.lane import NewLaneMemory
+from memory_mesh.core.language.capture import CaptureReport, Transcript
+from memory_mesh.core.language.capture.classify import Judge, judge_without_vectors
 from memory_mesh.core.model import Kind, Memory, equals
-from memory_mesh.flows import capture, lane
-from memory_mesh.flows.capture import judge, on_session_event
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.lane_context import session_context
+from memory_mesh.flows.lane import capture, lane
+from memory_mesh.flows.lane.capture import judge, on_session_event
+from memory_mesh.flows.lane.lane import session_context
 from memory_mesh.testing.fakes import ScriptedChat
 
 LINTER = "From now on I want you to always run the linter before you tell me you're done."

@@ -9,10 +9,11 @@ import pytest
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.graph import connected
 from memory_mesh.core.model import Kind, Link, Memory, Reader, Status, equals, iso
-from memory_mesh.flows import compress, erase, heartbeat
-from memory_mesh.flows.compress import auto_compress
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.trust import trusts
+from memory_mesh.flows.learning import heartbeat
+from memory_mesh.flows.search.readable import trusts
+from memory_mesh.flows.upkeep import consolidate, erase
+from memory_mesh.flows.upkeep.consolidate import auto_compress
 
 from .claiming import change, connect, read, stored
 
@@ -119,7 +120,7 @@ def test_originals_are_archived_only_if_asked_and_pinned_ones_never(context: Con
     done = auto_compress(context, archive_originals=True)  # also those of an earlier run
     assert (done.digests, {*done.archived}) == ((), ids(members[1:]))
     assert [read(context, memory.id).status for memory in members] == ["active", "archived", "archived"]
-    assert auto_compress(context, archive_originals=True) == compress.Compressed()
+    assert auto_compress(context, archive_originals=True) == consolidate.Compressed()
 
 
 @pytest.mark.req("GRAPH-38")
@@ -134,9 +135,9 @@ def test_a_digest_loses_the_words_of_an_erased_source(context: Context) -> None:
 
 def test_of_two_processes_one_makes_the_digest(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     group(context)
-    clusters = compress.find_clusters(context, min_size=3)
+    clusters = consolidate.find_clusters(context, min_size=3)
     (digest,) = auto_compress(context).digests
-    monkeypatch.setattr(compress, "find_clusters", lambda *args, **options: clusters)
+    monkeypatch.setattr(consolidate, "find_clusters", lambda *args, **options: clusters)
     assert auto_compress(context).digests == ()
     assert context.store.count(Kind.MEMORY, equals("category", "digest")) == 1
     assert read(context, digest.id).status == "active"

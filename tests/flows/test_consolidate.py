@@ -13,11 +13,11 @@ from memory_mesh.core.claims import Claim, Window, overlapping
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Kind, Memory, Reader, Status, Vector, equals, iso
 from memory_mesh.core.upkeep import Consolidated
-from memory_mesh.flows import consolidate as consolidating
-from memory_mesh.flows import heartbeat
-from memory_mesh.flows.consolidate import PHASES, consolidate
+from memory_mesh.flows.claims.review import conflicts
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.review import conflicts
+from memory_mesh.flows.learning import heartbeat
+from memory_mesh.flows.upkeep import consolidate as consolidating
+from memory_mesh.flows.upkeep.consolidate import PHASES, consolidate
 
 from .claiming import change, claimed, conflict, connect, read, stored
 from .test_decay import contents, pass_days

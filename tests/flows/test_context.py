@@ -8,8 +8,8 @@ import pytest
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreBusy, StoreFull
 from memory_mesh.core.model import Kind, Memory, Row
 from memory_mesh.core.ports import Applied
-from memory_mesh.flows import write
 from memory_mesh.flows.context import Context, Plan, commit, write_plan
+from memory_mesh.flows.write import write
 
 from .adding import add_many
 

@@ -8,12 +8,13 @@ import pytest
 from memory_mesh.core.errors import Cancelled, ContentAltered, InvalidInput, NotFound
 from memory_mesh.core.model import Change, Key, Kind, Memory, Reader, Status, equals
 from memory_mesh.core.upkeep import Decayed
-from memory_mesh.flows import decay as decaying
-from memory_mesh.flows import heartbeat, usage
-from memory_mesh.flows.archive import archive
+from memory_mesh.flows.claims.review import reinforce
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.decay import archive_one, decay, unarchive
-from memory_mesh.flows.review import reinforce
+from memory_mesh.flows.learning import heartbeat
+from memory_mesh.flows.search import usage
+from memory_mesh.flows.upkeep import decay as decaying
+from memory_mesh.flows.upkeep.decay import archive_one, decay, unarchive
+from memory_mesh.flows.write.revisions import archive
 from memory_mesh.testing.fakes import FakeClock
 
 from .claiming import change, claimed, connect, read, stored

@@ -6,12 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallTimedOut, MemoryDisabled, UnsafeAddress
+from memory_mesh.core.errors import (
+    AnswerUnreadable,
+    BudgetSpent,
+    CallError,
+    CallTimedOut,
+    MemoryDisabled,
+    UnsafeAddress,
+)
 from memory_mesh.core.learning import Distilled
 from memory_mesh.core.model import Kind, Memory, Reader
 from memory_mesh.core.ports import Prompt, Reply, Tokens
-from memory_mesh.flows import erase, lessons, write
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.learning import lessons
+from memory_mesh.flows.upkeep import erase
+from memory_mesh.flows.write import write
 from memory_mesh.testing.fakes import FakeClock, ScriptedChat
 
 from .adding import add_many

@@ -7,11 +7,11 @@ from itertools import count as counter
 import pytest
 
 from memory_mesh.core.errors import BudgetSpent, CallTimedOut, MemoryMeshError
-from memory_mesh.core.evaluation import Evaluation, Finding
 from memory_mesh.core.model import Kind, Memory, Reader, Status, iso
-from memory_mesh.flows import search
+from memory_mesh.core.search.evaluation import Evaluation, Finding
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.evaluate import Request, evaluate
+from memory_mesh.flows.search import search
+from memory_mesh.flows.search.evaluate import Request, evaluate
 from memory_mesh.testing.fakes import ScriptedChat
 
 from .adding import add_many

@@ -8,9 +8,9 @@ import pytest
 from memory_mesh.core.claims import Window
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.model import Link, Reader, iso
+from memory_mesh.flows.claims.explain import explain_memory, explain_supersession
+from memory_mesh.flows.claims.review import dispute, reinforce, review_quarantine
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.explain_memory import explain_memory, explain_supersession
-from memory_mesh.flows.review import dispute, reinforce, review_quarantine
 
 from .adding import add_many
 from .claiming import change, claimed, conflict, stored

@@ -12,8 +12,23 @@ from hypothesis import strategies as st
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidFilter
-from memory_mesh.core.model import ANYTHING, FILTERABLE, INT_MAX, And, Compare, In, IsNull, Kind, Like, Not, Or, Row, Type, Where
-from memory_mesh.flows.filters import parse, text_of, where_of
+from memory_mesh.core.model import (
+    ANYTHING,
+    FILTERABLE,
+    INT_MAX,
+    And,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Like,
+    Not,
+    Or,
+    Row,
+    Type,
+    Where,
+)
+from memory_mesh.flows.search.filters import parse, text_of, where_of
 
 ONE, TWO = Compare("turn", "=", 1), Compare("turn", "=", 2)
 

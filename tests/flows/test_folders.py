@@ -9,9 +9,12 @@ from memory_mesh.core.errors import InvalidInput, MemoryDisabled
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.model import Kind, Memory, Reader, Vector
 from memory_mesh.core.ports import Folder, Listed, no_folder, no_progress
-from memory_mesh.flows import erase, folders, search, write
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.folders import Failed, Gone, Ingested
+from memory_mesh.flows.mirror import folders
+from memory_mesh.flows.mirror.folders import Failed, Gone, Ingested
+from memory_mesh.flows.search import search
+from memory_mesh.flows.upkeep import erase
+from memory_mesh.flows.write import write
 
 from .adding import add_many
 

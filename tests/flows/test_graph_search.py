@@ -11,9 +11,11 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.graph import GraphResults
 from memory_mesh.core.model import Change, Kind, Memory, Reader, Vector, iso, revise
 from memory_mesh.core.search import tokens
-from memory_mesh.flows import embed, graph_search, usage
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.graph_search import Request
+from memory_mesh.flows.graph import search as graph_search
+from memory_mesh.flows.graph.search import Request
+from memory_mesh.flows.search import usage
+from memory_mesh.flows.write import embed
 from memory_mesh.testing.fakes import NEW_YEAR
 
 DAY = 86_400_000

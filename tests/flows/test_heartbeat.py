@@ -11,10 +11,13 @@ from memory_mesh.core import audit
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
 from memory_mesh.core.learning import LEASE_MS, MAX_STORED_RUNS, Heartbeat
 from memory_mesh.core.model import Block, Key, Kind, Memory, Reader
-from memory_mesh.flows import embed, erase, heartbeat, lessons, usage, write
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.heartbeat import Job, beat, log
-from memory_mesh.flows.search import Request, search
+from memory_mesh.flows.learning import heartbeat, lessons
+from memory_mesh.flows.learning.heartbeat import Job, beat, log
+from memory_mesh.flows.search import usage
+from memory_mesh.flows.search.search import Request, search
+from memory_mesh.flows.upkeep import erase
+from memory_mesh.flows.write import embed, write
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, FakeClock, no_pause, seeded_ids

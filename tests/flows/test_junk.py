@@ -4,7 +4,7 @@ import pytest
 
 from memory_mesh import InvalidInput
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.junk import junk
+from memory_mesh.flows.lane.capture import junk
 
 from .adding import add_many
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from memory_mesh.core.errors import AnswerUnreadable, Cancelled, Conflict, StoreBusy, Unreachable
+from memory_mesh.core.language.prompts.answers import build_check_prompt, read_check_reply
 from memory_mesh.core.learning import Caps
 from memory_mesh.core.ports import Secret, Tokens
-from memory_mesh.core.prompts.answers import build_check_prompt, read_check_reply
-from memory_mesh.flows.models import Ledger, check_models
+from memory_mesh.flows.learning.models import Ledger, check_models
 from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, ScriptedChat
 

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh import InvalidInput, MemoryMesh, StoreBusy, StoreCorrupt, StoreError
-from memory_mesh.core import archive
-from memory_mesh.core.archive import AT_ONCE, PAGE, StoreRows, archive_lines
+from memory_mesh.api.admin import copy_store
+from memory_mesh.api.build import context_over
 from memory_mesh.core.model import Copied, Key, Kind, Reader, Row
 from memory_mesh.core.ports import Applied, RowSource, Store, no_progress
-from memory_mesh.flows import moving
+from memory_mesh.core.transfer import archive
+from memory_mesh.core.transfer.archive import AT_ONCE, PAGE, StoreRows, archive_lines
+from memory_mesh.flows.transfer import moving
 from memory_mesh.stores import open_store
 from memory_mesh.stores.archive_file import ArchiveFile
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.rows import full, memory, rows
-from memory_mesh.wiring.build import context_over
-from memory_mesh.wiring.moving import copy_store
 
 
 def copy(source: Store | RowSource, target: Store) -> Copied:

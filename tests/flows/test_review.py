@@ -7,16 +7,25 @@ from typing import Any
 import pytest
 
 from memory_mesh.core.claims import Window
-from memory_mesh.core.claims.reviews import Reviewed
+from memory_mesh.core.claims.rules import Reviewed
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.model import Change, ClaimConflict, Kind, Memory, Reader, Status, equals
-from memory_mesh.flows import audit, graph, usage
-from memory_mesh.flows.cases import find_rivals
+from memory_mesh.flows.audit import audit
+from memory_mesh.flows.claims.explain import explain_supersession
+from memory_mesh.flows.claims.review import (
+    conflicts,
+    dispute,
+    find_rivals,
+    list_quarantined,
+    reinforce,
+    resolve_conflict,
+    review_quarantine,
+    undo_review,
+)
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.explain_memory import explain_supersession
-from memory_mesh.flows.graph import NewMemory, Stored
-from memory_mesh.flows.review import conflicts, dispute, list_quarantined, reinforce, resolve_conflict, review_quarantine
-from memory_mesh.flows.undo import undo_review
+from memory_mesh.flows.graph import store as graph
+from memory_mesh.flows.graph.store import NewMemory, Stored
+from memory_mesh.flows.search import usage
 
 from .claiming import change, claimed, conflict, conflict_row, read, stored
 

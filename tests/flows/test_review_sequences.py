@@ -8,18 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.audit import Sound
-from memory_mesh.core.claims.reviews import ACTIONS, KEEP
+from memory_mesh.core.claims.rules import ACTIONS, KEEP
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import ClaimConflict, Kind, Memory, Reader
 from memory_mesh.core.options import Options
-from memory_mesh.flows import graph
-from memory_mesh.flows.anchor import verify
-from memory_mesh.flows.audit import ChainSelection
-from memory_mesh.flows.cases import find_rivals
+from memory_mesh.flows.audit.audit import ChainSelection
+from memory_mesh.flows.audit.audit import verify_anchors as verify
+from memory_mesh.flows.claims.review import (
+    conflicts,
+    dispute,
+    find_rivals,
+    list_quarantined,
+    reinforce,
+    resolve_conflict,
+    review_quarantine,
+    undo_review,
+)
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.graph import NewMemory
-from memory_mesh.flows.review import conflicts, dispute, list_quarantined, reinforce, resolve_conflict, review_quarantine
-from memory_mesh.flows.undo import undo_review
+from memory_mesh.flows.graph import store as graph
+from memory_mesh.flows.graph.store import NewMemory
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids

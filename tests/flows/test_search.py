@@ -8,7 +8,7 @@ import pytest
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import ANYTHING, Kind, Memory, MemoryType, Reach, Reader, Status, equals, iso
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.search import is_readable, readable
+from memory_mesh.flows.search.search import is_readable, readable
 
 READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"), Reader("u"), Reader(None, "ann"), Reader()]
 

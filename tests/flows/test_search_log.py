@@ -11,16 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core import audit
-from memory_mesh.core import pending as waiting
 from memory_mesh.core.audit import Broken, Sound, parse, sealed_through
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy, StoreFull, StoreReadOnly
 from memory_mesh.core.model import Block, Head, Key, Kind, Reader
-from memory_mesh.core.pending import SearchEntry, SearchLog
-from memory_mesh.flows import audit as trail
-from memory_mesh.flows import erase, usage, write
-from memory_mesh.flows.audit import Pruned
+from memory_mesh.core.model import background as waiting
+from memory_mesh.core.model.background import SearchEntry, SearchLog
+from memory_mesh.flows.audit import audit as trail
+from memory_mesh.flows.audit.audit import Pruned
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.search import Request, search
+from memory_mesh.flows.search import usage
+from memory_mesh.flows.search.search import Request, search
+from memory_mesh.flows.upkeep import erase
+from memory_mesh.flows.write import write
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids

@@ -19,14 +19,16 @@ from memory_mesh.core.audit.signing import SigningKey
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt
 from memory_mesh.core.model import Block, Head, Key, Kind, Reader, Row, iso
 from memory_mesh.core.options import Options
-from memory_mesh.flows import audit as trail
-from memory_mesh.flows import heartbeat, rekey, usage
-from memory_mesh.flows.chains import blocks as chain_blocks
-from memory_mesh.flows.chains import head_of, new_entry, own_chain
+from memory_mesh.flows.audit import audit as rekey
+from memory_mesh.flows.audit import audit as trail
+from memory_mesh.flows.audit.chains import blocks as chain_blocks
+from memory_mesh.flows.audit.chains import head_of, new_entry, own_chain
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.learning import heartbeat
+from memory_mesh.flows.search import usage
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores import open_store
-from memory_mesh.stores.audit_keys import AuditKeyFile
+from memory_mesh.stores.audit_files import AuditKeyFile
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 
 from .adding import add_many
@@ -153,7 +155,7 @@ def test_a_chain_that_was_not_signed_before_is_signed_from_the_next_block_on(sce
 
 
 def test_an_erased_first_block_hides_no_key(scene: Scene) -> None:
-    from memory_mesh.flows import erase
+    from memory_mesh.flows.upkeep import erase
 
     (memory,) = add_many(scene.context, [("one", {})])
     erase.erase(scene.context, [memory.id])

@@ -13,7 +13,7 @@ from memory_mesh.core.learning import Caps, DailySpending, Price, Spending, tota
 from memory_mesh.core.model import Ids, Kind, Row
 from memory_mesh.core.ports import NO_TOKENS, Tokens
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.models import Ledger, spending
+from memory_mesh.flows.learning.models import Ledger, spending
 from memory_mesh.stores import open_store
 from memory_mesh.stores.ram import DisabledStore
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import InvalidInput
-from memory_mesh.flows import transcripts
-from memory_mesh.flows.transcripts import open_transcript
+from memory_mesh.flows.lane import capture
+from memory_mesh.flows.lane.capture import open_transcript
 
 LINE = json.dumps({"type": "user", "uuid": "u", "message": {"role": "user", "content": "Use tabs — always."}}, ensure_ascii=False)
 
@@ -18,8 +18,8 @@ def test_a_file_is_read_also_when_its_last_line_is_cut_off_or_a_line_is_too_long
 ) -> None:
     file = tmp_path / "t.jsonl"
     file.write_bytes(b"\n".join([LINE.encode(), b"x" * 3_000, LINE.encode(), LINE.encode()[:-40]]))
-    monkeypatch.setattr(transcripts, "_MAX_LINE_BYTES", 1_000)
-    monkeypatch.setattr(transcripts, "_CHUNK_BYTES", 700)
+    monkeypatch.setattr(capture, "_MAX_LINE_BYTES", 1_000)
+    monkeypatch.setattr(capture, "_CHUNK_BYTES", 700)
     transcript = open_transcript(file)
     assert [one["content"] for one in transcript] == ["Use tabs — always."] * 2
     assert transcript.skipped == 2

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from memory_mesh.core.model import Memory, iso
-from memory_mesh.flows import trust
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.search import readable
 
 AT = iso(1_767_225_600_000)
 
@@ -20,7 +20,7 @@ def memory(id_: str, base: float | None, *sources: str, disputes: int = 0) -> Me
 def trusted(context: Context, *memories: Memory) -> list[float]:
     """Store the memories and return their trusts."""
     context.store.apply([each.row() for each in memories])
-    found = trust.trusts(context, memories)
+    found = readable.trusts(context, memories)
     return [round(found[each.id].value, 6) for each in memories]
 
 
@@ -47,12 +47,12 @@ def test_a_memory_is_trusted_no_more_than_the_least_of_its_sources(
 def test_sources_that_are_not_read_count_as_inferences(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     chain = [memory("m0", 0.9), *(memory(f"m{n}", 0.9, f"m{n - 1}") for n in range(1, 5))]
     context.store.apply([each.row() for each in chain])
-    assert trust.trusts(context, chain[-1:])["m4"].value == 0.9
-    monkeypatch.setattr(trust, "_MAX_LEVELS", 2)
-    assert trust.trusts(context, chain[-1:])["m4"].value == 0.5
-    monkeypatch.setattr(trust, "_MAX_LEVELS", 16)
-    monkeypatch.setattr(trust, "_MAX_SOURCES", 1)
-    assert trust.trusts(context, chain[-1:])["m4"].value == 0.5
+    assert readable.trusts(context, chain[-1:])["m4"].value == 0.9
+    monkeypatch.setattr(readable, "_MAX_LEVELS", 2)
+    assert readable.trusts(context, chain[-1:])["m4"].value == 0.5
+    monkeypatch.setattr(readable, "_MAX_LEVELS", 16)
+    monkeypatch.setattr(readable, "_MAX_SOURCES", 1)
+    assert readable.trusts(context, chain[-1:])["m4"].value == 0.5
 
 
 @pytest.mark.req("GRAPH-61")
@@ -60,5 +60,5 @@ def test_age_lowers_the_trust_of_sources_at_the_time_that_is_asked_for(context: 
     source, digest = memory("a", 0.8), memory("b", 1.0, "a")
     context.store.apply([source.row(), digest.row()])
     year = 365 * 86_400_000
-    assert trust.trusts(context, [digest])["b"].least_source == 0.8
-    assert trust.trusts(context, [digest], ms=context.clock() + year)["b"].value == pytest.approx(0.7)
+    assert readable.trusts(context, [digest])["b"].least_source == 0.8
+    assert readable.trusts(context, [digest], ms=context.clock() + year)["b"].value == pytest.approx(0.7)

@@ -13,8 +13,8 @@ from typing import Any
 
 from memory_mesh.core.model import DAY_MS, Kind, Row, millis, partitions, visible
 from memory_mesh.core.search import K1, B, Query, tokens
-from memory_mesh.core.search.people import closeness
-from memory_mesh.core.search.spelling import edits, hidden_stems
+from memory_mesh.core.search.lexical import edits, hidden_stems
+from memory_mesh.core.search.mentions import closeness
 from memory_mesh.index.words import MIN_LETTERS, is_likely_typo
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from memory_mesh.core.candidate_ports import CandidateMemory
 from memory_mesh.core.model import ANYTHING, Hit, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Store
+from memory_mesh.core.search.candidates import CandidateMemory
 from memory_mesh.index.paged import PagedSource
 
 MAX_ROWS, MAX_HITS = 500, 2000  # in one read

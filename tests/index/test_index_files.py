@@ -11,7 +11,7 @@ from memory_mesh.core.model import ANYTHING, Key, Kind, Reader, Row, Where, equa
 from memory_mesh.index import LocalIndex
 from memory_mesh.index import local as index_local
 from memory_mesh.index.arrays import hash64
-from memory_mesh.index.files import Saved, file_of, forget, load
+from memory_mesh.index.local import Saved, file_of, forget, load
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite import store as sqlite_store

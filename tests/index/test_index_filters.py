@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.model import ANYTHING, And, Compare, In, Not, Value, Where, iso
 from memory_mesh.index import LocalIndex
-from memory_mesh.index.filters import flags_of
 from memory_mesh.index.table import Table
+from memory_mesh.index.view import flags_of
 from memory_mesh.stores.ram import RamStore
 
 from .index_rows import agrees, asking, find, memories, memory, tiny, wheres

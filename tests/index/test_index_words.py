@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.model import Key, Kind
+from memory_mesh.core.search.lexical import edits
 from memory_mesh.core.search.query import Pool
-from memory_mesh.core.search.spelling import edits
 from memory_mesh.index import LocalIndex
 from memory_mesh.index.arrays import hash64
 from memory_mesh.index.words import MIN_LETTERS, Vocabulary, is_likely_typo

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.candidate_ports import CandidateMemory, Conditions
 from memory_mesh.core.errors import StoreUnavailable
 from memory_mesh.core.model import Key, Kind, Reader, Row
 from memory_mesh.core.ports import Index
+from memory_mesh.core.search.candidates import CandidateMemory, Conditions
 from memory_mesh.index import CandidateIndex, LocalIndex, make_index
 from memory_mesh.index.paged import PagedSource
 from memory_mesh.index.words import one_typo_away

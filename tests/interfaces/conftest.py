@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api.settings import load
 from memory_mesh.core.model import iso
-from memory_mesh.core.tokens import Token, hash_of, token_text
 from memory_mesh.interfaces.rest.app import build
 from memory_mesh.interfaces.rest.server import Server
-from memory_mesh.interfaces.tokens import TokenFile
-from memory_mesh.settings import load
+from memory_mesh.interfaces.tokens import Token, TokenFile, hash_of, token_text
 
 NOW = time.time_ns() // 1_000_000
 LATER, EARLIER = iso(NOW + 86_400_000), iso(NOW - 1000)

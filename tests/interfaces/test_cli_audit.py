@@ -13,9 +13,10 @@ import pytest
 
 from memory_mesh.core.audit import Broken, Sound, chain_name, parse_many
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt
-from memory_mesh.interfaces import values, views
-from memory_mesh.interfaces.operations import COMMANDS
+from memory_mesh.interfaces import values
+from memory_mesh.interfaces.render import memories
 from memory_mesh.interfaces.values import Call
+from memory_mesh.interfaces.verbs import COMMANDS
 
 Cli = Callable[..., Any]
 VERIFY = Call(operation=COMMANDS["audit verify"][0])
@@ -194,7 +195,7 @@ def test_half_an_export_is_taken_away(tmp_path: Path) -> None:
         raise StoreCorrupt("the file is damaged")
 
     with pytest.raises(StoreCorrupt):
-        views.exported(pieces(), Call(operation=EXPORT, options={"out": str(tmp_path / "trail.jsonl")}))
+        memories.exported(pieces(), Call(operation=EXPORT, options={"out": str(tmp_path / "trail.jsonl")}))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -223,10 +224,10 @@ def test_an_export_that_cannot_be_printed_is_an_error(
             raise OSError(reason, "no room")
 
         if reason == errno.EPIPE:
-            assert views.exported(pieces(), Call(operation=EXPORT)).code == code
+            assert memories.exported(pieces(), Call(operation=EXPORT)).code == code
         else:
             with pytest.raises(InvalidInput, match="the export cannot be written"):
-                views.exported(pieces(), Call(operation=EXPORT))
+                memories.exported(pieces(), Call(operation=EXPORT))
 
 
 # --- parts ---
@@ -234,11 +235,11 @@ def test_an_export_that_cannot_be_printed_is_an_error(
 
 def test_verdicts_of_one_chain_are_said_in_the_singular() -> None:
     chain = chain_name("u", "ann", recalls=True)
-    assert views.verdicts([Sound(chain, 0, None)], VERIFY).text == (
+    assert memories.verdicts([Sound(chain, 0, None)], VERIFY).text == (
         "[MemoryMesh] 1 chain sound\nsound  recalls of agent ann of user u  0:no block\n"
         "Signatures: not checked: the chain is not signed"
     )
-    broken = views.verdicts([Broken("", 7, None, "no chain has it")], VERIFY)
+    broken = memories.verdicts([Broken("", 7, None, "no chain has it")], VERIFY)
     assert (broken.code, broken.text.splitlines()[1]) == (1, "BROKEN  any chain  block 7: no chain has it")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.settings import FILE
+from memory_mesh.api.settings import FILE
 from memory_mesh.stores.ram import RamStore
 
 URL = "postgresql://bob:hunter2@127.0.0.1:1/db?password=hunter2"

@@ -10,8 +10,8 @@ import pytest
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.interfaces.operations import COMMANDS
-from memory_mesh.interfaces.render import OUTCOMES, outcome
+from memory_mesh.interfaces.render.output import OUTCOMES, outcome
+from memory_mesh.interfaces.verbs import COMMANDS
 
 STORE = ["store", "--content"]
 NOTES = ["store", "--content", "new", "--metadata"]

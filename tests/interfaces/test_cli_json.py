@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from memory_mesh.interfaces.operations import COMMANDS, parameters
-from memory_mesh.interfaces.render import OUTCOMES, to_json
+from memory_mesh.interfaces.render.output import OUTCOMES, to_json
+from memory_mesh.interfaces.verbs import COMMANDS, parameters
 
 LISTS = {
     "list": "memories", "search key": "results", "search key --explain": "answers", "search key --for-model": "results",

@@ -17,9 +17,11 @@ import pytest
 from memory_mesh.core.audit import check_lesson, parse
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Outcome
-from memory_mesh.interfaces import handlers, values, views
-from memory_mesh.interfaces.operations import COMMANDS
+from memory_mesh.interfaces import values
+from memory_mesh.interfaces.cli import handlers
+from memory_mesh.interfaces.render import memories
 from memory_mesh.interfaces.values import Call
+from memory_mesh.interfaces.verbs import COMMANDS
 
 FLAGS = [
     "--pattern", "token_expired", "--rule", "Refresh the token before a deploy.", "--situation", "The deploy failed.",
@@ -29,7 +31,7 @@ FAILURE = '{"status": "error", "error_pattern": "disk_full", "preventative_rule"
 Cli = Callable[..., Any]  # as the fixture has it
 WATCH = Call(operation=COMMANDS["heartbeat"][-1], arguments={"every": 5})
 EVERY = WATCH.operation.parameters[-1]
-MAIN = "from memory_mesh.interfaces.main import main; main()"
+MAIN = "from memory_mesh.interfaces.cli.main import main; main()"
 
 
 def block(**said: object) -> LessonBlock:
@@ -156,8 +158,10 @@ def test_what_was_learnt_for_others_is_counted_and_not_told(cli: Cli) -> None:
 
 
 def test_a_cycle_without_anything_to_tell_is_one_line() -> None:
-    assert views.distilled(Distilled(), WATCH).text == "[MemoryMesh] Scanned 0 blocks: 0 candidates, 0 learnt, 0 known, 0 skipped"
-    assert views.distilled(Distilled(learnt=(block(),)), WATCH).text.splitlines()[1:] == ["Learnt: Look twice."]
+    assert (
+        memories.distilled(Distilled(), WATCH).text == "[MemoryMesh] Scanned 0 blocks: 0 candidates, 0 learnt, 0 known, 0 skipped"
+    )
+    assert memories.distilled(Distilled(learnt=(block(),)), WATCH).text.splitlines()[1:] == ["Learnt: Look twice."]
 
 
 # --- the heartbeat ---
@@ -215,8 +219,8 @@ def test_a_terminal_gets_a_table(cli: Cli) -> None:
 def test_a_job_that_failed_makes_the_exit_code_1() -> None:
     run = JobRun(job="guard", priority=0, outcome=Outcome.DONE, began="", ended="")
     failed = JobRun(job="retention", priority=4, outcome=Outcome.FAILED, began="", ended="", detail="two\nlines")
-    assert views.heartbeat(Heartbeat(runs=(run,)), WATCH).code == 0
-    answer = views.heartbeat(Heartbeat(runs=(run, failed)), WATCH)
+    assert memories.heartbeat(Heartbeat(runs=(run,)), WATCH).code == 0
+    answer = memories.heartbeat(Heartbeat(runs=(run, failed)), WATCH)
     assert answer.code == 1
     assert answer.text == "[MemoryMesh] Heartbeat: 1 done, 1 failed, 0 not run\nguard      done\nretention  failed  two lines"
 

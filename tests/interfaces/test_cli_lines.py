@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.interfaces.operations import COMMANDS
+from memory_mesh.interfaces.verbs import COMMANDS
 
 from .conftest import archived, contested, learnt
 

@@ -14,8 +14,16 @@ from time import sleep
 
 import pytest
 
-from memory_mesh.core.errors import BudgetSpent, CallError, CallRefused, CallTimedOut, RateLimited, Unreachable, UnsafeAddress
-from memory_mesh.faces.mesh import Mesh
+from memory_mesh.api.mesh_methods import Mesh
+from memory_mesh.core.errors import (
+    BudgetSpent,
+    CallError,
+    CallRefused,
+    CallTimedOut,
+    RateLimited,
+    Unreachable,
+    UnsafeAddress,
+)
 from net.servers import Answer, FaultServer
 from stores.make_fixture import FOLDER, open_copy
 
@@ -174,7 +182,7 @@ def test_ctrl_c_ends_a_call_at_once_and_stores_nothing(cli, set_model):
         # A shell that starts a program in the background has it ignore Ctrl-C; this one hears it.
         hearing = (
             "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-            "from memory_mesh.interfaces.main import main; main()"
+            "from memory_mesh.interfaces.cli.main import main; main()"
         )
         words = [sys.executable, "-c", hearing, "extract", "--content", TEXT]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)) as asking:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.interfaces import handlers
-from memory_mesh.interfaces.operations import COMMANDS
-from memory_mesh.interfaces.render import Form
+from memory_mesh.interfaces.cli import handlers
+from memory_mesh.interfaces.render.output import Form
 from memory_mesh.interfaces.values import Call
+from memory_mesh.interfaces.verbs import COMMANDS
 from stores.files import snapshot
 
 ADD = ("notes", "add", "Login rules", "--content", "Sessions end after **fifteen** minutes.", "--when", "login", "--when", "auth")
@@ -202,7 +202,7 @@ def test_a_watch_takes_over_what_people_change_and_shows_each_change_once(cli, c
 
 @pytest.mark.deep
 def test_a_watch_ends_with_130_when_it_is_interrupted(home: Path) -> None:
-    main = "from memory_mesh.interfaces.main import main; main()"
+    main = "from memory_mesh.interfaces.cli.main import main; main()"
     hearing = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {main}"
     words = [sys.executable, "-c", hearing, "notes", "watch", "--json"]
     with subprocess.Popen(words, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

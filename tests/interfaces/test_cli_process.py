@@ -11,7 +11,7 @@ from shutil import which
 import pytest
 
 COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
-MAIN = "from memory_mesh.interfaces.main import main; main()"
+MAIN = "from memory_mesh.interfaces.cli.main import main; main()"
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_mistake_of_ours_is_one_line_and_its_trace_is_shown_on_request(environ
 def test_small_commands_load_nothing_heavy(environ):
     heavy = "{'numpy', 'sqlglot', 'rich', 'asyncio', 'pydantic', 'email', 'ssl', 'unittest'}"
     code = (
-        "import sys; from memory_mesh.interfaces.main import run; "
+        "import sys; from memory_mesh.interfaces.cli.main import run; "
         "run(['store', '--content', 'The key rotates.', '--tag', 'x']); run(['stats']); run(['list']); "
         f"print('loaded:', sorted({heavy} & sys.modules.keys())); run(['list', '--filter', 'turn = 1']); "
         f"print('loaded:', sorted({heavy} & sys.modules.keys()))"
@@ -123,9 +123,11 @@ def test_small_commands_load_nothing_heavy(environ):
 @pytest.mark.deep
 def test_a_command_loads_only_the_flows_that_it_runs(environ):
     code = (
-        "import sys; from memory_mesh.interfaces.main import run; flows = {'memory_mesh.flows.' + n for n in ('write', 'search', "
-        "'embed', 'lessons', 'erase', 'folders', 'filters')}; run(['stats']); print('loaded:', *(flows & sys.modules.keys())); "
-        "run(['store', '--content', 'x']); print('loaded:', 'memory_mesh.flows.write' in sys.modules)"
+        "import sys; from memory_mesh.interfaces.cli.main import run; "
+        "names = 'write.write search.search write.embed learning.lessons upkeep.erase mirror.folders search.filters'; "
+        "flows = {'memory_mesh.flows.' + name for name in names.split()}; "
+        "run(['stats']); print('loaded:', *(flows & sys.modules.keys())); "
+        "run(['store', '--content', 'x']); print('loaded:', 'memory_mesh.flows.write.write' in sys.modules)"
     )
     told = ran(environ, sys.executable, "-c", code).stdout.decode()
     assert [line for line in told.splitlines() if line.startswith("loaded:")] == ["loaded:", "loaded: True"]
@@ -172,10 +174,10 @@ def test_a_working_folder_that_is_gone_is_one_line(environ, tmp_path):
 )
 @pytest.mark.deep
 def test_help_and_usage_errors_load_neither_store_nor_settings(environ, words):
-    heavy = ("numpy", "sqlite3", "rich", "asyncio", "memory_mesh.settings", "memory_mesh.wiring", "memory_mesh.stores")
-    code = f"import sys; from memory_mesh.interfaces.main import run; run({words!r}); print('loaded:', *sys.modules)"
+    heavy = ("numpy", "sqlite3", "rich", "asyncio", "memory_mesh.api.settings", "memory_mesh.api", "memory_mesh.stores")
+    code = f"import sys; from memory_mesh.interfaces.cli.main import run; run({words!r}); print('loaded:', *sys.modules)"
     loaded = ran(environ, sys.executable, "-c", code).stdout.decode().rpartition("loaded:")[2].split()
-    assert "memory_mesh.interfaces.render" in loaded
+    assert "memory_mesh.interfaces.render.output" in loaded
     assert [name for name in loaded if name in heavy] == []
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import InvalidInput, MemoryMesh
-from memory_mesh.faces.graph import MemoryGraph
+from memory_mesh.api.graph_methods import MemoryGraph
 
 from .conftest import Cli, Output, Stream
 
@@ -92,7 +92,7 @@ def test_the_end_of_the_input_ends_the_review_and_changes_nothing(terminal, ids)
 
 
 def test_a_decision_that_is_too_late_is_reported_and_asked_again(terminal, ids, monkeypatch) -> None:
-    from memory_mesh.interfaces import reviewing
+    from memory_mesh.interfaces.cli import reviewing
 
     ask, asked = reviewing._ask, []
 
@@ -117,7 +117,7 @@ def test_the_conflict_of_a_memory_that_stayed_active_is_reviewed_too(terminal, i
 
 
 def test_what_is_decided_meanwhile_is_passed_over(terminal, ids, monkeypatch) -> None:
-    from memory_mesh.interfaces import reviewing
+    from memory_mesh.interfaces.cli import reviewing
 
     items = reviewing.waiting
     gone = reviewing.Item("mem_1_erased")

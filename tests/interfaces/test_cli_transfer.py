@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.model import Erasure
-from memory_mesh.flows import erasure_check
+from memory_mesh.flows.upkeep import forget
 
 from .conftest import Cli
 
@@ -65,7 +65,7 @@ def test_a_deletion_is_proved_and_the_proof_fails_if_something_is_left(cli: Cli,
     check = json.loads(said.out)["check"]
     assert (said.code, check["found"]) == (0, [])
     assert check["places"][0] == {"name": "memories and skills", "before": 1, "after": 0}
-    monkeypatch.setattr(erasure_check, "erase", lambda *_, **__: Erasure(memories=(second,)))
+    monkeypatch.setattr(forget, "erase", lambda *_, **__: Erasure(memories=(second,)))
     said = cli("delete", second, "--verify")
     assert said.code == 1
     assert f"Found: {second} in search by words and vectors" in said.out

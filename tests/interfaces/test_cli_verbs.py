@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResult
-from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.operation import Kind
-from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
+from memory_mesh.interfaces.verbs import COMMANDS, GROUPS, parameters
 from stores.v1_tables import make
 
 from .conftest import SKILL, archived, contested, learnt
@@ -69,7 +69,7 @@ def public(face: type) -> set[str]:
 def recording(method, called):
     @wraps(method)
     def recorded(self, *args, **options):
-        if Path(sys._getframe(1).f_code.co_filename).parent.name == "interfaces":
+        if "interfaces" in Path(sys._getframe(1).f_code.co_filename).parts:
             called.add(method.__name__)
         return method(self, *args, **options)
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from memory_mesh.interfaces import cli as cli_module
+from memory_mesh.interfaces.cli import parser as cli_module
 from memory_mesh.interfaces.operation import Kind
-from memory_mesh.interfaces.operations import COMMANDS, OPERATIONS, parameters
+from memory_mesh.interfaces.verbs import COMMANDS, OPERATIONS, parameters
 
 
 def content(cli, id_: str) -> str:

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from memory_mesh.flows import anchor
-from memory_mesh.interfaces.demo import SCENES
+from memory_mesh.flows.audit import audit
+from memory_mesh.interfaces.cli.demo import SCENES
 from memory_mesh.stores.sqlite import SqliteStore
 
 
@@ -34,7 +34,7 @@ def test_a_store_that_keeps_erased_bytes_is_told(cli, monkeypatch):
 
 
 def test_the_demo_fails_if_verify_finds_nothing(cli, monkeypatch):
-    monkeypatch.setattr(anchor, "verify_all", lambda context, *_, **__: [])
+    monkeypatch.setattr(audit, "verify_all", lambda context, *_, **__: [])
     said = cli("demo")
     assert said.code == 1
     assert "✗ verify finds it: no break" in said.out

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.api.build import model_paths
+from memory_mesh.api.settings import load
 from memory_mesh.models import PUBLISHED_MODEL, LocalEmbedder
-from memory_mesh.settings import load
-from memory_mesh.wiring.build import model_paths
 from stores.files import lane_file, older_file, snapshot
 
 PLANNER = ["--agent", "planner", "--user", "ana"]

@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from memory_mesh.core.tokens import find_token
 from memory_mesh.interfaces.rest.stream import _batches
-from memory_mesh.interfaces.tokens import FILE, TokenFile
+from memory_mesh.interfaces.tokens import FILE, TokenFile, find_token
 
 from .conftest import Cli
 

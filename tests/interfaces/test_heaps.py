@@ -33,20 +33,20 @@ SERVERS = {
     "rest": """
 from memory_mesh.interfaces.rest import serve
 serve.run = lambda *_: heaps()
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 serve.listen = lambda host, port: socket.create_server((host, 0))
 assert 0 == run(["serve", "--store", "memory://"])
 """,
     "mcp": """
 from memory_mesh.interfaces.mcp import serving
 serving._over_stdio = lambda _: heaps()
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 assert 0 == run(["mcp", "--store", "memory://"])
 """,
     "console": """
-from memory_mesh.interfaces.console import command
-command.run = lambda *_: heaps()
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.rest import serve
+serve.run = lambda *_: heaps()
+from memory_mesh.interfaces.cli.main import run
 assert 0 == run(["console", "--store", "memory://", "--port", "0", "--no-browser"])
 """,
 }

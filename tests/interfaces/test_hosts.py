@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.capture import Transcript
+from memory_mesh.core.language.capture import Transcript
 from memory_mesh.interfaces.hosts import EVENTS, deadline
 from memory_mesh.interfaces.hosts.install import HOSTS
-from memory_mesh.interfaces.operations import parameters
+from memory_mesh.interfaces.verbs import parameters
 
 from .conftest import Cli, Output
 
@@ -54,7 +54,9 @@ def test_a_hook_of_a_host_delivers_no_events_of_writethrough(
     cli: Cli, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delivering: list[str] = []
-    monkeypatch.setattr("memory_mesh.flows.hooks.resume", lambda context: delivering.extend(one.name for one in context.hooks))
+    monkeypatch.setattr(
+        "memory_mesh.flows.upkeep.hooks.resume", lambda context: delivering.extend(one.name for one in context.hooks)
+    )
     monkeypatch.setenv("MEMORY_MESH_WRITETHROUGH", str(tmp_path / "log"))
     cli("store", KEY)
     assert delivering == [f"markdown {tmp_path / 'log'}"]

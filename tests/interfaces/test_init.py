@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.interfaces.hosts import EVENTS
-from memory_mesh.interfaces.hosts.install import PLUGIN, SETTINGS
-from memory_mesh.interfaces.hosts.json_text import insert, remove
+from memory_mesh.interfaces.hosts.install import PLUGIN, SETTINGS, insert, remove
 
 from .conftest import Cli
 

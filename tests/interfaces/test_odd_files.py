@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import InvalidInput, MemoryMesh
-from memory_mesh.regular_files import open_regular
+from memory_mesh.system import open_regular
 
 from .conftest import Cli
 

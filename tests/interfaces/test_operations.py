@@ -14,38 +14,26 @@ from typing import Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from memory_mesh.api.graph_methods import MemoryGraph
+from memory_mesh.api.lane_methods import MemoryLane
+from memory_mesh.api.mesh_methods import Mesh
+from memory_mesh.api.notes_methods import MemoryNotes
+from memory_mesh.api.traces_methods import MemoryTraces
 from memory_mesh.core.audit import OPERATIONS as AUDIT_OPERATIONS
 from memory_mesh.core.intake import TAXONOMY
 from memory_mesh.core.lane.scoring import FEEDBACK
 from memory_mesh.core.learning import SEVERITIES, LessonContext
 from memory_mesh.core.model import MemoryType, Status
 from memory_mesh.core.options import SEARCH_MODES
-from memory_mesh.faces.graph import MemoryGraph
-from memory_mesh.faces.lane import MemoryLane
-from memory_mesh.faces.mesh import Mesh
-from memory_mesh.faces.notes import MemoryNotes
-from memory_mesh.faces.traces import MemoryTraces
-from memory_mesh.flows.heartbeat import JOBS
-from memory_mesh.flows.lessons import ORDERS
-from memory_mesh.flows.search import RANKERS
-from memory_mesh.interfaces import (
-    audit_views,
-    graph_views,
-    handlers,
-    lane_views,
-    note_views,
-    operations,
-    reflection_views,
-    render,
-    skill_views,
-    trace_views,
-    transfer_views,
-    upkeep_views,
-    views,
-)
+from memory_mesh.flows.learning.heartbeat import JOBS
+from memory_mesh.flows.learning.lessons import ORDERS
+from memory_mesh.flows.search.search import RANKERS
 from memory_mesh.interfaces import operation as operation_types
+from memory_mesh.interfaces import verbs
+from memory_mesh.interfaces.cli import handlers
 from memory_mesh.interfaces.operation import LOCAL_KINDS, Effect, Extent, Interface, Kind, Operation, Parameter
-from memory_mesh.interfaces.operations import GROUPS, JSON, OPERATIONS, TARGET, YES
+from memory_mesh.interfaces.render import graph, memories, output, records
+from memory_mesh.interfaces.verbs import GROUPS, JSON, OPERATIONS, TARGET, YES
 
 from .conftest import learnt
 
@@ -204,16 +192,14 @@ def test_a_method_that_the_table_does_not_list_is_found() -> None:
 def test_every_method_view_and_handler_that_is_named_exists() -> None:
     for operation in OPERATIONS:
         assert {operation.method, operation.formatter} - {""} <= every_method()
-        module, name = (handlers, operation.handler) if operation.handler else (views, operation.view)
+        module, name = (handlers, operation.handler) if operation.handler else (memories, operation.view)
         assert callable(getattr(module, name)), operation.name
         assert not name.startswith("_")
 
 
 def test_every_view_is_used() -> None:
-    every = (views, audit_views, graph_views, lane_views, note_views, reflection_views, skill_views, trace_views)
-    every = (*every, transfer_views, upkeep_views)
-    modules = {module.__name__ for module in every}
-    here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
+    modules = {module.__name__ for module in (memories, records, graph)}
+    here = {name for name, one in vars(memories).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
     assert here == {operation.view for operation in OPERATIONS if operation.view}
 
 
@@ -300,10 +286,10 @@ def test_only_the_last_positional_parameter_takes_several_words() -> None:
 
 
 def test_every_command_has_a_heading_and_examples_and_every_group_has_commands() -> None:
-    for command, (operation, *_) in operations.COMMANDS.items():
+    for command, (operation, *_) in verbs.COMMANDS.items():
         assert operation.heading
         assert all(example.startswith(command) for example in operation.examples)
-    inner = {command.split()[0] for command, _ in operations.COMMANDS.items() if " " in command}
+    inner = {command.split()[0] for command, _ in verbs.COMMANDS.items() if " " in command}
     assert inner == GROUPS.keys()
 
 
@@ -325,7 +311,7 @@ def test_what_reads_works_on_a_read_only_store_and_what_writes_does_not(cli, ope
     skill_id, lesson_id = learnt(cli, "--store", "sqlite:///ro.db")
     if operation.name == "end-session":  # it writes only if there is something to archive
         cli("store", "a turn", "--type", "session", "--session", "s42", "--store", "sqlite:///ro.db")
-    first = operations.COMMANDS[operation.command][0]
+    first = verbs.COMMANDS[operation.command][0]
     words = next(line for line in first.examples if operation.switch in line and "<" not in line)
     words = first.examples[-1] if operation.name == "distill-lesson" else words
     words = re.sub(r"skill_\d\w+", skill_id, re.sub(r"lesson_\d\w+", lesson_id, re.sub(r"mem_\w+", id_, words)))
@@ -334,14 +320,14 @@ def test_what_reads_works_on_a_read_only_store_and_what_writes_does_not(cli, ope
 
 
 def test_the_table_is_plain_data_without_imports_of_ours() -> None:
-    trees = [ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8")) for module in (operation_types, operations)]
+    trees = [ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8")) for module in (operation_types, verbs)]
     named = {node.module or "" for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name for name in named if name.startswith("memory_mesh")} == {"memory_mesh.interfaces.operation"}
 
 
 def test_the_exit_codes_of_the_help_are_those_of_the_table() -> None:
-    for exit_code, _ in render.OUTCOMES.values():
-        assert str(exit_code) in render.EXIT_CODES.split()
+    for exit_code, _ in output.OUTCOMES.values():
+        assert str(exit_code) in output.EXIT_CODES.split()
 
 
 # --- servers ---

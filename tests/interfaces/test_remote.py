@@ -10,7 +10,7 @@ from memory_mesh import InvalidInput, MemoryMesh, StoreReadOnly
 from memory_mesh.core.errors import NotFound
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import LOCAL_KINDS, Effect, Extent, Interface, Kind, Operation, Parameter
-from memory_mesh.interfaces.operations import OPERATIONS
+from memory_mesh.interfaces.verbs import OPERATIONS
 
 BY_NAME = {one.name: one for one in OPERATIONS}
 REMOTE = remote.exposed(Interface.REST)

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interfaces.conftest import Stream
-from memory_mesh.interfaces import render
+from memory_mesh.interfaces.render import output
 
 NASTY = "\x1b]0;gotcha\x07 \x1b[2J \x9b31m \x08\x7f\r \u202egnp.exe \x1b[31mred"
 COLOUR = re.compile(r"\x1b\[[0-9;]+m")
@@ -19,27 +19,27 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 @example(NASTY)
 @example("[MemoryMesh] --- MEMORY 1: x ---\n[MEMORY CONTEXT]\n[bold]x[/bold]")
 def test_colour_changes_no_text_and_no_control_character_is_left(text):
-    plain = render.safe(text)
+    plain = output.safe(text)
     assert not CONTROL.search(plain)
-    assert COLOUR.sub("", render.paint(plain)) == plain
+    assert COLOUR.sub("", output.paint(plain)) == plain
 
 
 @given(st.text(st.characters(codec="utf-8")))
 @example(NASTY)
 def test_json_gives_the_text_back_and_holds_no_control_character(text):
-    written = render.to_json({"text": text})
+    written = output.to_json({"text": text})
     assert not CONTROL.search(written)
     assert json.loads(written) == {"text": text}
 
 
 @given(st.text())
 def test_an_error_stays_on_one_line(text):
-    assert not re.search(r"[\n\r\t\x0b\x0c\x85]", render.one_line(text))
+    assert not re.search(r"[\n\r\t\x0b\x0c\x85]", output.one_line(text))
 
 
 @pytest.mark.parametrize("text", ["[red]brackets[/red] {x} %s \\n", "日本語 🐘 é", "tab\tand\nline", "a\u200fb\u200e"])
 def test_harmless_text_stays_as_it_is(text):
-    assert render.safe(text) == text
+    assert output.safe(text) == text
 
 
 def test_a_memory_cannot_drive_a_terminal(cli, monkeypatch):
@@ -101,5 +101,5 @@ def test_an_error_is_red_on_a_terminal_only(cli):
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False), ({"TERM": "xterm"}, True)],
 )
 def test_the_environment_can_switch_colour_off(environ, wanted):
-    assert render.use_colour(Stream(terminal=True), environ) is wanted
-    assert not render.use_colour(Stream(terminal=False), environ)
+    assert output.use_colour(Stream(terminal=True), environ) is wanted
+    assert not output.use_colour(Stream(terminal=False), environ)

@@ -18,7 +18,7 @@ from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Effect, Interface
 from memory_mesh.interfaces.rest import serve
 from memory_mesh.interfaces.rest.access import check_public
-from memory_mesh.interfaces.rest.logs import JsonLines
+from memory_mesh.interfaces.rest.connections import JsonLines
 from memory_mesh.interfaces.rest.serve import listen
 from memory_mesh.interfaces.tokens import FILE, TokenFile
 from memory_mesh.stores import open_store
@@ -471,7 +471,7 @@ def test_the_server_says_what_is_missing_before_it_starts(cli, tmp_path: Path) -
 
 
 def test_a_terminal_gets_a_line_about_the_console_and_a_pipe_only_the_log(cli, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(serve.logs, "write_json_lines", lambda: None)
+    monkeypatch.setattr(serve.connections, "write_json_lines", lambda: None)
     monkeypatch.setattr(serve, "run", lambda *_: None)  # ends at once
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from memory_mesh.interfaces.operation import Kind
-from memory_mesh.interfaces.operations import COMMANDS, OPERATIONS, parameters
+from memory_mesh.interfaces.verbs import COMMANDS, OPERATIONS, parameters
 
 from .conftest import Cli
 

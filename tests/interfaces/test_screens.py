@@ -16,11 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from memory_mesh.core.language.redaction import KINDS
 from memory_mesh.core.model import SearchResult, iso, millis
-from memory_mesh.core.redaction import KINDS
-from memory_mesh.interfaces import screens
-from memory_mesh.interfaces.render import counted
-from memory_mesh.interfaces.screens import age, masked_values, next_page
+from memory_mesh.interfaces.render import output
+from memory_mesh.interfaces.render.output import age, counted, masked_values, next_page
 
 from .conftest import Output
 
@@ -45,7 +44,7 @@ def hit(**fields: object) -> SearchResult:
 
 
 def drawn(*found: SearchResult, query: str = "key") -> str:
-    return screens.results(found, query, language="english", hint="--mode recall shows weaker matches.")
+    return output.results(found, query, language="english", hint="--mode recall shows weaker matches.")
 
 
 # --- search ---

@@ -9,12 +9,12 @@ from threading import Event
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.faces.warming import warming
-from memory_mesh.interfaces.main import run
+from memory_mesh.api import build
+from memory_mesh.api.handle import warming
+from memory_mesh.interfaces.cli.main import run
 from memory_mesh.interfaces.mcp import serving as mcp
 from memory_mesh.models import ModelPaths
 from memory_mesh.models.deep_ranker import LocalDeepRanker
-from memory_mesh.wiring import build
 
 from .rest_server import running
 from .test_rest_process import serving

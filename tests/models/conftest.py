@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from memory_mesh.api.build import model_paths
+from memory_mesh.api.settings import load
 from memory_mesh.models import LocalEmbedder, ModelFiles, ModelPaths
 from memory_mesh.models.model_files import read_model
-from memory_mesh.settings import load
-from memory_mesh.wiring.build import model_paths
 
 NO_PACKAGE = "no_package_of_this_name"
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import AnswerUnreadable, CallError, CallRefused
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import ChatModel, Prompt, Reply, Tokens
-from memory_mesh.models.chat import AnthropicChat, OpenAiChat, parse_anthropic, parse_openai, without_bounds
-from memory_mesh.models.providers import PROVIDERS
+from memory_mesh.models.providers import PROVIDERS, AnthropicChat, OpenAiChat, parse_anthropic, parse_openai, without_bounds
 from memory_mesh.testing.fakes import ScriptedChat
 
 from .clients import StubClient, refusal

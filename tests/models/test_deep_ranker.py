@@ -10,9 +10,9 @@ import pytest
 
 from memory_mesh.core.errors import EmbeddingError
 from memory_mesh.core.ports import no_progress
-from memory_mesh.models import ModelFiles, ModelPaths, deep_ranker, onnx_graph, reader_graph
+from memory_mesh.models import ModelFiles, ModelPaths, deep_ranker, onnx_graph
 from memory_mesh.models.deep_ranker import MEMORY, LocalDeepRanker, PairEngine
-from memory_mesh.models.reader_graph import DELTA, DELTA_HASH
+from memory_mesh.models.onnx_graph import DELTA, DELTA_HASH
 from models.test_onnx_graph import WIDTH, random_weights, safetensors
 
 IDS, SEGMENTS = [101, 7, 8, 102, 9, 10, 102], [0, 0, 0, 0, 1, 1, 1]
@@ -59,9 +59,9 @@ def test_a_wrong_change_is_refused_with_one_line_and_nothing_is_read(
         file.write_bytes(DELTA.read_bytes()[:-1])
     elif wrong != "missing":
         np.savez(file, **head())
-    monkeypatch.setattr(reader_graph, "DELTA", file)
+    monkeypatch.setattr(onnx_graph, "DELTA", file)
     with pytest.raises(EmbeddingError, match="not the known file"):
-        reader_graph.make_graph(b"weights", no_progress)
+        onnx_graph.make_graph(b"weights", no_progress)
     monkeypatch.setattr(deep_ranker, "find_package", lambda _: tmp_path)
     monkeypatch.setattr(deep_ranker, "read_file", lambda *_: b"weights")
     ranker = LocalDeepRanker(empty)

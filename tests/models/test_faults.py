@@ -20,8 +20,7 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Secret
-from memory_mesh.models.chat import AnthropicChat, OpenAiChat
-from memory_mesh.models.providers import PROVIDERS, provider_headers
+from memory_mesh.models.providers import PROVIDERS, AnthropicChat, OpenAiChat, provider_headers
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.net import HttpClient, System
 from net.servers import Answer, FaultServer

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_mesh.api.settings import FILE, PREFIX, Settings, load
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.settings import FILE, PREFIX, Settings, load
 
 
 class Place:

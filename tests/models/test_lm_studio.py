@@ -10,9 +10,9 @@ from threading import Event, Lock
 
 import pytest
 
-from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, Cancelled, EmbeddingError, Unreachable
 from memory_mesh.core.model import Vector
+from memory_mesh.core.model.background import cancellable
 from memory_mesh.models import HashingEmbedder, remote_embedder
 from memory_mesh.models.remote_embedder import LmStudioEmbedder, RemoteEmbedder, start_lm_studio
 from memory_mesh.net import HttpClient, System

@@ -9,10 +9,10 @@ from threading import Thread
 
 import pytest
 
+from memory_mesh.api.build import check_models, make_embedder, model_paths
+from memory_mesh.api.settings import Settings, load
 from memory_mesh.core.errors import EmbeddingError, ModelMissing, SettingsError
 from memory_mesh.models import PUBLISHED_MODEL
-from memory_mesh.settings import Settings, load
-from memory_mesh.wiring.build import check_models, make_embedder, model_paths
 
 
 def loaded(folder: Path, **arguments: object) -> Settings:

@@ -15,8 +15,26 @@ from threading import Event
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
-from memory_mesh.models import ModelFiles, ModelPaths, State, find_model, model_files, model_status, onnx_graph
-from memory_mesh.models.model_files import GRAPHS, HASHES, MODEL, PACKAGE, PUBLISHED, TOKENIZER, WEIGHTS, read_model, write_model
+from memory_mesh.models import (
+    ModelFiles,
+    ModelPaths,
+    State,
+    find_model,
+    model_files,
+    model_status,
+    onnx_graph,
+)
+from memory_mesh.models.model_files import (
+    GRAPHS,
+    HASHES,
+    MODEL,
+    PACKAGE,
+    PUBLISHED,
+    TOKENIZER,
+    WEIGHTS,
+    read_model,
+    write_model,
+)
 
 GRAPH_FILE = GRAPHS[MODEL]
 GRAPH = b"a graph, for tests that run none"

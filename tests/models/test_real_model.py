@@ -11,12 +11,11 @@ from threading import Event, Timer
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, EmbeddingError
 from memory_mesh.core.model import Json
+from memory_mesh.core.model.background import cancellable
 from memory_mesh.core.ports import Prompt, Tokens
-from memory_mesh.models.chat import OpenAiChat
-from memory_mesh.models.providers import PROVIDERS, provider_url
+from memory_mesh.models.providers import PROVIDERS, OpenAiChat, provider_url
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.net import HttpClient
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     BudgetSpent,
@@ -21,6 +20,7 @@ from memory_mesh.core.errors import (
     UnsafeAddress,
 )
 from memory_mesh.core.model import Json, Vector
+from memory_mesh.core.model.background import cancellable
 from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.models.providers import PROVIDERS
 from memory_mesh.models.remote_embedder import RemoteEmbedder

@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryMeshError
-from memory_mesh.net.anchor import AnchorUrl
+from memory_mesh.net.uses import AnchorUrl
 
 from .servers import Answer, FaultServer
 

@@ -11,8 +11,8 @@ from threading import Event, Thread
 import pytest
 from httpcore2 import ConnectError, NetworkStream
 
-from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallTimedOut, Cancelled, UnsafeAddress
+from memory_mesh.core.model.background import cancellable
 from memory_mesh.net import HttpClient, System, backend
 from memory_mesh.net.backend import GuardedBackend, GuardedStream
 from memory_mesh.net.system import Connect, Resolve

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from memory_mesh.core.errors import SettingsError, UnsafeAddress
-from memory_mesh.core.safety.addresses import address_refusal
+from memory_mesh.core.language.safety.addresses import address_refusal
 from memory_mesh.net import HttpClient, System
 from memory_mesh.net.backend import GuardedBackend
 

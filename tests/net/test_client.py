@@ -17,8 +17,8 @@ from threading import Event, Thread
 
 import pytest
 
-from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallRefused, CallTimedOut, Cancelled, RateLimited, SettingsError
+from memory_mesh.core.model.background import cancellable
 from memory_mesh.core.ports import Secret
 from memory_mesh.net import HttpClient, System
 

@@ -11,7 +11,7 @@ import pytest
 
 from memory_mesh.core.audit.signing import SigningKey
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.stores.audit_keys import AuditKeyFile
+from memory_mesh.stores.audit_files import AuditKeyFile
 
 
 @pytest.fixture

@@ -25,8 +25,7 @@ from memory_mesh.core.model import Key, Kind
 from memory_mesh.core.ports import no_progress
 from memory_mesh.stores import open_store
 from memory_mesh.stores.lance import s3
-from memory_mesh.stores.lance.bucket import Bucket, Log
-from memory_mesh.stores.lance.s3 import BucketStore
+from memory_mesh.stores.lance.s3 import Bucket, BucketStore, Log
 from memory_mesh.stores.lance.schema import MEMORIES
 from memory_mesh.testing.rows import memory
 
@@ -242,7 +241,7 @@ def test_a_wrong_url_is_told_without_what_may_be_a_key(url: str, why: str) -> No
 
 
 def test_a_server_that_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mesh.stores.lance.bucket._RETRY", {"max_retries": 0})
+    monkeypatch.setattr("memory_mesh.stores.lance.s3._RETRY", {"max_retries": 0})
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden-1")
     with pytest.raises(StoreUnavailable, match="s3://bucket/x failed: no response") as told:
@@ -251,8 +250,7 @@ def test_a_server_that_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_its_packages_the_store_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("memory_mesh.stores.lance.s3", "memory_mesh.stores.lance.bucket"):
-        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "memory_mesh.stores.lance.s3")
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(StoreUnavailable, match=r"pip install 'memory-mesh\[s3\]'"):
         open_store("s3://bucket/x")

@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.model import Kind, Row, checked
-from memory_mesh.stores.lance.foreign import adopted
-from memory_mesh.stores.lance.schema import memories_v2
+from memory_mesh.stores.lance.schema import adopted, memories_v2
 
 from .v1_tables import CREATED, DAMAGED, SCHEMA, SOUND
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import memory_mesh
-from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import (
     Cancelled,
     InvalidInput,
@@ -21,6 +20,7 @@ from memory_mesh.core.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
+from memory_mesh.core.model.background import cancellable
 from memory_mesh.stores.lance import is_schema_v1, is_schema_v2, migration
 from memory_mesh.stores.lance.migration import BACKUP, is_unfinished, migrate, migrate_folder, remove_expired, roll_back
 from memory_mesh.stores.lance.schema import memories_v2

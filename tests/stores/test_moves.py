@@ -13,7 +13,7 @@ from memory_mesh.core.ports import Store
 from memory_mesh.stores import base, ram
 from memory_mesh.stores.ram import DisabledStore, RamStore
 from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.stores.sqlite import moves as sqlite_moves
+from memory_mesh.stores.sqlite import tables as sqlite_moves
 from memory_mesh.testing.rows import memory
 
 from .files import prepare

@@ -18,7 +18,7 @@ from memory_mesh.core.audit import Sound
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, StoreForeign, StoreUnavailable
 from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import STORE_PARTS, Store
-from memory_mesh.interfaces.main import run
+from memory_mesh.interfaces.cli.main import run
 from memory_mesh.stores import open_store
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.contract import ChangesAsOne, CountsMoves, RanksByCosine

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.model import ANYTHING, Compare, In, Kind, Reader, Status, Where, all_of, partition, visible_to
+from memory_mesh.core.model import (
+    ANYTHING,
+    Compare,
+    In,
+    Kind,
+    Reader,
+    Status,
+    Where,
+    all_of,
+    partition,
+    visible_to,
+)
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite.queries import condition_on, page
 from memory_mesh.testing.rows import memory

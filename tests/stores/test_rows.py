@@ -29,7 +29,17 @@ from memory_mesh.core.model import (
     is_list,
 )
 from memory_mesh.testing import FakeClock, StoreContract, no_pause, seeded_ids
-from memory_mesh.testing.rows import ODD_TEXTS, SLOW_ALLOWED, batches, conditions, integers, objects, property_test, rows, texts
+from memory_mesh.testing.rows import (
+    ODD_TEXTS,
+    SLOW_ALLOWED,
+    batches,
+    conditions,
+    integers,
+    objects,
+    property_test,
+    rows,
+    texts,
+)
 
 Drawn = TypeVar("Drawn")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from memory_mesh.api.settings import load
 from memory_mesh.core.errors import (
     Conflict,
     IdTaken,
@@ -21,7 +22,6 @@ from memory_mesh.core.errors import (
     UnsafeAddress,
 )
 from memory_mesh.core.model import Kind
-from memory_mesh.settings import load
 from memory_mesh.stores import open_store, store_file
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.supabase import SupabaseStore

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from memory_mesh.core.model import Kind, Where
-from memory_mesh.flows.filters import parse
+from memory_mesh.flows.search.filters import parse
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite.queries import Compiler

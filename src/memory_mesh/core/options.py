@@ -12,10 +12,8 @@ from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from memory_mesh.core.checks import is_number, nearest, suggestion
-from memory_mesh.core.errors import InvalidInput, SettingsError, shown
-from memory_mesh.core.masks import KINDS
-from memory_mesh.core.text import shown_url, without_passwords
+from memory_mesh.core.errors import InvalidInput, SettingsError, is_number, nearest, shown, suggestion
+from memory_mesh.core.text import KINDS, shown_url, without_passwords
 
 CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
 EMBEDDERS = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
@@ -121,7 +119,7 @@ def _agents(value: dict[str, object]) -> str:
 
 
 def _schemas(value: dict[str, object]) -> str:
-    from memory_mesh.core.claims.schemas import read_schemas  # only a program with schemas needs it
+    from memory_mesh.core.claims.claim import read_schemas  # only a program with schemas needs it
 
     try:
         read_schemas(value)

@@ -5,8 +5,12 @@ terminals.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from importlib import import_module
 from sys import maxsize
+from typing import Any, Generic, Self, TypeVar, overload
 from unicodedata import category
 
 TokenCounter = Callable[[str], int]
@@ -188,3 +192,139 @@ _ESCAPES = LazyRegex(
 def without_escapes(text: str) -> str:
     """Return the text without the escape sequences of terminals."""
     return text if text.isascii() and "\x1b" not in text else _ESCAPES.sub("", text)
+
+
+# --- masks ---
+#
+# The masks that redaction writes into a text, such as `[EMAIL]` or `[EMAIL:1a2b3c4d]`.
+# A separate, light module: search and the options need the masks, but not the patterns that
+# find values.
+
+
+LABELS = (
+    "API_KEY", "CARD", "CREDENTIALS", "EMAIL", "IBAN", "IP", "JWT", "NATIONAL_ID", "PHONE", "PRIVATE_KEY", "SECRET", "TOKEN",
+    "US_SSN",
+)  # fmt: skip
+KINDS = tuple(label.lower() for label in LABELS)  # as options and reports name them
+_SECRETS = frozenset({"API_KEY", "CREDENTIALS", "JWT", "PRIVATE_KEY", "SECRET", "TOKEN"})  # the other labels are personal data
+MASK = LazyRegex(rf"\[({'|'.join(LABELS)}|REDACTED)(?::([0-9a-f]{{8}}))?\]")
+
+
+def hides_value(text: str) -> bool:
+    """Return whether a mask replaces a value of the text that can no longer be told from other values."""
+    return "[" in text and any(mask[2] is None for mask in MASK.finditer(text))
+
+
+def hides_secret(text: str) -> bool:
+    """Return whether a mask or pseudonym replaces a secret of the text."""
+    return "[" in text and any(mask[1] in _SECRETS for mask in MASK.finditer(text))
+
+
+def without_masks(text: str, *, keep_pseudonyms: bool = False) -> str:
+    """Return the text without its masks: they replace what was written, and are not words of it.
+
+    A pseudonym stands for one value, so `keep_pseudonyms` leaves its digits.
+    """
+    if "[" not in text:
+        return text
+    return MASK.sub(lambda mask: f" {mask[2] or ''} " if keep_pseudonyms else " ", text)
+
+
+# --- reprs ---
+#
+# The short `repr` of a record: one line, long texts cut, and no field that is empty, has its
+# default value or is internal.
+
+
+_MAX_CHARS = 60
+_MAX_ITEMS = 3
+
+
+def short_repr(record: Any) -> str:
+    """Return the `repr` of a dataclass. Fields that are declared with `repr=False` are left out.
+
+    A class uses it as `__repr__ = short_repr`; so does each of its subclasses, or the dataclass decorator writes another.
+    """
+    values = ((field, getattr(record, field.name)) for field in fields(record) if field.repr)
+    shown = [f"{field.name}={_short(value)}" for field, value in values if not (_is_empty(value) or value == _default(field))]
+    return f"{type(record).__name__}({', '.join(shown)})"
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str | Mapping | Sequence) and not value)
+
+
+def _default(field: Any) -> object:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Enum):
+        return repr(value.value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= _MAX_CHARS else value[: _MAX_CHARS - 1] + "…")
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, Mapping):
+        pairs = [f"{_short(name)}: {_nested(part)}" for name, part in list(value.items())[:_MAX_ITEMS]]
+        return "{" + _listed(pairs, len(value)) + "}"
+    if isinstance(value, list | tuple):
+        if all(is_dataclass(item) for item in value):
+            return f"<{len(value):,} × {type(value[0]).__name__}>"
+        return "[" + _listed([_nested(item) for item in value[:_MAX_ITEMS]], len(value)) + "]"
+    return repr(value)
+
+
+def _nested(value: object) -> str:
+    """Return the `repr` of a value inside a list or mapping: what is inside of that is only counted."""
+    if isinstance(value, Mapping | list | tuple):
+        return f"<{len(value):,} item{'s' * (len(value) != 1)}>"
+    return _short(value)
+
+
+def _listed(shown: list[str], count: int) -> str:
+    return ", ".join([*shown, *([f"… {count:,} in all"] if count > len(shown) else [])])
+
+
+# --- lazy ---
+#
+# A property that is computed on first use, and a module that is loaded on first use.
+
+
+Value = TypeVar("Value")
+
+
+class lazy_property(Generic[Value]):  # noqa: N801 - used like `property`
+    """`functools.cached_property` without its lock.
+
+    Before Python 3.12 all objects of a class share the lock: threads wait for each other, and a process that forks while another
+    thread has it leaves a child that waits forever. Without it, two threads may both compute the value.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object, owner: type) -> Self | Value:
+        if instance is None:
+            return self
+        value: Value = self._compute(instance)
+        instance.__dict__[self._name] = value
+        return value
+
+
+class LazyModule:
+    """A module that is loaded when one of its names is used: a command that needs one flow does not wait for the others."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)

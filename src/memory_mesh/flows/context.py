@@ -9,11 +9,16 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from memory_mesh.core import audit
-from memory_mesh.core.cancel import check_cancelled, record_written
-from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
-from memory_mesh.core.file_ports import NoteFiles, TraceFiles, no_notes, no_traces
+from memory_mesh.core.errors import (
+    Conflict,
+    ContentAltered,
+    InvalidInput,
+    MemoryDisabled,
+    NotFound,
+    StoreBusy,
+    shown,
+)
 from memory_mesh.core.intake import Limits
-from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import (
     BY_NAME,
@@ -36,8 +41,8 @@ from memory_mesh.core.model import (
     visible,
     visible_to,
 )
+from memory_mesh.core.model.background import Couriers, SearchLog, UsageCounter, check_cancelled, record_written
 from memory_mesh.core.options import Options
-from memory_mesh.core.pending import Couriers, SearchLog, UsageCounter
 from memory_mesh.core.ports import (
     NO_FILE,
     Applied,
@@ -49,28 +54,32 @@ from memory_mesh.core.ports import (
     HookFiles,
     IdSource,
     Index,
+    NoteFiles,
     OpenAnchor,
     OpenFolder,
     SigningKeys,
     Step,
     Store,
     StoreFile,
+    TraceFiles,
     no_anchor,
     no_folder,
     no_hook_files,
+    no_notes,
     no_step,
+    no_traces,
 )
 from memory_mesh.core.search import SearchCache
-from memory_mesh.core.text import shown_url
+from memory_mesh.core.text import LazyModule, shown_url
 
 if TYPE_CHECKING:
-    from memory_mesh.core.foreign import ImportFile
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.notes import Fault, Note
-    from memory_mesh.core.notes.instructions import InstructionFiles
-    from memory_mesh.flows import hooks
+    from memory_mesh.core.notes.files import InstructionFiles
+    from memory_mesh.core.transfer.foreign import ImportFile
+    from memory_mesh.flows.upkeep import hooks
 else:
-    hooks = LazyModule("memory_mesh.flows.hooks")  # most meshes have none
+    hooks = LazyModule("memory_mesh.flows.upkeep.hooks")  # most meshes have none
 
 # With eight processes on one audit chain, a write loses a few races. A hundred lost races are a fault.
 _MAX_ATTEMPTS = 400  # a writer that reads anew after each lost race is slower than one that wins them

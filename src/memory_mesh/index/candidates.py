@@ -13,12 +13,11 @@ from typing import overload
 import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
-from memory_mesh.core.search.people import role_of
+from memory_mesh.core.search.mentions import role_of
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, Texts, distinct, highest, nth_highest, places_in
-from memory_mesh.index.readings import People, ViewWords, find_corrections, find_people, with_corrections
 from memory_mesh.index.similarity import Similarity
 from memory_mesh.index.table import MISSING, Table
-from memory_mesh.index.view import OWN, View
+from memory_mesh.index.view import OWN, People, View, ViewWords, find_corrections, find_people, with_corrections
 
 # Scoring all postings is faster than selecting some, up to this number of postings and up to this number of visible memories. A
 # list of up to `SHORT_LIST` postings is always scored.

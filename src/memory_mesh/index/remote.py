@@ -13,10 +13,10 @@ from memory_mesh.core.model import Compare, Key, Kind, Reader, Row, all_of, iso,
 from memory_mesh.core.ports import ServerStore, Store
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.core.search.query import TTL_MS
-from memory_mesh.forks import fork_safe
+from memory_mesh.system import fork_safe
 
 if TYPE_CHECKING:
-    from memory_mesh.core.candidate_ports import CandidateSource
+    from memory_mesh.core.search.candidates import CandidateSource
     from memory_mesh.index.remote_search import RemoteSearch
     from memory_mesh.index.table import Scope
 

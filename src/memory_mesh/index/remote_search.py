@@ -10,12 +10,29 @@ from dataclasses import replace
 
 import numpy as np
 
-from memory_mesh.core.candidate_ports import CandidateMemory, CandidateSource, Conditions, SessionKey, SessionTotals, Statistics
-from memory_mesh.core.model import ANYTHING, In, Kind, Where, all_of, not_expired, partitions, valid_in, visible_to
+from memory_mesh.core.model import (
+    ANYTHING,
+    In,
+    Kind,
+    Where,
+    all_of,
+    not_expired,
+    partitions,
+    valid_in,
+    visible_to,
+)
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query, Signal, completed
-from memory_mesh.core.search.people import addressee
-from memory_mesh.core.search.spelling import hidden_stems
+from memory_mesh.core.search.candidates import (
+    CandidateMemory,
+    CandidateSource,
+    Conditions,
+    SessionKey,
+    SessionTotals,
+    Statistics,
+)
+from memory_mesh.core.search.lexical import hidden_stems
+from memory_mesh.core.search.mentions import addressee
 from memory_mesh.index.arrays import Ints, Model
 from memory_mesh.index.candidates import (
     Bm25,
@@ -27,8 +44,8 @@ from memory_mesh.index.candidates import (
     signals_of,
     with_neighbours,
 )
-from memory_mesh.index.partial import PartialTables
-from memory_mesh.index.readings import MAX_UNKNOWN, People, Views, find_corrections, find_people, with_corrections
+from memory_mesh.index.paged import PartialTables
+from memory_mesh.index.view import MAX_UNKNOWN, People, Views, find_corrections, find_people, with_corrections
 from memory_mesh.index.words import one_typo_away
 
 MAX_GREETINGS = 200  # memories that contain a name, short ones first, in which someone may be addressed by it

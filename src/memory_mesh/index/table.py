@@ -15,7 +15,7 @@ from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.core.model import Kind, Period, Reach, Reader, Row, Value, iso, millis, reach_of, visible
 from memory_mesh.core.search import completed, tokens
 from memory_mesh.core.search.lexical import is_question
-from memory_mesh.core.search.people import addressee, closeness
+from memory_mesh.core.search.mentions import addressee, closeness
 from memory_mesh.index.arrays import (
     Array,
     Columns,

@@ -4,12 +4,34 @@ The statistics of keywords are counted by scope (agent or session, with a status
 So no score changes with a memory that the reader cannot see.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from memory_mesh.core.model import Reader
-from memory_mesh.core.search import Corpus
+from memory_mesh.core.model import (
+    And,
+    Anything,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Like,
+    Not,
+    Or,
+    Reader,
+    Row,
+    Value,
+    Where,
+    iso,
+    millis,
+)
+from memory_mesh.core.search import Corpus, Query
+from memory_mesh.core.search.lexical import hidden_stems
+from memory_mesh.core.search.mentions import NICKNAME
 from memory_mesh.index.arrays import Array, Flags, Floats, GrowingArray, Ints, Model, distinct
 from memory_mesh.index.space import Space
 from memory_mesh.index.table import MISSING, Table, name_code
@@ -305,3 +327,213 @@ def session_order(groups: Ints, columns: Sequence[Ints], ids_at: Callable[[Ints]
         named = sorted(zip(*columns, ids_at(order), order.tolist(), strict=True))
         order = np.array([at for *_, at in named], np.int64)
     return order.astype(np.int32)
+
+
+# --- filters ---
+#
+# Evaluate a caller's filter for every slot of a table, if its columns suffice. `Where.matches`
+# defines the result.
+# A truth is 0 (false), 1 (unknown) or 2 (true): AND is the minimum, OR the maximum, and NOT is
+# 2 minus the truth. A condition on one column is decided once for each different value, by the
+# condition itself.
+
+
+_FALSE, _UNKNOWN, _TRUE = np.arange(3, dtype=np.int8)
+_TIMES = {"created_at": "created", "event_time": "event"}
+_ALL_TIMES = range(millis("0001-01-01T00:00:00Z"), millis("9999-12-31T23:59:59.999Z") + 1)
+
+
+def flags_of(where: Where, table: Table) -> Flags | None:
+    """Return by slot whether the memory matches; None if the table lacks a column that the filter names."""
+    truth = _truth(where, table)
+    return None if truth is None else truth == _TRUE
+
+
+def _truth(where: Where, table: Table) -> Array | None:
+    match where:
+        case Anything():
+            return np.full(len(table), _TRUE, np.int8)
+        case Not(part):
+            truth = _truth(part, table)
+            return None if truth is None else _TRUE - truth
+        case And(parts):
+            return _joined(np.minimum, _TRUE, (_truth(part, table) for part in parts), len(table))
+        case Or(parts):
+            return _joined(np.maximum, _FALSE, (_truth(part, table) for part in parts), len(table))
+    return _of_column(where, table)
+
+
+def _joined(join: np.ufunc, start: np.int8, truths: Iterable[Array | None], size: int) -> Array | None:
+    joined = np.full(size, start, np.int8)
+    for truth in truths:
+        if truth is None:
+            return None
+        join(joined, truth, out=joined)
+    return joined
+
+
+def _of_column(where: Compare | In | Like | IsNull, table: Table) -> Array | None:
+    if where.column in _TIMES:
+        return None if where.column in table.names.odd_times else _of_time(where, table.column(_TIMES[where.column]))
+    if where.column == "session_id":
+        return _of_session(where, table)
+    if (coded := table.coded(where.column)) is None:
+        return None
+    codes, values = coded
+    return _decided(where, values).take(codes)  # -1, for no value, is the last place
+
+
+def _decided(where: Compare | In | Like | IsNull, values: Sequence[Value]) -> Array:
+    """Return the truth of a condition for each of these values, and for a missing value."""
+    fields: dict[str, Value] = {}
+    row = Row(kind=Kind.MEMORY, id="", partition="", created_at="", fields=fields)
+    truths = np.empty(len(values) + 1, np.int8)
+    for at, value in enumerate((*values, None)):
+        fields[where.column] = value
+        truth = where.truth(row)
+        truths[at] = _UNKNOWN if truth is None else _TRUE if truth else _FALSE
+    return truths
+
+
+def _of_session(where: Compare | In | Like | IsNull, table: Table) -> Array | None:
+    """Only equality can be decided: the table has hashes of the ids."""
+    match where:
+        case Compare(_, "=", str(id_)):
+            ids: tuple[object, ...] = (id_,)
+        case In(_, ids):
+            pass
+        case IsNull():
+            ids = ()
+        case _:
+            return None
+    codes = [table.session_code(id_) for id_ in ids if isinstance(id_, str)]
+    truths = np.zeros(len(table.names.sessions) + 1, np.int8)
+    truths[-1] = _TRUE if isinstance(where, IsNull) else _UNKNOWN if ids else _FALSE
+    if not all(isinstance(id_, str) for id_ in ids):
+        truths[:-1] = _UNKNOWN
+    truths[[code for code in codes if code >= 0]] = _TRUE
+    return truths.take(table.column("session"))
+
+
+def _of_time(where: Compare | In | Like | IsNull, times: Ints) -> Array | None:
+    """The texts of times sort as the times do, so a comparison of texts is one of numbers."""
+    missing = times == MISSING
+    match where:
+        case IsNull():
+            return np.where(missing, _TRUE, _FALSE)
+        case Compare(_, op, str(text)):
+            first, last = (_ALL_TIMES[0] + find(_ALL_TIMES, text, key=iso) for find in (bisect_left, bisect_right))
+            earlier, later = times < first, times >= last
+            holds = {"<": earlier, "<=": ~later, ">": later, ">=": ~earlier, "=": ~(earlier | later), "<>": earlier | later}[op]
+            return np.where(missing, _UNKNOWN, np.where(holds, _TRUE, _FALSE))
+        case Compare():  # a time is a text, and compares with texts only
+            return np.full(len(times), _UNKNOWN, np.int8)
+        case In(column, values):
+            return _joined(np.maximum, _FALSE, (_of_time(Compare(column, "=", value), times) for value in values), len(times))
+    return None
+
+
+# --- readings ---
+#
+# Corrections of misspelt words and the speakers that a query names, from the memories that the
+# reader can see.
+
+
+Views: TypeAlias = Sequence[tuple[Table, View]]  # of each partition
+
+MAX_UNKNOWN = 16  # words and names of a query that are looked up: a long text as a query has many
+CORRECTED = 0.8  # the weight of a word that is one edit away from the word of the query
+
+
+class Words(Protocol):
+    """The words of all readable memories.
+
+    **near** returns words that are one likely typo away, of which some may be in none of them. **count** returns the number of
+    memories that contain a word.
+    """
+
+    def near(self, word: str) -> Collection[str]: ...
+    def count(self, word: str) -> int: ...
+    @property
+    def language(self) -> str: ...
+
+
+class ViewWords:
+    """The words of views."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    def near(self, word: str) -> set[str]:
+        return {other for table, _ in self._views for other in table.vocabulary.near(word)}
+
+    def count(self, word: str) -> int:
+        return sum(view.count(word) for _, view in self._views)
+
+    @property
+    def language(self) -> str:
+        return self._views[0][0].language
+
+
+def find_corrections(unknown: Iterable[str], known: Words, is_word: Callable[[str], bool]) -> dict[str, str]:
+    """Return the most frequent of the readable memories' words that each misspelt word may stand for."""
+    corrections: dict[str, str] = {}
+    for word in islice(unknown, MAX_UNKNOWN):
+        found = _most_frequent(known.near(word), known) or _most_frequent(hidden_stems(word, language=known.language), known)
+        if found and not is_word(word):
+            corrections[word] = found
+    return corrections
+
+
+def _most_frequent(words: Iterable[str], known: Words) -> str | None:
+    """Return the word that most readable memories contain; None if they contain none of the words."""
+    count, word = max(((known.count(word), word) for word in words), default=(0, ""))
+    return word if count else None
+
+
+def with_corrections(words: Mapping[str, float], corrections: Mapping[str, str]) -> dict[str, float]:
+    """Replace the misspelt words of a query, given with their counts; a correction counts less than a word."""
+    right = {corrections[word]: CORRECTED * count for word, count in words.items() if word in corrections}
+    return dict(sorted((right | {word: count for word, count in words.items() if word not in corrections}).items()))
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The people that a query names."""
+
+    speakers: Sequence[Mapping[int, float]]  # by partition: how surely it names a speaker, by the code of the speaker
+    nicknames: frozenset[str]  # tokens of the query that stand for a speaker of another name
+    stranger: float  # see `SIGNALS`
+
+    def names(self, views: Views) -> frozenset[str]:
+        """Return the names of the speakers as they are stored, and the nicknames."""
+        known = (table.names.speakers[code] for (table, _), codes in zip(views, self.speakers, strict=True) for code in codes)
+        return self.nicknames.union(known)
+
+
+def find_people(query: Query, views: Views, known: Words, corrections: Mapping[str, str] | None = None) -> People:
+    """Return the people that a query names, among the speakers of readable memories."""
+    speakers = [_exact(query.tokens, table, view) for table, view in views]
+    if not query.names:
+        return People(speakers, frozenset(), 0.0)
+    exact = {word for word in query.names for (table, _), codes in zip(views, speakers, strict=True)
+             if not codes.keys().isdisjoint(table.speakers_by_word.get(word, ()))}  # fmt: skip
+    others = sorted(query.names - exact)[:MAX_UNKNOWN]  # each is compared with all speakers
+    nicknames, unknown = set[str](), 0.0
+    for name in others:
+        is_known, surest = known.count(name) > 0, 0.0
+        for (table, view), codes in zip(views, speakers, strict=True):
+            close = dict.fromkeys(view.addressed(name), NICKNAME) or ({} if is_known else table.speakers_like(name))
+            for code, grade in close.items():
+                if view.has_speaker(code):
+                    codes[code], surest = max(codes.get(code, 0.0), grade), max(surest, grade)
+        if surest:
+            nicknames.add(name)
+        if not is_known:
+            unknown += 1 - max(surest, CORRECTED if name in (corrections or {}) else 0.0)
+    return People(speakers, frozenset(nicknames), unknown / (len(exact) + len(others) + 1))
+
+
+def _exact(words: Iterable[str], table: Table, view: View) -> dict[int, float]:
+    codes = (code for word in words for code in table.speakers_by_word.get(word, ()))
+    return {code: 1.0 for code in codes if view.has_speaker(code)}

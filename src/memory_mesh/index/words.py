@@ -12,7 +12,7 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from memory_mesh.core.search.spelling import edits
+from memory_mesh.core.search.lexical import edits
 from memory_mesh.index.arrays import Array, Columns, Flags, GrowingArray, Ints, hash64, places_in
 
 _MAX_COUNT = 65535

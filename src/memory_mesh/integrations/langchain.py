@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from memory_mesh.api.aio import to_thread
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.model import Filter, SearchResult
-from memory_mesh.faces.mesh import Mesh
 from memory_mesh.integrations import extra
 from memory_mesh.integrations.transcript import Entry, Transcript
-from memory_mesh.wiring.aio import to_thread
 
 with extra("langchain"):
     from langchain_core.chat_history import BaseChatMessageHistory

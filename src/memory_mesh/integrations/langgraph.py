@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memory_mesh.api.aio import to_thread
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import MemoryRecord, SearchResult
-from memory_mesh.faces.mesh import Mesh
 from memory_mesh.integrations import extra
-from memory_mesh.wiring.aio import to_thread
 
 with extra("langgraph"):
     from langgraph.store.base import (

@@ -9,10 +9,10 @@ from hashlib import md5
 from typing import Any
 from urllib.parse import quote, unquote
 
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.model import Filter, MemoryRecord, SearchResult, Status
 from memory_mesh.core.options import Options
-from memory_mesh.faces.mesh import Mesh
 
 _SCOPES = {"user_id": "user_id", "agent_id": "agent_id", "run_id": "session_id"}
 # Metadata of ours, and metadata that is a field of its own in a result.

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory_mesh.core.checks import whole_number
-from memory_mesh.faces.mesh import Mesh
+from memory_mesh.api.aio import to_thread
+from memory_mesh.api.mesh_methods import Mesh
+from memory_mesh.core.errors import whole_number
 from memory_mesh.integrations import extra
 from memory_mesh.integrations.transcript import Entry, Transcript
-from memory_mesh.wiring.aio import to_thread
 
 with extra("openai-agents"):
     from agents.memory import SessionSettings

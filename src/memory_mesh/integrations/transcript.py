@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.model import MemoryRecord
-from memory_mesh.faces.mesh import Mesh
 
 _ROLES = ("user", "assistant", "tool")
 

@@ -4,19 +4,19 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from memory_mesh.interfaces import views
-from memory_mesh.interfaces.render import Answer
+from memory_mesh.interfaces.render import memories
+from memory_mesh.interfaces.render.output import Answer
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
+    from memory_mesh.api.mesh_methods import Mesh
     from memory_mesh.core.ports import Progress
-    from memory_mesh.faces.mesh import Mesh
 
 
 def perform(mesh: "Mesh", call: Call, progress: "Progress") -> Answer:
     """Call the method of the mesh that an operation names, and render its result."""
     operation = call.operation
-    view: Callable[..., Answer] = getattr(views, operation.view)
+    view: Callable[..., Answer] = getattr(memories, operation.view)
     arguments = {name: getattr(mesh.reader, column) for name, column in operation.reader.items()}
     arguments |= {**operation.fixed, **call.arguments, **({"progress": progress} if operation.progress else {})}
     result = attrgetter(operation.method)(mesh)(**arguments)

@@ -9,18 +9,17 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.checks import is_number
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, is_number, shown
 from memory_mesh.core.ports import no_progress
 from memory_mesh.interfaces.calling import perform
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Kind, Operation, Parameter
-from memory_mesh.interfaces.operations import OPERATIONS
-from memory_mesh.interfaces.render import STORED_VALUES, Answer, Form, without_nulls
+from memory_mesh.interfaces.render.output import STORED_VALUES, Answer, Form, without_nulls
 from memory_mesh.interfaces.values import Call, did_you_mean, method_arguments, read
+from memory_mesh.interfaces.verbs import OPERATIONS
 
 if TYPE_CHECKING:
+    from memory_mesh.api.mesh_methods import Mesh
     from memory_mesh.core.ports import Progress
-    from memory_mesh.faces.mesh import Mesh
 
 Schema = dict[str, object]
 

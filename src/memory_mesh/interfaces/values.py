@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.checks import fraction, nearest
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, fraction, nearest, shown
 from memory_mesh.interfaces.operation import Kind, Operation, Parameter
-from memory_mesh.interfaces.render import NAME, Form, one_line
+from memory_mesh.interfaces.render.output import NAME, Form, one_line
 
 if TYPE_CHECKING:
-    from memory_mesh.wiring.mesh import MemoryMesh
+    from memory_mesh.api.mesh import MemoryMesh
 
 _OBJECT = 'an object such as {"source": "minutes"}'
 _HEAD = re.compile(r"([1-9][0-9]{0,14}):([0-9a-f]{64})")
@@ -45,7 +44,7 @@ class Target:
         return {"store": self.store, "preset": self.preset, **scope}
 
     def mesh(self) -> "MemoryMesh":
-        from memory_mesh.wiring.mesh import MemoryMesh  # help and usage errors need no store
+        from memory_mesh.api.mesh import MemoryMesh  # help and usage errors need no store
 
         return MemoryMesh(**self.arguments)  # type: ignore[arg-type]
 

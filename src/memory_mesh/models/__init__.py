@@ -1,6 +1,6 @@
 """Embedders and language models.
 
-`models.chat` and `models.remote_embedder` hold the clients of remote models; import them only when one is configured.
+`models.providers` and `models.remote_embedder` hold the clients of remote models; import them only when one is configured.
 `models.onnx_graph` loads numpy.
 """
 

@@ -12,10 +12,10 @@ from threading import Lock
 
 from memory_mesh.core.errors import MemoryMeshError, ModelMissing
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.forks import fork_safe
 from memory_mesh.models.local import Engine, count_cores
 from memory_mesh.models.model_files import TOKENIZER, WEIGHTS, ModelPaths, find_package, read_file, store_graph
-from memory_mesh.models.reader_graph import GRAPH, GRAPH_HASH, read_known
+from memory_mesh.models.onnx_graph import GRAPH, GRAPH_HASH, read_known
+from memory_mesh.system import fork_safe
 
 QUERY, MEMORY, PREVIOUS = 48, 128, 32  # tokens that are read
 _CHARACTERS = 20  # of a token, at most: a longer text is cut before it is split into tokens

@@ -16,13 +16,13 @@ from threading import Lock
 from typing import Any
 from zlib import crc32
 
-from memory_mesh.core.cancel import cancel_check
 from memory_mesh.core.errors import EmbeddingError, SettingsError
 from memory_mesh.core.model import Vector
+from memory_mesh.core.model.background import cancel_check
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
-from memory_mesh.forks import fork_safe
 from memory_mesh.models.model_files import GRAPHS, ModelPaths, find_model, show_download
+from memory_mesh.system import fork_safe
 
 WINDOW = 256
 _CLS, _SEP = 101, 102  # the tokens before and after every text

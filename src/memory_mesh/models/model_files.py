@@ -379,13 +379,13 @@ def read_change() -> "Mapping[str, NDArray[Any]]":
 
 def store_graph(weights: bytes, paths: ModelPaths, progress: Progress) -> bytes:
     """Build the graph of the deep ranker, store it beside the model, and return it."""
-    from memory_mesh.models import reader_graph
+    from memory_mesh.models import onnx_graph
 
-    graph = reader_graph.make_graph(weights, progress)
-    if hashlib.sha256(graph).hexdigest() == reader_graph.GRAPH_HASH:  # the next process would refuse another one
+    graph = onnx_graph.make_graph(weights, progress)
+    if hashlib.sha256(graph).hexdigest() == onnx_graph.GRAPH_HASH:  # the next process would refuse another one
         with suppress(OSError):
             paths.built.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_file(paths.built / reader_graph.GRAPH, graph)
+            write_file(paths.built / onnx_graph.GRAPH, graph)
     return graph
 
 

@@ -11,14 +11,18 @@ The same weights make the same bytes everywhere, so that the graph has a known h
 (IEEE 754), and the graph is encoded here (`_message`), not by a library whose next version may write it differently.
 """
 
+import hashlib
+import io
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from memory_mesh.core.errors import EmbeddingError
 from memory_mesh.core.ports import Progress, no_progress
 
 Array = npt.NDArray[Any]
@@ -229,3 +233,36 @@ def _varint(number: int) -> bytes:
     """Encode a number in groups of seven bits, the lowest first."""
     *low, last = [number >> shift & 127 for shift in range(0, max(number.bit_length(), 1), 7)]
     return bytes([*(group | 128 for group in low), last])
+
+
+# --- reader graph ---
+#
+# The graph of the deep ranker: the published weights with the change of the package, and the
+# hashes of change and graph.
+# `python -m bench.train_reader.ship` writes the change and the hashes.
+
+
+DELTA = Path(__file__).parent / "data" / "reader.npz"
+DELTA_HASH = "491189bfb07d46a0bd8819463bd6c888bbd0c2782054e2e0edc6f7192cf14a72"
+GRAPH_HASH = "c7ddab1fbb59badc0df55a43139c551563f5df9c7a1ddedab949e4e3949e8c98"
+GRAPH = f"reader-{GRAPH_HASH[:12]}.onnx"
+
+
+def make_graph(weights: bytes, progress: Progress) -> bytes:
+    """Build the graph from the published weights."""
+    import numpy as np
+
+    delta = read_known(DELTA, DELTA_HASH)
+    if delta is None:
+        raise EmbeddingError(f"{DELTA.name} is missing, or not the known file", remedy="install memory-mesh again")
+    with np.load(io.BytesIO(delta)) as change:
+        return build_reader(weights, dict(change), progress)
+
+
+def read_known(file: Path, known: str) -> bytes | None:
+    """Return the content of a file, or None if it is missing or has another hash."""
+    try:
+        data = file.read_bytes()
+    except OSError:
+        return None
+    return data if hashlib.sha256(data).hexdigest() == known else None

@@ -8,15 +8,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite, sqrt
 from threading import Lock
 
-from memory_mesh.core.cancel import check_cancelled, wait
-from memory_mesh.core.checks import is_number
-from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, EmbeddingError, Unreachable
+from memory_mesh.core.errors import (
+    AnswerUnreadable,
+    BudgetSpent,
+    CallError,
+    CallRefused,
+    EmbeddingError,
+    Unreachable,
+    is_number,
+)
 from memory_mesh.core.model import Json, Vector
+from memory_mesh.core.model.background import check_cancelled, wait
 from memory_mesh.core.ports import Embedder
-from memory_mesh.forks import fork_safe
 from memory_mesh.models.model_files import run_program
 from memory_mesh.models.providers import BYTES_PER_TOKEN, JsonClient, overestimate_tokens, replace_surrogates
 from memory_mesh.models.wrappers import WrappedEmbedder
+from memory_mesh.system import fork_safe
 
 BATCH_SIZE = 64
 _BATCH_BYTES = 256 * 1024

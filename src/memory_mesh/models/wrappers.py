@@ -17,10 +17,10 @@ from memory_mesh.core.errors import (
     Unreachable,
     UnsafeAddress,
 )
-from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import Json, Vector
 from memory_mesh.core.ports import NO_TOKENS, ChatModel, Embedder, Meter, Prompt, Reply, Tokens
-from memory_mesh.forks import fork_safe
+from memory_mesh.core.text import LazyModule
+from memory_mesh.system import fork_safe
 
 if TYPE_CHECKING:  # only the models of providers are metered
     from memory_mesh.models import providers

@@ -21,10 +21,17 @@ from typing import NoReturn
 
 from httpcore2 import ConnectError, ConnectTimeout, NetworkBackend, NetworkStream, ReadTimeout, WriteError
 
-from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import CallError, UnsafeAddress
-from memory_mesh.core.safety.addresses import address_refusal
-from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, POLL_SECONDS, UNREACHED, DeadlineExceeded, System, remaining
+from memory_mesh.core.language.safety.addresses import address_refusal
+from memory_mesh.core.model.background import check_cancelled
+from memory_mesh.net.system import (
+    ALLOW_LOCAL_REMEDY,
+    POLL_SECONDS,
+    UNREACHED,
+    DeadlineExceeded,
+    System,
+    remaining,
+)
 
 MAX_CONNECT_SECONDS = 10.0  # for one address, so that a dead one leaves time for the next
 SocketOptions = Iterable[tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]]

@@ -16,7 +16,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 from weakref import finalize
 
-from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import (
     CallError,
     CallRefused,
@@ -28,11 +27,12 @@ from memory_mesh.core.errors import (
     UnsafeAddress,
     shown,
 )
+from memory_mesh.core.language.safety.addresses import Target, host_refusal, parse_path, parse_url
 from memory_mesh.core.model import Json
+from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Secret
-from memory_mesh.core.safety.addresses import Target, host_refusal, parse_path, parse_url
-from memory_mesh.forks import fork_safe
 from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, UNREACHED, DeadlineExceeded, System
+from memory_mesh.system import fork_safe
 
 if TYPE_CHECKING:
     import httpcore2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.cancel import wait
+from memory_mesh.core.model.background import wait
 
 if TYPE_CHECKING:
     import ssl

@@ -1,18 +1,18 @@
-"""The file of an archive (`core.archive`) as a source of rows. It is checked as a whole before the first row is used."""
+"""The file of an archive (`core.transfer.archive`) as a source of rows. It is checked as a whole before the first row is used."""
 
 import json
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from memory_mesh.core import archive
-from memory_mesh.core.archive import KINDS, Tally
-from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model import Kind, Row
+from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import NoFile, Progress, Store
-from memory_mesh.regular_files import open_regular
+from memory_mesh.core.transfer import archive
+from memory_mesh.core.transfer.archive import KINDS, Tally
 from memory_mesh.stores.files import remove_parts, whole_file
+from memory_mesh.system import open_regular
 
 MAX_LINE = 32 * 1024 * 1024  # bytes; no row of ours is longer
 _ATTEMPTS = 5  # to write an archive of one moment

@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memory_mesh.core.errors import SettingsError, StoreUnavailable, shown
-from memory_mesh.core.hooks import DELETE, HookEvent
 from memory_mesh.core.model import Json
+from memory_mesh.core.upkeep.hooks import DELETE, HookEvent
 from memory_mesh.stores.files import (
     append_durably,
     create_folder,

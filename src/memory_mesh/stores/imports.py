@@ -9,10 +9,12 @@ from io import TextIOWrapper
 from pathlib import Path
 from urllib.parse import quote
 
-from memory_mesh.core import archive, transfer
-from memory_mesh.core.archive import StoreRows
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.foreign import (
+from memory_mesh.core.model import Kind, Memory
+from memory_mesh.core.ports import RowSource, Store
+from memory_mesh.core.transfer import archive, export
+from memory_mesh.core.transfer.archive import StoreRows
+from memory_mesh.core.transfer.foreign import (
     ExportLines,
     Foreign,
     ForeignItems,
@@ -25,11 +27,9 @@ from memory_mesh.core.foreign import (
     read_mcp_relations,
     read_mem0,
 )
-from memory_mesh.core.model import Kind, Memory
-from memory_mesh.core.ports import RowSource, Store
-from memory_mesh.regular_files import open_regular
 from memory_mesh.stores.archive_file import ArchiveFile, bounded_lines
 from memory_mesh.stores.registry import open_store
+from memory_mesh.system import open_regular
 
 MEMORIES, ARCHIVE, STORE, MEM0, MCP, LANE, NEOLATA, YAMO = FORMATS = (
     "memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo",
@@ -102,7 +102,7 @@ def _of_text(file: Path, head: str) -> str:
     except (ValueError, RecursionError):
         first = None
     if isinstance(first, dict):
-        if first.get("format") == transfer.FORMAT:
+        if first.get("format") == export.FORMAT:
             return MEMORIES
         if archive.is_header(first):
             return ARCHIVE

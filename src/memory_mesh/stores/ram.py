@@ -27,9 +27,9 @@ from memory_mesh.core.model import (
     copied_json,
 )
 from memory_mesh.core.ports import Applied, Changes
-from memory_mesh.core.search.scores import best_cosines, keyword_scores
-from memory_mesh.forks import fork_safe
+from memory_mesh.core.search.lexical import best_cosines, keyword_scores
 from memory_mesh.stores.base import KEPT_MOVES, check_unique, mark_of, version_in
+from memory_mesh.system import fork_safe
 
 _INDEXED = ("fingerprint", "claim_key", "ref", "target")  # texts by which few rows of many are looked for, often
 

@@ -1,22 +1,32 @@
 """URLs and paths of stores: parse them, and open the store that one names."""
 
 import re
+from importlib.metadata import EntryPoint
+from importlib.metadata import entry_points as installed
 from os import fsdecode, fsencode
 from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import parse_qs, quote, unquote, unquote_to_bytes, urlsplit
 
-from memory_mesh.core import checks
-from memory_mesh.core.errors import InvalidInput, SettingsError, StoreUnavailable, not_installed, shown
-from memory_mesh.core.ports import Step, Store, StoreFile, no_step
+from memory_mesh.core import errors
+from memory_mesh.core.errors import (
+    InvalidInput,
+    MemoryMeshError,
+    SettingsError,
+    StoreUnavailable,
+    missing_parts,
+    not_installed,
+    shown,
+)
+from memory_mesh.core.ports import STORE_PARTS, Step, Store, StoreFile, no_step
 from memory_mesh.core.text import shown_url
 
 if TYPE_CHECKING:
     from memory_mesh.stores.lance import LanceStore
-    from memory_mesh.stores.lance.bucket import Bucket
-    from memory_mesh.stores.lance.s3 import BucketStore
+    from memory_mesh.stores.lance.s3 import Bucket, BucketStore
     from memory_mesh.stores.postgres import PostgresStore
+
 
 _URLS = (
     "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, lancedb:///folder, json:///folder, "
@@ -71,11 +81,11 @@ def open_store(
 
 
 def _registered(url: str, scheme: str) -> Store:
-    from memory_mesh.stores import entry_points  # it reads the metadata of all installed packages
+    # it reads the metadata of all installed packages
 
-    if scheme and (store := entry_points.open_store(url, scheme)):
+    if scheme and (store := open_store_of_package(url, scheme)):
         return store
-    added = "".join(f", {name}://" for name in entry_points.schemes())
+    added = "".join(f", {name}://" for name in schemes())
     what = f"unknown store {shown(shown_url(url), max_length=120)}"
     raise InvalidInput(what, expected=_URLS + (f"; of installed packages{added[1:]}" if added else ""))
 
@@ -124,7 +134,7 @@ def bucket_store() -> "type[BucketStore]":
 
 def _bucket_of(url: str) -> "Bucket":
     bucket_store()
-    from memory_mesh.stores.lance.bucket import Bucket
+    from memory_mesh.stores.lance.s3 import Bucket
 
     parts, options = urlsplit(url), {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
     endpoint = options.get("endpoint")
@@ -160,7 +170,7 @@ def normal_url(given: str) -> str:
 
 def path_url(path: str) -> str:
     """Return the URL of the store in a file."""
-    return f"sqlite:///{quote(fsencode(checks.path('store', path)))}"
+    return f"sqlite:///{quote(fsencode(errors.path('store', path)))}"
 
 
 def store_file(url: str) -> Path | None:
@@ -199,3 +209,46 @@ def _path_of(url: str) -> Path:
         return Path(path[1:]).expanduser()
     except RuntimeError as error:
         raise InvalidInput(f"the folder of {shown(path[1:], max_length=120)} is unknown: {error}", expected=_URLS) from None
+
+
+# --- entry points ---
+#
+# Stores of other packages: an entry point of the group `memory_mesh.stores` adds a URL scheme.
+# Its name is the scheme, and its object a function that opens the store of a URL. A package is
+# imported when a URL of its scheme is opened, not before. Schemes of ours are not looked up
+# here, so no package can replace a store of ours.
+
+
+GROUP = "memory_mesh.stores"
+
+
+def schemes() -> list[str]:
+    """Return the schemes that installed packages add. No package is imported."""
+    return sorted({entry.name for entry in installed(group=GROUP)})
+
+
+def open_store_of_package(url: str, scheme: str) -> Store | None:
+    """Open a store with the package that added the scheme, or return None if there is no such package."""
+    found = [*installed(group=GROUP, name=scheme)]
+    if not found:
+        return None
+    if len(found) > 1:
+        what = f"several packages add {scheme}://: {', '.join(sorted(map(_package, found)))}"
+        raise StoreUnavailable(what, remedy="uninstall all but one")
+    (entry,) = found
+    opener = f"{entry.value} of the package {_package(entry)}, which adds {scheme}://,"
+    try:
+        store = entry.load()(url)
+    except MemoryMeshError:
+        raise
+    except Exception as error:  # code of others may raise anything
+        why = f"{type(error).__name__}: {error}".replace(url, shown_url(url))
+        raise StoreUnavailable(f"{opener} failed with {why}", remedy="repair or update the package") from error
+    if missing := missing_parts(store, STORE_PARTS):
+        what = f"{opener} returned {shown(store)}, which lacks {', '.join(missing)}"
+        raise StoreUnavailable(what, expected="an object of memory_mesh.core.ports.Store", remedy="repair or update the package")
+    return store  # type: ignore[no-any-return]
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "(unknown)"

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, StoreError, StoreTooNew
 from memory_mesh.core.model import Kind, Row, checked
-from memory_mesh.stores.changes import decode_change
+from memory_mesh.stores.base import decode_change
 from memory_mesh.stores.json import folder as json_folder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import tables
@@ -224,8 +224,7 @@ def salvage_lance(root: Path) -> Iterator[Found]:
 def _lance_rows(root: Path, table: "Table", version: int | None) -> Iterator[Found]:
     import lance
 
-    from memory_mesh.stores.lance.errors import translated
-    from memory_mesh.stores.lance.places import folder_of, latest_version
+    from memory_mesh.stores.lance.journal import folder_of, latest_version, translated
     from memory_mesh.stores.lance.schema import from_arrow, kinds_of
 
     if latest_version(root, table) is None:

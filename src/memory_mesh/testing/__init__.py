@@ -4,13 +4,19 @@
 on first use, so that the fakes work without pytest and Hypothesis.
 """
 
-# ruff: noqa: I001  (sorted, but several names a line)
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memory_mesh.testing.contract import StoreContract
     from memory_mesh.testing.fakes import (
-        DownEmbedder, FakeClock, Recorder, RecordingEmbedder, ScriptedChat, crash_at, no_pause, seeded_ids,
+        DownEmbedder,
+        FakeClock,
+        Recorder,
+        RecordingEmbedder,
+        ScriptedChat,
+        crash_at,
+        no_pause,
+        seeded_ids,
     )  # fmt: skip
     from memory_mesh.testing.state_machine import machine_for
 

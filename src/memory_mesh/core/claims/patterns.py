@@ -14,15 +14,16 @@ from memory_mesh.core.claims.phrases import (
     RELATIVE,
     TYPES,
     Attribute,
+    Clause,
     attribute,
     entity,
     is_fit,
     is_name,
     is_place,
     is_someone,
+    rewritten,
     word_set,
 )
-from memory_mesh.core.claims.tense import Clause, rewritten
 
 MAX_CHARS = 200  # a longer text is rarely one plain statement; this also bounds the time
 

@@ -4,13 +4,15 @@ Structural rules come first, in the order of the document; trust only decides be
 are deterministic: the same claims in the same order have the same outcome, and no model is asked.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
 
-from memory_mesh.core.claims.claim import Claim
-from memory_mesh.core.claims.schemas import Schema, Schemas
+from memory_mesh.core.claims.claim import Claim, Schema, Schemas
+from memory_mesh.core.language.safety import BASE_TRUST, Source
+from memory_mesh.core.model import DAY_MS, Change, ClaimConflict, Link, MemoryRecord, Status, Value, millis
+from memory_mesh.core.text import short_repr
 
 
 class Outcome(StrEnum):
@@ -134,3 +136,146 @@ def _scope(claim: Claim) -> tuple[str | None, str | None]:
 
 def _same_value(one: Claim, other: Claim, schema: Schema) -> bool:
     return schema.normalized(one.value) == schema.normalized(other.value)
+
+
+# --- trust ---
+#
+# How far a memory is trusted: its source sets the base; corroboration, feedback and age adjust
+# it.
+
+
+_DIGITS = 6  # of the part of the age: in five minutes it changes by one in the last place, so that two reads are equal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Trust:
+    """The trust of a memory in parts: their sum, from 0 to 1, is its trust, unless a source of it is trusted less."""
+
+    __repr__ = short_repr
+
+    base: float
+    corroboration: float = 0.0
+    feedback: float = 0.0
+    age: float = 0.0  # never above 0
+    least_source: float | None = None  # the trust of the least trusted memory that it was derived from
+
+    @property
+    def value(self) -> float:
+        """The trust."""
+        own = min(1.0, max(0.0, self.base + self.corroboration + self.feedback + self.age))
+        return own if self.least_source is None else min(own, self.least_source)
+
+
+def compute_trust(
+    base: float, *, corroborations: int = 1, reinforcements: int = 0, disputes: int = 0, age_days: float = 0.0
+) -> Trust:
+    """Return the trust of a memory from its base trust, what was said of it since, and its age."""
+    given = reinforcements + disputes
+    return Trust(
+        base=base,
+        corroboration=min(0.2, 0.05 * max(0, corroborations - 1)),
+        feedback=0.15 * (reinforcements - disputes) / given if given else 0.0,
+        age=-round(min(0.1, 0.1 * max(0.0, age_days) / 365), _DIGITS),
+    )
+
+
+def trust_of(memory: MemoryRecord, ms: int) -> Trust:
+    """Return the trust of a memory with its base trust at a time, without regard to the memories that it was derived from."""
+    return compute_trust(
+        BASE_TRUST[Source.INFERENCE] if memory.trust is None else memory.trust,
+        corroborations=memory.corroborations,
+        reinforcements=memory.reinforcements,
+        disputes=memory.disputes,
+        age_days=_days_since(memory.created_at, ms),
+    )
+
+
+def _days_since(created_at: str, ms: int) -> float:
+    try:
+        return (ms - millis(created_at)) / DAY_MS
+    except (ValueError, TypeError):  # another program wrote something else than a time
+        return 0.0
+
+
+def base_trust(provenance: Mapping[str, Value] | None) -> float:
+    """Return the base trust of a source; an unknown one counts as an inference."""
+    source = (provenance or {}).get("source")
+    return BASE_TRUST[Source(source) if source in list(Source) else Source.INFERENCE]
+
+
+# --- reviews ---
+#
+# Feedback and reviews: the status that feedback leads to, and the results of a review and of an
+# explanation.
+
+
+ACTIONS = ("activate", "reject", "keep_both")  # what a review decides about a quarantined memory
+KEEP = ("new", "existing", "both")  # what a review decides about a conflict
+_MIN_TRUST = 0.3
+_MAX_DISPUTES = 3  # more than reinforcements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Reviewed:
+    """The outcome of a review: the memory, and the other memories and conflicts that the decision changed."""
+
+    __repr__ = short_repr
+
+    action: str
+    memory: MemoryRecord
+    changed: tuple[MemoryRecord, ...] = ()  # such as those that it supersedes now
+    conflicts: tuple[ClaimConflict, ...] = ()
+    note: str | None = None  # why the memory did not get the status that the decision would lead to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Supersession:
+    """One step of a chain: a newer memory superseded an older one. The trusts are those at that time."""
+
+    __repr__ = short_repr
+
+    older: str
+    newer: str
+    at: str | None = None  # None: the history of the older one does not say
+    why: str | None = None
+    older_content: str | None = None  # None: the memory is erased
+    newer_content: str | None = None
+    older_trust: float | None = None
+    newer_trust: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MemoryExplanation:
+    """What is known about a memory: how far it is trusted and why, its claim, its status, its links and conflicts."""
+
+    __repr__ = short_repr
+
+    memory: MemoryRecord
+    trust: Trust
+    claim: Claim | None = None
+    provenance: dict[str, Value] = field(default_factory=dict)
+    status: str = Status.ACTIVE.value
+    valid: bool = True  # whether it is active or was once, and its validity contains the time that was asked for, or now
+    status_change: Change | None = None  # the change that led to the status; None if it was stored with it
+    links: tuple[Link, ...] = ()  # from it and to it
+    conflicts: tuple[ClaimConflict, ...] = ()
+    excluded_by: tuple[str, ...] = ()  # the active and disputed memories whose claims exclude its claim; not with `known_at`
+    supersessions: tuple[Supersession, ...] = ()  # the chain in both directions, oldest first
+    sightings: int = 1  # the agents and sessions that stored its text
+    contents: dict[str, str] = field(default_factory=dict, repr=False)  # of the other memories that it names, by id
+
+
+def status_after_dispute(memory: MemoryRecord, trust: float) -> str:
+    """Return the status of a memory that was disputed once more. Only that of active and disputed memories changes."""
+    if memory.status not in (Status.ACTIVE, Status.DISPUTED):
+        return memory.status
+    more = memory.disputes - memory.reinforcements
+    if trust < _MIN_TRUST or more >= _MAX_DISPUTES:
+        return Status.QUARANTINED.value
+    return Status.DISPUTED.value if more > 0 else memory.status
+
+
+def status_after_reinforcement(memory: MemoryRecord) -> str:
+    """Return the status of a memory that was reinforced once more: a disputed one is active again when the counts are even."""
+    even = memory.reinforcements >= memory.disputes
+    return Status.ACTIVE.value if even and memory.status == Status.DISPUTED else memory.status

@@ -12,10 +12,9 @@ from itertools import groupby
 from math import log, sqrt
 
 from memory_mesh.core.audit import derived_id
-from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import Vector, millis
-from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import tokens
+from memory_mesh.core.text import short_repr, without_masks
 
 GAP_SECONDS = 1800  # without a memory; then an episode ends
 WINDOW = 3  # memories before and after a possible change of topic, which are compared

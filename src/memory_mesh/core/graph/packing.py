@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 
-from memory_mesh.core.graph.results import Candidate, GraphHit
-from memory_mesh.core.safety.fence import WARNING, escape, unused_boundary
-from memory_mesh.core.safety.injection import detect
+from memory_mesh.core.graph.links import Candidate, GraphHit
+from memory_mesh.core.language.safety.fence import WARNING, escape, unused_boundary
+from memory_mesh.core.language.safety.injection import detect
 from memory_mesh.core.text import TokenCounter
 
 TAG = "memories"

@@ -10,14 +10,33 @@ from datetime import date, datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.checks import fraction, is_number
-from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake.moments import parse_moment
-from memory_mesh.core.model import INT_MAX, MemoryType, Reader, Value, parse_time
+from memory_mesh.core.errors import InvalidInput, fraction, is_number, number, shown
+from memory_mesh.core.model import INT_MAX, MemoryType, Reader, Value, iso, parse_time
 from memory_mesh.core.text import is_blank
 
-if TYPE_CHECKING:  # the gate is slow to load, and reading does not need it
+if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
+
+
+# --- Times as programs write them into messages and metadata ---
+
+
+_MAX_TIME = 253_402_300_799_000  # the end of the year 9999 in milliseconds
+_MILLISECONDS = 1e11  # a larger timestamp is in milliseconds: as seconds it would be after the year 5000
+
+
+def parse_moment(value: object, name: str) -> str:
+    """Convert a time to the stored form: ISO 8601, a datetime, or seconds or milliseconds since 1970."""
+    if not is_number(value):
+        return parse_time(value, name)
+    seconds = number(name, value, min_=0, max_=_MAX_TIME, expected="seconds since 1970, or ISO 8601")
+    return iso(round(seconds if seconds > _MILLISECONDS else seconds * 1000))
+
+
+# --- Check the content and metadata of a new memory and turn them into a draft ---
+# Some metadata keys also fill columns (`type`, `session_id`, `tags`, `importance`, …). They
+# stay in the metadata too.
+
 
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}

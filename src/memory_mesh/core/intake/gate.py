@@ -10,9 +10,16 @@ from dataclasses import dataclass, field
 from html import unescape
 
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.language.redaction import Redactor
+from memory_mesh.core.language.scrubbing import (
+    MESH_OVERRIDES,
+    ScrubSettings,
+    cleaned,
+    has_valid_chunk,
+    joined_words,
+    without_tags,
+)
 from memory_mesh.core.model import Value
-from memory_mesh.core.redaction import Redactor
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaned, has_valid_chunk, joined_words, without_tags
 
 # Keys that define the scope of a memory. Masking them would merge two readers, which is worse than an address in an id.
 SCOPE_KEYS = frozenset({"user_id", "agent_id", "session_id", "project"})

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from memory_mesh.core.intake.normal import NAMES
+from memory_mesh.core.intake.prints import NAMES
 from memory_mesh.core.model import MemoryRecord, MemoryType
 from memory_mesh.core.text import split_sentences
 

@@ -8,8 +8,7 @@ from memory_mesh.core.lane.metadata import (
     lane_metadata,
     synced,
 )
-from memory_mesh.core.lane.results import LaneResult, LaneResults
-from memory_mesh.core.lane.scoring import LaneScore
+from memory_mesh.core.lane.scoring import LaneResult, LaneResults, LaneScore
 
 __all__ = [
     "DEFAULT_COLLECTION", "DEFAULT_CONFIDENCE", "LaneResult", "LaneResults", "LaneScore", "NewLaneMemory", "is_of_lane",

@@ -8,7 +8,7 @@ import re
 from itertools import pairwise
 
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.masks import MASK
+from memory_mesh.core.text import MASK
 
 ENTITY_TYPES = ("project", "agent", "feature", "person", "business", "chore")
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from memory_mesh.core.checks import iterable, number, one_of, suggestion
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, iterable, number, one_of, shown, suggestion
 from memory_mesh.core.intake import TAXONOMY
 from memory_mesh.core.model import Memory, MemoryRecord, Value, parse_time
 

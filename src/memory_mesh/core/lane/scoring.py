@@ -1,11 +1,13 @@
 """The score of the lane: similarity × weight of the type × decay × feedback × boost of the intent."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from memory_mesh.core.intake import TAXONOMY
-from memory_mesh.core.model import DAY_MS, millis
+from memory_mesh.core.lane.metadata import DEFAULT_COLLECTION, confidence_score, lane_metadata
+from memory_mesh.core.model import DAY_MS, Memory, Value, millis
 from memory_mesh.core.search import tokens
+from memory_mesh.core.text import short_repr
 
 _HEAVY, _MEDIUM, _LIGHT = 1.0, 0.7, 0.4
 WEIGHTS = dict(zip(TAXONOMY, (*[_HEAVY] * 3, *[_MEDIUM] * 3, *[_LIGHT] * 4), strict=True))
@@ -73,3 +75,45 @@ def score(
         decay_factor=decay_factor(ms, created_at=created_at, last_accessed=last_accessed),
         intent_boost=BOOST if category in intended else 1.0,
     )  # fmt: skip
+
+
+# --- What the lane returns for a query ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LaneResult:
+    """A memory that the lane found. `metadata` has the keys of Memory Lane, and `parts` the factors of the score."""
+
+    __repr__ = short_repr
+
+    id: str
+    content: str
+    score: float
+    collection: str
+    metadata: dict[str, Value] = field(repr=False)
+    effective_confidence: int  # from 0 to 100: the confidence × the decay
+    decay_factor: float  # the one that was applied
+    status: str
+    parts: LaneScore = field(repr=False)
+
+    @property
+    def memory_type(self) -> str:
+        """The type of the taxonomy, or the category that another face gave it."""
+        return str(self.metadata["memory_type"])
+
+    @classmethod
+    def of(cls, memory: Memory, parts: LaneScore) -> "LaneResult":
+        return cls(
+            id=memory.id, content=memory.content, score=parts.value, collection=memory.project or DEFAULT_COLLECTION,
+            metadata=lane_metadata(memory), effective_confidence=round(confidence_score(memory) * parts.decay_factor),
+            decay_factor=parts.decay_factor,
+            status=memory.status, parts=parts,
+        )  # fmt: skip
+
+
+class LaneResults(list[LaneResult]):
+    """The results of a query, highest score first. `entities` are those that the filter stands for."""
+
+    def __init__(self, results: Iterable[LaneResult] = (), *, entities: Iterable[str] = ()) -> None:
+        super().__init__(results)
+        self.entities = list(entities)

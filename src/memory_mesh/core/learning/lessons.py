@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Self
 
-from memory_mesh.core.audit.blocks import check_lesson
-from memory_mesh.core.audit.wire import parse
-from memory_mesh.core.checks import fraction
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.audit.blocks import check_lesson, parse
+from memory_mesh.core.errors import InvalidInput, fraction, shown
 from memory_mesh.core.intake import IMPORTANCE
+from memory_mesh.core.language.safety import Source
 from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Value, fault
-from memory_mesh.core.reprs import short_repr
-from memory_mesh.core.safety import Source
+from memory_mesh.core.text import short_repr
 
 LESSON_TAG = "#lesson_learned"
 CANDIDATE_TAG = "#lesson_learned_candidate"

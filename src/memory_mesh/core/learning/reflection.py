@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Self
 
-from memory_mesh.core.model import Memory, MemoryType, Value, Vector
-from memory_mesh.core.reprs import short_repr
+from memory_mesh.core.errors import InvalidInput, listed, shown
+from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Value, Vector, fault, reach_of
 from memory_mesh.core.search import tokens
-from memory_mesh.core.text import shortened, split_sentences
+from memory_mesh.core.text import short_repr, shortened, split_sentences
 
 if TYPE_CHECKING:
     from memory_mesh.core.claims import Claim
+
 
 MIN_COSINE, MIN_OVERLAP, MIN_SHARED = 0.6, 0.4, 2  # of two memories of one theme: their vectors, or their words
 _MIN_WORDS = 3  # of a sentence
@@ -266,3 +267,127 @@ def without_sources(memory: Memory, erased: Set[str]) -> tuple[Statement, ...] |
 
 def _left(ids: Sequence[str], erased: Set[str]) -> tuple[str, ...]:
     return tuple(id_ for id_ in ids if id_ not in erased)
+
+
+# --- heritage ---
+#
+# Heritage: the intents, hypotheses and rationales that led to a memory, oldest first, in its
+# column `heritage_chain`.
+
+
+# The names of RFC-0011 in a stored chain and in Python, and the metadata key that `add` takes an entry from.
+KEYS = {"intentChain": "intent_chain", "hypotheses": "hypotheses", "rationales": "rationales"}
+_FROM_METADATA = {"intentChain": "intent", "hypotheses": "hypothesis", "rationales": "rationale"}
+_MAX_TEXT_LENGTH, _MAX_ENTRIES = 4000, 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeritageChain:
+    """What led to a memory."""
+
+    __repr__ = short_repr
+
+    intent_chain: tuple[str, ...] = ()  # the intents of agents
+    hypotheses: tuple[str, ...] = ()  # what was expected
+    rationales: tuple[str, ...] = ()  # why it was decided
+
+    @classmethod
+    def parse(cls, given: object) -> Self:
+        """Check the caller's chain and return it. The lists also go by the names of RFC-0011."""
+        if isinstance(given, HeritageChain):
+            given = {name: getattr(given, name) for name in KEYS.values()}
+        expected = f"an object with lists of texts: {', '.join(KEYS.values())}"
+        if not isinstance(given, Mapping) or not given:
+            raise InvalidInput(f"the heritage is {shown(given)}", expected=expected)
+        lists: dict[str, tuple[str, ...]] = {}
+        for key, value in given.items():
+            name = KEYS.get(key, key) if isinstance(key, str) else ""
+            if name not in KEYS.values() or name in lists:
+                raise InvalidInput(f"unknown or repeated field {shown(key)} in the heritage", expected=expected)
+            lists[name] = _texts(f"the heritage's {name}", value)
+        return cls(**lists)
+
+    def stored(self, max_depth: int) -> dict[str, Value]:
+        """Return the column: of each list the last entries."""
+        return {key: list(getattr(self, name)[-max_depth:]) for key, name in KEYS.items()}
+
+
+def added_heritage(metadata: Mapping[str, Value], max_depth: int) -> dict[str, Value] | None:
+    """Return the heritage of a new memory: the chain in its metadata `heritage`, and its own intent, hypothesis and rationale."""
+    given = metadata.get("heritage")
+    chain = HeritageChain() if given is None else HeritageChain.parse(given)
+    own = {key: metadata.get(name) for key, name in _FROM_METADATA.items()}
+    lists = {
+        KEYS[key]: (*getattr(chain, KEYS[key]), *([text] if isinstance(text, str) and text.strip() else []))
+        for key, text in own.items()
+    }
+    return HeritageChain(**lists).stored(max_depth) if any(lists.values()) else None
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    texts = listed(name, value, expected="a list of texts")
+    if len(texts) > _MAX_ENTRIES:
+        raise InvalidInput(f"{name} has {len(texts):,} entries", expected=f"at most {_MAX_ENTRIES:,}")
+    for text in texts:
+        if not isinstance(text, str) or not text.strip() or len(text) > _MAX_TEXT_LENGTH or fault(BY_NAME["content"], text):
+            expected = f"a non-empty text of at most {_MAX_TEXT_LENGTH:,} characters"
+            raise InvalidInput(f"an entry of {name} is {shown(text)}", expected=expected)
+    return tuple(texts)
+
+
+# --- scopes ---
+#
+# The scope of what is derived from memories: every reader of it sees all of its sources.
+
+
+_WIDEST_FIRST = list(Reach)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedScope:
+    """Who sees a derived memory, besides its user and agent."""
+
+    reach: Reach
+    session_id: str | None
+    project: str | None
+
+    @classmethod
+    def of(cls, sources: Sequence[Memory], *, session_id: Value = None, project: Value = None) -> Self:
+        """Return the scope of the narrowest of the sources; `session_id` and `project` are those of the writer, where no source
+        restricts them. Raise `InvalidInput` for sources of several projects, which nobody who is limited to one may see."""
+        if len(projects := sorted({one.project for one in sources if one.project is not None})) > 1:
+            raise InvalidInput(f"the sources belong to {len(projects)} projects", expected="those of one project, or of none")
+        narrow = max(sources, key=_narrowness, default=None)
+        reach = Reach.GLOBAL if narrow is None else reach_of(narrow.memory_type, narrow.reach)
+        session = narrow.session_id if narrow and reach is not Reach.GLOBAL else session_id
+        own = projects[0] if projects else project
+        return cls(reach=reach, session_id=_text(session), project=_text(own))
+
+    @property
+    def columns(self) -> dict[str, Value]:
+        """The columns of the derived memory."""
+        reach = None if self.reach is Reach.GLOBAL else self.reach.value
+        return {"reach": reach, "session_id": self.session_id, "project": self.project}
+
+    def is_within(self, memory: Memory) -> bool:
+        """Return whether each reader of this scope sees a memory that the writer sees too."""
+        return _narrowness(memory) <= _WIDEST_FIRST.index(self.reach) and memory.project in (None, self.project)
+
+    def contains(self, memory: Memory) -> bool:
+        """Return whether each reader of a memory that the writer sees too is within this scope."""
+        return _narrowness(memory) >= _WIDEST_FIRST.index(self.reach) and self.project in (None, memory.project)
+
+
+def by_project(sources: Sequence[Memory]) -> dict[str | None, list[Memory]]:
+    """Return the sources for each project that they belong to, those of none in every group; the largest first."""
+    projects: list[str | None] = [*sorted({one.project for one in sources if one.project is not None})]
+    groups = {name: [one for one in sources if one.project in (None, name)] for name in projects or [None]}
+    return dict(sorted(groups.items(), key=lambda group: -len(group[1])))
+
+
+def _narrowness(memory: Memory) -> int:
+    return _WIDEST_FIRST.index(reach_of(memory.memory_type, memory.reach))
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else str(value)

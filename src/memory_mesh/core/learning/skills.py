@@ -12,13 +12,11 @@ from hashlib import sha256
 from itertools import takewhile
 from typing import Self
 
-from memory_mesh.core.audit.wire import wire_value
-from memory_mesh.core.checks import fraction, whole_number
-from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.frontmatter import split_frontmatter
+from memory_mesh.core.audit.blocks import wire_value
+from memory_mesh.core.errors import InvalidInput, fraction, whole_number
+from memory_mesh.core.language.frontmatter import split_frontmatter
 from memory_mesh.core.model import Memory, Reach, Reader, Skill, Value, parse_time, reach_of
-from memory_mesh.core.reprs import short_repr
-from memory_mesh.core.text import shortened, split_sentences
+from memory_mesh.core.text import short_repr, shortened, split_sentences
 
 FILE = "SKILL.md"
 EXTENSIONS = (".md", ".yamo")

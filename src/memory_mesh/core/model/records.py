@@ -24,7 +24,7 @@ from memory_mesh.core.model.rows import (
 )
 from memory_mesh.core.model.scope import MemoryType, partition_for
 from memory_mesh.core.model.where import ANYTHING, Compare, Where, all_of
-from memory_mesh.core.reprs import short_repr
+from memory_mesh.core.text import short_repr
 
 Record = TypeVar("Record")
 
@@ -225,7 +225,7 @@ class Memory(MemoryRecord):
         return kind.from_fields(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
 
     def record(self, trust: float) -> MemoryRecord:
-        """Return the public part, with the trust of now; see `flows.trust.records`."""
+        """Return the public part, with the trust of now; see `flows.search.readable.records`."""
         public = {name: value for name, value in vars(self).items() if name in _PUBLIC}
         return _with_dict(MemoryRecord, {**public, "trust": trust})
 

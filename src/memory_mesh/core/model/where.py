@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from memory_mesh.core.model.rows import BY_NAME, Row, Scalar, Type, Value
 
-Filter = str | Mapping[str, object]  # a condition as a caller gives it; `flows.filters` parses it
+Filter = str | Mapping[str, object]  # a condition as a caller gives it; `flows.search.filters` parses it
 Op = Literal["=", "<>", "<", "<=", ">", ">="]
 METADATA = "metadata."
 

@@ -1,9 +1,29 @@
 """Notes: Markdown files with frontmatter that people and agents write, and that are injected into prompts when they fit."""
 
-from memory_mesh.core.notes.files import IMPORTANCES, SEPARATOR, Fault, Note, file_name, read_note, read_sections
-from memory_mesh.core.notes.folder import MAX_BYTES, Appended, NoteAgent, Notes, Synced, read_agent
-from memory_mesh.core.notes.patterns import matching_pattern
-from memory_mesh.core.notes.relevance import MatchContext, Relevance, find_relevant, format_for_prompt, rate, truncated
+from memory_mesh.core.notes.files import (
+    IMPORTANCES,
+    MAX_BYTES,
+    SEPARATOR,
+    Appended,
+    Fault,
+    Note,
+    NoteAgent,
+    Notes,
+    Synced,
+    file_name,
+    read_agent,
+    read_note,
+    read_sections,
+)
+from memory_mesh.core.notes.relevance import (
+    MatchContext,
+    Relevance,
+    find_relevant,
+    format_for_prompt,
+    matching_pattern,
+    rate,
+    truncated,
+)
 
 __all__ = [
     "IMPORTANCES", "MAX_BYTES", "SEPARATOR", "Appended", "Fault", "MatchContext", "Note", "NoteAgent", "Notes", "Relevance",

@@ -1,19 +1,252 @@
 """What a finished run of an agent gives to a note: the run, and the note or the reason why there is none."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
-from memory_mesh.core.capture.classify import topics
-from memory_mesh.core.capture.phrases import phrases
-from memory_mesh.core.checks import one_of
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, one_of, shown
 from memory_mesh.core.intake.similar import says_the_same
-from memory_mesh.core.notes.files import MAX_WORDS, Note, read_note
-from memory_mesh.core.notes.folder import Appended
-from memory_mesh.core.notes.patterns import matching_pattern
-from memory_mesh.core.notes.reports import Worth
-from memory_mesh.core.reprs import short_repr
-from memory_mesh.core.text import LazyRegex, shortened, split_sentences
+from memory_mesh.core.language.capture.classify import phrases, topics
+from memory_mesh.core.language.capture.junk import is_output, why_not_safe
+from memory_mesh.core.language.linear import NONE, Weights, read_weights
+from memory_mesh.core.notes.files import MAX_WORDS, Appended, Note, read_note
+from memory_mesh.core.notes.relevance import matching_pattern
+from memory_mesh.core.text import LazyRegex, short_repr, shortened, split_sentences
+
+# --- reports ---
+#
+# Read the report of an agent: which of its statements are worth a note, and what they are
+# about.
+# Each statement is judged by itself, by a linear model over signs of its form, the heading
+# above it and its vector. The weights are packaged data, learnt by `python -m
+# bench.notes.train` from labelled reports, so the same report gives the same note.
+
+
+KINDS = ("structure", "pattern", "constraint", "error_cause", "decision", "version")
+CLASSES = (NONE, *KINDS)
+_MIN_WORDS, _MAX_SENTENCE_CHARS = 4, 1_000
+_BLOCK = LazyRegex(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+_HEADING = LazyRegex(r"\s*(?:#{1,6}\s+(.+?)|\*\*(.+?)\*\*:?|__(.+?)__:?|([A-Z][\w' /-]{2,40}):)\s*")
+_TEACHES = phrases(
+    "explained / answered / in short / hope (that|this) helps / as is well known / as (everyone|we all) knows? / a classic / "
+    "one should / the usual idiom / in general / generally speaking / best practice"
+)
+_BULLET = LazyRegex(r"\s*(?:[-*•]|\d+[.)])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence of a report: the heading above it, and its place among the others."""
+
+    text: str
+    heading: str = ""
+    is_bullet: bool = False
+    is_first: bool = False
+    is_last: bool = False
+    count: int = 1  # statements of the report
+    teaches: bool = False  # the report explains what is common knowledge
+
+
+def statements(report: str) -> list[Statement]:
+    """Return the sentences of a report, without code, output, headings and scraps."""
+    found = list(_report_sentences(report))
+    last, teaches = len(found) - 1, _TEACHES.search(report) is not None
+    return [
+        Statement(text, heading, is_bullet, at == 0, at == last, len(found), teaches)
+        for at, (text, heading, is_bullet) in enumerate(found)
+    ]
+
+
+def _report_sentences(report: str) -> Iterator[tuple[str, str, bool]]:
+    heading = ""
+    for line in _BLOCK.sub("\n", report).splitlines():
+        if named := _HEADING.fullmatch(line):
+            heading = next(filter(None, named.groups())).lower()
+            continue
+        bullet = _BULLET.match(line)
+        for sentence in map(str.strip, split_sentences(line[bullet.end() :] if bullet else line)):
+            if len(sentence.split()) >= _MIN_WORDS and len(sentence) <= _MAX_SENTENCE_CHARS and not is_output(sentence):
+                yield sentence, heading, bullet is not None
+
+
+# --- judging ---
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """A statement that is worth a note: of which kind, and how likely."""
+
+    text: str
+    kind: str
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReportJudge:
+    """Tells which statements are worth a note."""
+
+    weights: Weights
+
+    def __call__(self, given: Sequence[Statement], vectors: Sequence[Sequence[float]] = ()) -> list[Worth]:
+        """Return the statements that are worth a note, in their order."""
+        found: list[Worth] = []
+        for at, statement in enumerate(given):
+            chances = self.weights.chances(CLASSES, features(statement), vectors[at] if vectors else ())
+            chance = 1 - chances.pop(NONE)
+            if chance >= self.weights.limit and not why_not_safe(statement.text):
+                found.append(Worth(statement.text, max(chances, key=chances.__getitem__), chance))
+        return found
+
+
+def judge_without_vectors() -> ReportJudge:
+    """Return the judge that needs no embedder."""
+    return ReportJudge(_weights()[1]["plain"])
+
+
+def judge_with_vectors() -> ReportJudge:
+    """Return the judge that uses the vectors of the statements, of the model that `model_of_vectors` names."""
+    return ReportJudge(_weights()[1]["vectors"])
+
+
+def model_of_vectors() -> str:
+    """Return the model whose vectors the weights were learnt with."""
+    return _weights()[0]
+
+
+@cache
+def _weights() -> tuple[str, dict[str, Weights]]:
+    return read_weights("memory_mesh.core.notes")
+
+
+def features(statement: Statement) -> dict[str, float]:
+    """Return the features of a statement by name."""
+    text = statement.text
+    found = {
+        "always": 1.0, "length": len(text.split()) / 30, "count": min(statement.count, 10) / 10,
+        "teaches": float(statement.teaches), "bullet": float(statement.is_bullet), "first": float(statement.is_first),
+        "last": float(statement.is_last),
+    }  # fmt: skip
+    found |= {name: 1.0 for name, sign in _SIGNS.items() if sign.search(text)}
+    if statement.heading:
+        found["heading"] = 1.0
+        found |= {f"heading {name}": 1.0 for name, sign in _HEADINGS.items() if sign.search(statement.heading)}
+    return found
+
+
+_SIGNS = {
+    "begins with I or we": phrases("i / we / my", start=True),
+    "what I did": phrases("i (have|had|ran|added|fixed|checked|looked|will|did|also|then)"),
+    "we": phrases("we / our"),
+    "begins with what was done": phrases(
+        "(also |then |and )?(added|adjusted|acknowledged|applied|built|bumped|changed|checked|cleaned|closed|collected|compared)",
+        "(also |then |and )?(completed|converted|corrected|created|deleted|deployed|did|drafted|extracted|finished|fixed)",
+        "(also |then |and )?(implemented|installed|introduced|looked|made|marked|merged|moved|opened|played|pushed|put|ran|read)",
+        "(also |then |and )?(reduced|refactored|regenerated|registered|removed|renamed|replaced|reran|restarted|reviewed)",
+        "(also |then |and )?(rewrote|sent|set|sorted|started|swapped|switched|tested|tidied|tried)",
+        "(also |then |and )?(updated|uploaded|went|wired|wrote)",
+        start=True,
+    ),
+    "begins with an instruction": phrases(
+        "use / never / always / do not / don't / keep / pin / avoid / run / set / put / make sure / call / add / remember / note",
+        start=True,
+    ),
+    "present tense": phrases(
+        "is / are / has / have / uses? / lives? / comes? / goes / runs? / reads? / holds? / expects? / contains? / returns?",
+        "accepts? / allows? / loads? / calls? / writes? / keeps? / belongs? / means / follows? / sits / sends? / supports?",
+        "ignores? / treats? / stores? / rejects? / drops? / starts? / ends? / carries / share[sd]? / depends? / breaks?",
+        "fails? / needs?",
+    ),
+    "limit": phrases(
+        "must / has to / have to / needs? to / required? / requires? / mandatory / may not / not allowed / forbidden",
+        "is limited / limit / at most / maximum / minimum / at least / up to / cap(s|ped)?",
+    ),
+    "cause": phrases(
+        "because / since / so that / due to / caused / the cause / cause was / root cause / the reason / traced to / turned out",
+        "that is why / which (is|are|made|makes|meant) / otherwise / stems from / comes from",
+    ),
+    "negation": phrases("not / never / no / cannot / can't / doesn't / don't / didn't / won't / isn't / only / none / without"),
+    "all": phrases("every / all / each / any / always / only / never / one per / per"),
+    "past tense": phrases(r"was / were / had / did / failed / broke / returned / made / got / became / ran / \w{3,}ed"),
+    "path": LazyRegex(r"[\w.-]+/[\w./-]*|\b\w+\.(?:py|tsx?|js|go|java|json|ya?ml|toml|xml|h|c|rs|sql|md|css|html|sh|cfg|ini)\b"),
+    "identifier": LazyRegex(r"\b\w+_\w+\b|`[^`]+`|\b[a-z]+[A-Z]\w+"),
+    "number of a version": LazyRegex(r"\b\d+\.\d+|\bv\d+\b"),
+    "number": LazyRegex(r"\d"),
+    "count": LazyRegex(
+        r"(?<!over )(?<!above )(?<!than )(?<!after )(?<!every )(?<!most )(?<!within )(?<!least )"
+        r"\b\d+ (?:of|out of|tests?|files?|rows?|passed|failed|errors?|warnings?|minutes?|seconds?|ms|lines?|items?|records?|"
+        r"tickets?|pages?|new)\b|\d ?%",
+        re.IGNORECASE,
+    ),
+    "bound": LazyRegex(
+        r"\b(?:over|above|below|under|(?:more|less|fewer|longer|larger|older|later|newer) than|after|every|within|up to|"
+        r"at (?:most|least)|beyond|exceed\w*) (?:about )?(?:\d|one|two|three|four|five|six|seven|eight|nine|ten)",
+        re.IGNORECASE,
+    ),
+    "refuses": phrases(
+        "rejects? / rejected / refuses? / drops? / cuts? / ignores? / silently / swallows? / strips? / truncates?"
+    ),
+    "undecided": phrases(
+        "nothing is (settled|decided) / no decision / (is|are|was) (still )?open / one theory / lean towards? / no root cause",
+        "one could / would be one / my favou?rite / personally",
+    ),
+    "guess": phrases(
+        "maybe / perhaps / might / could / seems? / seemed / suspect / suspicion / probably / presumably / possibly / looks like",
+        "not sure / unclear / unknown / no idea / guess / hunch / theory / likely / may be / appears? / apparently / if i had to",
+        "not confirmed / unconfirmed / untested / hypothesis / candidate / whether",
+    ),
+    "what comes next": phrases(
+        "will / plans? / planned / tomorrow / next / later / should / todo / to do / would / want / could you / let me know",
+        "want me / happy to / going to / tonight / continue / follow-?up / pending / waiting / remaining / still / not yet / yet",
+    ),
+    "for the moment": phrases(
+        "today / this week / this morning / right now / currently / at the moment / for now / temporar[a-z]+ / frozen",
+        "until (monday|tuesday|wednesday|thursday|friday|tomorrow|next|the) / on (holiday|leave|vacation) / this afternoon",
+        "yesterday / tonight / out of office",
+    ),
+    "well": phrases(
+        "pass(es|ed|ing)? / green / done / ok / works? (now|again|fine) / clean / ready / completed? / succeeded / approved",
+        "merged / finished / resolved / all good / no (errors|findings|issues|changes)",
+    ),
+    "question": LazyRegex(r"\?"),
+    "exclamation": LazyRegex("!"),
+    "ticket": phrases(r"(pr|pull request|branch|commit|ticket|issue) ?#?\d*"),
+    "choice": phrases(
+        "decided / decision / chose / chosen / picked / went with / go with / instead of / rather than / over / ruled out",
+        "rejected / dropped / settled / given up / in favou?r / agreed / we (use|keep|stay|moved)",
+    ),
+    "place": phrases(
+        "lives? / sits? / located / found / stored / kept / resides? / defined / in the (folder|directory|repo) / under / inside",
+        "entry point / comes from / organi[sz]ed / split into / layout / one (file|module|folder|class|row|table) per",
+    ),
+    "convention": phrases(
+        r"convention / by convention / style / naming / pattern / prefix / suffix / snake_case / every \w+ (has|is|must|gets)",
+        "are always / is always / house / standard / as a rule",
+    ),
+    "version": phrases(
+        "version / pinned? / pins / below / above / before / upgrade / older / newer / release / compatible / incompatible",
+        "depends on / dependency / requires / needs",
+    ),
+}
+_HEADINGS = {
+    "of a cause": LazyRegex("cause|why|reason|problem|explanation|diagnos|what went wrong"),
+    "of findings": LazyRegex(
+        "finding|note|learn|discover|worth|background|context|gotcha|observ|know|detail|analysis|insight|about"
+    ),
+    "of a decision": LazyRegex("decision|decid|choice|approach|design|rationale"),
+    "of rules": LazyRegex("convention|pattern|constraint|limit|rule|require|structure|layout|architecture|compat|version|depend"),
+    "of what was done": LazyRegex(
+        "change|did|done|summary|progress|status|work|step|update|complet|result|verif|test|check|files"
+    ),
+    "of what comes next": LazyRegex("next|todo|remaining|open|follow|plan|question|pending|offer|left"),
+}
+
+
+# --- extraction ---
+#
+# What a finished run of an agent gives to a note: the run, and the note or the reason why there
+# is none.
+
 
 RESULTS = ("success", "failure", "partial")
 _MAX_CHARS = {"agent": 1_000, "task": 100_000, "agent_output": 1_000_000, "error": 1_000_000}

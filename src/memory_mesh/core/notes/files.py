@@ -7,16 +7,18 @@ section is a note of its own. What cannot be read is a fault of that section, an
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Protocol
 
-from memory_mesh.core.checks import one_of
-from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.frontmatter import quoted, scalar, split_frontmatter
-from memory_mesh.core.intake import IMPORTANCE
-from memory_mesh.core.model import Value, parse_time
-from memory_mesh.core.reprs import short_repr
+from memory_mesh.core.errors import InvalidInput, is_number, one_of, shown
+from memory_mesh.core.intake import IMPORTANCE, normal_text
+from memory_mesh.core.language.frontmatter import quoted, scalar, split_frontmatter
+from memory_mesh.core.model import Ingested, Value, parse_time
+from memory_mesh.core.ports import NoteFile, NoteFiles
+from memory_mesh.core.text import short_repr, shortened
 
 SEPARATOR = "\n\n---\n\n"
 MAX_WORDS = 2000
@@ -222,3 +224,247 @@ def _frontmatter(note: Note) -> str:
         ]
     lines += [f"{scalar(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in note.other.items()]
     return "\n".join(["---", *lines, "---", ""])
+
+
+# --- folder ---
+#
+# A folder of notes: what its files hold, what is wrong in them, the keys of their sections, and
+# what agents get of them.
+
+
+MAX_BYTES = 1_000_000  # of a file
+_KEBAB = re.compile(r"[^\W_A-Z]+(-[^\W_A-Z]+)*\.md")
+_AGENT = {"max_injected": "maxInjected", "min_importance": "minImportance", "specialty": "specialty"}
+
+
+class Notes(list[Note]):
+    """The notes of a folder, in the order of files and sections. `faults` is what is wrong in the files."""
+
+    def __init__(self, notes: Iterable[Note] = (), faults: Iterable[Fault] = ()) -> None:
+        super().__init__(notes)
+        self.faults = list(faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a note was written: its file, its section from 0, and whether the file is new."""
+
+    file: str
+    section: int
+    created: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """What the index of a folder took over from it: how many sections, and which faults kept others out."""
+
+    added: int = 0
+    updated: int = 0
+    moved: int = 0  # to another file or title, with their feedback
+    archived: int = 0  # removed, deprecated or no longer valid
+    unchanged: int = 0
+    files: tuple[str, ...] = ()  # those with changes
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteAgent:
+    """What an agent gets of the notes: how many, of which importance, and which tags are its specialty."""
+
+    max_injected: int = 5
+    min_importance: str | None = None
+    specialty: tuple[str, ...] = ()
+
+
+def read_file(name: str, data: bytes) -> Iterator[Note | Fault]:
+    """Yield the notes of a file and what is wrong in it."""
+    if not _KEBAB.fullmatch(name):
+        yield Fault(name, 1, "the name of the file is not in kebab case; expected one such as login-rules.md", warning=True)
+    text = decoded(name, data)
+    if isinstance(text, Fault):
+        yield text
+        return
+    yield from read_sections(name, text)
+
+
+def decoded(name: str, data: bytes) -> str | Fault:
+    """Return the text of a file with the line ends of Unix, or that it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        return Fault(name, 0, f"the file is not UTF-8 text (byte {error.start + 1:,})")
+
+
+def double_titles(notes: Sequence[Note]) -> Iterator[Fault]:
+    """Yield a warning for each note of another file whose title an earlier one has."""
+    first: dict[str, Note] = {}
+    for note in notes:
+        known = first.setdefault(note.title.casefold(), note)
+        if known.file != note.file:
+            yield Fault(note.file, note.line, f"the title is also that of {known.file}, line {known.line}", warning=True)
+
+
+def keys_of(notes: Sequence[Note]) -> list[str]:
+    """Return a key for each note: its file and its title, so that edits of other sections do not change it."""
+    seen: Counter[str] = Counter()
+    keys: list[str] = []
+    for note in notes:
+        key = f"{note.file}#{file_name(note.title).removesuffix('.md')}"
+        seen[key] += 1
+        keys.append(key if seen[key] == 1 else f"{key}~{seen[key]}")
+    return keys
+
+
+def digest(note: Note) -> str:
+    """Return a digest of all that a section says, whatever its file."""
+    return sha256(note.text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def repeats(note: Note, known: Iterable[Note]) -> bool:
+    """Return whether a note says only what a known one says, whatever the case and the spaces."""
+    title, content = normal_text(note.title), normal_text(note.content)
+    for other in known:
+        text = normal_text(other.content)
+        if content == text or (normal_text(other.title) == title and content in text):
+            return True
+    return False
+
+
+def is_current(note: Note, at: str) -> bool:
+    """Return whether a note is valid at a time, and not deprecated."""
+    begun, lasting = (note.valid_from or at) <= at, at <= (note.valid_until or at)
+    return begun and lasting and not note.deprecated
+
+
+def read_agent_file(name: str, text: str) -> NoteAgent:
+    """Return the configuration of an agent in a YAML file: `memory` with `maxInjected` and `minImportance`, and `specialty`."""
+    import yaml  # slow to load
+
+    try:
+        values = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  (makes texts, lists and mappings only)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):  # without its text, which may be that of any file
+        raise InvalidInput(f"the file of agent {shown(name)} is not valid YAML with keys", expected="name and memory")
+    memory, own = values.get("memory") or {}, {key: value for key, value in values.items() if key == "specialty"}
+    return read_agent(name, {**own, **memory} if isinstance(memory, dict) else memory)
+
+
+def read_agent(name: str, given: object) -> NoteAgent:
+    """Return the configuration of an agent: a table of our names, or the document's with a table `memory`."""
+    what = f"the notes of agent {shown(name, max_length=80)}"
+    table = given.get("memory", given) if isinstance(given, Mapping) else given
+    if not isinstance(table, Mapping):
+        raise InvalidInput(f"{what} are {shown(given)}", expected=f"a table with {', '.join(_AGENT)}")
+    values = {ours: table[own] for ours, theirs in _AGENT.items() for own in (theirs, ours) if own in table}
+    if unknown := table.keys() - {*_AGENT, *_AGENT.values()}:
+        raise InvalidInput(f"{what} have the key {shown(min(map(str, unknown)))}", expected=", ".join(_AGENT))
+    most, least, tags = values.get("max_injected", 5), values.get("min_importance"), values.get("specialty", [])
+    most = int(most) if isinstance(most, str) and most.isdecimal() else most  # YAML is read as texts
+    if not isinstance(most, int) or not is_number(most, min_=0, max_=1000):
+        raise InvalidInput(f"max_injected of agent {shown(name)} is {shown(most)}", expected="a whole number from 0 to 1000")
+    if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
+        raise InvalidInput(f"specialty of agent {shown(name)} is {shown(tags)}", expected="a list of tags")
+    importance = None if least is None else one_of("min_importance", least, IMPORTANCES)
+    return NoteAgent(max_injected=most, min_importance=importance, specialty=tuple(tags))
+
+
+# --- instructions ---
+#
+# Files that people keep for coding agents, such as `CLAUDE.md`, `AGENTS.md` and the rules of
+# Cursor: each section is a note.
+# They are only read, and have none of the keys of a note: no pattern matches them, and they are
+# found by searches.
+
+
+NAMES = ("CLAUDE.md", "AGENTS.md")
+RULES, RULE = ".cursor/rules", ".mdc"
+MARKDOWN = (".md", RULE)
+SKILLS = (".claude/skills", "skills")
+_MAX_TITLE = 120
+EXPECTED_INSTRUCTIONS = "description, globs and alwaysApply"
+_JOINT = " › "  # between the headings of a section
+# Cursor accepts `globs: *.ts` and `description: API: errors` without quotes, which is not YAML.
+_BARE = re.compile(r"^(description:[ \t]*|globs:[ \t]*|[ \t]*-[ \t]+)([^\s\"'\[|>][^\n]*)$", re.MULTILINE)
+_COMMA = re.compile(r",(?![^{}]{0,200}\})")  # not within braces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Instruction(Note):
+    """A section of such a file. `other` is what the frontmatter of a rule says: `description`, `globs` and `always_apply`."""
+
+    when_to_use: tuple[str, ...] = ()
+    discovered_at: str = ""
+    discovered_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What was taken over from the files for coding agents: their names, how many sections, and the skills of each folder."""
+
+    files: tuple[str, ...]
+    sections: Synced
+    skills: tuple[Ingested, ...] = ()
+
+
+class InstructionFiles(NoteFiles, Protocol):
+    """The files for coding agents in the working folder, which are only read.
+
+    **find** lists those at these paths, or else where hosts expect them, and those that are `known` and still there. A name that
+    ends with a slash is a folder of skills. A path that does not exist and is not known, or is outside, raises `InvalidInput`.
+    """
+
+    def find(self, paths: Sequence[str], known: Collection[str]) -> Sequence[NoteFile]: ...
+
+
+def read_instructions(file: str, data: bytes) -> Iterator[Instruction | Fault]:
+    """Yield the sections of a file, and what is wrong in it. A section that is only a heading is left out."""
+    from memory_mesh.core.language.scrubbing import heading_sections, is_heading  # notes do not need it
+
+    text = decoded(file, data)
+    if isinstance(text, Fault):
+        yield text
+        return
+    try:
+        rule, start = _instructions_frontmatter(text)
+    except InvalidInput as error:
+        yield Fault(file, 1, str(error))
+        return
+    number, line, at, top = 0, 1, 0, shortened(str(rule.get("description", "")), _MAX_TITLE)
+    for begin, end, path in heading_sections(text[start:]):
+        whole = text[start + begin : start + end]
+        line, at = line + text.count("\n", at, start + begin), start + begin
+        if whole.strip() and not is_heading(whole):
+            title = _JOINT.join(filter(None, (top, *path))) or file.rpartition("/")[2]
+            content = (whole.partition("\n")[2] if path else whole).strip()
+            yield Instruction(title=title, content=content, other=rule, file=file, section=number, line=line)
+            number += 1
+
+
+def _instructions_frontmatter(text: str) -> tuple[Mapping[str, object], int]:
+    """Return what the frontmatter says, and where it ends in the text."""
+    values, end = _values(text)
+    description, globs = values.get("description"), values.get("globs", [])
+    always = str(values.get("alwaysApply", "false")).lower()
+    if description is not None and not isinstance(description, str):
+        raise InvalidInput(f"description is a {type(description).__name__}", expected="text")
+    if always not in ("true", "false"):
+        raise InvalidInput(f"alwaysApply is {shown(values['alwaysApply'])}", expected="true or false")
+    given = _COMMA.split(globs) if isinstance(globs, str) else globs
+    if not isinstance(given, list) or not all(isinstance(glob, str) for glob in given):
+        raise InvalidInput("globs is not a list of texts", expected="patterns such as src/*.ts, *.tsx")
+    patterns = [glob.strip() for glob in given if glob.strip()]
+    rule = {"description": description and description.strip(), "globs": patterns, "always_apply": always == "true"}
+    return {name: value for name, value in rule.items() if value}, end
+
+
+def _values(text: str) -> tuple[Mapping[str, object], int]:
+    try:
+        return split_frontmatter(text, expected=EXPECTED_INSTRUCTIONS)
+    except InvalidInput:
+        head = text[: text.find("\n---", 3) + 1]
+        quoted = _BARE.sub(lambda found: found[1] + "'" + found[2].rstrip().replace("'", "''") + "'", head)
+        if quoted == head:
+            raise
+        values, end = split_frontmatter(quoted + text[len(head) :], expected=EXPECTED_INSTRUCTIONS)
+        return values, end - len(quoted) + len(head)

@@ -2,15 +2,16 @@
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import log
 from typing import Protocol
 
 from memory_mesh.core.errors import SettingsError, shown
-from memory_mesh.core.masks import without_masks
+from memory_mesh.core.model import Hit
+from memory_mesh.core.text import without_masks
 
 K1, B = 1.2, 0.75
 _SHORTEST_PLAIN_WORD = 3
@@ -193,3 +194,171 @@ def bm25(
 def best(scores: Mapping[str, float]) -> list[tuple[str, float]]:
     """Sort ids by score, best first; equal scores by id, descending."""
     return sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True)
+
+
+# --- languages ---
+#
+# Function words of common languages in Latin script. A question and a memory that share only
+# these have nothing in common.
+# They are removed from queries, and only from those in that language: many are words of English
+# too (die, war, come).
+
+
+_LATIN_WORD = re.compile(r"[^\W\d_]+")
+_MIN_WORDS = 2  # of a language that make a text one of it; one suffices if the text has letters that English does not have
+_ENGLISH = STOP_WORDS | frozenset("a an as at be by do go he i if in is it me my no of on or so to up us we am".split())  # noqa: SIM905
+_FUNCTION_WORDS = tuple(
+    frozenset(words.split())
+    for words in (
+        # German
+        """aber als am an auch auf aus bei bin bis bist da dann das dass dem den denn der des dich die dies diese diesem
+        diesen dieser dir doch du durch ein eine einem einen einer eines er es euch für gibt habe haben hast hat hatte
+        hier ich ihm ihn ihr ihre im in ist ja kann kein keine können man mein meine mich mir mit muss nach nicht noch
+        nur oder ohne schon sein seine sich sie sind so soll über um und uns unser unter viel viele vom von vor wann
+        war waren warum was welche welchem welchen welcher welches wem wen wenn wer werden wie wieder wird wo wurde zu
+        zum zur""",
+        # French
+        """ai alors au aussi aux avec avez avons c car ce cela ces cet cette combien comme comment d dans de des donc du
+        elle elles en est et être eu fait il ils j je l la le les leur leurs lui ma mais me mes moi mon n ne nos notre
+        nous on ont ou où par pas plus pour pourquoi qu quand que quel quelle quelles quels qui quoi s sa sans se ses
+        si son sont sur ta te tes toi ton tu un une vos votre vous y""",
+        # Spanish
+        """al algo como cómo con cual cuál cuales cuáles cuando cuándo cuanto cuánto cuanta cuánta cuantos cuántos
+        cuantas cuántas de del desde donde dónde el él ella ellos en entre era es esa ese eso esta está están este
+        esto fue ha hace han hasta hay la las le les lo los más me mi mis muy no nos o para pero por porque qué que
+        quien quién se según ser si sí sin sobre son su sus también te tiene tu tus un una unas uno unos y ya yo""",
+        # Portuguese
+        """ao aos as até com como da das de dela dele do dos e é ela ele eles em entre era essa esse esta está este eu
+        foi há isso isto já lhe mais mas me meu minha muito na nas não no nos nós num numa o onde os ou para pela
+        pelas pelo pelos por porque quais qual quando quanto quantos quantas que quem se sem ser seu seus são sua suas
+        também te tem ter um uma umas uns você""",
+        # Italian
+        """a ad agli ai al alla alle allo anche c che chi ci come con cosa cui d da dagli dai dal dalla dalle de degli
+        dei del dell della delle dello di dopo dove e è era fra gli ha hanno ho i il in io l la le lei lo loro lui ma
+        mi mia mio ne nei nel nella nelle non o per perché più qual quale quali quando quanta quante quanti quanto
+        quello questa queste questi questo se sei si sia sono su sua suo sul sulla tra tu tuo un una uno voi""",
+        # Dutch
+        """aan al als bij dan dat de deze die dit door een en er geen gewoon haar had heb hebben heeft het hij hoe hun ik
+        in is je jij kan maar me mee met mijn naar niet nog nu of om onder ons ook op over te toen tot uit van veel
+        voor waar waarom wanneer was wat we weet welk welke werd wie wil worden wordt zal ze zich zij zijn zo zonder
+        zou""",
+        # Turkish
+        """ama ben bir biz bu bunu çok da daha de değil diye en gibi hangi hangisi hangisidir hem her için ile ise kaç
+        kadar kim mı mi mu mü nasıl ne neden nedir nerede niçin o olan sen siz şey şu ve veya ya""",
+        # Polish
+        """a albo ale bez być był była było ci co czy dla dlaczego do gdzie i ich ile jak jaka jaki jakie jako jest jego
+        jej już kiedy kto która które który ma mi mnie można na nad nie niż o od on ona po pod przez się są ta tak tam
+        te tego ten to tu ty tylko w we z za ze że""",
+    )
+)
+_IN_ANY = frozenset().union(*_FUNCTION_WORDS)
+
+
+@lru_cache(maxsize=8)  # a search asks twice
+def function_words(text: str) -> frozenset[str]:
+    """Return the function words of the language, other than English, that a text is written in; empty for English."""
+    words = frozenset(word.casefold() for word in _LATIN_WORD.findall(text))
+    needed = max(len(words & _ENGLISH) + 1, _MIN_WORDS if text.isascii() else 1)
+    if len(words & _IN_ANY) < needed:  # of all languages together
+        return frozenset()
+    found = max((words & known for known in _FUNCTION_WORDS), key=len)
+    return found if len(found) >= needed else frozenset()
+
+
+def query_tokens(text: str, *, language: str = "english") -> list[str]:
+    """Return the keywords of a query: those of a text, without the function words of its language."""
+    keywords = tokens(text, language=language)
+    if not (dropped := function_words(text)):
+        return keywords
+    small = {token for word in dropped for token in tokens(word, language=language)}
+    return [token for token in keywords if token not in small] or keywords
+
+
+# --- spelling ---
+#
+# Compare spellings: the edits between two words, and the stems that a misspelt ending hides.
+
+
+_MIN_STEM, _MAX_LETTERS = 4, 24
+_ENDING = 4  # letters in which one may be missing or wrong
+_ENDING_LETTERS = "deginlty"  # of -ing, -ed, -ly and -tion
+
+
+def edits(one: str, other: str, limit: int) -> int:
+    """Return how many letters must be inserted, deleted, replaced or swapped with their neighbour; `limit` + 1 if more."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    start = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        start += 1
+    one, other = one[start:], other[start:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    longer = max(len(one), len(other))
+    if longer <= 1 or (longer == 2 and one == other[::-1]):
+        return min(longer, 1)
+    return min(_distance(one, other), limit + 1) if limit > 1 else limit + 1
+
+
+def hidden_stems(word: str, *, language: str = "english") -> set[str]:
+    """Return the stems of a word that a typo in its ending keeps from being stemmed: learn of "learnnig"."""
+    size = len(word)
+    if not (_MIN_STEM + 2 <= size <= _MAX_LETTERS and word.isascii() and word.isalpha()):
+        return set()
+    respelt = [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(1, size - 1)]
+    respelt += [word[:at] + word[at + 1 :] for at in range(1, size)]
+    for at in range(size - _ENDING, size):
+        before, behind = word[:at], (word[at:], word[at + 1 :])
+        respelt += [before + letter + rest for rest in behind for letter in _ENDING_LETTERS]
+    return {stem for stem in stemmer_of(language).stemWords(respelt) if _MIN_STEM <= len(stem) <= size - 2}
+
+
+def _distance(one: str, other: str) -> int:
+    before, row = [0] * (len(other) + 1), list(range(len(other) + 1))
+    for at, left in enumerate(one, start=1):
+        earlier, before, row = before, row, [at, *row[1:]]
+        for to, right in enumerate(other, start=1):
+            row[to] = min(before[to] + 1, row[to - 1] + 1, before[to - 1] + (left != right))
+            if at > 1 and to > 1 and left == other[to - 2] and one[at - 2] == right:
+                row[to] = min(row[to], earlier[to - 2] + 1)
+    return row[-1]
+
+
+# --- scores ---
+#
+# Scores of documents that are read one by one: BM25 of their keywords, cosine of their vectors.
+# Numpy is loaded by the first comparison of vectors, not by importing this module.
+
+
+def keyword_scores(documents: Iterable[tuple[str, Sequence[str]]], tokens: Sequence[str]) -> list[tuple[str, float]]:
+    """Return the id and BM25 score of each document that contains one of the tokens, best first.
+
+    It scans all documents; one without keywords does not count as a document.
+    """
+    query, number, length = set(tokens), 0, 0
+    postings: defaultdict[str, list[Posting]] = defaultdict(list)
+    for id_, words in documents:
+        number, length = number + bool(words), length + len(words)
+        for token in query.intersection(words):
+            postings[token].append(Posting(id_, words.count(token), len(words)))
+    return best(bm25(postings, Corpus(number, length), tokens))
+
+
+def best_cosines(query: bytes, rows: Sequence[tuple[str, bytes]], limit: int) -> list[Hit]:
+    """Return the ids with the best cosines, best first. An id counts with its best vector; a vector of length zero scores 0."""
+    if not rows:
+        return []
+    import numpy as np
+
+    vector = np.frombuffer(query, "<f4").astype(np.float64)
+    matrix = np.frombuffer(b"".join(data for _, data in rows), "<f4").reshape(len(rows), -1).astype(np.float64)
+    lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(vector)
+    # Row by row: the score of a vector must not depend on the other rows of the batch.
+    dots = np.einsum("ij,j->i", matrix, vector)
+    scores = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    by_id: dict[str, float] = {}
+    for (id_, _), score in zip(rows, scores.tolist(), strict=True):
+        by_id[id_] = max(score, by_id.get(id_, -1.0))
+    return [Hit(*found) for found in best(by_id)[:limit]]

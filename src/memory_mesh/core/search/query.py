@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from memory_mesh.core.model import ANYTHING, DAY_MS, Period, Reader, SearchResult, Vector, Where, iso
-from memory_mesh.core.reprs import short_repr
+from memory_mesh.core.text import short_repr
 
 if TYPE_CHECKING:  # numpy takes a moment to load, and most commands do not search
     import numpy as np

@@ -12,13 +12,11 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from memory_mesh.core.checks import iterable, one_of, whole_number
-from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.frontmatter import quoted, scalar, split_frontmatter
+from memory_mesh.core.errors import InvalidInput, iterable, one_of, shown, whole_number
+from memory_mesh.core.language.frontmatter import quoted, scalar, split_frontmatter
 from memory_mesh.core.model import parse_time
 from memory_mesh.core.notes import Fault
-from memory_mesh.core.reprs import short_repr
-from memory_mesh.core.text import shortened, split_sentences
+from memory_mesh.core.text import short_repr, shortened, split_sentences
 
 STATUSES = ("success", "failure")
 OUTCOMES = ("success", "failure", "success_with_recovery")

@@ -1,6 +1,14 @@
 """Upkeep: how strong a memory still is, and what decay and compression did."""
 
-from memory_mesh.core.upkeep.decay import ARCHIVE_BELOW, ERASE_BELOW, strength, strength_of
-from memory_mesh.core.upkeep.results import Compressed, Consolidated, Decayed, Step
+from memory_mesh.core.upkeep.decay import (
+    ARCHIVE_BELOW,
+    ERASE_BELOW,
+    Compressed,
+    Consolidated,
+    Decayed,
+    Step,
+    strength,
+    strength_of,
+)
 
 __all__ = ["ARCHIVE_BELOW", "ERASE_BELOW", "Compressed", "Consolidated", "Decayed", "Step", "strength", "strength_of"]

@@ -1,9 +1,11 @@
 """The strength of a memory: it fades with age and disuse, and more slowly after each spaced reinforcement."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import exp2
 
-from memory_mesh.core.model import DAY_MS, UNKNOWN_IMPORTANCE, Change, Memory, millis
+from memory_mesh.core.model import DAY_MS, UNKNOWN_IMPORTANCE, Change, Memory, MemoryRecord, millis
+from memory_mesh.core.text import short_repr
 
 ARCHIVE_BELOW, ERASE_BELOW = 0.15, 0.05
 AGE_HALF_LIFE, TOUCH_HALF_LIFE = 30.0, 60.0  # days
@@ -61,3 +63,53 @@ def strength_of(memory: Memory, ms: int, *, links: int = 0, changes: Iterable[Ch
         accesses=memory.access_count,
         stability=stability_after((at for action, at in times if action == REINFORCED), created),
     )
+
+
+# --- What decay and compression did ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Decayed:
+    """What decay did, or with `dry_run` would do."""
+
+    __repr__ = short_repr
+
+    examined: int = 0
+    archived: tuple[str, ...] = ()
+    erased: tuple[str, ...] = ()  # what was derived from these alone is erased with them
+    links: int = 0  # removed, because one of their memories is gone
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Compressed:
+    """The digests that were stored, and the memories that were archived because they have one."""
+
+    __repr__ = short_repr
+
+    digests: tuple[MemoryRecord, ...] = ()
+    archived: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a consolidation: what is done to a memory, because of another one, and why."""
+
+    action: str  # supersede, quarantine, keep_both, corroborate, digest or archive
+    memory_id: str | None  # None: a digest that is not stored yet
+    other_id: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Consolidated:
+    """What each phase of a consolidation did, or with `dry_run` would do first."""
+
+    __repr__ = short_repr
+
+    dedupe: tuple[Step, ...] = ()
+    contradictions: tuple[Step, ...] = ()
+    corroboration: tuple[Step, ...] = ()
+    compress: tuple[Step, ...] = ()
+    prune: tuple[Step, ...] = ()
+    dry_run: bool = False

@@ -10,16 +10,16 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from memory_mesh.api.aio import to_thread
+from memory_mesh.api.mesh_methods import Mesh
+from memory_mesh.api.overview import Overview, overview_of
 from memory_mesh.core.errors import AccessDenied, InvalidInput, NotFound, shown
 from memory_mesh.core.model import Memory
-from memory_mesh.faces.mesh import Mesh
-from memory_mesh.faces.overview import Overview, overview_of
-from memory_mesh.flows import overview as _loaded  # noqa: F401  (with the server, so that the first page need not wait for it)
+from memory_mesh.flows.search import overview as _loaded  # noqa: F401  (with the server, so that the first page need not wait for it)
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.operation import Extent
-from memory_mesh.interfaces.render import Answer, to_json
+from memory_mesh.interfaces.render.output import Answer, to_json
 from memory_mesh.interfaces.rest.server import Server
-from memory_mesh.wiring.aio import to_thread
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Data = dict[str, object]

@@ -11,10 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 import memory_mesh
+from memory_mesh.api.overview import overview_of
 from memory_mesh.core.errors import InvalidInput, TokenInvalid
-from memory_mesh.faces.overview import overview_of
 from memory_mesh.interfaces.console import pages
-from memory_mesh.interfaces.render import to_json
+from memory_mesh.interfaces.render.output import to_json
 from memory_mesh.interfaces.rest import requests
 from memory_mesh.interfaces.rest.access import Caller, caller_in, cookie_name
 from memory_mesh.interfaces.rest.server import Server, client_of

@@ -10,8 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from math import inf
+from pathlib import Path
 from threading import Event, Lock, Thread
+
+from memory_mesh.api.settings import home_folder
+from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.stores.files import create_file
 
 EMPTY = "{}"
 _CAPTURE_SECONDS = 600.0  # of a process that captures, for which no host waits
@@ -21,9 +27,9 @@ _begun: list["Deadline"] = []
 
 def begin(words: list[str]) -> None:
     """Begin the deadline of this process; `words` follow `memory-mesh host`. After it the process answers empty and ends."""
+    from memory_mesh.api.settings import load
     from memory_mesh.core.errors import SettingsError
     from memory_mesh.core.options import Options
-    from memory_mesh.settings import load
 
     try:
         seconds = load({}).options.host_seconds
@@ -76,10 +82,8 @@ class Deadline:
         if self._ended.wait(max(0.0, self._at - time.monotonic())):
             return
         if self.answer(EMPTY):
-            from memory_mesh.interfaces.hosts import faults
-
             late = f"it took longer than {self._seconds:g} seconds"
-            faults.record(self._hook, late)
+            record(self._hook, late)
             _complain(f"{self._hook}: {late}; the answer is empty; MEMORY_MESH_HOST_SECONDS gives it more time")
         leave(0)
 
@@ -104,3 +108,37 @@ def _age() -> float:
         return used
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     return age if used <= age <= _MAX_START_SECONDS else used
+
+
+# --- faults ---
+#
+# The last failure of a hook: a line in the home folder, which `memory-mesh doctor` shows. A
+# hook that works again removes it.
+
+
+FILE = "host-fault.txt"
+
+
+def record(hook: str, what: str) -> None:
+    """Write the failure of a hook. If that is not possible, nothing is recorded."""
+    with suppress(OSError, MemoryMeshError):
+        create_file(path := _path())
+        path.write_text(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {hook}: {what}\n", encoding="utf-8")
+
+
+def clear(hook: str) -> None:
+    """Remove the failure if it is one of this hook."""
+    if f" {hook}: " in last():
+        with suppress(OSError):
+            _path().unlink()
+
+
+def last() -> str:
+    """Return the last failure, or an empty text."""
+    with suppress(OSError, MemoryMeshError):
+        return _path().read_text(encoding="utf-8", errors="replace").strip()
+    return ""
+
+
+def _path() -> Path:
+    return home_folder() / FILE

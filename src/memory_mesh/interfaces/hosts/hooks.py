@@ -12,18 +12,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.capture.transcripts import Transcript, recalled_block
+from memory_mesh.api.settings import Settings, load
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
-from memory_mesh.interfaces import render
-from memory_mesh.interfaces.hosts import EVENTS, faults
+from memory_mesh.core.language.capture.transcripts import Transcript, recalled_block
+from memory_mesh.interfaces.hosts import EVENTS
+from memory_mesh.interfaces.hosts import deadline as faults
 from memory_mesh.interfaces.hosts.deadline import EMPTY, Deadline, current
-from memory_mesh.interfaces.render import Answer
+from memory_mesh.interfaces.render import output
+from memory_mesh.interfaces.render.output import Answer
 from memory_mesh.interfaces.values import Call
-from memory_mesh.regular_files import open_regular
-from memory_mesh.settings import Settings, load
+from memory_mesh.system import open_regular
 
 if TYPE_CHECKING:
-    from memory_mesh.wiring.mesh import MemoryMesh
+    from memory_mesh.api.mesh import MemoryMesh
 
 _BUSY_SECONDS = 0.2
 _MAX_PROMPT_CHARS = 2_000
@@ -55,10 +56,10 @@ def host(call: Call) -> Answer:
 
 
 def _fail(hook: str, what: str) -> None:
-    line = render.one_line(what)
+    line = output.one_line(what)
     faults.record(hook, line)
     with suppress(OSError):
-        sys.stderr.write(f"{render.ERROR} {line}\n")
+        sys.stderr.write(f"{output.ERROR} {line}\n")
 
 
 def _run(call: Call, given: Mapping[str, str], deadline: Deadline) -> None:
@@ -70,7 +71,7 @@ def _run(call: Call, given: Mapping[str, str], deadline: Deadline) -> None:
         with _mesh(call, settings, given, embedder="none", busy_seconds=_BUSY_SECONDS, writethrough=[]) as mesh:
             text = _recalled(mesh, event, given, settings.options.host_max_tokens)
             answer = {"hookEventName": _NAMES[event], "additionalContext": recalled_block(text)}
-            deadline.answer(render.to_json({"hookSpecificOutput": answer}) if text else EMPTY)
+            deadline.answer(output.to_json({"hookSpecificOutput": answer}) if text else EMPTY)
 
 
 def _recalled(mesh: "MemoryMesh", event: str, given: Mapping[str, str], max_tokens: int) -> str:
@@ -98,7 +99,7 @@ def _read(call: Call) -> dict[str, str]:
 
 def _mesh(call: Call, settings: Settings, given: Mapping[str, str], **options: object) -> "MemoryMesh":
     """Return the memory of the user. Its project is the configured one, or is named after the folder of the git repository."""
-    from memory_mesh.wiring.mesh import MemoryMesh
+    from memory_mesh.api.mesh import MemoryMesh
 
     scope = {**call.target.arguments, "session_id": given.get("session_id") or call.target.session}
     project = settings.options.project or _project(Path(given.get("cwd") or settings.cwd))

@@ -3,18 +3,30 @@
 import os
 import signal
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, cast
 
-from memory_mesh.core.errors import InvalidInput, SettingsError, not_installed
-from memory_mesh.faces.mesh import Mesh
-from memory_mesh.faces.warming import warming
-from memory_mesh.heaps import share_heaps
-from memory_mesh.interfaces.render import NAME, Answer
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from memory_mesh.api.handle import warming
+from memory_mesh.api.mesh_methods import Mesh
+from memory_mesh.core.errors import AccessDenied, InvalidInput, MemoryMeshError, SettingsError, not_installed
+from memory_mesh.core.model import iso
+from memory_mesh.core.options import Options
+from memory_mesh.interfaces.mcp.server import Caller
+from memory_mesh.interfaces.render.output import NAME, Answer
+from memory_mesh.interfaces.rest.access import caller_of, check_origin, server_names
+from memory_mesh.interfaces.rest.connections import requests_limiter
+from memory_mesh.interfaces.rest.requests import problem_of, response
+from memory_mesh.interfaces.tokens import TokenFile
 from memory_mesh.interfaces.values import Call
+from memory_mesh.system import share_heaps
 
 if TYPE_CHECKING:
     from memory_mesh.interfaces.mcp.server import Toolbox
+
 
 _INTERRUPTED = 130  # what shells expect
 
@@ -27,11 +39,11 @@ def serve(call: Call) -> Answer:
         raise InvalidInput("both --compat and --toolset are given", expected="one of them: --compat offers nine tools only")
     try:
         from memory_mesh.interfaces.mcp import compat as graph
-        from memory_mesh.interfaces.mcp import server, tools
+        from memory_mesh.interfaces.mcp import server
     except ModuleNotFoundError as error:
         raise not_installed(SettingsError, error.name, "server") from error
     read_only = bool(options.get("read_only"))
-    toolbox = graph.GraphTools(read_only=read_only) if compat else tools.OperationTools(toolsets, read_only=read_only)
+    toolbox = graph.GraphTools(read_only=read_only) if compat else server.OperationTools(toolsets, read_only=read_only)
     share_heaps()
     with call.target.mesh() as mesh:
         if not read_only:
@@ -74,12 +86,11 @@ def _greet(mesh: Mesh) -> None:
 
 
 def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) -> None:
-    from memory_mesh.interfaces.mcp.guard import CALLER, Guard
+    from memory_mesh.api.settings import load
     from memory_mesh.interfaces.mcp.server import MemoryServer
     from memory_mesh.interfaces.rest.access import check_public
     from memory_mesh.interfaces.rest.serve import listen, run
     from memory_mesh.interfaces.tokens import TokenFile
-    from memory_mesh.settings import load
 
     host, port = str(options["host"]), int(str(options["port"]))
     settings = load({})
@@ -94,3 +105,50 @@ def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) ->
         sys.stderr.write(f"{NAME} MCP server at http://{shown}:{port}/mcp; Ctrl-C ends it\n")
         sys.stderr.flush()
         run(app, listening, settings.options, lambda: None)
+
+
+# --- guard ---
+#
+# Who may use the MCP server over HTTP: the tokens, hosts and origins of the REST server decide,
+# for every request.
+
+
+CALLER = "memory_mesh.caller"  # the key of the caller in the scope of a request
+_Messages = MutableMapping[str, Any]
+
+
+class Guard:
+    """An ASGI application in front of another: it answers a request without a valid token itself."""
+
+    def __init__(self, app: Any, mesh: Mesh, tokens: TokenFile, options: Options, *, read_only: bool) -> None:
+        self._app, self._mesh, self._tokens, self._read_only = app, mesh, tokens, read_only
+        self._names = server_names(options)
+        self._rate = requests_limiter(options)
+
+    async def __call__(
+        self, scope: _Messages, receive: Callable[[], Awaitable[_Messages]], send: Callable[[_Messages], Awaitable[None]]
+    ) -> None:
+        if scope["type"] == "http":
+            try:
+                scope[CALLER] = self._caller(Headers(scope=scope), str((scope.get("client") or ("",))[0]))
+            except MemoryMeshError as error:
+                await response(problem_of(error))(scope, receive, send)
+                return
+            if (
+                scope["method"] == "GET"
+            ):  # a stream for messages of the server; without sessions there are none, and it never ends
+                await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _caller(self, headers: Headers, client: str) -> Caller:
+        check_origin(headers, self._names)
+        now = iso(time.time_ns() // 1_000_000)
+        try:
+            who = caller_of(self._tokens, headers, client, now)
+        except AccessDenied:
+            self._rate.count(f"unknown:{client}")
+            raise
+        self._rate.count(who.name)
+        read_only = self._read_only or (who.token is not None and who.token.read_only)
+        return Caller(mesh=who.mesh(self._mesh, headers), read_only=read_only, limit=who.extent(self._mesh), is_local=False)

@@ -9,14 +9,13 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import AccessDenied, SettingsError, TokenInvalid, shown
 from memory_mesh.core.options import Options
-from memory_mesh.core.tokens import Token, find_token
-from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.console.sessions import Session
 from memory_mesh.interfaces.operation import Extent, Operation
 from memory_mesh.interfaces.remote import refusal
-from memory_mesh.interfaces.tokens import TokenFile
+from memory_mesh.interfaces.tokens import Token, TokenFile, find_token
 
 # The headers that choose the scope of a request, and the names of its parts.
 SCOPE_HEADERS = {

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
@@ -13,18 +14,135 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memory_mesh.api.aio import to_thread
+from memory_mesh.api.handle import warming
+from memory_mesh.api.overview import overview_of
 from memory_mesh.core.errors import AccessDenied, MemoryMeshError
-from memory_mesh.faces.overview import overview_of
-from memory_mesh.faces.warming import warming
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.console import routes as console
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Operation
-from memory_mesh.interfaces.render import outcome, to_json
-from memory_mesh.interfaces.rest import logs, openapi, problems, requests, stream
-from memory_mesh.interfaces.rest.access import check_origin
+from memory_mesh.interfaces.render.output import outcome, to_json
+from memory_mesh.interfaces.rest import connections, requests, stream
+from memory_mesh.interfaces.rest.access import SCOPE_HEADERS, check_origin
 from memory_mesh.interfaces.rest.metrics import CONTENT_TYPE
+from memory_mesh.interfaces.rest.requests import KEY_HEADER, SCHEMA, takes_key
 from memory_mesh.interfaces.rest.server import Server
-from memory_mesh.wiring.aio import to_thread
+
+# --- openapi ---
+#
+# The description of the server in OpenAPI: the arguments of each route are those of the table
+# of operations.
+
+
+_SHAPE = {"$ref": "#/components/schemas/Problem"}
+_PROBLEM = {"description": "An error", "content": {"application/problem+json": {"schema": _SHAPE}}}
+_PLAIN_TEXT = {"schema": {"type": "string"}}
+_NAME = {"type": "string", "minLength": 1, "maxLength": 200}
+_ABOUT = {
+    "Memory-User": "the user whose memory it is; by default that of the token",
+    "Memory-Agent": "read and write as this agent",
+    "Memory-Session": "the current session",
+    "Memory-Project": "store in this project, and show its memories and those without a project",
+}
+_SCOPE = [{"name": name, "in": "header", "schema": _NAME, "description": _ABOUT[name]} for name in SCOPE_HEADERS]
+_KEY = {"name": KEY_HEADER, "in": "header", "schema": _NAME, "description": "a repeated request with this key stores once"}
+_SECURITY: list[dict[str, list[str]]] = [{"bearer": []}]
+
+
+def path_of(operation: Operation) -> str:
+    """Return the path of an operation, such as `/v1/lane/store`."""
+    return f"/v1/{remote.name_in(Interface.REST, operation).replace(' ', '/')}"
+
+
+def described(operation: Operation, method: str) -> dict[str, Any]:
+    """Return what FastAPI is told about the route of an operation."""
+    schema: Any = remote.schema(operation)
+    extra: dict[str, object]
+    if method == "GET":
+        required = schema.get("required", [])
+        query = [
+            {"name": name, "in": "query", "required": name in required, "schema": about, "description": about["description"]}
+            for name, about in schema["properties"].items()
+        ]
+        extra = {"parameters": [*query, *_SCOPE]}
+    else:
+        body = {"required": True, "content": {"application/json": {"schema": schema}}}
+        extra = {"requestBody": body, "parameters": [*_SCOPE, *([_KEY] if takes_key(operation) else [])]}
+    name = operation.name.replace(" ", "_").replace("-", "_")
+    marks = {"x-memory-mesh-effect": str(operation.effect), "x-memory-mesh-extent": operation.extent.name.lower()}
+    return {
+        "summary": remote.summary(operation),
+        "operation_id": name if method == "POST" or operation.effect is not Effect.READ else f"{name}_by_query",
+        "tags": [operation.heading or "More"],
+        "response_class": _Json,
+        "responses": {200: _json({"type": "object"}), "default": _PROBLEM},
+        "openapi_extra": {**extra, **marks, "security": _SECURITY},
+    }
+
+
+def plain(name: str, summary: str) -> dict[str, Any]:
+    """Return what FastAPI is told about a route without arguments that needs no token."""
+    return {"summary": summary, "operation_id": name, "tags": ["Server"], "response_class": _Json,
+            "responses": {200: _json({"type": "object"}), "default": _PROBLEM}}  # fmt: skip
+
+
+def complete(app: FastAPI) -> None:
+    """Add to the description what all routes share."""
+    made = app.openapi
+
+    def whole() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = made()
+            parts = schema.setdefault("components", {})
+            parts.setdefault("schemas", {})["Problem"] = SCHEMA
+            parts["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = whole  # type: ignore[method-assign]  # as FastAPI documents it
+
+
+def _json(schema: dict[str, object]) -> dict[str, object]:
+    return {"description": "The answer", "content": {"application/json": {"schema": schema}}}
+
+
+class _Json(Response):
+    media_type = "application/json"
+
+
+class _Text(Response):
+    media_type = "text/plain"
+
+
+class _Events(Response):
+    media_type = "text/event-stream"
+
+
+METRICS: dict[str, Any] = {
+    "summary": "Metrics in the format of Prometheus.", "operation_id": "metrics", "tags": ["Server"], "response_class": _Text,
+    "responses": {200: {"description": "The metrics", "content": {"text/plain": _PLAIN_TEXT}}, "default": _PROBLEM},
+    "openapi_extra": {"security": _SECURITY},
+}  # fmt: skip
+INGEST: dict[str, Any] = {
+    "summary": "Store a stream of memories, one JSON value a line, and report progress as server-sent events.",
+    "operation_id": "ingest", "tags": ["Store"], "response_class": _Events,
+    "responses": {
+        200: {"description": "Events: progress after each durable batch, then done or error",
+              "content": {"text/event-stream": _PLAIN_TEXT}},
+        "default": _PROBLEM,
+    },
+    "openapi_extra": {
+        "parameters": [*_SCOPE, _KEY], "security": _SECURITY,
+        "requestBody": {"required": True, "content": {"application/x-ndjson": _PLAIN_TEXT}},
+    },
+}  # fmt: skip
+
+
+# --- app ---
+#
+# The application: a route for each operation of the table, health, metrics, and the heartbeat
+# in the background.
+
 
 # Of every response, unless it has one of its own. A browser runs no script that is not a file of the console.
 _HEADERS = {
@@ -54,17 +172,17 @@ def build(server: Server) -> FastAPI:
         exception_handlers={MemoryMeshError: _on_error, HTTPException: _on_http_error},
     )
     for operation in remote.exposed(Interface.REST):
-        path, endpoint = openapi.path_of(operation), _endpoint(server, operation)
+        path, endpoint = path_of(operation), _endpoint(server, operation)
         for method in ("GET", "POST") if operation.effect is Effect.READ else ("POST",):
-            app.add_api_route(path, endpoint, methods=[method], **openapi.described(operation, method))
-    app.add_api_route("/v1/ingest", stream.ingest(server), methods=["POST"], **openapi.INGEST)
-    app.add_api_route("/health", _health, methods=["GET"], **openapi.plain("health", "Whether the server runs."))
-    app.add_api_route("/ready", _ready(server), methods=["GET"], **openapi.plain("ready", "Whether the store can be read."))
-    app.add_api_route("/metrics", _metrics(server), methods=["GET"], **openapi.METRICS)
+            app.add_api_route(path, endpoint, methods=[method], **described(operation, method))
+    app.add_api_route("/v1/ingest", stream.ingest(server), methods=["POST"], **INGEST)
+    app.add_api_route("/health", _health, methods=["GET"], **plain("health", "Whether the server runs."))
+    app.add_api_route("/ready", _ready(server), methods=["GET"], **plain("ready", "Whether the store can be read."))
+    app.add_api_route("/metrics", _metrics(server), methods=["GET"], **METRICS)
     app.add_api_route("/openapi.json", _openapi(server, app), methods=["GET"], include_in_schema=False)
     console.install(app, server)
     app.add_middleware(Gate, server=server)
-    openapi.complete(app)
+    complete(app)
     return app
 
 
@@ -123,13 +241,13 @@ def _metrics(server: Server) -> Endpoint:
 async def _on_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, MemoryMeshError)  # noqa: S101  (registered for it)
     if outcome(error).http_status >= 500:
-        logs.LOG.warning("%s: %s", type(error).__name__, error)
-    return problems.response(problems.problem_of(error))
+        connections.LOG.warning("%s: %s", type(error).__name__, error)
+    return requests.response(requests.problem_of(error))
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  (registered for it)
-    return problems.response(problems.from_http(error), dict(error.headers or {}))
+    return requests.response(requests.from_http(error), dict(error.headers or {}))
 
 
 class Gate:
@@ -158,18 +276,20 @@ class Gate:
                 check_origin(Request(scope).headers, server.names, without_data=console.is_shell(scope["method"], scope["path"]))
                 await self._app(scope, receive, answer)
             except MemoryMeshError as error:
-                await problems.response(problems.problem_of(error))(scope, receive, answer)
+                await requests.response(requests.problem_of(error))(scope, receive, answer)
             except ClientDisconnect:
                 status = status or 499
             except Exception:  # noqa: BLE001  (a mistake of ours must not end the server, nor show its text to a client)
-                logs.LOG.exception("unexpected")
+                connections.LOG.exception("unexpected")
                 if not status:
-                    await problems.response(problems.unexpected())(scope, receive, answer)
+                    await requests.response(requests.unexpected())(scope, receive, answer)
             route = getattr(scope.get("route"), "path", "unknown")
             seconds = time.perf_counter() - began
             attributes |= {"http.route": route, "http.response.status_code": status, "seconds": seconds}
         server.metrics.request(route, status, seconds)
-        logs.request_line(request_id, scope["method"], route, status, scope.get("state", {}).get("caller", "unknown"), began)
+        connections.request_line(
+            request_id, scope["method"], route, status, scope.get("state", {}).get("caller", "unknown"), began
+        )
 
 
 # --- the life of the server ---
@@ -201,7 +321,7 @@ async def _prepare(server: Server) -> None:
     try:
         await to_thread(overview_of(server.mesh).prepare_search)
     except MemoryMeshError as error:  # the first search reports it, too
-        logs.LOG.warning("search index: %s", error)
+        connections.LOG.warning("search index: %s", error)
 
 
 async def _beat(server: Server, every: float) -> None:
@@ -219,7 +339,7 @@ async def _beat(server: Server, every: float) -> None:
                 _failed(server, "heartbeat: %s", error)
             except Exception:  # noqa: BLE001  (a mistake of ours must not end the heartbeat of the others)
                 server.metrics.add("heartbeat_failures")
-                logs.LOG.exception("heartbeat")
+                connections.LOG.exception("heartbeat")
         await asyncio.sleep(every)
 
 
@@ -233,4 +353,4 @@ async def _beat_for(server: Server, user: str | None) -> None:
 
 def _failed(server: Server, message: str, *parts: object) -> None:
     server.metrics.add("heartbeat_failures")
-    logs.LOG.warning(message, *parts)
+    connections.LOG.warning(message, *parts)

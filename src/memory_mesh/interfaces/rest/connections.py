@@ -6,15 +6,24 @@ may take any time.
 """
 
 import asyncio
+import json
+import logging
 import sys
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import h11
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from memory_mesh.core.errors import InvalidInput, TooLarge, TooManyRequests
+from memory_mesh.core.model import iso
 from memory_mesh.core.options import Options
 
 _TOO_SLOW, _NO_PLACE = b"408 Request Timeout", b"503 Service Unavailable"
@@ -142,3 +151,128 @@ class Patience:
             return message
 
         await self._app(scope, patient, send)
+
+
+# --- limits ---
+#
+# Limits of the server: the size of a body, requests in a minute, and writes of an agent in a
+# day.
+# The counts are those of this process, and start anew when the server is started again.
+
+
+_MAX_KEYS = 10_000  # callers whose counts are kept
+
+
+class Limiter:
+    """Count events by caller in windows of time, and refuse what is above the limit."""
+
+    def __init__(self, limit: int | None, seconds: int, what: str, clock: Callable[[], float] = time.time) -> None:
+        self._limit, self._seconds, self._what, self._clock = limit, seconds, what, clock
+        self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def count(self, key: str, events: int = 1) -> None:
+        """Count events of a caller. Raises `TooManyRequests` if there are too many in the current window."""
+        if self._limit is None:
+            return
+        window = int(self._clock() // self._seconds)
+        with self._lock:
+            earlier, number = self._counts.pop(key, (window, 0))
+            number = number if earlier == window else 0
+            allowed = number + events <= self._limit
+            self._counts[key] = (window, number + events if allowed else number)
+            while len(self._counts) > _MAX_KEYS:
+                self._counts.popitem(last=False)
+        if not allowed:
+            raise TooManyRequests(f"more than {self._limit:,} {self._what}", remedy="wait, and try again")
+
+
+def requests_limiter(options: Options) -> Limiter:
+    """Return what limits the requests of a caller."""
+    return Limiter(options.server_requests_per_minute, 60, "requests in this minute")
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """Return the body of a request. Raises `TooLarge` as soon as it is larger than allowed."""
+    body = bytearray()
+    async for piece in pieces(request, max_bytes):
+        body += piece
+    return bytes(body)
+
+
+async def pieces(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
+    """Yield the body of a request in pieces. Raises `TooLarge` as soon as it is larger than allowed."""
+    check_declared(request, max_bytes)
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
+        yield piece
+
+
+def check_declared(request: Request, max_bytes: int) -> None:
+    """Raise `TooLarge` if the header says that the body is larger than allowed."""
+    declared = request.headers.get("content-length", "0")
+    if not (declared.isascii() and declared.isdecimal()):
+        raise InvalidInput("the header Content-Length is not a number")
+    if int(declared[:20]) > max_bytes:
+        raise _too_large(max_bytes)
+
+
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"the body has more than {max_bytes:,} bytes", remedy="send it in parts")
+
+
+# --- logs ---
+#
+# Logs as lines of JSON. A line names a route, a status and a token by its id; never a query, a
+# text, a header or a secret.
+
+
+LOG = logging.getLogger("memory_mesh.server")
+_MAX_MESSAGE = 2000
+
+
+class JsonLines(logging.Formatter):
+    """Format a record as one line of JSON, with its message masked as memories are."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        from memory_mesh.core.language.redaction import masked
+
+        line: dict[str, object] = {"time": iso(int(record.created * 1000)), "level": record.levelname.lower()}
+        line |= getattr(record, "fields", {})
+        if message := record.getMessage():
+            line["message"] = masked(message[:_MAX_MESSAGE])
+        if record.exc_info and record.exc_info[0]:
+            line["error"] = record.exc_info[0].__name__  # its text may quote a memory
+            line["at"] = _places(record.exc_info[1])
+        return json.dumps(line, ensure_ascii=True)
+
+
+def write_json_lines() -> logging.Handler:
+    """Write the logs of the server and of memory-mesh to standard error, one object a line. Returns the handler."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    for name, level in (("memory_mesh", logging.INFO), ("uvicorn", logging.WARNING)):
+        log = logging.getLogger(name)
+        log.addHandler(handler)
+        log.setLevel(level)
+    return handler
+
+
+def request_line(request_id: str, method: str, route: str, status: int, caller: str, began: float) -> None:
+    """Log a request that has ended."""
+    ms = round((time.perf_counter() - began) * 1000, 2)
+    fields = {"request_id": request_id, "method": method, "route": route, "status": status, "caller": caller, "ms": ms}
+    LOG.info("", extra={"fields": fields})
+
+
+def _places(error: BaseException | None) -> list[str]:
+    """Return the functions in which an error was raised, outermost first."""
+    places, trace = [], error.__traceback__ if error else None
+    while trace:
+        code = trace.tb_frame.f_code
+        places.append(f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno} {code.co_name}")
+        trace = trace.tb_next
+    return places[-10:]

@@ -4,26 +4,29 @@ import asyncio
 import signal
 import socket
 import sys
+import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import ceil
+from threading import Thread
 from typing import Any, cast
 
 import uvicorn
 
+from memory_mesh.api.settings import load
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.options import Options
-from memory_mesh.heaps import share_heaps
-from memory_mesh.interfaces.render import NAME, Answer, Form, show
-from memory_mesh.interfaces.rest import logs
+from memory_mesh.interfaces.render.output import NAME, Answer, Form, show
+from memory_mesh.interfaces.rest import connections
 from memory_mesh.interfaces.rest.access import check_public
 from memory_mesh.interfaces.rest.app import build
 from memory_mesh.interfaces.rest.connections import Connection, Patience, limits_of
 from memory_mesh.interfaces.rest.server import Server
 from memory_mesh.interfaces.tokens import TokenFile
 from memory_mesh.interfaces.values import Call
-from memory_mesh.settings import load
+from memory_mesh.system import share_heaps
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _BACKLOG = 2048  # connections that wait until they are accepted
@@ -32,7 +35,7 @@ _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (compared, not listened on)
 
 def serve(call: Call) -> Answer:
     """Listen, and answer requests until a signal arrives."""
-    from memory_mesh.wiring.mesh import MemoryMesh
+    from memory_mesh.api.mesh import MemoryMesh
 
     share_heaps()
     arguments = {**call.target.arguments, **call.arguments}
@@ -43,14 +46,14 @@ def serve(call: Call) -> Answer:
     mesh = MemoryMesh(**arguments)  # type: ignore[arg-type]
     mesh.init()  # a store that cannot be used is an error now, not one of every request
     server = Server(mesh, settings.options, tokens)
-    logs.write_json_lines()
+    connections.write_json_lines()
     fields = {"event": "listening", "address": f"http://{host}:{port}", "tokens": len(tokens.tokens())}
     with listen(host, port) as listening:
-        logs.LOG.info("", extra={"fields": fields})
+        connections.LOG.info("", extra={"fields": fields})
         if call.form is Form.TEXT and sys.stdout.isatty():  # the lines above and below are for programs
             show(Answer(text=console_line(host, listening.getsockname()[1]), data={}))
         run(build(server), listening, settings.options, server.stopping.set)
-    logs.LOG.info("", extra={"fields": {"event": "stopped"}})
+    connections.LOG.info("", extra={"fields": {"event": "stopped"}})
     return Answer(text="", data={})
 
 
@@ -120,3 +123,36 @@ def listen(host: str, port: int) -> socket.socket:
         raise SettingsError(what, remedy="choose another --port or --host") from None
     # asyncio sends answers at once (TCP_NODELAY) only on sockets that name their protocol; else each waits 40 ms for the client.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
+
+
+# --- command ---
+#
+# `memory-mesh console`: a server for the person at this machine, and the link that logs the
+# browser in, once.
+
+
+_HOST = "127.0.0.1"
+
+
+def console(call: Call) -> Answer:
+    """Listen on this machine, show the link, open the browser, and answer requests until Ctrl-C."""
+    from memory_mesh.api.mesh import MemoryMesh
+
+    share_heaps()
+    settings = load(call.target.arguments)
+    # Only looking at a memory runs no maintenance.
+    options = replace(settings.options, server_host=_HOST, server_heartbeat_seconds=0.0)
+    mesh = MemoryMesh(**call.target.arguments)  # type: ignore[arg-type]
+    mesh.stats()  # a store that cannot be read is an error now, not one of every page
+    server = Server(mesh, options, TokenFile(settings.home), private=True)
+    with listen(_HOST, int(str(call.arguments["port"]))) as listening:
+        # A fragment is not sent in a request, so that no log contains the secret.
+        url = f"http://{_HOST}:{listening.getsockname()[1]}/console/#once={server.sessions.issue_once()}"
+        lines = (f"{NAME} Console: {url}", "The link logs one browser in, within five minutes. Ctrl-C ends the server.")
+        code = show(Answer(text="\n".join(lines), data={"url": url}), call.form)
+        if code:  # nobody can read the link, such as when the reader of a pipe is gone
+            return Answer(text="", data={}, code=code)
+        if call.arguments["browser"]:
+            Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # a browser in the terminal would not return
+        run(build(server), listening, options, server.stopping.set)
+    return Answer(text="", data={})

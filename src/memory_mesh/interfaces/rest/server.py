@@ -7,17 +7,16 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import TokenInvalid
 from memory_mesh.core.model import iso
 from memory_mesh.core.options import Options
-from memory_mesh.core.tokens import find_token
-from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.console.sessions import Session, Sessions
 from memory_mesh.interfaces.operation import Operation
 from memory_mesh.interfaces.rest.access import Caller, caller_in, caller_of, check_csrf, cookie_name, server_names
-from memory_mesh.interfaces.rest.limits import Limiter, requests_limiter
+from memory_mesh.interfaces.rest.connections import Limiter, requests_limiter
 from memory_mesh.interfaces.rest.metrics import Metrics, Telemetry
-from memory_mesh.interfaces.tokens import TokenFile
+from memory_mesh.interfaces.tokens import TokenFile, find_token
 
 _DAY = 86_400
 _SAFE = ("GET", "HEAD")

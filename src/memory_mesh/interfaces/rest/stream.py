@@ -12,15 +12,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from memory_mesh.api.aio import to_thread
+from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreUnavailable, TooLarge
-from memory_mesh.faces.mesh import Mesh
-from memory_mesh.interfaces.operations import OPERATIONS
-from memory_mesh.interfaces.render import to_json
-from memory_mesh.interfaces.rest.limits import check_declared, pieces
-from memory_mesh.interfaces.rest.problems import from_http, problem_of
-from memory_mesh.interfaces.rest.requests import KEY_HEADER, media_type, read_json
+from memory_mesh.interfaces.render.output import to_json
+from memory_mesh.interfaces.rest.connections import check_declared, pieces
+from memory_mesh.interfaces.rest.requests import KEY_HEADER, from_http, media_type, problem_of, read_json
 from memory_mesh.interfaces.rest.server import Server
-from memory_mesh.wiring.aio import to_thread
+from memory_mesh.interfaces.verbs import OPERATIONS
 
 _BATCH = 100  # lines that are stored at once
 _STORE_MANY = next(one for one in OPERATIONS if one.name == "store-many")

@@ -21,12 +21,11 @@ from memory_mesh.core.graph import connected
 from memory_mesh.core.graph.episodes import GAP_SECONDS, Moment, split
 from memory_mesh.core.model import BASE, COLUMNS, CONTENTS, Kind, Row, Vector, checked, parse_time
 from memory_mesh.core.ports import Changes
-from memory_mesh.regular_files import open_regular
-from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_key, encode_json
-from memory_mesh.stores.changes import Change, Moves, decode_change, since
+from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, Change, Moves, decode_change, decode_key, encode_json, since
 from memory_mesh.stores.files import names_in
 from memory_mesh.stores.json import neolata
 from memory_mesh.stores.ram import RamStore
+from memory_mesh.system import open_regular
 
 FORMAT = 1
 JOURNAL, LOCK = "journal.jsonl", ".lock"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_mesh.core.claims.claim import read_claim
+from memory_mesh.core.claims.rules import base_trust
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt
 from memory_mesh.core.intake import Draft, fingerprint
 from memory_mesh.core.model import (
@@ -29,7 +30,6 @@ from memory_mesh.core.model import (
     parse_time,
     partition_for,
 )
-from memory_mesh.core.safety.trust import base_trust
 from memory_mesh.core.search import tokens
 from memory_mesh.stores.base import parse_foreign
 from memory_mesh.stores.files import read_if_any

@@ -12,21 +12,11 @@ from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
-from memory_mesh.core.errors import (
-    Conflict,
-    StoreClosed,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreUnavailable,
-)  # fmt: skip
+from memory_mesh.core.errors import Conflict, StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreUnavailable  # fmt: skip
 from memory_mesh.core.model import ANYTHING, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
-from memory_mesh.forks import fork_safe
-from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.changes import Change, append, encode_change, erases, new_nonce
-from memory_mesh.stores.files import create_folder, files_under, replace_file, store_error, sync
-from memory_mesh.stores.folder import FolderStore, locked
+from memory_mesh.stores.base import Change, append, check_unique, encode_change, erases, new_nonce
+from memory_mesh.stores.files import FolderStore, create_folder, files_under, locked, replace_file, store_error, sync
 from memory_mesh.stores.json.folder import (
     CLUSTERS,
     EPISODES,
@@ -44,6 +34,7 @@ from memory_mesh.stores.json.folder import (
     sign,
 )
 from memory_mesh.stores.json.neolata import ASIDE
+from memory_mesh.system import fork_safe
 
 T = TypeVar("T")
 

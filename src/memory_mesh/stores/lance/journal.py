@@ -7,20 +7,25 @@ and its journal sees whole changes only, whatever a writer does meanwhile or lef
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from errno import EACCES, EDQUOT, EFBIG, ENAMETOOLONG, ENOSPC, EPERM, EROFS
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
-from memory_mesh.core.errors import StoreCorrupt, StoreTooNew
-from memory_mesh.stores import folder
-from memory_mesh.stores.base import KEPT_MOVES, decode_key, encode_json
-from memory_mesh.stores.changes import Change, Moves, append, decode_change, encode_change
-from memory_mesh.stores.files import sync
+import pyarrow as pa
+
+from memory_mesh.core.errors import StoreCorrupt, StoreError, StoreMissing, StoreTooNew, StoreUnavailable
+from memory_mesh.stores import files
+from memory_mesh.stores.base import KEPT_MOVES, Change, Moves, append, decode_change, decode_key, encode_change, encode_json
+from memory_mesh.stores.files import store_error, sync
+from memory_mesh.stores.lance.schema import Table
 
 FORMAT = 1
 OWN = "memory_mesh"  # the folder of these files, beside the folders of the tables
@@ -206,4 +211,123 @@ def latest_moves(moves: Sequence[Moves]) -> list[Moves]:
 
 def locked(own: Path, *, busy_seconds: float) -> AbstractContextManager[None]:
     """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free in time."""
-    return folder.locked(own.parent, own / LOCK, busy_seconds=busy_seconds)
+    return files.locked(own.parent, own / LOCK, busy_seconds=busy_seconds)
+
+
+# --- Errors of the system and of Lance, as errors of the store ---
+
+
+# Lance raises its errors as these. A panic in it is not an `Exception`.
+LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
+_QUOTED = (ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, EROFS, ENAMETOOLONG)
+_STATUS, _CODE = re.compile(r"status code: (\d{3})"), re.compile(r"<Code>(\w{1,60})</Code>")
+
+
+class Superseded(Exception):
+    """Another writer wrote first; what was decided must be decided again."""
+
+
+@contextmanager
+def translated(place: Path | str, errors: type[Exception] | tuple[type[Exception], ...] = LANCE_ERRORS) -> Iterator[None]:
+    """Raise errors as those of the store. `place` is the folder or the table that they name."""
+    try:
+        yield
+    except errors as error:
+        if "S3 error" in str(error) or "Error performing" in str(error):
+            raise remote_error(place, error) from None
+        number = _number(error)
+        if number:
+            raise store_error(place, number) from error
+        why = str(error).partition(", /")[0][:200]  # without the place in the source of Lance
+        raise StoreCorrupt(f"{place} is damaged: {why}", remedy="restore a backup; nothing was changed") from error
+
+
+def _number(error: Exception) -> int | None:
+    """Return the error number of the system. Lance has none in its errors, but quotes those of the system."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    return next((one for one in _QUOTED if f"(os error {one})" in str(error)), None)
+
+
+def remote_error(place: Path | str, error: Exception) -> StoreError:
+    """Return the error of a store in a bucket. The server's own text may contain keys and signatures, so it is not quoted."""
+    status, code = _STATUS.search(str(error)), _CODE.search(str(error))
+    why = code[1] if code else f"status {status[1]}" if status else "no response"
+    if code and code[1] == "NoSuchBucket":
+        return StoreMissing(f"the bucket of {place} does not exist", remedy="create it; a store does not create buckets")
+    if status and status[1] in ("401", "403"):
+        remedy = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do in the bucket"
+        return StoreUnavailable(f"the server of {place} refuses the request: {why}", remedy=remedy)
+    remedy = "check the endpoint, the region and the network; then try again"
+    return StoreUnavailable(f"the server of {place} failed: {why}", remedy=remedy)
+
+
+# --- Where the tables of a LanceDB store are, and which versions of them are there ---
+
+
+class Place(Protocol):
+    """Where the tables of a store are. If it is `fenced`, a writer whose turn is over may still change them: see `Frame`."""
+
+    @property
+    def fenced(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def options(self) -> dict[str, str] | None: ...  # with which Lance reaches it
+    def uri(self, table: Table) -> str: ...
+    def versions(self, table: Table) -> list[int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Tables in a folder, whose writers hold a lock. Other programs may write to it too."""
+
+    root: Path
+    options: None = None
+    fenced: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.root)
+
+    def uri(self, table: Table) -> str:
+        return str(folder_of(self.root, table))
+
+    def versions(self, table: Table) -> list[int]:
+        return [version for version, _ in _manifests(self.root, table)]
+
+
+def folder_of(root: Path, table: Table) -> Path:
+    return root / f"{table.name}.lance"
+
+
+def latest_version(root: Path, table: Table) -> int | None:
+    """Return the newest version of a table; None without a table."""
+    return max((version for version, _ in _manifests(root, table)), default=None)
+
+
+def _manifests(root: Path, table: Table) -> list[tuple[int, Path]]:
+    """Return the versions of a table with their files."""
+    folder = folder_of(root, table) / "_versions"
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return [(version, folder / name) for version, name in versions_in(os.listdir(folder))]
+    return []
+
+
+def versions_in(names: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the versions that the names of files stand for. Lance names them so, or by the distance to the largest one."""
+    for name in names:
+        if match := re.fullmatch(r"(\d{1,20})\.manifest", name):
+            number = int(match[1])
+            yield 2**64 - 1 - number if number >= 2**63 else number, name
+
+
+def roll_back(root: Path, table: Table, version: int | None) -> None:
+    """Remove the versions of a table after this one, which a process that died began; without a version, remove the table."""
+    if version is None:
+        shutil.rmtree(folder_of(root, table), ignore_errors=True)
+        return
+    for number, file in _manifests(root, table):
+        if number > version:
+            file.unlink()
+    (folder_of(root, table) / "_versions" / "latest_version_hint.json").unlink(missing_ok=True)

@@ -43,8 +43,7 @@ from memory_mesh.core.model import (
 )  # fmt: skip
 from memory_mesh.core.ports import Step
 from memory_mesh.stores.files import store_error, sync
-from memory_mesh.stores.lance.errors import Superseded, translated
-from memory_mesh.stores.lance.places import Place, folder_of
+from memory_mesh.stores.lance.journal import Place, Superseded, folder_of, translated
 from memory_mesh.stores.lance.schema import (
     DIMENSION,
     MEMORIES,

@@ -9,7 +9,7 @@ from itertools import chain
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from memory_mesh.stores.base import KEPT_MOVES
-from memory_mesh.stores.postgres import segments
+from memory_mesh.stores.postgres import tables
 from memory_mesh.stores.postgres.calls import VERSION
 from memory_mesh.stores.postgres.tables import ALL, LOGS, TABLES, description
 
@@ -73,7 +73,7 @@ _IDS = tuple(
     for table in TABLES
 )
 
-# `confidence` is the trust as `core.safety.trust.compute_trust` computes it, without the part of the age: no write follows that.
+# `confidence` is the trust as `core.claims.rules.compute_trust` computes it, without the part of the age: no write follows that.
 # Until version 11 it was the base trust.
 _REINFORCED, _DISPUTED = "coalesce(reinforcements, 0)::float8", "coalesce(disputes, 0)::float8"
 _CONFIDENCE = (
@@ -92,22 +92,22 @@ _STEPS: dict[int, tuple[str, ...]] = {
     3: (),
     4: (),
     5: (
-        *segments.POSTINGS.values(),
-        segments.dropped("INDEX", "memories_by_keyword"),
+        *tables.POSTINGS.values(),
+        tables.dropped("INDEX", "memories_by_keyword"),
         *_DIMENSIONS,
-        segments.dropped("FUNCTION", "mesh_rounded"),
+        tables.dropped("FUNCTION", "mesh_rounded"),
     ),
     6: (*_IDS, *_NORMS),
     7: (),
     8: (),
-    9: (segments.dropped("FUNCTION", "mesh_sessions"),),
+    9: (tables.dropped("FUNCTION", "mesh_sessions"),),
     10: (
-        segments.dropped("FUNCTION", "mesh_sessions"),
-        segments.dropped("FUNCTION", "mesh_around"),
+        tables.dropped("FUNCTION", "mesh_sessions"),
+        tables.dropped("FUNCTION", "mesh_around"),
     ),  # which returns another type
-    11: (segments.dropped("FUNCTION", "mesh_has_passages"),),  # which took SQL text
+    11: (tables.dropped("FUNCTION", "mesh_has_passages"),),  # which took SQL text
     12: (
-        *segments.CREATE,
+        *tables.CREATE,
         *_CONFIDENCE,
         "CREATE INDEX IF NOT EXISTS memories_by_beginning ON memories (valid_from) WHERE valid_from IS NOT NULL",
     ),
@@ -212,8 +212,8 @@ def sql(name: str) -> str:
         "kept": KEPT_MOVES,
         "tables": ", ".join(ALL),
         "may_see": _MAY_SEE.replace("(SELECT mesh_identity())", "identity").replace("(SELECT mesh_home())", "home"),
-        "segment_names": ", ".join(segments.COLUMNS),
-        "segment_columns": ", ".join(f"t.{name}" for name in segments.COLUMNS),
+        "segment_names": ", ".join(tables.COLUMNS),
+        "segment_columns": ", ".join(f"t.{name}" for name in tables.COLUMNS),
         "few": FEW_HITS,
         "few_vectors": FEW_VECTORS,
     }

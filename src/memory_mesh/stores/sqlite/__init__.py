@@ -1,7 +1,6 @@
 """The SQLite store."""
 
-from memory_mesh.stores.sqlite.moves import derived_faults
 from memory_mesh.stores.sqlite.store import SqliteStore
-from memory_mesh.stores.sqlite.tables import VERSION
+from memory_mesh.stores.sqlite.tables import VERSION, derived_faults
 
 __all__ = ["VERSION", "SqliteStore", "derived_faults"]

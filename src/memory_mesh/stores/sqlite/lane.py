@@ -35,7 +35,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import tokens
 from memory_mesh.stores.base import decode_json
 from memory_mesh.stores.sqlite import tables
-from memory_mesh.stores.sqlite.moves import forget_moves, record_moves
+from memory_mesh.stores.sqlite.tables import forget_moves, record_moves
 
 # The columns of Memory Lane's table, by which its files are recognised.
 COLUMNS = frozenset(

@@ -13,7 +13,6 @@ from enum import Enum, auto
 from pathlib import Path
 from stat import S_ISREG
 
-from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import (
     StoreBusy,
     StoreCorrupt,
@@ -26,8 +25,9 @@ from memory_mesh.core.errors import (
     StoreUnavailable,
     shown,
 )
+from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.stores.files import create_file, stat_of
-from memory_mesh.stores.sqlite import lane, tables, triggers
+from memory_mesh.stores.sqlite import lane, tables
 from memory_mesh.stores.sqlite.queries import exactly_like
 
 # A row with its vector is longer than such a page and continues on others, which it fills. Two rows do not fit on a page of 4,096
@@ -175,9 +175,9 @@ def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
 
 
 def _check_triggers(connection: sqlite3.Connection, path: Path) -> None:
-    ours = ", ".join("?" * len(triggers.TRIGGERS))
+    ours = ", ".join("?" * len(tables.TRIGGERS))
     query = f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND (sql IS NULL OR sql NOT IN ({ours}))"
-    if found := connection.execute(query, triggers.TRIGGERS).fetchone():
+    if found := connection.execute(query, tables.TRIGGERS).fetchone():
         what = f"{path} has the trigger {shown(found[0])}, which memory-mesh did not create"
         raise StoreCorrupt(what, remedy="restore a backup, or drop the trigger with sqlite3 and run memory-mesh audit verify")
 
@@ -309,7 +309,7 @@ def _configure(connection: sqlite3.Connection) -> None:
     for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
         connection.execute(f"PRAGMA {pragma}")
     connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
-    connection.create_function(triggers.UPGRADE, 0, lambda: None)
+    connection.create_function(tables.UPGRADE, 0, lambda: None)
 
 
 def _create(path: Path) -> None:

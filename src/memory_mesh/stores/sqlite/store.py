@@ -27,21 +27,14 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
-from memory_mesh.core.cancel import wait
-from memory_mesh.core.errors import (
-    Conflict,
-    InvalidInput,
-    StoreClosed,
-    StoreReadOnly,
-)
+from memory_mesh.core.errors import Conflict, InvalidInput, StoreClosed, StoreReadOnly
 from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
+from memory_mesh.core.model.background import wait
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
-from memory_mesh.core.search.scores import best_cosines, keyword_scores
-from memory_mesh.heaps import release_memory
-from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.changes import erases
+from memory_mesh.core.search.lexical import best_cosines, keyword_scores
+from memory_mesh.stores.base import check_unique, erases
 from memory_mesh.stores.files import files_under, find_bytes, remove_parts, whole_file
-from memory_mesh.stores.sqlite import moves, tables
+from memory_mesh.stores.sqlite import tables
 from memory_mesh.stores.sqlite.lane import adopt, has_foreign_rows
 from memory_mesh.stores.sqlite.opening import (
     LOGS,
@@ -60,6 +53,7 @@ from memory_mesh.stores.sqlite.opening import (
     translated,
 )
 from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page, with_ids
+from memory_mesh.system import release_memory
 
 # Freeing bytes rewrites the file. Larger files are rewritten by `compact` only, so that opening and closing stay quick.
 _MAX_REWRITTEN_ON_OPENING, _MAX_REWRITTEN_ON_CLOSING = 64 * 1024 * 1024, 512 * 1024 * 1024
@@ -116,7 +110,7 @@ class SqliteStore:
                 self._step("store.begun")
                 known = self._written[1] if self._written[0] == before else {}
                 for partition, version in (seen or {}).items():
-                    if (known.get(partition) or moves.state_of(connection, partition)[0]) != version:
+                    if (known.get(partition) or tables.state_of(connection, partition)[0]) != version:
                         raise Conflict(f"partition {partition} has changed")
                 change = tables.Writing(connection)
                 for key in deletes:
@@ -125,7 +119,7 @@ class SqliteStore:
                 change.put(puts)
                 change.finish()
                 self._step("store.put")
-                versions = moves.record_moves(connection, change.moved, seen)
+                versions = tables.record_moves(connection, change.moved, seen)
                 if erases(puts, deletes):
                     tables.mark_unfreed(connection)
                 self._step("store.counted")
@@ -139,7 +133,7 @@ class SqliteStore:
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
-            return moves.state_of(connection, partition)[0]
+            return tables.state_of(connection, partition)[0]
 
     def data_version(self) -> Hashable:
         with self._using() as opened:
@@ -170,7 +164,7 @@ class SqliteStore:
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._use() as connection:
-            return moves.changes_of(connection, partition, since)
+            return tables.changes_of(connection, partition, since)
 
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         if kind is Kind.BLOCK:

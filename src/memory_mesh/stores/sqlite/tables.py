@@ -10,10 +10,12 @@ import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from memory_mesh.core.errors import Conflict, IdTaken, StoreCorrupt, StoreTooNew, shown
@@ -33,8 +35,164 @@ from memory_mesh.core.model import (
     as_read,
     fields_of,
 )
-from memory_mesh.stores.base import decode_json, dumped_texts, encode_json
-from memory_mesh.stores.sqlite import moves, triggers
+from memory_mesh.core.ports import Changes
+from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_json, dumped_texts, encode_json, mark_of, version_in
+
+# --- moves ---
+#
+# The log of moves in the SQLite store, the versions of its partitions, and what can be wrong
+# with them.
+# A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the
+# version of its partition by one.
+
+
+TABLES = (
+    """CREATE TABLE IF NOT EXISTS partitions (
+      partition TEXT PRIMARY KEY, version INTEGER NOT NULL, nonce TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS moves (
+      partition TEXT NOT NULL, version INTEGER NOT NULL, nonce TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
+      PRIMARY KEY (partition, version)) WITHOUT ROWID""",
+)
+
+_KINDS = frozenset(kind.value for kind in Kind)
+_TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
+
+
+def state_of(connection: sqlite3.Connection, partition: str) -> tuple[int, str]:
+    """Return the version of a partition and the nonce of its last change."""
+    query = "SELECT version, nonce FROM partitions WHERE partition = ?"
+    version, nonce = connection.execute(query, (partition,)).fetchone() or (0, "")
+    if type(version) is not int or type(nonce) is not str:  # edited by hand
+        raise StoreCorrupt(f"the version of the partition {shown(partition)} cannot be read", remedy="restore a backup")
+    return version, nonce
+
+
+def record_moves(
+    connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]], versions: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Raise the version of each partition by its moves, and log them, in the caller's transaction. Return the new versions.
+    `versions` has those that the transaction has read already."""
+    new: dict[str, int] = {}
+    nonce = secrets.token_hex(8)  # the random function of SQLite would repeat itself on both sides of a fork
+    for name, keys in moved.items():
+        before = versions[name] if versions and name in versions else state_of(connection, name)[0]
+        after = before + len(keys)
+        connection.execute("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", (name, after, nonce))
+        connection.executemany(
+            "INSERT INTO moves VALUES (?, ?, ?, ?, ?)",
+            [(name, at, nonce, key.kind.value, key.id) for at, key in enumerate(keys, before + 1)],
+        )
+        if after // _TRIMMED_EVERY > before // _TRIMMED_EVERY:
+            connection.execute("DELETE FROM moves WHERE partition = ? AND version <= ?", (name, after - KEPT_MOVES))
+        new[name] = after
+    return new
+
+
+def forget_moves(connection: sqlite3.Connection) -> None:
+    """Clear the log and raise every version: readers that follow a partition must read all of it again."""
+    connection.execute("DELETE FROM moves")
+    connection.execute("UPDATE partitions SET version = version + 1, nonce = ?", (secrets.token_hex(8),))
+    # The new log starts with an entry without a row, so that readers can follow from this state.
+    connection.execute("INSERT INTO moves SELECT partition, version, nonce, '', '' FROM partitions")
+
+
+def changes_of(connection: sqlite3.Connection, partition: str, since: str | None) -> Changes:
+    """Return the moves since a mark, or None for the keys when the mark is unknown."""
+    now, version = mark_of(*state_of(connection, partition)), version_in(since)
+    if since == now:
+        return Changes(now, ())
+    if version is None:
+        return Changes(now, None)
+    # One statement reads one snapshot: its first move produced the old mark, its last move produces the new one.
+    query = "SELECT version, nonce, kind, id FROM moves WHERE partition = ? AND version >= ? ORDER BY version"
+    moves = connection.execute(query, (partition, version)).fetchall()
+    if since == BEGINNING and moves and moves[0][0] == 1:
+        new = moves
+    elif moves and mark_of(*moves[0][:2]) == since:
+        new = moves[1:]
+    else:
+        return Changes(now, None)
+    if any(kind not in _KINDS for _, _, kind, _ in new):  # edited by hand
+        return Changes(now, None)
+    return Changes(mark_of(*moves[-1][:2]), [Key(Kind(kind), id_) for _, _, kind, id_ in new])
+
+
+_FAULTS = {
+    "memories with unreadable keywords": """
+        SELECT count(*) FROM memories
+        WHERE partition IS NOT NULL AND CASE json_valid(keywords) WHEN 1 THEN json_type(keywords) END IS NOT 'array'""",
+    "memories in partitions without a version": """
+        SELECT count(*) FROM memories WHERE partition IS NOT NULL AND partition NOT IN (SELECT partition FROM partitions)""",
+    "partitions whose log does not end at their version": """
+        SELECT count(*) FROM (SELECT partition, max(version) AS version, nonce FROM moves GROUP BY partition) AS last
+        LEFT JOIN partitions USING (partition) WHERE (last.version, last.nonce) IS NOT (partitions.version, partitions.nonce)""",
+}
+
+
+def derived_faults(file: Path) -> list[str]:
+    """Return what is wrong with the keywords, versions and logs of a store file. A fault makes searches miss memories."""
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.execute("BEGIN")
+        counts = {what: connection.execute(query).fetchone()[0] for what, query in _FAULTS.items()}
+    return [f"{number} {what}" for what, number in counts.items() if number]
+
+
+# --- triggers ---
+#
+# The triggers of the SQLite store: what has to happen when another program writes to the file.
+# Memory Lane may have the file open and write to `memories` at any time. It knows neither our
+# columns nor the log of moves, so triggers log its replacements, changes and deletions within
+# its own transaction. A row without a partition waits to be taken up (see `lane`). While one of
+# our own transactions changes memories, it has a row in `mesh_meta`, which no other connection
+# sees.
+
+
+WRITING = "writing"  # the key of that row
+
+# A process of an earlier version may have the file open and would append blocks without a seal. The function is known only to
+# connections of this version, so the statement fails there and its name is the message.
+UPGRADE = "upgrade_memory_mesh"
+
+_COLUMNS = ("content", "metadata", "collection", "tags", "embedding", "valid_from", "valid_until", "superseded_by", "keywords")
+_CHANGED = " OR ".join(f"NEW.{name} IS NOT OLD.{name}" for name in (*_COLUMNS, "created_at"))
+_BY_ANOTHER = f"NOT EXISTS (SELECT 1 FROM mesh_meta WHERE key = '{WRITING}')"
+
+
+def _log(partition: str, id_: str) -> str:
+    """Return the statements that log the move of a memory, as `moves.record_moves` does."""
+    return f"""UPDATE partitions SET version = version + 1, nonce = lower(hex(randomblob(8))) WHERE partition = {partition};
+    INSERT INTO moves SELECT partition, version, nonce, 'memory', {id_} FROM partitions WHERE partition = {partition};"""
+
+
+# As SQLite stores them. Never change one: a file with any other trigger is refused.
+TRIGGERS = (
+    f"""CREATE TRIGGER blocks_need_a_seal BEFORE INSERT ON yamo_blocks WHEN NEW.seal IS NULL
+  BEGIN SELECT {UPGRADE}(); END""",
+    f"""CREATE TRIGGER memories_replaced BEFORE INSERT ON memories WHEN NEW.partition IS NULL
+  BEGIN
+    {_log("(SELECT partition FROM memories WHERE id = NEW.id)", "NEW.id")}
+  END""",
+    # A sealed content that was changed stays as it is: reads withhold it, and `verify` reports it.
+    f"""CREATE TRIGGER memories_changed AFTER UPDATE OF {", ".join((*_COLUMNS, "created_at"))} ON memories
+  WHEN OLD.partition IS NOT NULL AND (OLD.salt IS NULL OR NEW.content IS OLD.content) AND {_BY_ANOTHER} AND ({_CHANGED})
+  BEGIN
+    {_log("OLD.partition", "OLD.id")}
+    UPDATE memories SET partition = NULL,
+      model = CASE WHEN NEW.content IS OLD.content AND NEW.embedding IS OLD.embedding THEN model END
+    WHERE id = NEW.id;
+  END""",
+    f"""CREATE TRIGGER memories_deleted AFTER DELETE ON memories WHEN OLD.partition IS NOT NULL AND {_BY_ANOTHER}
+  BEGIN
+    {_log("OLD.partition", "OLD.id")}
+  END""",
+)
+
+
+# --- The tables of the SQLite store: create and upgrade them, write and read rows ---
+# `memories` is the table of Memory Lane with our columns added, so its files open here and its
+# program can read what we write; see `lane`. `yamo_blocks` and `synthesized_skills` are the
+# tables of RFC-0011.
+
 
 VERSION = 8
 APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
@@ -127,14 +285,14 @@ def prepare(connection: sqlite3.Connection) -> None:
     old = columns_of(connection, "partitions") >= {"documents", "length"}
     if old:
         connection.execute("ALTER TABLE partitions RENAME TO partitions_1")
-    for statement in moves.TABLES:
+    for statement in TABLES:
         connection.execute(statement)
     for statement, table in zip(_TABLES, (MEMORIES, BLOCKS, SKILLS, RECORDS), strict=True):
         connection.execute(_with_columns(statement, table))
         _complete(connection, table)
     for index in ("blocks_by_ref", "memories_by_status", "memories_by_sources"):  # of schemas 2 and 4
         connection.execute(f"DROP INDEX IF EXISTS {index}")
-    created = (trigger.replace("TRIGGER", "TRIGGER IF NOT EXISTS", 1) for trigger in triggers.TRIGGERS)
+    created = (trigger.replace("TRIGGER", "TRIGGER IF NOT EXISTS", 1) for trigger in TRIGGERS)
     for statement in (*_INDEXES, *created):
         connection.execute(statement)
     _fill_sealed_contents(connection)
@@ -142,7 +300,7 @@ def prepare(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
         connection.execute("DROP TABLE partitions_1")
         connection.execute("DROP TABLE IF EXISTS postings")
-        moves.forget_moves(connection)
+        forget_moves(connection)
         mark_unfreed(connection)
     connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -281,12 +439,12 @@ class Writing:
         """Keep the triggers from logging a change of ours as one of another program."""
         if kind is Kind.MEMORY and not self._marked:
             self._marked = True
-            self._connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES (?, '')", (triggers.WRITING,))
+            self._connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES (?, '')", (WRITING,))
 
     def finish(self) -> None:
         """Remove the mark before the transaction ends."""
         if self._marked:
-            self._connection.execute("DELETE FROM mesh_meta WHERE key = ?", (triggers.WRITING,))
+            self._connection.execute("DELETE FROM mesh_meta WHERE key = ?", (WRITING,))
 
     def _stored(self, key: Key) -> tuple[str, int] | None:
         """Return the partition and revision of the stored row."""

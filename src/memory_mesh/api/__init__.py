@@ -1,0 +1,1 @@
+"""The classes that callers use, and how one is built from settings."""

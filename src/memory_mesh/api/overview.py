@@ -1,0 +1,130 @@
+"""Views of a whole memory for people: numbers, a timeline, a picture of the links, and one memory with all that belongs to it.
+
+The web console shows them. They only read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_mesh.api.handle import Handle
+from memory_mesh.core.errors import StoreError, StoreReadOnly
+from memory_mesh.core.model import Block, Change, Memory, Row, Sighting
+from memory_mesh.core.text import LazyModule
+from memory_mesh.flows.context import Context, find_memory, require_memory
+
+if TYPE_CHECKING:
+    from memory_mesh.core.claims.rules import MemoryExplanation
+    from memory_mesh.core.graph import MemoryLink
+    from memory_mesh.flows.audit import audit as anchor
+    from memory_mesh.flows.claims import explain as explain_memory
+    from memory_mesh.flows.claims import review as cases
+    from memory_mesh.flows.graph import links as linking
+    from memory_mesh.flows.search import overview, search
+    from memory_mesh.flows.search import readable as past
+    from memory_mesh.flows.search import readable as trust
+    from memory_mesh.flows.upkeep import erase
+    from memory_mesh.flows.write import prepare as sightings
+else:
+    anchor = LazyModule("memory_mesh.flows.audit.audit")
+    cases = LazyModule("memory_mesh.flows.claims.review")
+    erase = LazyModule("memory_mesh.flows.upkeep.erase")
+    explain_memory = LazyModule("memory_mesh.flows.claims.explain")
+    linking = LazyModule("memory_mesh.flows.graph.links")
+    overview = LazyModule("memory_mesh.flows.search.overview")
+    past = LazyModule("memory_mesh.flows.search.readable")
+    search = LazyModule("memory_mesh.flows.search.search")
+    sightings = LazyModule("memory_mesh.flows.write.prepare")
+    trust = LazyModule("memory_mesh.flows.search.readable")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeMemory:
+    """A memory with all that belongs to it."""
+
+    explanation: "MemoryExplanation"
+    passages: list[Row]
+    history: list[Change]
+    sightings: list[Sighting]
+    links: "list[MemoryLink]"
+    blocks: list[Block]
+
+
+class Overview(Handle):
+    """What the reader of a mesh can see, counted and grouped."""
+
+    @property
+    def store_kind(self) -> str:
+        """The kind of the store, such as `sqlite`."""
+        return self._source.url.partition(":")[0]
+
+    def is_read_only(self) -> bool:
+        """Return whether writes are refused: the store was opened for reading only, or may not be written to.
+
+        A store with another fault is not read-only: reading it tells the fault.
+        """
+        try:
+            self._context().file.check_writable()
+        except StoreError as error:
+            return isinstance(error, StoreReadOnly)
+        return False
+
+    def numbers(self) -> "overview.Numbers":
+        """Return how many memories there are, by day, type, status and trust."""
+        return overview.numbers(self._reading())
+
+    def timeline(
+        self, *, as_of: str | None = None, known_at: str | None = None, limit: int = 50, after: str | None = None
+    ) -> "overview.Timeline":  # fmt: skip
+        """Return a page of what was valid (`as_of`) or believed (`known_at`) at a time, and what was stored by day."""
+        return overview.timeline(self._reading(), as_of=as_of, known_at=known_at, limit=limit, after=after)
+
+    def picture(self, *, seed: str | None = None, limit: int = 500, depth: int = 2) -> "overview.Picture":
+        """Return linked memories as nodes and edges, at most `limit` nodes; with `seed`, those around a memory."""
+        return overview.picture(self._reading(), seed=seed, limit=limit, depth=depth)
+
+    def prepare_search(self) -> None:
+        """Build the search index of the reader, so that the first search does not have to."""
+        overview.prepare_search(self._reading())
+
+    def memory(self, memory_id: str, *, any_agent: bool = False) -> WholeMemory:
+        """Return a memory with all that belongs to it, or raise `NotFound`.
+
+        With `any_agent` also one of another agent, and what its owner can see beside it.
+        """
+        context = self._reader_of(memory_id, any_agent=any_agent)
+        memory = require_memory(context, memory_id)
+        return WholeMemory(
+            explanation=explain_memory.explain_memory(context, memory_id, for_owner=any_agent),
+            passages=overview.passages_of(context, memory),
+            history=search.history(context, memory_id),
+            sightings=sightings.sightings(context, memory_id),
+            links=linking.links(context, memory_id),
+            blocks=overview.blocks_of(context, memory_id),
+        )
+
+    def erase_preview(self, memory_id: str, *, any_agent: bool = False) -> "erase.Preview":
+        """Return what `erase` would do with a memory; with `any_agent` also with those that the reader cannot see."""
+        return erase.preview(self._reading(), memory_id, any_agent=any_agent)
+
+    def anchored(self) -> "anchor.LastAnchor":
+        """Return whether the heads of the audit chains are anchored by the heartbeat, and those that were anchored last."""
+        return anchor.last_anchor(self._reading())
+
+    def trust(self, memories: Sequence[Memory], *, known_at: str | None = None) -> dict[str, float]:
+        """Return how far memories are trusted, by id, now or at the time of `known_at`."""
+        at = past.read_known_at(context := self._reading(), known_at)
+        return {id_: one.value for id_, one in trust.trusts(context, memories, known_at=at).items()}
+
+    def title(self, memory: Memory) -> str:
+        """Return the first words of a memory, on one line."""
+        return overview.title_of(memory)
+
+    def _reader_of(self, memory_id: str, *, any_agent: bool) -> Context:
+        context = self._reading()
+        return cases.acting_for(context, memory_id) if any_agent and not find_memory(context, memory_id) else context
+
+
+def overview_of(mesh: Handle) -> Overview:
+    """Return the overview of what a mesh can see."""
+    return Overview(mesh._source, mesh._scope, mesh._root)

@@ -1,0 +1,336 @@
+"""Find what is worth keeping in a transcript, without a language model.
+
+The firewall drops sentences that are not worth keeping for what they are; of the others a classifier tells the type, or that
+there is none. In doubt nothing is kept: a junk memory costs more than a missed one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from memory_mesh.core.lane.entities import find_entities
+from memory_mesh.core.language.capture.classify import OBJECTS, OFFER, Judge, judge_without_vectors, normalized, phrases, topics
+from memory_mesh.core.language.capture.junk import MIN_WORDS, RECALLED, SMALL_TALK, is_output, why_not
+from memory_mesh.core.language.linear import NONE
+from memory_mesh.core.model import MemoryRecord
+from memory_mesh.core.text import LazyRegex, short_repr, shortened, split_sentences
+
+# --- What a run of capture reports ---
+
+
+CURSOR = "capture "  # begins the name of the entry that tells what was read of a session; the user and the session follow as JSON
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NotKept:
+    """A text that was not kept, and why."""
+
+    __repr__ = short_repr
+
+    text: str
+    why: str
+    message: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CaptureReport:
+    """What a run kept, and what it did not keep and why."""
+
+    __repr__ = short_repr
+
+    kept: list[MemoryRecord] = field(default_factory=list)
+    not_kept: list[NotKept] = field(default_factory=list)  # the first 500
+    superseded: list[str] = field(default_factory=list)
+    archived: list[str] = field(default_factory=list)  # by the end of the session
+    new_messages: int = 0
+    cursor: int = 0  # messages of the session that were read so far
+    note: str | None = None  # what was left for the next run, or could not be read
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WouldKeep:
+    """A statement that capture would keep, and as which type."""
+
+    __repr__ = short_repr
+
+    content: str
+    memory_type: str
+    confidence_score: int
+    message: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Judgement:
+    """What capture would keep of some messages, and what it would not keep and why. Nothing was stored."""
+
+    __repr__ = short_repr
+
+    kept: list[WouldKeep] = field(default_factory=list)  # the first 200
+    not_kept: list[NotKept] = field(default_factory=list)  # the first 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class JunkFound:
+    """A stored memory that should not be in a memory, and why; `archived` if it was archived just now."""
+
+    __repr__ = short_repr
+
+    id: str
+    content: str
+    why: str
+    archived: bool = False
+
+
+# --- Find what is worth keeping in a transcript, without a language model ---
+# The firewall drops sentences that are not worth keeping for what they are; of the others a
+# classifier tells the type, or that there is none. In doubt nothing is kept: a junk memory
+# costs more than a missed one.
+
+
+# Of an assistant only what it found out, not what it would like to do or what the user wants.
+_OF_USER_ONLY = ("correction", "decision", "commitment")
+_WINDOW = 3  # sentences that are judged together; a longer message is judged in pairs of sentences
+_MAX_CONTENT, _MAX_CHUNK, _MAX_PREVIOUS = 400, 1_500, 400
+_ROLE_PLAY_MESSAGES = 6
+_MAX_MESSAGE = 20_000  # characters
+_UNCERTAIN = "nothing shows that it is worth keeping"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a transcript: its number, its role, and whether an earlier run has read it already."""
+
+    number: int
+    role: str
+    content: str
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """A memory that was found, with the part of the transcript that it comes from."""
+
+    content: str
+    memory_type: str
+    confidence_score: int
+    source_chunk: str
+    message: int
+    role: str
+    entities: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Session:
+    """What the reading of a message depends on."""
+
+    before: list[Message] = field(default_factory=list)  # the last messages of user and assistant
+    recalled: list[str] = field(default_factory=list)
+    waiting: list[Captured] = field(default_factory=list)  # of the last messages, until the user does not withdraw them
+    judge: Judge = field(default_factory=judge_without_vectors)
+    about_text: bool = False  # the user asked for work on a text: neither text nor answer says anything about the user
+    role_play: int = 0
+
+    @property
+    def answered(self) -> str:
+        """The message of the assistant that the next message answers."""
+        return self.before[-1].content if self.before and self.before[-1].role == "assistant" else ""
+
+
+def extract(
+    messages: Iterable[Message], *, recalled: Sequence[str] = (), judge: Judge | None = None
+) -> Iterator[Captured | NotKept]:
+    """Yield what is worth keeping of the new messages, and what is not kept with the reason. Reads one message at a time."""
+    session = _Session(recalled=list(recalled), judge=judge or judge_without_vectors())
+    for message in messages:
+        if message.role == "system":
+            session.recalled += (line.strip(" -*•\t") for line in message.content.splitlines() if line.strip())
+        if message.role not in ("user", "assistant"):
+            continue
+        if message.role == "user":
+            yield from _settle(session, message)
+        for found in _read(session, message) if message.is_new else ():
+            if isinstance(found, Captured):
+                session.waiting.append(found)
+            else:
+                yield found
+        session.before = [*session.before[-2:], message]
+        session.role_play = max(0, session.role_play - 1)
+    yield from session.waiting
+
+
+def _settle(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
+    """Yield what was found before this message of the user, unless it withdraws it, and note what this message asks for."""
+    text = normalized(message.content)
+    withdrawn = "withdrawn" if _WITHDRAWN.search(text) else ""
+    objected = "the user objected" if OBJECTS.search(text) else ""
+    for found in session.waiting:
+        why = withdrawn or (objected if found.role == "assistant" else "")
+        yield NotKept(found.content, why, found.message) if why else found
+    session.waiting = []
+    session.about_text = _ABOUT_TEXT.search(text) is not None
+    if _ROLE_PLAY.search(text):
+        session.role_play = _ROLE_PLAY_MESSAGES
+
+
+# --- one message ---
+
+
+def _read(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
+    whole = shortened(message.content, _MAX_CONTENT)
+    if session.about_text or session.role_play:
+        yield NotKept(whole, "part of a text or of a role play", message.number)
+        return
+    if message.role == "user" and _WITHDRAWN.search(normalized(message.content)):
+        yield NotKept(whole, "withdrawn", message.number)
+        return
+    if len(message.content) > _MAX_MESSAGE:
+        yield NotKept(whole, "a pasted document", message.number)
+        return
+    usable: list[str] = []
+    judged: dict[str, str | None] = {}  # a hostile message repeats its sentences
+    for sentence in sentences(message.content):
+        if sentence not in judged:
+            recalled = RECALLED if _is_recalled(sentence, session.recalled) else None
+            judged[sentence] = why_not(sentence, role=message.role) or recalled
+        if why := judged[sentence]:
+            yield NotKept(shortened(sentence, _MAX_CONTENT), why, message.number)
+        else:
+            usable.append(sentence)
+    if message.role == "user" and (proposal := _accepted(session, message.content)):
+        yield captured(proposal, "decision", message, before=session.before[-2:])
+    else:
+        yield from _judge(session, message, usable)
+
+
+def _judge(session: _Session, message: Message, usable: Sequence[str]) -> Iterator[Captured | NotKept]:
+    """Yield a memory of each type that the sentences of a message show, and the other sentences as not kept."""
+    best: dict[str, tuple[float, str]] = {}
+    for text in dict.fromkeys(windows(usable)):
+        chances = session.judge(text, role=message.role, answered=session.answered)
+        chance = 1 - chances.pop(NONE)
+        possible = [name for name in chances if message.role == "user" or name not in _OF_USER_ONLY]
+        if chance >= session.judge.weights.limit:
+            name = max(possible, key=chances.__getitem__)
+            best[name] = max(best.get(name, (0.0, "")), (chance, text))
+    for name, (chance, text) in best.items():
+        yield _found(session, message, text, name, chance)
+    kept = " ".join(text for _, text in best.values())
+    for sentence in usable:
+        if sentence not in kept:
+            yield NotKept(shortened(sentence, _MAX_CONTENT), _UNCERTAIN, message.number)
+
+
+def windows(usable: Sequence[str]) -> list[str]:
+    """Return the texts of a message that are judged: all of it if it is short, else each pair of sentences."""
+    if not usable:
+        return []
+    if len(usable) <= _WINDOW:
+        return [" ".join(usable)]
+    return [f"{one} {other}" for one, other in pairwise(usable)]
+
+
+def _found(session: _Session, message: Message, content: str, name: str, chance: float) -> Captured:
+    if name == "decision" and len(content.split()) < _SHORT_ANSWER and (offer := _offered(session.answered)):
+        content = f"{offer} {content}"
+    return captured(content, name, message, before=session.before[-2:], chance=chance)
+
+
+def captured(content: str, name: str, message: Message, *, before: Sequence[Message] = (), chance: float = 0.8) -> Captured:
+    """Return a memory of a message, cleaned, with the messages before it as part of its source."""
+    quoted = [f"{each.role}: {shortened(each.content, _MAX_PREVIOUS)}" for each in before if not is_output(each.content)]
+    cleaned = shortened(_FILLER.sub("", " ".join(content.split())), _MAX_CONTENT)
+    return Captured(
+        content=cleaned[:1].upper() + cleaned[1:] if cleaned[1:2].islower() else cleaned,
+        memory_type=name,
+        confidence_score=round(100 * chance * (1 if message.role == "user" else 0.8)),
+        source_chunk=shortened("\n".join([*quoted, f"{message.role}: {message.content}"]), _MAX_CHUNK),
+        message=message.number,
+        role=message.role,
+        entities=tuple(find_entities(message.content)),
+    )
+
+
+def is_grounded(text: str, content: str) -> bool:
+    """Return whether most words of a text, as a model wrote it, stand in the message that it names."""
+    words = topics(text)
+    return len(words & topics(content)) >= _GROUNDED * len(words)
+
+
+def _accepted(session: _Session, text: str) -> str | None:
+    """Return the one proposal of the assistant that a message accepts without naming it."""
+    if not _ACCEPTS.fullmatch(normalized(text)) or not session.answered:
+        return None
+    proposals = [each for each in sentences(session.answered) if _PROPOSES.search(each) and not each.endswith("?")]
+    return proposals[0] if len(proposals) == 1 else None
+
+
+def _offered(answered: str) -> str:
+    """Return the sentence in which the assistant asked for a choice."""
+    asked = [sentence for sentence in sentences(answered) if OFFER.search(normalized(sentence))]
+    return asked[-1] if asked else ""
+
+
+# --- texts ---
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a message, without code blocks, quoted lines and marks of lists. A few words go with the next."""
+    found: list[str] = []
+    for sentence in (_BULLET.sub("", sentence).strip() for sentence in split_sentences(_BLOCK.sub("\n", text))):
+        if found and len(found[-1].split()) < MIN_WORDS and not found[-1].endswith("?") and why_not(found[-1]) != SMALL_TALK:
+            found[-1] += f" {sentence}"
+        elif sentence:
+            found.append(sentence)
+    return found
+
+
+def _is_recalled(text: str, recalled: Sequence[str]) -> bool:
+    words = topics(text)
+    return any(len(words & topics(line)) >= max(_MIN_SHARED, _SHARED * len(words)) for line in recalled)
+
+
+_GROUNDED = 0.6
+_MIN_SHARED, _SHARED = 2, 0.75  # words of a sentence that stand in a recalled memory too
+_SHORT_ANSWER = 8  # words; a shorter one needs the question to be understood
+_BLOCK = LazyRegex(r"```.*?(?:```|\Z)|^[ \t]*>.*$|<([a-z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL | re.MULTILINE)
+_BULLET = LazyRegex(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_FILLER = LazyRegex(
+    r"^(?:(?:ok(?:ay)?|so|well|hm+|ah|oh|hey|hi|alright|right|listen|look|anyway|and|also|btw|by the way|fyi|thanks?|"
+    r"quick note|just so you know|no worries|got it|yeah|yes|sure)\b[\s,.!:;–—-]+)+(?=\w)",
+    re.IGNORECASE,
+)
+_WITHDRAWN = phrases(
+    r"no,? wait / never ?mind / nevermind / (scratch|scrap|strike|forget) (that|this|it|what i (just )?said|"
+    r"what i (just )?wrote|my last|all that) / scrap (what|that) / forget \w+, / i take (that|it) back / hold on, (forget|"
+    r"not) / nothing is (settled|decided)",
+    r"(let's )?not (decide|settle) (that|this|it|anything)? ?yet / i had (decided|chosen|picked|planned) / ignore (that|"
+    r"what i said|my last) / changed my mind again / on second thought / doch nicht / vergiss (es|das) / oublie / "
+    r"laisse tomber / olvídalo / (that|it) was a joke / just kidding / as before",
+)
+_ABOUT_TEXT = phrases(
+    r"^(please |can you |could you |now |ok |hey )*(proofread|summari[sz]e|translate|paraphrase|rephrase|draft|rewrite|"
+    r"compose|write (me )?(a|an|the|some)|forward|fix the (grammar|typos|spelling)|spell-?check|complete the|explain this)",
+    r"(here's|here is|this is|below is) (the|a|an|my|our|their) [\w' ]{0,30}(mail|email|e-mail|article|letter|post|text|"
+    r"quote|contract|review|transcript|poem|story|ticket|message|draft|essay)",
+    r"(the |this |from )?(ticket|readme|article|email|mail|post|page|docs?|message|story|issue|book|blog|slide|"
+    r"review)( \w+)? (says|said|reads|goes|states)? ?:",
+    r"from (the|their|our) \w+: / (is|are) (it|this|that) (true|a scam|correct|right) / as a user i want / "
+    r"from \w+: ['\"“] / (someone|somebody|jemand|quelqu'un|alguien) [\w ]{0,20}(asked|said|meinte|wrote|posted|claims|sagte)",
+)
+_ROLE_PLAY = phrases(
+    r"act as / (pretend|imagine) (you|that you|to be|the) / role-?play / you are now a / let's (play|pretend) / "
+    r"interview practice / in the style of / write a (dialogue|story|scene|poem|song)"
+)
+_PROPOSES = phrases(
+    r"i('d| would)? (suggest|recommend|propose|lean towards?|go with|pick|choose) / my (proposal|suggestion|recommendation|"
+    r"pick) / we (could|should) / let's / (best|simplest|cleanest) (option|way|approach|choice) (is|would be)"
+)
+_ACCEPTS = LazyRegex(
+    r"(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|perfect|good|nice|fine|agreed|right|sounds (?:good|right|great)|makes sense|ja|"
+    r"oui|sí)[,.! –—-]*)*"
+    r"(?:(?:let's |please |then |just )*(?:go (?:with|for) (?:that|it|this)(?: one)?|do (?:that|it|this)(?: then)?|"
+    r"that's (?:the one|the way|what we do|it)|agreed|i agree|we do that|machen wir so|on fait ça|hagámoslo))(?: then|"
+    r" please| please do)?[\s.!👍]*",
+    re.IGNORECASE,
+)

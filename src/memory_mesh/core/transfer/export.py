@@ -1,0 +1,159 @@
+"""The export of memories: a first line that names the format and its version, then one memory a line, as JSON.
+
+docs/transfer.md is the description of the format. A later version may add fields; this one refuses fields that it does not know,
+because an import must not lose them without a word.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from memory_mesh.core import model
+from memory_mesh.core.errors import InvalidInput, fraction, number, shown, whole_number
+from memory_mesh.core.intake import Author
+from memory_mesh.core.lane.scoring import MAX_FEEDBACK
+from memory_mesh.core.model import (
+    BY_NAME,
+    Change,
+    Memory,
+    MemoryRecord,
+    Sighting,
+    Skill,
+    Type,
+    Value,
+    change_id,
+    fault,
+    parse_time,
+)
+
+FORMAT, VERSION = "memory-mesh memories", 1
+
+# The other fields are not part of a memory, or an import makes them anew. A change is numbered by its place in the history.
+_MEMORY = (*(one.name for one in fields(MemoryRecord)), "reach")
+_MEMORY = tuple(name for name in _MEMORY if name not in ("pending", "sealed", "redactions", "revision"))
+_SKILL = ("name", "intent")  # what a skill has besides
+_CHANGE = ("created_at", "action", "agent_id", "why", "before", "detail")
+_SIGHTING = ("created_at", "agent_id", "session_id", "times_observed", "last_observed", "trust", "metadata")
+_WORDS = {"status": [*model.Status], "memory_type": [*model.MemoryType], "reach": [*model.Reach]}
+_MAX_ID = 500
+_EXPECTED = "a line of memory-mesh export"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A memory with its history and its stored sightings, oldest first."""
+
+    memory: Memory
+    history: Sequence[Change] = ()
+    sightings: Sequence[Sighting] = ()
+
+    def values(self) -> dict[str, Value]:
+        """Return the fields of a line, without those that are empty."""
+        parts = {"history": (self.history, _CHANGE), "sightings": (self.sightings, _SIGHTING)}
+        lists: dict[str, Value] = {name: [_given(one, names) for one in some] for name, (some, names) in parts.items() if some}
+        return _given(self.memory, (*_MEMORY, *_SKILL) if isinstance(self.memory, Skill) else _MEMORY) | lists
+
+    def line(self) -> str:
+        # ASCII only: some readers end a line at certain Unicode characters.
+        return json.dumps(self.values()) + "\n"
+
+
+def header() -> str:
+    """Return the first line of an export."""
+    return json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
+
+
+def check_header(text: object) -> None:
+    """Raise `InvalidInput` unless this is the first line of an export that this version can read."""
+    values = _object(text)
+    if values.get("format") != FORMAT:
+        raise InvalidInput("it is not the first line of an export", expected=header().strip())
+    if values.get("version") != VERSION:
+        what = f"the export has version {shown(values.get('version'))}"
+        raise InvalidInput(what, expected=f"version {VERSION}", remedy="import it with a newer memory-mesh")
+
+
+def read_line(text: object) -> Exported:
+    """Return the memory of a line, or raise `InvalidInput`. What an import makes anew is missing, such as the fingerprint."""
+    values = _object(text)
+    history, sightings = (values.pop(name, []) for name in ("history", "sightings"))
+    if not isinstance(history, list) or not isinstance(sightings, list):
+        raise InvalidInput("history or sightings is not a list", expected=_EXPECTED)
+    own = _SKILL if values.keys() & {*_SKILL} else ()
+    given = _present(values, (*_MEMORY, *own), required=("id", "content", "created_at", "updated_at", *own))
+    memory = (Skill if own else Memory)(**given, revision=len(history) + 1)
+    changes = [_change(memory, at, one) for at, one in enumerate(history, start=2)]
+    seen = {one.id: one for one in (_sighting(memory, values) for values in sightings)}
+    if len(seen) < len(sightings):
+        raise InvalidInput("sightings names an agent and session twice", expected=_EXPECTED)
+    return Exported(memory, changes, list(seen.values()))
+
+
+def _change(memory: Memory, number: int, values: object) -> Change:
+    given = _present(values, _CHANGE, required=("created_at", "action"))
+    given["before"] = _checked(given.get("before", {}), {one.name for one in fields(memory)} & BY_NAME.keys())
+    return Change(**given, id=change_id(memory.id, number), ref=memory.id, number=number, user_id=memory.user_id)
+
+
+def _sighting(memory: Memory, values: object) -> Sighting:
+    given = _present(values, _SIGHTING, required=("created_at",))
+    id_ = Author(given.get("agent_id"), given.get("session_id")).sighting_id(memory.id)
+    return Sighting(**given, id=id_, ref=memory.id, user_id=memory.user_id)
+
+
+def _object(text: object) -> dict[str, Any]:
+    if isinstance(text, InvalidInput):  # of a line that cannot be read
+        raise text
+    if not isinstance(text, str):
+        raise InvalidInput(f"it is {type(text).__name__}", expected="text")
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput("it is not JSON", expected=_EXPECTED) from None
+    if not isinstance(values, dict):
+        raise InvalidInput(f"it is {type(values).__name__}", expected="a JSON object")
+    return values
+
+
+def _present(values: object, names: Collection[str], *, required: Iterable[str]) -> dict[str, Any]:
+    given = {name: value for name, value in _checked(values, names).items() if value is not None}
+    if missing := [name for name in required if name not in given]:
+        raise InvalidInput(f"{missing[0]} is missing", expected=_EXPECTED)
+    return given
+
+
+def _checked(values: object, names: Collection[str]) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise InvalidInput(f"{shown(values)} is not an object", expected=_EXPECTED)
+    if unknown := [name for name in values if name not in names]:
+        raise InvalidInput(f"unknown field {shown(unknown[0])}", expected=_EXPECTED)
+    return {name: None if value is None else _value(name, value) for name, value in values.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    column, words = BY_NAME[name], _WORDS.get(name)
+    if wrong := fault(column, value):
+        raise InvalidInput(wrong)
+    if words and value not in words:
+        raise InvalidInput(f"{name} is {shown(value)}", expected=f"one of {', '.join(words)}")
+    if name == "id":
+        check_id(value)
+    if name == "feedback_score":
+        number(name, value, min_=0, max_=MAX_FEEDBACK, expected=f"a number from 0 to {MAX_FEEDBACK:g}")
+    elif column.type is Type.REAL:  # importance, trust, confidence
+        fraction(name, value)
+    if name in ("times_observed", "access_count", "feedback_count"):
+        whole_number(name, value, min_=0)
+    return parse_time(value, name) if column.type is Type.TIME else value
+
+
+def check_id(id_: str) -> None:
+    """Raise `InvalidInput` for the id of another program that is blank or too long."""
+    if not 0 < len(id_.strip()) <= len(id_) <= _MAX_ID:
+        raise InvalidInput(f"id is {shown(id_)}", expected=f"a text of 1 to {_MAX_ID} characters")
+
+
+def _given(record: object, names: Iterable[str]) -> dict[str, Value]:
+    values = {name: getattr(record, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None and value != [] and value != {}}

@@ -1,0 +1,1 @@
+"""The audit chains: append, sign, read, verify and anchor them."""

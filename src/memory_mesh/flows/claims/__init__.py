@@ -1,0 +1,1 @@
+"""Compare claims, review what is in doubt, and explain a memory."""

@@ -1,0 +1,1 @@
+"""Memories of named agents: store, link, search, and pack into a context."""

@@ -1,0 +1,1 @@
+"""Lessons, reflections, skills, the heartbeat, and the models."""

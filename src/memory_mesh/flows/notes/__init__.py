@@ -1,0 +1,1 @@
+"""Notes: Markdown files of people and agents, and their index."""

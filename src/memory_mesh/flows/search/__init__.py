@@ -1,0 +1,1 @@
+"""Read memories: by id, newest first, by a query, or counted."""

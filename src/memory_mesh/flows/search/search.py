@@ -1,0 +1,496 @@
+"""Read memories: by id, newest first, or by a query.
+
+A search goes: scope and status → candidates of every channel → one ranker → minimum score → the rows, read again. The index only
+proposes. Results are read from the store under the reader's condition, so a wrong index could miss a memory for a moment, but
+never show one that the reader may not see.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from memory_mesh.core import audit, model
+from memory_mesh.core.errors import InvalidInput, NotFound, fraction, one_of, shown, whole_number
+from memory_mesh.core.intake import key_prefix, normal_text
+from memory_mesh.core.model import (
+    ANYTHING,
+    CONTENTS,
+    DAY_MS,
+    Change,
+    Compare,
+    Filter,
+    In,
+    Kind,
+    Memory,
+    MemoryType,
+    Reach,
+    Row,
+    SearchResult,
+    Status,
+    Where,
+    all_of,
+    equals,
+    iso,
+)
+from memory_mesh.core.options import SEARCH_MODES
+from memory_mesh.core.ports import Snapshot
+from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
+from memory_mesh.core.search.lexical import query_tokens
+from memory_mesh.core.search.mentions import is_general, is_personal, proper_names, speaker_roles, time_spans, without_speakers
+from memory_mesh.core.text import without_masks
+from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
+from memory_mesh.flows.search import passages as deep
+from memory_mesh.flows.search import readable as past
+from memory_mesh.flows.search import usage
+from memory_mesh.flows.search.filters import text_of, where_of
+from memory_mesh.flows.search.passages import best_passages, within
+from memory_mesh.flows.search.readable import count_not_valid, is_readable, known_statuses, periods, readable, with_trust
+from memory_mesh.flows.write import embed
+
+if TYPE_CHECKING:
+    from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
+
+RANKERS = ("learnt", "deep", "rrf")
+MAX_LIMIT = 10_000
+MAX_QUERY_LENGTH = 100_000
+_POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
+_NEAR_MISSES = 3
+_CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context")
+
+
+# --- by id and by age ---
+
+
+def known_mode(mode: object) -> str:
+    """Return the search mode, or raise InvalidInput if it does not exist."""
+    return one_of("mode", mode, SEARCH_MODES)
+
+
+def checked_limit(limit: object) -> int:
+    """Return the limit, or raise InvalidInput."""
+    return whole_number("limit", limit, max_=MAX_LIMIT)
+
+
+def get(context: Context, memory_id: str) -> Memory | None:
+    """Return a memory or skill of any status by its id, or None if the reader cannot see it."""
+    memory = find_memory(context, memory_id, kinds=CONTENTS)
+    return usage.with_counts(context, [memory])[0] if memory else None
+
+
+def named(context: Context, memory_id: str | None, key: str | None) -> str | None:
+    """Return the id that the caller gives, or that of the memory with the caller's own key in the reader's project.
+
+    A memory that fewer agents see comes first: what others store under the key for all hides it from no reader, and an erasure
+    takes the reader's own.
+    """
+    if (memory_id is None) == (key is None):
+        raise InvalidInput("id and key are both given" if key is not None else "no id is given", expected="an id or a key")
+    if key is None:
+        return memory_id
+    # By its fingerprint: the key itself may be stored masked.
+    prefix = key_prefix(key)
+    has_key = all_of(Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~"))
+    here = all_of(model.visible_to(context.reader), equals("project", context.reader.project), equals("status", Status.ACTIVE))
+    rows = context.store.find(Kind.MEMORY, all_of(here, model.not_expired(iso(context.clock())), has_key))
+    found = map(Memory.of, intact(context, rows))
+    narrowest = max(found, key=lambda memory: list(Reach).index(model.reach_of(memory.memory_type, memory.reach)), default=None)
+    return narrowest.id if narrowest else None
+
+
+def get_all(
+    context: Context, *, limit: int | None, where: Where = ANYTHING, statuses: Sequence[str] = (Status.ACTIVE,),
+    after: str | None = None,
+) -> list[Memory]:  # fmt: skip
+    """Return the memories visible to the reader, newest first; with `after`, those behind the memory with this id."""
+    missing = None if limit is None else checked_limit(limit)
+    condition = all_of(readable(context, statuses, where), model.in_project(context.reader.project))
+    last, found = _position(context, after), list[Row]()
+    while missing is None or missing > 0:
+        rows = context.store.find(Kind.MEMORY, condition, limit=missing, after=last)
+        found += (sound := intact(context, rows))
+        if len(sound) == len(rows) or missing is None:
+            break
+        missing, last = missing - len(sound), rows[-1]  # a page is only short at the end
+    return usage.with_counts(context, [Memory.of(row) for row in found])
+
+
+def _position(context: Context, memory_id: str | None) -> Row | None:
+    """Return the row to continue behind. If the memory was erased, continue from the millisecond in its id."""
+    if memory_id is None:
+        return None
+    check_texts(id=memory_id)
+    row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    if row and model.visible(context.reader, row):
+        return row
+    ms = model.time_of_id(memory_id)
+    if ms is None:
+        raise NotFound(f"no memory {shown(memory_id)} to continue after", remedy="check the id, or list from the start")
+    return Row(kind=Kind.MEMORY, id="", partition="", created_at=iso(ms + 1))
+
+
+def history(context: Context, memory_id: str) -> list[Change]:
+    """Return the changes of a memory or skill, oldest first, or raise `NotFound`."""
+    memory = require_memory(context, memory_id, kinds=CONTENTS)
+    return [model.creation(memory), *model.since_visible(context.reader, memory, past.changes_of(context, memory_id))]
+
+
+# --- by a query ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The arguments of a search."""
+
+    query: str
+    limit: int = 10
+    filter: str | None = None  # the text of the caller's filter; `where` is the parsed condition
+    where: Where = ANYTHING
+    statuses: Sequence[str] = (Status.ACTIVE,)
+    mode: str | None = None  # None: the option `search_mode`
+    min_score: float | None = None  # None: that of the mode
+    ranker: str | None = None
+    max_chars: int | None = None  # of the texts of all results together
+    as_of: object = None  # a time: what was valid then
+    known_at: object = None  # a time: what was believed then
+
+    def with_filter(self, given: Filter | None) -> "Request":
+        """Return the same request with a filter. Raise `InvalidFilter` if it is not valid."""
+        return self if given is None else replace(self, where=where_of(given), filter=text_of(given))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranked:
+    """The ranked candidates of a search."""
+
+    text: str  # the query as it was searched: personal data masked
+    query: Query
+    pool: Pool
+    ranker: str
+    ranking: "Ranking"
+    by_vector: bool  # whether vectors were compared
+    min_score: float
+    readable: Callable[[Row], bool]  # scope, status, expiry and the caller's filter
+    as_of: str | None = None  # the time that the question is about, if the caller named one
+    known_at: str | None = None  # rows are shown as they were then
+    rows: Mapping[str, Row] = field(default_factory=dict)  # readable ones that have been read already
+    first: "Sequence[ScoredCandidate] | None" = None  # the best ones, as many as the caller asked for, if they are known already
+
+
+def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
+    """Return the memories that answer a query, best first."""
+    _check(request)
+    request = _narrowed(context, request)
+    at = context.clock()
+    key = (
+        f"search:{request.query}:{request.limit}:{request.filter}",
+        request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
+        request.max_chars,
+        request.mode,
+        request.as_of, request.known_at,
+    )  # fmt: skip
+    snapshot = context.index.snapshot(context.reader)
+    mark = snapshot.mark
+    results = context.state.cache.get(key, mark, at) if use_cache else None
+    if results is None:
+        ranked = rank_candidates(context, snapshot, request)
+        results = tuple(_results(context, request, ranked))
+        if request.max_chars is not None:
+            results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
+        # Results by keywords only, because the embedder failed, are not cached: it may be back within the five minutes.
+        if use_cache and (ranked.query.vector or context.embedder is None):
+            context.state.cache.put(key, mark, results, at, until=_until(snapshot, ranked.query, results, at))
+    usage.count(context, [result.id for result in results])
+    usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
+    shown_ = with_trust(context, results, known_at=_known_at(request))
+    if not use_cache:
+        return shown_
+    # Copies, so that changes to a result do not reach the cache.
+    return [result.copied() for result in shown_]
+
+
+def _known_at(request: Request) -> str | None:
+    """Return the time whose trust the results show; None: now."""
+    return None if request.known_at is None else str(request.known_at)
+
+
+def _until(snapshot: Snapshot, query: Query, results: Sequence[SearchResult], at: int) -> int | None:
+    """Return when the same search may find something else though nothing was written: a result expires, the validity of a
+    result or of another memory begins or ends, or another day begins, by which a query names times ("yesterday")."""
+    times = [model.millis(time) for one in results for time in (one.expires_at, one.valid_from) if time]
+    times += [model.millis(one.valid_until) + 1 for one in results if one.valid_until]  # its end belongs to it
+    begins = snapshot.next_valid(query) if query.periods else None
+    midnight = at - at % DAY_MS + DAY_MS if query.spans else None
+    return min((ms for ms in (*times, begins, midnight) if ms is not None and ms > at), default=None)
+
+
+def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchResult]:
+    """Return those of a search's results, best first, that a precise search returns too."""
+    from memory_mesh.core.search.ranker import min_scores
+
+    scores = [result.score for result in results]
+    by_mode = min_scores(scores, len(scores)) if context.options.ranker != "rrf" else {}
+    return [result for result in results if result.score >= by_mode.get("precise", 0.0)]
+
+
+def explain(context: Context, request: Request) -> Explanation:
+    """Run the same search and return it with its reasons. It does not count as a use of the results."""
+    _check(request)
+    request = _narrowed(context, request)
+    ranked = rank_candidates(context, context.index.snapshot(context.reader), request)
+    best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
+    results = _results(context, request, ranked)
+    shown_ = with_trust(context, [*results, *_read(context, ranked, below[:_NEAR_MISSES])], known_at=_known_at(request))
+    explained = _explain(ranked, shown_)
+    ids = [each.id for each in best]
+    altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, ids).values()))
+    excluded = {"min_score": len(below), "altered": altered, "copies": sum(result.copies - 1 for result in results)}
+    if ranked.known_at:  # what it was then is known only after it was read
+        excluded["known_at"] = len(best) - altered - len(_rows(context, ranked, ids).keys() & set(ids))
+    excluded["limit"] = len(best) - len(results) - sum(excluded.values()) + excluded["min_score"]
+    if hidden := count_not_valid(context, ranked.query):
+        excluded |= {"not_valid": hidden, "filter": ranked.pool.excluded.get("filter", 0) - hidden}
+    if ranked.known_at:  # the only filter of its candidates
+        excluded["known_at"], excluded["filter"] = excluded["known_at"] + ranked.pool.excluded.get("filter", 0), 0
+    return Explanation(
+        query=ranked.text,
+        tokens=list(ranked.query.tokens),
+        corrections=dict(ranked.pool.corrections),
+        ranker=ranked.ranker,
+        read=len(ranked.ranking.read),
+        model=ranked.query.vector.model if ranked.query.vector and ranked.by_vector else None,
+        mode=_mode(context, request) if request.min_score is None else None,
+        min_score=ranked.min_score,
+        documents=ranked.pool.documents,
+        candidates=len(ranked.pool.ids),
+        left_out={reason: count for reason, count in {**ranked.pool.excluded, **excluded}.items() if count > 0},
+        answers=explained[: len(results)],
+        nearly=explained[len(results) :],
+    )
+
+
+def checked_query(query: object) -> str:
+    """Return the query, or raise InvalidInput."""
+    if not isinstance(query, str):
+        raise InvalidInput(f"the query is {shown(query)}", expected="a text")
+    if not query.strip():
+        raise InvalidInput("the query is blank", expected="some words to look for")
+    if len(query) > MAX_QUERY_LENGTH:
+        what = f"the query has {len(query):,} characters"
+        raise InvalidInput(what, expected=f"at most {MAX_QUERY_LENGTH:,}", remedy="shorten it to the part that matters")
+    return query
+
+
+def _check(request: Request) -> None:
+    checked_query(request.query)
+    if request.min_score is not None:
+        fraction("min_score", request.min_score)
+    if request.mode is not None:
+        known_mode(request.mode)
+    if request.max_chars is not None:
+        whole_number("max_chars", request.max_chars)
+    if request.ranker is not None:
+        one_of("ranker", request.ranker, RANKERS)
+    checked_limit(request.limit)
+    known_statuses(request.statuses)
+
+
+def _narrowed(context: Context, request: Request) -> Request:
+    """Return the request with its times read, and its condition narrowed to the reader's project and to what was valid."""
+    if request.as_of is not None or request.known_at is not None:
+        at, known_at = past.read_time("as_of", request.as_of), past.read_known_at(context, request.known_at)
+        where, statuses = past.narrowed(at, request.where, request.statuses)
+        request = replace(request, as_of=at, known_at=known_at, where=where, statuses=statuses)
+    if (project := context.reader.project) is None:
+        return request
+    return replace(request, where=all_of(request.where, model.in_project(project)))
+
+
+def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
+    """Return the candidates of a search with their scores, and the minimum score of its mode."""
+    from memory_mesh.core.search.ranker import rank  # it needs numpy, which only searches use
+
+    # An embedder sees nothing that a store may not keep: neither what is redacted nor unpaired surrogates.
+    text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
+    query = _query(context, snapshot, request, query_tokens(text, language=context.options.stemmer_language), without_masks(text))
+    as_of, known_at = (at if isinstance(at, str) else None for at in (request.as_of, request.known_at))
+    pool = snapshot.candidates(query, size=max(past.KNOWN_POOL if known_at else _POOL, 2 * request.limit))
+    embed.warn_without_vectors(context, query, pool, snapshot.data_version)
+    # Without a vector among the visible memories, vectors count for nothing, whatever others have stored.
+    by_vector = query.vector is not None and pool.without_vector < pool.documents
+    ranker = request.ranker or context.options.ranker
+    spelled = by_vector and embed.is_spelled(context, text)
+    ranking = rank(
+        ranker, pool, depth=2 * request.limit, by_vector=by_vector, spelled=spelled, weights=context.options.channel_weights
+    )
+    valid = periods(query.at, request.statuses, request.where, query.spans)
+    test = is_readable(context, request.statuses, request.where, at=query.at, valid=valid)
+    ranked = _Ranked(
+        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=0.0,
+        readable=test, as_of=as_of, known_at=known_at,
+    )  # fmt: skip
+    if deep.wanted(context, ranker, _mode(context, request)):
+        rows = _rows(context, ranked, deep.best_ids(ranking))
+        ranking = deep.read_best(context, ranking, query, text, rows)
+        ranked = replace(ranked, ranking=ranking, rows=rows, ranker=deep.DEEP if ranking.read else "learnt")
+    by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
+    ranked = replace(ranked, min_score=by_mode if request.min_score is None else request.min_score)
+    return _newest_first(context, ranked, request.limit)
+
+
+def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
+    """Return the same candidates with the newest of several versions of a statement, or the valid claim, above the others."""
+    from memory_mesh.core.search.passages import versions
+
+    if ranked.ranking.found is None:  # ranked by a formula
+        return ranked
+    alike = ranked.ranking.alike(limit)
+    candidates = {each.id: each for group in alike for each in group}
+    first = ranked.ranking.best(ranked.min_score, limit)  # the results need their rows in any case
+    rows = _rows(context, ranked, list(dict.fromkeys([*candidates, *(each.id for each in first)])))
+    in_groups = [[rows[each.id] for each in group if each.id in rows] for group in alike]
+    found = [version for group in in_groups for version in versions(group, ranked.query.tokens)]
+    ordered = [[candidates[row.id] for row in version] for version in found]
+    ranked = _reordered(replace(ranked, rows=rows, first=first), ordered)
+    keys = {str(key) for row in rows.values() if (key := row.fields.get("claim_key"))}
+    return _valid_first(context, ranked, tuple(sorted(keys))) if keys else ranked
+
+
+def _valid_first(context: Context, ranked: _Ranked, keys: tuple[str, ...]) -> _Ranked:
+    """Return the same candidates with the claim that is valid at the time of the question above others with the same key."""
+    from memory_mesh.core.claims import read_schemas
+    from memory_mesh.core.claims.claim import asked_time, claim_groups
+    from memory_mesh.core.search.ranker import ScoredCandidate
+
+    pool, scores = {id_: at for at, id_ in enumerate(ranked.pool.ids)}, ranked.ranking.scores
+    about = context.store.ids(Kind.MEMORY, all_of(model.visible_to(context.reader), In("claim_key", keys)))
+    rows = _rows(context, ranked, [id_ for id_ in about if id_ in pool])
+    asked = asked_time(() if ranked.as_of else ranked.query.spans, ranked.as_of or ranked.query.at)
+    groups = claim_groups(rows.values(), asked, read_schemas(context.options.predicate_schemas))
+    ordered = [[ScoredCandidate(float(scores[pool[row.id]]), row.id, pool[row.id]) for row in group] for group in groups]
+    return _reordered(replace(ranked, rows=rows), ordered)
+
+
+def _reordered(ranked: _Ranked, ordered: Sequence[Sequence["ScoredCandidate"]]) -> _Ranked:
+    """Return the same with these candidates in their order."""
+    return replace(ranked, ranking=ranked.ranking.newest_first(ordered), first=None) if ordered else ranked
+
+
+def _mode(context: Context, request: Request) -> str:
+    return request.mode or context.options.search_mode
+
+
+def _query(context: Context, snapshot: Snapshot, request: Request, keywords: list[str], text: str) -> Query:
+    """Return the query of a text without masks: a mask would match the masks of other people's values."""
+    at, language = str(request.known_at or iso(context.clock())), context.options.stemmer_language
+    # What a memory was then decides; its present columns do not.
+    statuses = tuple(Status) if request.known_at else tuple(request.statuses)
+    where, spans = past.stored_by(at) if request.known_at else request.where, time_spans(text, at)
+    query_with = partial(
+        Query,
+        tokens=keywords,
+        reader=context.reader,
+        at=at,
+        spans=spans,
+        periods=periods(at, statuses, where, spans),
+        roles=speaker_roles(text),
+        names=proper_names(text, language=language),
+        personal=is_personal(text),
+        general=is_general(text),
+        statuses=statuses,
+        where=where,
+        is_word=partial(embed.knows_word, context, text),
+    )
+    by_keywords = query_with(vector=None)
+    if not text.strip():
+        return by_keywords
+    speakers = snapshot.speakers(by_keywords) if context.embedder else frozenset()
+    spoken = without_speakers(text, speakers, language=language)
+    return query_with(vector=embed.embed_query(context, spoken, snapshot.data_version))
+
+
+def _results(context: Context, request: Request, ranked: _Ranked) -> list[SearchResult]:
+    """Return what reaches the minimum score, best first; of equal texts that are not turns the best one, with their number.
+
+    Rows are read in batches: the first one nearly always suffices.
+    """
+    first = ranked.ranking.best(ranked.min_score, request.limit) if ranked.first is None else ranked.first
+    found, at = dict[str, SearchResult](), request.limit
+    for result in _read(context, ranked, first):
+        _collapse(found, result, add=True)
+    if len(first) < request.limit or (len(found) == request.limit and all(map(_is_distinct, found.values()))):
+        return list(found.values())
+    best = ranked.ranking.best(ranked.min_score)
+    while len(found) < request.limit and at < len(best):
+        batch = _read(context, ranked, best[at : at + request.limit])
+        at += request.limit
+        for result in batch:
+            _collapse(found, result, add=len(found) < request.limit)
+    # Copies of the results among the candidates that were not read.
+    shown = {result.id for result in found.values() if not _is_distinct(result)}
+    unread, read = best[at:], [each for each in best[:at] if each.id in shown]
+    if unread and read and (twins := ranked.ranking.twins(unread, read)):
+        for result in _read(context, ranked, twins):
+            _collapse(found, result, add=False)
+    return list(found.values())
+
+
+def _collapse(found: dict[str, SearchResult], result: SearchResult, *, add: bool) -> None:
+    """Count a result whose text was found already; if `add` is set, add another one. A reflection does not hide its source."""
+    key = f"id:{result.id}" if _is_distinct(result) else f"{result.status}:{normal_text(result.content)}"
+    if first := found.get(key):
+        found[key] = replace(result if result.id in first.sources else first, copies=first.copies + 1)
+    elif add:
+        found[key] = result
+
+
+def _is_distinct(result: SearchResult) -> bool:
+    """Return whether a result is shown besides others of the same text: a turn of a conversation, or a lesson of its pattern."""
+    return result.speaker is not None or result.turn is not None or result.memory_type == MemoryType.LESSON
+
+
+def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandidate"]) -> list[SearchResult]:
+    rows = _rows(context, ranked, [each.id for each in candidates])
+    shown = [(rows[each.id], each) for each in candidates if each.id in rows]
+    passages = best_passages(context, ranked.query, [row for row, _ in shown])
+    similarities = _similarities(ranked, [each.at for _, each in shown])
+    results = [
+        SearchResult.of(row, each.score, similarity, passages.get(row.id))
+        for (row, each), similarity in zip(shown, similarities, strict=True)
+    ]
+    return usage.with_counts(context, results)
+
+
+def _rows(context: Context, ranked: _Ranked, ids: Sequence[str]) -> dict[str, Row]:
+    """Return the readable rows of these ids. They are checked again: a row may have changed since the index proposed it."""
+    missing = [id_ for id_ in ids if id_ not in ranked.rows]
+    rows = context.store.get(Kind.MEMORY, missing).values() if missing else ()
+    if ranked.known_at is None:
+        return {**ranked.rows, **{row.id: row for row in intact(context, filter(ranked.readable, rows))}}
+    then = past.rewind(context, intact(context, rows), ranked.known_at)
+    return {**ranked.rows, **{row.id: row for row in filter(ranked.readable, then)}}
+
+
+def _similarities(ranked: _Ranked, places: list[int]) -> list[float | None]:
+    """Return the document's similarity of these candidates: 1 − distance ÷ 2, where distance is 1 − cosine."""
+    if not ranked.by_vector:
+        return [None] * len(places)
+    cosines: list[float] = ranked.pool.signals["vectors"].take(places).tolist()
+    # Exactly 0: it has no vector of this model.
+    return [max(0.0, min(1.0, (1 + cosine) / 2)) if cosine else None for cosine in cosines]
+
+
+def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:
+    from memory_mesh.core.search.ranker import contributions, order
+
+    pool, explained = ranked.pool, list[Explained]()
+    channels = [name for name in _CHANNELS if name in pool.signals and (ranked.by_vector or not name.startswith("vectors"))]
+    positions = {id_: at for at, id_ in enumerate(pool.ids)}
+    ranks = {name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)} for name in channels}
+    for id_, at, result in ((result.id, positions[result.id], result) for result in results):
+        placings = {name: Placing(rank[id_], float(pool.signals[name][at])) for name, rank in ranks.items() if id_ in rank}
+        features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
+        features |= {deep.DEEP: ranked.ranking.read[at]} if at in ranked.ranking.read else {}
+        parts, newer = contributions(ranked.ranking, at), ranked.ranking.newer.get(id_)
+        explained.append(Explained(result=result, channels=placings, features=features, contributions=parts, newer=newer))
+    return explained

@@ -1,0 +1,1 @@
+"""Traces: what was executed, as files and as memories."""

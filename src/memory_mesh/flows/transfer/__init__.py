@@ -1,0 +1,1 @@
+"""Exports, imports, backups and whole stores."""

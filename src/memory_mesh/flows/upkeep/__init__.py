@@ -1,0 +1,1 @@
+"""Upkeep: decay, consolidation, hooks, and erasure with its proof."""

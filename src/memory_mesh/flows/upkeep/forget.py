@@ -1,0 +1,338 @@
+"""Prove an erasure: look for what is to be erased everywhere, before and after.
+
+By id: its rows, history, passages, links, counters, waiting events, derived memories and search results. By some characters of
+each text: the rows of every kind, the export, the files of notes and traces, and the bytes of the files of the store and its
+index. What is found before the erasure shows that the same look would find it afterwards.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from memory_mesh.core import audit
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.language.capture.extract import CURSOR
+from memory_mesh.core.model import (
+    ANYTHING,
+    CONTENTS,
+    CheckedPlace,
+    Erasure,
+    ErasureCheck,
+    Forgotten,
+    In,
+    Key,
+    Kind,
+    Memory,
+    Meta,
+    Reader,
+    Row,
+    Status,
+    batches,
+    equals,
+    iso,
+    partition,
+)
+from memory_mesh.core.ports import no_progress
+from memory_mesh.flows.audit.audit import heads, prune_before
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_rows, paged
+from memory_mesh.flows.notes.index import state_keys
+from memory_mesh.flows.search import search
+from memory_mesh.flows.traces import index as trace_index
+from memory_mesh.flows.transfer.transfer import export
+from memory_mesh.flows.upkeep.erase import delete_all, erase, preview
+
+# A part of a text that every place writes the same: rows as they are, history and blocks as JSON and in wire format.
+_RUN = re.compile(r'[^"\\;\x00-\x1f]+')
+_MAX_SAMPLE, _MIN_BYTES = 32, 8
+_SEARCHED = 20  # of the memories; each is searched for by its own words
+_READ = 200  # of the texts; each is compared with every row, exported line, note and trace
+_QUERY_CHARS, _RESULTS = 300, 50
+_AT_ONCE = 500
+_QUOTING = (*CONTENTS, Kind.CHANGE, Kind.BLOCK, Kind.SIGHTING, Kind.LINK, Kind.CONFLICT, Kind.EVENT)  # kinds with texts
+FILES = "bytes of the files of the store and its index"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is to be erased. `samples` has some characters of each text, with the id of its memory or block.
+
+    `is_related` returns whether a row is of it, or derived from it. Other rows may have the same words.
+    """
+
+    ids: Collection[str]
+    samples: Mapping[bytes, str]
+    too_short: int  # texts without a sample
+    searched: Sequence[Memory]
+    is_related: Callable[[Row], bool]
+
+    @property
+    def read(self) -> list[bytes]:
+        return [*self.samples][:_READ]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The ids, and the samples with the name of their place, that a look found in each place."""
+
+    ids: Mapping[str, set[str]]
+    samples: Mapping[str, Mapping[bytes, str]]
+
+
+def erase_verified(context: Context, memory_id: str | None, *, files: bool) -> Erasure:
+    """Erase a memory and free its bytes, and prove that nothing of it is left."""
+    if memory_id is None:
+        return erase(context, [], files=files)
+    plan = preview(context, memory_id, any_agent=True)
+    related = {memory.id for memory in (*plan.erased, *plan.changed)}
+
+    def is_related(row: Row) -> bool:
+        return row.id in related or bool(related & {row.fields.get("ref"), row.fields.get("target")})
+
+    memories = list(plan.erased)
+    wanted = target(memories, _texts(context, memories), is_related)
+    before = look(context, wanted)
+    proof = erase(context, [memory_id], files=files)
+    return replace(proof, check=check(context, wanted, before))
+
+
+def target(memories: Sequence[Memory], texts: Iterable[tuple[str, str]], is_related: Callable[[Row], bool]) -> Target:
+    """Return what is looked for: these memories, and these texts, each with the id of what it belongs to."""
+    sampled = [(id_, sample(text)) for id_, text in texts]
+    return Target(
+        ids=[memory.id for memory in memories],
+        samples={part: id_ for id_, part in reversed(sampled) if part},
+        too_short=sum(not part for _, part in sampled),
+        searched=memories[:_SEARCHED],
+        is_related=is_related,
+    )
+
+
+def sample(text: str) -> bytes:
+    """Return some characters of a text that are looked for in its place; empty if it is too short for that."""
+    part = max(_RUN.findall(text) or [""], key=len).strip()[:_MAX_SAMPLE].encode()
+    return part if len(part) >= _MIN_BYTES else b""
+
+
+def look(context: Context, wanted: Target) -> Found:
+    """Look for the target in every place. Nothing is written: the searches are not logged, and not counted as uses."""
+    quiet = context.with_options(enable_memory=False)
+    by_id = {name: find(quiet, wanted) for name, find in _BY_ID.items()}
+    by_text = {name: dict.fromkeys(find(quiet, wanted), name) for name, find in _BY_TEXT.items()}
+    return Found(by_id, by_text | {FILES: context.file.find_bytes(wanted.samples) if wanted.samples else {}})
+
+
+def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0) -> ErasureCheck:
+    """Look again, and return what is left. What other rows have too does not count."""
+    after = look(context, wanted)
+    left = {part for parts in after.samples.values() for part in parts}
+    shared = _of_others(context, wanted, left) if left else set()
+    kept = {name: {part: place for part, place in parts.items() if part not in shared} for name, parts in after.samples.items()}
+    found = [(id_, name) for name, ids in after.ids.items() for id_ in sorted(ids)]
+    found += [(wanted.samples[part], place) for parts in kept.values() for part, place in parts.items()]
+    places = [CheckedPlace(name=name, before=len(before.ids[name]), after=len(ids)) for name, ids in after.ids.items()]
+    places += [CheckedPlace(name=name, before=len(before.samples[name]), after=len(parts)) for name, parts in kept.items()]
+    return ErasureCheck(
+        texts=len(wanted.samples),
+        too_short=wanted.too_short,
+        found_before=len(before.samples[FILES]),
+        found=tuple(found),
+        shared=len(shared),
+        rows_left=rows_left,
+        places=tuple(places),
+    )
+
+
+# --- by id ---
+
+
+def _rows(context: Context, wanted: Target) -> set[str]:
+    return {id_ for ids in batches(wanted.ids, _AT_ONCE) for id_ in find_rows(context, ids)}
+
+
+def _about(*kinds: Kind, columns: Sequence[str] = ("ref",)) -> Callable[[Context, Target], set[str]]:
+    """Return a look at the rows of these kinds that name an erased memory in one of the columns."""
+
+    def find(context: Context, wanted: Target) -> set[str]:
+        asked = [In(column, tuple(ids)) for column in columns for ids in batches(wanted.ids, _AT_ONCE)]
+        return {id_ for where in asked for kind in kinds for id_ in context.store.ids(kind, where)}
+
+    return find
+
+
+def _found(*, use_cache: bool) -> Callable[[Context, Target], set[str]]:
+    """Return a search for each memory by its own words and its vector, as the agent that stored it."""
+
+    def find(context: Context, wanted: Target) -> set[str]:
+        results: set[str] = set()
+        for memory in wanted.searched:
+            own = replace(context, reader=Reader(memory.user_id, memory.agent_id, memory.session_id, memory.project))
+            statuses = [status.value for status in Status]
+            asked = search.Request(query=memory.content[:_QUERY_CHARS], limit=_RESULTS, statuses=statuses, min_score=0.0)
+            results |= {one.id for one in search.search(own, asked, use_cache=use_cache)}
+        return results & {*wanted.ids}
+
+    return find
+
+
+_BY_ID: dict[str, Callable[[Context, Target], set[str]]] = {
+    "memories and skills": _rows,
+    "history": _about(Kind.CHANGE),
+    "passages and their vectors": _about(Kind.PASSAGE),
+    "links and conflicts": _about(Kind.LINK, Kind.CONFLICT, columns=("ref", "target")),
+    "counters and sightings": _about(Kind.USAGE, Kind.SIGHTING),
+    "waiting events": _about(Kind.EVENT),
+    "digests, reflections and lessons": _about(*CONTENTS, columns=("sources",)),
+    "search by words and vectors": _found(use_cache=False),
+    "cached search": _found(use_cache=True),
+}
+
+
+# --- by text ---
+
+
+def _quoting_rows(context: Context, parts: Collection[bytes]) -> Iterator[tuple[Row, bytes]]:
+    """Yield each row of the store with each of these parts of texts that it contains."""
+    for kind in _QUOTING if parts else ():
+        for row in paged(context, kind, ANYTHING):
+            text = json.dumps(dict(row.fields), ensure_ascii=False, default=str).encode("utf-8", "replace")
+            yield from ((row, part) for part in parts if part in text)
+
+
+def _in_rows(context: Context, wanted: Target) -> set[bytes]:
+    return {part for row, part in _quoting_rows(context, wanted.read) if wanted.is_related(row)}
+
+
+def _of_others(context: Context, wanted: Target, parts: Collection[bytes]) -> set[bytes]:
+    """Return the parts of texts that rows of others have too."""
+    return {part for row, part in _quoting_rows(context, parts) if not wanted.is_related(row)}
+
+
+def _exported(context: Context, wanted: Target) -> set[bytes]:
+    lines = (line.encode("utf-8", "replace") for line in export(context, no_progress))
+    return {part for line in lines for part in wanted.read if part in line}
+
+
+def _in_notes(context: Context, wanted: Target) -> set[bytes]:
+    with suppress(InvalidInput):  # there are none
+        files = context.open_notes()
+        return _within((files.read(file.name) for file in files.files()), wanted.read)
+    return set()
+
+
+def _in_traces(context: Context, wanted: Target) -> set[bytes]:
+    def walk(folder: str) -> Iterator[bytes]:
+        yield from map(files.read, files.names(folder))
+        for name in files.names(folder, folders=True):
+            yield from walk(name)
+
+    with suppress(InvalidInput):  # there are none
+        files = context.open_traces()
+        return _within(walk(""), wanted.read)
+    return set()
+
+
+def _within(data: Iterable[bytes], parts: Collection[bytes]) -> set[bytes]:
+    """Return the parts that are in these bytes, as they are or as JSON may write them."""
+    forms = {json.dumps(part.decode())[1:-1].encode(): part for part in parts} | {part: part for part in parts}
+    return {part for text in data for form, part in forms.items() if form in text}
+
+
+_BY_TEXT: dict[str, Callable[[Context, Target], set[bytes]]] = {
+    "texts of rows and audit blocks": _in_rows,
+    "export": _exported,
+    "files of notes": _in_notes,
+    "files of traces": _in_traces,
+}
+
+
+def _texts(context: Context, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
+    """Yield the contents and the older contents of memories, each with the id of the memory."""
+    yield from ((memory.id, memory.content) for memory in memories)
+    for ids in batches([memory.id for memory in memories], _AT_ONCE):
+        for row in context.store.find(Kind.CHANGE, In("ref", tuple(ids))):
+            yield from older_content(row)
+
+
+def older_content(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield the content that a change replaced, with the id of its memory."""
+    before = row.value("before")
+    if isinstance(before, dict) and isinstance(content := before.get("content"), str):
+        yield str(row.value("ref")), content
+
+
+# --- forget ---
+#
+# Forget a user: erase everything that the store has of one, and look for what was erased in the
+# files of the store.
+
+
+_QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
+_OWNED = (*CONTENTS, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING, Kind.CONFLICT)
+
+
+def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
+    """Erase everything of a user. A mesh of another user may not; one without a user may."""
+    check_texts(user_id=user_id)
+    if context.reader.user_id not in (None, user_id) or not user_id.strip():
+        what = f"user {shown(user_id)} is not this mesh's"
+        raise InvalidInput(what, remedy="call it on a mesh of that user, or on one without a user")
+    context.check_enabled()
+    owner = replace(context, reader=Reader(user_id, context.reader.agent_id))
+    wanted = _target(owner) if verify else None
+    before = look(owner, wanted) if wanted else None
+    proof = delete_all(owner, {"user_id": user_id})
+    pruned = prune_before(owner, iso(context.clock() + 1))
+    # Idempotency keys have no column for the user, but their partition names it.
+    receipts = [row.key for row in paged(owner, Kind.RECEIPT, ANYTHING) if json.loads(row.partition)[0] == user_id]
+    cursors = Meta.with_prefix(context.store, f"{CURSOR}{json.dumps([user_id])[:-1]},")
+    if owner.open_traces().mark(""):
+        owner.open_traces().remove("")
+    states = [*state_keys(owner), *trace_index.state_keys(owner), *(Key(Kind.META, meta.id) for meta in cursors)]
+    commit(owner, lambda: Plan(None, deletes=[*receipts, *states]))
+    agents = {audit.owner_of(head.id)[1] for head in heads(owner)}
+    context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
+    freed = context.store.compact()
+    return Forgotten(
+        memories=proof.memories,
+        rows=proof.rows + pruned.removed + len(receipts) + len(states),
+        tombstones=proof.tombstones,
+        blocks=(*proof.blocks, *pruned.checkpoints),
+        notes=proof.notes,
+        notes_left=proof.notes_left,
+        traces=proof.traces,
+        damaged=tuple(broken.chain for broken in pruned.broken),
+        bytes_freed=freed,
+        check=check(owner, wanted, before, rows_left=_rows_left(owner)) if wanted and before else None,
+    )
+
+
+# --- looking for what was erased ---
+
+
+def _target(context: Context) -> Target:
+    """Return everything of the user: memories and skills, their contents and older contents, and the queries."""
+    own = equals("user_id", context.reader.user_id)
+    memories = [Memory.of(row) for kind in CONTENTS for row in paged(context, kind, own)]
+    ids = {memory.id for memory in memories}
+    return target(
+        memories,
+        _forgotten_texts(context, memories),
+        lambda row: row.fields.get("user_id") == context.reader.user_id or row.fields.get("ref") in ids,
+    )
+
+
+def _forgotten_texts(context: Context, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
+    """Yield the contents, the older contents and the queries of the user, each with the id of its memory or block."""
+    own = equals("user_id", context.reader.user_id)
+    yield from ((memory.id, memory.content) for memory in memories)
+    for row in paged(context, Kind.CHANGE, own):
+        yield from older_content(row)
+    for row in paged(context, Kind.BLOCK, own):
+        if row.value("operation_type") == "recall" and (query := _QUERY.search(str(row.value("yamo_text")))):
+            yield row.id, query[1]
+
+
+def _rows_left(context: Context) -> int:
+    return sum(context.store.count(kind, equals("user_id", context.reader.user_id)) for kind in _OWNED)

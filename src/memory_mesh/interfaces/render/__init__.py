@@ -1,0 +1,1 @@
+"""Output: results as text, as JSON and as screens."""

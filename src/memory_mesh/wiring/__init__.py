@@ -1,1 +1,0 @@
-"""Build a mesh from settings, with its store, index and models."""
