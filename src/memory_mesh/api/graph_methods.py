@@ -19,13 +19,29 @@ from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 from memory_mesh.flows.graph import store as graph
 from memory_mesh.flows.graph.store import BATCH_SIZE, IMPORTANCE, NewMemory, Stored, acting_as
 
-# --- The methods of `mesh.graph` for episodes ---
-
-
 if TYPE_CHECKING:
+    from memory_mesh.flows.claims import explain as explaining
+    from memory_mesh.flows.claims import review
+    from memory_mesh.flows.graph import context as contexts
     from memory_mesh.flows.graph import episodes as finding
+    from memory_mesh.flows.graph import links as linking
+    from memory_mesh.flows.graph import search as searching
+    from memory_mesh.flows.search import readable
+    from memory_mesh.flows.upkeep import consolidate as consolidating
+    from memory_mesh.flows.upkeep import decay as decaying
 else:
+    review = LazyModule("memory_mesh.flows.claims.review")
+    explaining = LazyModule("memory_mesh.flows.claims.explain")
+    contexts = LazyModule("memory_mesh.flows.graph.context")
     finding = LazyModule("memory_mesh.flows.graph.episodes")
+    linking = LazyModule("memory_mesh.flows.graph.links")
+    searching = LazyModule("memory_mesh.flows.graph.search")
+    readable = LazyModule("memory_mesh.flows.search.readable")
+    consolidating = LazyModule("memory_mesh.flows.upkeep.consolidate")
+    decaying = LazyModule("memory_mesh.flows.upkeep.decay")
+
+
+# --- The methods of `mesh.graph` for episodes ---
 
 
 class Episodic(Handle):
@@ -72,18 +88,6 @@ class Episodic(Handle):
 # and consolidation.
 
 
-if TYPE_CHECKING:
-    from memory_mesh.flows.search import readable as trust
-    from memory_mesh.flows.upkeep import consolidate as compress
-    from memory_mesh.flows.upkeep import consolidate as consolidating
-    from memory_mesh.flows.upkeep import decay as decaying
-else:
-    compress = LazyModule("memory_mesh.flows.upkeep.consolidate")
-    consolidating = LazyModule("memory_mesh.flows.upkeep.consolidate")
-    decaying = LazyModule("memory_mesh.flows.upkeep.decay")
-    trust = LazyModule("memory_mesh.flows.search.readable")
-
-
 class Lifecycle(Handle):
     """A mesh whose memories fade unless they are used."""
 
@@ -103,7 +107,7 @@ class Lifecycle(Handle):
         Searches no longer find it; `unarchive` brings it back. Raises `InvalidInput` for a memory of another status,
         and `NotFound` for a memory of another user.
         """
-        return trust.record(context := self._context(), decaying.archive_one(context, memory_id, reason))
+        return readable.record(context := self._context(), decaying.archive_one(context, memory_id, reason))
 
     def unarchive(self, memory_id: str) -> MemoryRecord:
         """Make an archived memory of this user active again, and return it. For decay, its age begins anew.
@@ -111,7 +115,7 @@ class Lifecycle(Handle):
         Raises `InvalidInput` if it is not archived, or if an active claim excludes it, and `NotFound` for a memory of another
         user.
         """
-        return trust.record(context := self._context(), decaying.unarchive(context, memory_id))
+        return readable.record(context := self._context(), decaying.unarchive(context, memory_id))
 
     def auto_compress(
         self, *, max_digests: int = 5, min_cluster_size: int = 3, archive_originals: bool = False, agent: str | None = None,
@@ -124,7 +128,7 @@ class Lifecycle(Handle):
         the least trusted one. What has a digest is not digested again. The originals stay active; with `archive_originals`,
         those that have a digest are archived, except pinned ones. `extractive` is the only method.
         """
-        return compress.auto_compress(
+        return consolidating.auto_compress(
             self._context(), max_digests=max_digests, min_cluster_size=min_cluster_size, archive_originals=archive_originals,
             agent=agent, method=method, progress=as_progress(progress),
         )  # fmt: skip
@@ -150,14 +154,6 @@ class Lifecycle(Handle):
 
 
 # --- The methods of `mesh.graph` for links between memories ---
-
-
-if TYPE_CHECKING:
-    from memory_mesh.flows.graph import links as linking
-    from memory_mesh.flows.search import readable as trust
-else:
-    linking = LazyModule("memory_mesh.flows.graph.links")
-    trust = LazyModule("memory_mesh.flows.search.readable")
 
 
 class Linking(Handle):
@@ -190,7 +186,7 @@ class Linking(Handle):
         """
         context = self._reading() if agent is None else acting_as(self._reading(), agent)
         groups = linking.clusters(context, min_size)
-        known = {one.id: one for one in trust.records(context, [memory for group in groups for memory in group])}
+        known = {one.id: one for one in readable.records(context, [memory for group in groups for memory in group])}
         return [[known[memory.id] for memory in group] for group in groups]
 
     def link(self, source_id: str, target_id: str, type: str) -> Link:
@@ -212,18 +208,6 @@ class Linking(Handle):
 # agent that called.
 
 
-if TYPE_CHECKING:
-    from memory_mesh.flows.claims import explain as explaining
-    from memory_mesh.flows.claims import review
-    from memory_mesh.flows.claims import review as undo
-    from memory_mesh.flows.search import readable as trust
-else:
-    explaining = LazyModule("memory_mesh.flows.claims.explain")
-    review = LazyModule("memory_mesh.flows.claims.review")
-    trust = LazyModule("memory_mesh.flows.search.readable")
-    undo = LazyModule("memory_mesh.flows.claims.review")
-
-
 class Reviewing(Handle):
     """A mesh whose memories can be confirmed, disputed, reviewed and explained."""
 
@@ -236,7 +220,7 @@ class Reviewing(Handle):
         unless an active claim excludes it: then it stays disputed, and its history says why. Raises `NotFound` for a memory
         of another user.
         """
-        return trust.record(context := self._context(), review.reinforce(context, memory_id, boost))
+        return readable.record(context := self._context(), review.reinforce(context, memory_id, boost))
 
     def dispute(self, memory_id: str, *, reason: str | None = None) -> MemoryRecord:
         """Count that a memory of this user was disputed, and return it. Any agent of the user may call this.
@@ -245,13 +229,13 @@ class Reviewing(Handle):
         `quarantined` and waits for a review. Both are hidden from searches. The reason is kept in the history. Raises `NotFound`
         for a memory of another user.
         """
-        return trust.record(context := self._context(), review.dispute(context, memory_id, reason))
+        return readable.record(context := self._context(), review.dispute(context, memory_id, reason))
 
     # --- review ---
 
     def list_quarantined(self, *, agent: str | None = None, limit: int = 50) -> list[MemoryRecord]:
         """Return the quarantined memories of this user, of one agent where given, newest first."""
-        return trust.records(context := self._reading(), review.list_quarantined(context, agent, limit))
+        return readable.records(context := self._reading(), review.list_quarantined(context, agent, limit))
 
     def review_quarantine(self, memory_id: str, *, action: str, reason: str | None = None) -> Reviewed:
         """Decide about a quarantined memory of this user. Any agent of the user may call this.
@@ -282,7 +266,7 @@ class Reviewing(Handle):
         This is a new change; the history keeps the decision too. Raises `InvalidInput` if no decision is left to undo, if what it
         changed was changed again since, or if a claim that came since excludes one that would be active again.
         """
-        return undo.undo_review(self._context(), memory_id)
+        return review.undo_review(self._context(), memory_id)
 
     # --- explanations ---
 
@@ -306,20 +290,7 @@ class Reviewing(Handle):
         return explaining.explain_supersession(self._reading(), memory_id, known_at=known_at)
 
 
-# --- graph ---
-#
-# The methods of `MemoryGraph`: memories of named agents, with claims, trust, conflicts and
-# links.
-# The docstrings are the reference of the public API; `tools/stubs.py` copies them to the
-# asynchronous graph.
-
-
-if TYPE_CHECKING:
-    from memory_mesh.flows.graph import context as contexts
-    from memory_mesh.flows.graph import search as searching
-else:
-    contexts = LazyModule("memory_mesh.flows.graph.context")
-    searching = LazyModule("memory_mesh.flows.graph.search")
+# --- the face ---
 
 
 class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
