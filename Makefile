@@ -23,7 +23,7 @@ ASYNC := src/memory_mesh/api/asynchronous.py
 MANAGER := src/memory_mesh/api/context_manager.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # What the tests read. The pages that `conformance` and `mutants` write are left out: they would make their own input stale.
-TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src tests tools bench conformance docs examples *.md *.toml -type f \
+TESTED := $(filter-out docs/internals/conformance.md docs/internals/mutations.md,$(shell find src tests tools bench conformance docs examples *.md *.toml -type f \
 	-not -path '*/__pycache__/*' -not -path 'bench/results/*'))
 
 .DEFAULT_GOAL := help
@@ -73,6 +73,7 @@ lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/python tools/page_examples.py build/pages
 	$(BIN)/mypy build/pages
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house.py --check
 	# The names of all tests, so that an old page is not first seen after a run of them. Nothing is run, so nothing is skipped.
 	@mkdir -p $(dir $(COLLECTED))
 	CI= $(BIN)/python -m pytest --deep --collect-only -qq --req-results=$(COLLECTED) >/dev/null
@@ -81,10 +82,10 @@ lint: $(READY) ## formatting, lint, types and the floors
 docs: $(SITE) ## build the site of docs/ into build/site, strictly: a broken link is an error; look at it with python3 -m http.server -d build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-conformance: $(RESULTS) ## list the tests that cover each requirement; writes docs/conformance.md
+conformance: $(RESULTS) ## list the tests that cover each requirement; writes docs/internals/conformance.md
 	$(BIN)/python tools/conformance.py --results $(RESULTS) $(if $(filter true,$(CI)),--check)
 
-mutants: $(READY) ## put deliberate bugs into the code and see that the tests catch them; writes docs/mutations.md
+mutants: $(READY) ## put deliberate bugs into the code and see that the tests catch them; writes docs/internals/mutations.md
 	# CI tries those whose files have changed since a run of all.
 	$(BIN)/python tools/mutants.py $(if $(filter true,$(CI)),--check --changed)
 

@@ -47,7 +47,7 @@ LONG_PAGES = (
     "docs/rest.md",
     "docs/traces.md",
 )
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 TOKEN = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)|(?P<name>(?:mem|lesson|reflect|skill|conflict|yamo_[a-z]+)_\d{13}_[0-9a-f]{6}"
@@ -253,7 +253,7 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
 NAMED_FILE = re.compile(r"`(?:python )?((?:[a-z_.]+/)+[a-z_0-9]+\.(?:py|toml))\b")
 
 
-@pytest.mark.parametrize("page", [name for name in names(PAGES) if name not in ("CHANGELOG.md", "docs/conformance.md")])
+@pytest.mark.parametrize("page", [name for name in names(PAGES) if name not in ("CHANGELOG.md", "docs/internals/conformance.md")])
 def test_every_file_that_a_page_names_exists(page: str) -> None:
     folders = (ROOT, ROOT / "src", ROOT / "src" / "memory_mesh")
     named = NAMED_FILE.findall(without_blocks(ROOT / page))
@@ -262,8 +262,8 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
 
 
 def test_every_page_is_in_the_navigation_of_the_site_and_linked_from_its_first_page() -> None:
-    pages = {path.name for path in ROOT.glob("docs/*.md")}
-    listed = re.findall(r"^ +- .+: ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    listed = re.findall(r"^ +- .+: ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert sorted(listed) == sorted({*pages, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"})
     first = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert pages - {"index.md"} <= set(LINK.findall(first))

@@ -17,7 +17,7 @@ def test_every_bug_fits_the_code_and_every_requirement_with_a_test_has_one() -> 
 
 
 def test_the_page_lists_every_bug_and_none_of_a_requirement_survived() -> None:
-    page = (ROOT / "docs" / "mutations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "internals" / "mutations.md").read_text(encoding="utf-8")
     assert [bug.label for bug in mutants.read(ROOT) if f"{bug.name} | `{bug.file}` |" not in page] == []
     requirements = page.partition("## Requirements")[2].partition("## Stores")[0]
     assert "| survived |" not in requirements
@@ -77,7 +77,7 @@ def test_a_bug_is_caught_by_an_assertion_of_a_test_with_its_id_and_by_nothing_el
     assert said.count("survived: ONE-2") == 2  # a test without the id would have failed; a syntax error is not caught either
     results = json.loads((project / "build/mutants.json").read_text())
     assert [result["caught_by"] for result in results] == ["tests/test_numbers.py::test_two_and_two_are_four", None, None]
-    page = (project / "docs/mutations.md").read_text()
+    page = (project / "docs/internals/mutations.md").read_text()
     assert "| ONE-1 | one + is one - | `numbers.py` | two and two are four (`tests/test_numbers.py`) |" in page
     assert (project / "src/memory_mesh/numbers.py").read_text() == CODE
 
@@ -87,7 +87,7 @@ def test_where_all_are_caught_the_page_is_compared_in_ci(project: Path, capsys: 
     (project / "tests/test_numbers.py").write_text(TESTS.replace("numbers.add(1, 2)", "assert numbers.add(1, 2) == 3"))
     put_bugs(project, ("ONE-1", "one + two", "one - two"), ("ONE-2", "one + two", "one * two"))
     assert mutants.main(["--check"], project) == 1
-    assert "docs/mutations.md is out of date: run `make mutants`" in capsys.readouterr().out
+    assert "docs/internals/mutations.md is out of date: run `make mutants`" in capsys.readouterr().out
     assert mutants.main([], project) == 0
     assert mutants.main(["--check"], project) == 0
     assert mutants.main(["ONE-2"], project) == 0

@@ -21,7 +21,7 @@ CAPTURE, NOTES = ROOT / "docs" / "capture.md", ROOT / "docs" / "notes.md"
 TRACES, SCALE = ROOT / "docs" / "traces.md", ROOT / "docs" / "scale.md"
 REST, CONSOLE = ROOT / "docs" / "rest.md", ROOT / "docs" / "console.md"
 DEEP = ROOT / "docs" / "deep_ranker.md"
-HYGIENE, SOAK = ROOT / "docs" / "hygiene.md", ROOT / "docs" / "soak.md"
+HYGIENE, SOAK = ROOT / "docs" / "hygiene.md", ROOT / "docs" / "internals" / "soak.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _SOAKED = ("resident_mb", "handles", "threads", "cpu_ms")
@@ -336,7 +336,7 @@ def _soak(result: Mapping[str, Any] | None) -> Iterator[str]:
         ("cpu", "CPU time of a call"),
         ("p50", "latency"),
     ):
-        yield f"![{what} of each process over the minutes](../bench/results/soak_{part}.svg)\n\n"
+        yield f"![{what} of each process over the minutes](../../bench/results/soak_{part}.svg)\n\n"
 
 
 def _soak_alone(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -351,7 +351,7 @@ def _soak_alone(result: Mapping[str, Any] | None) -> Iterator[str]:
         rows.append([name, f"{result['calls']:,}", f"{before:,.0f} → {after:,.0f}", private])
     head = ["calls, embedder", "calls", "memory, MB, second → last quarter", "without files, MB, at the start → middle → end"]
     yield f"{_table(head, rows)}\n"
-    yield "![memory of a server without files over the calls, for each kind](../bench/results/soak_alone.svg)\n\n"
+    yield "![memory of a server without files over the calls, for each kind](../../bench/results/soak_alone.svg)\n\n"
 
 
 def _control(row: Mapping[str, Any]) -> str:

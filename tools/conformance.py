@@ -1,4 +1,4 @@
-"""List the tests that cover each requirement: read the results of the last `make test-deep` and write docs/conformance.md.
+"""List the tests that cover each requirement, by the results of the last `make test-deep`: writes docs/internals/conformance.md.
 
 A requirement with several statements may be covered in part. The list then names what is missing, and the requirement does not
 count as covered. The tool fails if a test of a requirement did not pass, if no passing test covers an id that a resolved
@@ -180,7 +180,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "requirements.json")
     parser.add_argument("--requirements", type=Path, default=ROOT / "conformance" / "requirements.toml")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "conformance.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "internals" / "conformance.md")
     parser.add_argument("--check", action="store_true", help="compare the page instead of writing it")
     return parser.parse_args(arguments)
 

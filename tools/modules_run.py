@@ -1,9 +1,10 @@
-"""Count the modules of the package that run in one `add` and in one `search`.
+"""Count the modules of the package that run in one `add` and in one `search`, and the switches between them.
 
     python tools/modules_run.py [--json]
 
 Opens a store in a temporary folder with the default settings, adds some memories, and repeats each operation until everything
-is loaded. Then lists the distinct modules of `memory_mesh` whose functions run in one call. Background threads are not counted.
+is loaded. Then lists the distinct modules of `memory_mesh` whose functions run in one call. A switch is a call of a function by
+one of another module. Background threads are not counted.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -34,13 +36,21 @@ def main() -> None:
         os.environ["MEMORY_MESH_HOME"] = home
         modules = measure(Path(home) / "memory.db")
     if as_json:
-        print(json.dumps(modules, indent=1))
+        print(json.dumps({operation: asdict(run) for operation, run in modules.items()}, indent=1))
         return
-    for operation, names in modules.items():
-        print(f"{operation}: {len(names)} modules", *names, sep="\n  ")
+    for operation, run in modules.items():
+        print(f"{operation}: {len(run.modules)} modules, {run.switches} switches", *run.modules, sep="\n  ")
 
 
-def measure(store: Path) -> dict[str, list[str]]:
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The modules whose functions ran in one call, and how often one called a function of another."""
+
+    modules: list[str]
+    switches: int
+
+
+def measure(store: Path) -> dict[str, Run]:
     """Return the modules that run in one warm `add` and in one warm `search`."""
     from memory_mesh import MemoryMesh
 
@@ -55,20 +65,29 @@ def measure(store: Path) -> dict[str, list[str]]:
         return {"add": added, "search": modules_run(lambda: mesh.search("Who works as a nurse in Lisbon?"))}
 
 
-def modules_run(call: Callable[[], object]) -> list[str]:
-    """Call a function, and return the sorted names of the package's modules whose functions ran in this thread."""
+def modules_run(call: Callable[[], object]) -> Run:
+    """Call a function, and return what ran of the package in this thread."""
     names: set[str] = set()
+    switches = 0
 
     def profile(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call":
-            names.add(str(frame.f_globals.get("__name__", "")))
+        nonlocal switches
+        name = _module(frame)
+        if event == "call" and name:
+            names.add(name)
+            switches += frame.f_back is not None and _module(frame.f_back) not in ("", name)
 
     sys.setprofile(profile)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return sorted(name for name in names if name == PACKAGE or name.startswith(f"{PACKAGE}."))
+    return Run(sorted(names), switches)
+
+
+def _module(frame: FrameType) -> str:
+    name = str(frame.f_globals.get("__name__", ""))
+    return name if name == PACKAGE or name.startswith(f"{PACKAGE}.") else ""
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@
 The bugs are in tests/mutants/, in two parts. Those of stores.toml must fail the tests of the stores; two may survive. Each bug of
 requirements.toml breaks one requirement, and a test that carries its id must fail; none may survive, and every id that a test
 carries has a bug. The test that caught a bug the last time, by the page, is tried before the others. The tool also fails if a bug
-no longer fits the code, or if a test that catches one fails without it. It writes build/mutants.json and docs/mutations.md; with
-`--check` it compares the page instead; a run of some bugs does neither. tests/mutants/checked.json has the digests of the files
-with which each bug was caught; a run without `--check` brings it up to date.
+no longer fits the code, or if a test that catches one fails without it. It writes build/mutants.json and
+docs/internals/mutations.md; with `--check` it compares the page instead; a run of some bugs does neither.
+tests/mutants/checked.json has the digests of the files with which each bug was caught; a run without `--check` brings it up to
+date.
 """
 
 import argparse
@@ -164,7 +165,7 @@ def without_bug(mutants: Iterable[Mutant], files: Mapping[str, object]) -> Itera
 
 def caught_before(root: Path) -> dict[tuple[str, str], tuple[str, str]]:
     """Return the file and the name of the test that caught each bug at the last run, by the page: it is tried first."""
-    page = root / "docs" / "mutations.md"
+    page = root / "docs" / "internals" / "mutations.md"
     lines = re.findall(
         r"^\| (?:[A-Z]+-\d+ \| )?(.+) \| `(.+)` \| ([\w ]+) \(`(.+)`\) \|$",
         page.read_text("utf-8") if page.is_file() else "",
@@ -323,11 +324,11 @@ def _written(root: Path, outcomes: Mapping[Mutant, Outcome], *, check: bool) -> 
     results = [{**asdict(mutant), "caught_by": outcome.caught_by} for mutant, outcome in outcomes.items()]
     (root / "build").mkdir(exist_ok=True)
     (root / "build" / "mutants.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    page, text = root / "docs" / "mutations.md", "\n".join(_page(outcomes)) + "\n"
+    page, text = root / "docs" / "internals" / "mutations.md", "\n".join(_page(outcomes)) + "\n"
     if not check:
         page.write_text(text, encoding="utf-8")
     elif not page.is_file() or _bugs(page.read_text(encoding="utf-8")) != _bugs(text):
-        return ["docs/mutations.md is out of date: run `make mutants`"]
+        return ["docs/internals/mutations.md is out of date: run `make mutants`"]
     return []
 
 
@@ -359,7 +360,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("words", nargs="*", help="only the bugs whose id or name contains one of these")
     parser.add_argument("--changed", action="store_true", help="only the bugs whose files have changed since they were caught")
-    parser.add_argument("--check", action="store_true", help="compare docs/mutations.md instead of writing it")
+    parser.add_argument("--check", action="store_true", help="compare docs/internals/mutations.md instead of writing it")
     return parser.parse_args(arguments)
 
 

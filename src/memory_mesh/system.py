@@ -53,7 +53,7 @@ def release_memory() -> None:
 def share_heaps() -> None:
     """Let all threads that start later share two heaps. For a server: a library does not change the process of its user.
 
-    Under mixed load, gaps in the heaps of single threads were most of what a server grew by (docs/soak.md).
+    Under mixed load, gaps in the heaps of single threads were most of what a server grew by (docs/internals/soak.md).
     """
     _call("mallopt", _ARENA_MAX, _HEAPS)
 
