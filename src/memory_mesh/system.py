@@ -11,11 +11,8 @@ from stat import S_ISDIR, S_ISREG
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-# --- forks ---
-#
-# Locks that are free in a forked child, whatever the threads of its parent did at the moment of
-# the fork.
-
+# --- locks ---
+# They are free in a forked child, whatever the threads of its parent did at the moment of the fork.
 
 _Lock = TypeVar("_Lock")
 _locks: WeakSet[Any] = WeakSet()
@@ -36,11 +33,9 @@ if sys.platform != "win32":  # Windows has no fork
     os.register_at_fork(after_in_child=_release_all)
 
 
-# --- heaps ---
-#
-# What the C library keeps of freed memory. glibc gives each thread a heap of its own, up to
-# eight for each core.
-
+# --- freed memory ---
+# glibc gives each thread a heap of its own, up to eight for each core, and keeps what is freed
+# there.
 
 _ARENA_MAX, _HEAPS = -8, 2  # M_ARENA_MAX of <malloc.h>
 
@@ -65,10 +60,7 @@ def _call(function: str, *numbers: int) -> None:
 
 
 # --- regular files ---
-#
-# Open a file that somebody named. What is not a regular file is refused: a pipe might never
-# answer, and a device never end.
-
+# A pipe might never answer, and a device never end.
 
 # Opening a pipe must not wait for its writer, and a terminal must not become that of the process.
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"))

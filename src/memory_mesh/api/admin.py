@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 
 # --- migration ---
-#
-# `migrate`: bring the tables of a LanceDB folder to the version that memory-mesh reads, or
-# back.
 
 
 def migrate(
@@ -74,7 +71,7 @@ def migrate(
     )  # fmt: skip
 
 
-# --- `copy`: all rows of one store into another one, of the same kind or another ---
+# --- copying ---
 
 
 def copy_store(
@@ -105,10 +102,7 @@ def _place(url: str, settings: Settings) -> str:
     return realpath(Path(settings.cwd, file)) if file else url
 
 
-# --- postgres ---
-#
-# The commands of a PostgreSQL store: create its tables, let roles use them, and distribute
-# them.
+# --- PostgreSQL ---
 
 
 def prepare(url: str | None) -> str:
@@ -146,10 +140,6 @@ def _opened(url: str | None) -> "Iterator[PostgresStore]":
 
 
 # --- repair ---
-#
-# `doctor --repair`: save what can be read of a damaged store into a new one. The damaged files
-# stay as they are.
-
 
 _MAX_REASONS = 20
 

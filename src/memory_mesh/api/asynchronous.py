@@ -6,17 +6,12 @@ from memory_mesh.api.lane_methods import MemoryLane
 from memory_mesh.api.notes_methods import MemoryNotes
 from memory_mesh.api.traces_methods import MemoryTraces
 
-# --- `AsyncMemoryGraph`: the graph of an asynchronous mesh. `graph.pyi` is generated ---
-
 
 class AsyncMemoryGraph(AsyncProxy, face=MemoryGraph):
     """`MemoryGraph` for `async` code: the same methods, awaited."""
 
     def __init__(self, graph: MemoryGraph) -> None:
         super().__init__(graph)
-
-
-# --- `AsyncMemoryLane`: the lane of an asynchronous mesh. `lane.pyi` is generated ---
 
 
 class AsyncMemoryLane(AsyncProxy, face=MemoryLane):
@@ -26,19 +21,11 @@ class AsyncMemoryLane(AsyncProxy, face=MemoryLane):
         super().__init__(lane)
 
 
-# --- `AsyncMemoryNotes`: the notes of an asynchronous mesh. `notes.pyi` is generated ---
-
-
 class AsyncMemoryNotes(AsyncProxy, face=MemoryNotes):
     """`MemoryNotes` for `async` code: the same methods, awaited."""
 
     def __init__(self, notes: MemoryNotes) -> None:
         super().__init__(notes)
-
-
-# --- traces ---
-#
-# `AsyncMemoryTraces`: the traces of an asynchronous mesh. `traces.pyi` is generated.
 
 
 class AsyncMemoryTraces(AsyncProxy, face=MemoryTraces):

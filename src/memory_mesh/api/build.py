@@ -1,4 +1,7 @@
-"""Build the context of a mesh from settings. This is the only module that names concrete stores, indexes and models."""
+"""Build the context of a mesh from settings, with its stores, index, models and hooks.
+
+This is the only module that names concrete stores, indexes and models.
+"""
 
 import os
 import random
@@ -62,11 +65,8 @@ if TYPE_CHECKING:
     from memory_mesh.net import HttpClient
 
 
-# --- deep ---
-#
-# The deep ranker of a process. Its module is imported, and its model loaded, by the first
-# search that reads.
-
+# --- the deep ranker ---
+# Its module is imported, and its model loaded, by the first search that reads.
 
 # Kept for the life of the process: a second mesh does not load the model again.
 _rankers: "dict[ModelPaths, LocalDeepRanker]" = {}
@@ -107,11 +107,7 @@ class _SharedDeepRanker:
             return _rankers[paths]
 
 
-# --- build ---
-#
-# Build the context of a mesh from settings. This is the only module that names concrete stores,
-# indexes and models.
-
+# --- the context ---
 
 _DEFAULTS = Options()
 _LOCAL_EMBEDDERS = ("local", "hash", "none")
@@ -549,8 +545,7 @@ def _chat_name(options: Options) -> str:
     return f"{options.llm_provider}/{options.llm_model or _DEFAULT_MODEL}"
 
 
-# --- Make hooks of what a caller or the settings name: functions, folders and URLs ---
-
+# --- hooks ---
 
 _EXPECTED = "markdown_writethrough(…), webhook_writethrough(…), a function of an event, a folder or a URL"
 

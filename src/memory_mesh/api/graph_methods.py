@@ -41,7 +41,7 @@ else:
     decaying = LazyModule("memory_mesh.flows.upkeep.decay")
 
 
-# --- The methods of `mesh.graph` for episodes ---
+# --- episodes ---
 
 
 class Episodic(Handle):
@@ -82,10 +82,7 @@ class Episodic(Handle):
         return finding.summarize(context, episode, boundaries, store=store)
 
 
-# --- lifecycle ---
-#
-# The methods of `mesh.graph` for the life of memories: decay, back from the archive, digests
-# and consolidation.
+# --- the life of memories ---
 
 
 class Lifecycle(Handle):
@@ -153,7 +150,7 @@ class Lifecycle(Handle):
         )  # fmt: skip
 
 
-# --- The methods of `mesh.graph` for links between memories ---
+# --- links ---
 
 
 class Linking(Handle):
@@ -202,10 +199,10 @@ class Linking(Handle):
         return linking.remove_link(self._context(), source_id, target_id, type)
 
 
-# --- The methods of `mesh.graph` for feedback, review and explanations ---
-# Methods that take an id act for the owner of the memory: any agent of the same user may call
-# them, and a memory of another user is not found. The history and the audit chain name the
-# agent that called.
+# --- feedback, review and explanations ---
+# Methods that take an id act for the owner of the memory: any agent of the same user may call them,
+# and a memory of another user is not found. The history and the audit chain name the agent that
+# called.
 
 
 class Reviewing(Handle):

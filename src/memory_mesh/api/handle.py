@@ -1,4 +1,4 @@
-"""What the parts of a mesh have in common: opening, closing and scope."""
+"""What the parts of a mesh have in common: opening, closing, scope, and loading the deep ranker."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -147,9 +147,8 @@ class Handle:
 
 
 # --- warming ---
-#
-# Load the deep ranker in the background, for servers. A short process would wait longer for it
-# than for its searches.
+# A short process would wait longer for the deep ranker than for its searches, so only servers load
+# it in the background.
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The methods of `MemoryMesh` that learn: lessons, reflections, heritage, skills and scheduled jobs."""
+"""The methods of `MemoryMesh` that learn, run scheduled jobs, audit and evaluate."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
@@ -205,10 +205,7 @@ class Learning(Handle):
         return context
 
 
-# --- auditing ---
-#
-# The methods of `MemoryMesh` that verify, show and export the audit chains, and evaluate a
-# store.
+# --- audit and evaluation ---
 
 
 class Auditing(Handle):

@@ -1,11 +1,14 @@
-"""Settings: the options in force, and where each came from: argument > environment > project file > home file > preset > default.
+"""The options in force, where each came from, and the project files that the user trusts.
 
-This is the only module that reads the environment. The project file is the nearest `memory-mesh.toml` at or above the working
-folder; the home file is in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). The option `agent_id` is `MEMORY_MESH_AGENT_ID` in
-the environment and `agent_id = "…"` in a file. The options are declared in `core/options.py`.
+The order is: argument > environment > project file > home file > preset > default. This is the only
+module that reads the environment. The project file is the nearest `memory-mesh.toml` at or above
+the working folder; the home file is in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). The option
+`agent_id` is `MEMORY_MESH_AGENT_ID` in the environment and `agent_id = "…"` in a file. The options
+are declared in `core/options.py`.
 
-The project file may come with a repository of another author, so it may set only the options that `core/options.py` marks as open
-to projects. If the user trusts a file, it may set every option until its bytes change.
+The project file may come with a repository of another author, so it may set only the options that
+`core/options.py` marks as open to projects. If the user trusts a file, it may set every option
+until its bytes change.
 """
 
 import json
@@ -37,15 +40,11 @@ from memory_mesh.core.options import (
 from memory_mesh.core.text import shown_url
 from memory_mesh.system import open_regular
 
-# --- trust ---
-#
-# The project files that the user trusts, each identified by its path and the SHA-256 of its
-# bytes.
-# Each is recorded by a small file in the folder `trusted` of the home folder, so that
-# concurrent processes do not overwrite each other's records. Links in the folders of the path
-# are resolved, but not a link at the file itself: a link to a trusted file, or a copy of it, in
-# another project is not trusted.
-
+# --- trusted project files ---
+# Each is recorded by a small file in the folder `trusted` of the home folder, with its path and the
+# SHA-256 of its bytes, so that concurrent processes do not overwrite each other's records. Links in
+# the folders of the path are resolved, but not a link at the file itself: a link to a trusted file,
+# or a copy of it, in another project is not trusted.
 
 FILE = "memory-mesh.toml"
 _FOLDER = "trusted"
@@ -141,17 +140,6 @@ def _sha256(data: bytes) -> str:
 
 
 # --- settings ---
-#
-# Settings: the options in force, and where each came from: argument > environment > project
-# file > home file > preset > default.
-# This is the only module that reads the environment. The project file is the nearest `memory-
-# mesh.toml` at or above the working folder; the home file is in `MEMORY_MESH_HOME` (default
-# `~/.memory-mesh`). The option `agent_id` is `MEMORY_MESH_AGENT_ID` in the environment and
-# `agent_id = "…"` in a file. The options are declared in `core/options.py`.
-# The project file may come with a repository of another author, so it may set only the options
-# that `core/options.py` marks as open to projects. If the user trusts a file, it may set every
-# option until its bytes change.
-
 
 PREFIX = "MEMORY_MESH_"
 # The variables in which the providers' own tools look for the key.

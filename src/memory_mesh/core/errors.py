@@ -1,4 +1,7 @@
-"""All public errors. docs/errors.md lists them; `interfaces.render.output` maps each to its exit code and HTTP status."""
+"""All public errors, and the checks of arguments that raise them.
+
+docs/errors.md lists the errors; `interfaces.render.output` maps each to its exit code and HTTP status.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
@@ -211,11 +214,8 @@ def not_installed(kind: type[_Error], package: str | None, extra: str) -> _Error
     return kind(what, remedy=f"install it with pip install 'memory-mesh[{extra}]', in a clone pip install '.[{extra}]'")
 
 
-# --- calls ---
-#
-# Errors of calls that cannot work, for methods whose name means something else in other
-# libraries.
-
+# --- calls from other libraries ---
+# A method whose name means something else in another library names the right one.
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -240,7 +240,7 @@ def teaching(remedy: str) -> Callable[[Callable[_Given, _Result]], Callable[_Giv
     return decorate
 
 
-# --- Checks of arguments, and the nearest known word to a mistyped one ---
+# --- checks of arguments ---
 # A check returns the checked value or raises InvalidInput. A bool does not count as a number.
 
 

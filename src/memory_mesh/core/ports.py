@@ -1,4 +1,4 @@
-"""The ports: the interfaces that flows use and that stores, indexes and models implement, with the values that cross them."""
+"""The ports: the interfaces that flows use and that stores, indexes and models implement."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -501,7 +501,7 @@ def no_folder(path: str) -> Folder:
     raise InvalidInput(f"the folder {shown(path, max_length=200)} cannot be read", expected="a mesh that can read folders")
 
 
-# --- The ports of the Markdown files that people edit too: notes and traces ---
+# --- Markdown files ---
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Text basics that several packages share.
 
-Token counts, sentences, regular expressions compiled on first use, URLs without their passwords, invisible characters, escapes of
-terminals.
+Token counts, sentences, regular expressions compiled on first use, URLs without their passwords,
+invisible characters, escapes of terminals, the masks of redaction, short reprs.
 """
 
 import re
@@ -115,7 +115,8 @@ def without_passwords(text: str) -> str:
     return _URL_SECRET.sub(r"\1***", _URL_PASSWORD.sub(r"\1\2***@", text))
 
 
-# --- invisible characters: each constant is the inside of a character class, for use in `[...]` ---
+# --- invisible characters ---
+# Each constant is the inside of a character class, for use in `[...]`.
 
 # Control characters other than tab and line breaks.
 CONTROL = r"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
@@ -195,11 +196,8 @@ def without_escapes(text: str) -> str:
 
 
 # --- masks ---
-#
-# The masks that redaction writes into a text, such as `[EMAIL]` or `[EMAIL:1a2b3c4d]`.
-# A separate, light module: search and the options need the masks, but not the patterns that
-# find values.
-
+# What redaction writes into a text, such as `[EMAIL]` or `[EMAIL:1a2b3c4d]`. They are here because
+# search and the options need the masks, but not the patterns that find values.
 
 LABELS = (
     "API_KEY", "CARD", "CREDENTIALS", "EMAIL", "IBAN", "IP", "JWT", "NATIONAL_ID", "PHONE", "PRIVATE_KEY", "SECRET", "TOKEN",
@@ -230,11 +228,7 @@ def without_masks(text: str, *, keep_pseudonyms: bool = False) -> str:
     return MASK.sub(lambda mask: f" {mask[2] or ''} " if keep_pseudonyms else " ", text)
 
 
-# --- reprs ---
-#
-# The short `repr` of a record: one line, long texts cut, and no field that is empty, has its
-# default value or is internal.
-
+# --- reprs of records ---
 
 _MAX_CHARS = 60
 _MAX_ITEMS = 3
@@ -286,10 +280,7 @@ def _listed(shown: list[str], count: int) -> str:
     return ", ".join([*shown, *([f"… {count:,} in all"] if count > len(shown) else [])])
 
 
-# --- lazy ---
-#
-# A property that is computed on first use, and a module that is loaded on first use.
-
+# --- computed or loaded on first use ---
 
 Value = TypeVar("Value")
 

@@ -1,4 +1,4 @@
-"""The search index of a store: keywords, vectors and sessions of each partition, in memory, derived through the port alone.
+"""The search index of a store, in memory: keywords, vectors and sessions, derived through the port.
 
 Before each query it asks the store for changes, so it reflects every write of every process. Correctness never depends on its
 files: they may be deleted at any time, and a damaged one is built again. numpy is loaded by the first query.
@@ -43,11 +43,10 @@ if TYPE_CHECKING:
     from memory_mesh.index.view import View
 
 
-# --- Index files: their place, their format, and how they are deleted ---
-# A file contains words and vectors, so erasing deletes it first. It is a checksum of the rest,
-# a line of JSON, and arrays as they lie in memory, so opening it means mapping it. numpy is
-# loaded by the functions that read and write arrays: a command that erases does not search.
-
+# --- index files ---
+# A file contains words and vectors, so erasing deletes it first. It is a checksum of the rest, a
+# line of JSON, and arrays as they lie in memory, so opening it means mapping it. numpy is loaded by
+# the functions that read and write arrays: a command that erases does not search.
 
 _SUFFIX, _PARTIAL = ".index", ".part"
 _MAGIC = b"memory-mesh index 5\n"
@@ -150,14 +149,7 @@ def _checksum(parts: Iterable[bytes | memoryview]) -> bytes:
     return b"%08x" % reduce(lambda total, part: zlib.crc32(part, total), parts, 0)
 
 
-# --- local ---
-#
-# The search index of a store: keywords, vectors and sessions of each partition, in memory,
-# derived through the port alone.
-# Before each query it asks the store for changes, so it reflects every write of every process.
-# Correctness never depends on its files: they may be deleted at any time, and a damaged one is
-# built again. numpy is loaded by the first query.
-
+# --- the index ---
 
 MAX_PARTITIONS = 4096  # in memory; the least recently used one is dropped, and read again when it is needed
 BATCH = 2000  # rows read together

@@ -1,4 +1,4 @@
-"""What `CandidateIndex` asks of a store, from the plain port: rows are read page by page and added up, never kept.
+"""Answer what `CandidateIndex` asks of a store through the plain port, page by page.
 
 It reads every memory that a query concerns. Server stores answer in their engine instead; this is their definition, and what
 tests compare them with.
@@ -219,12 +219,8 @@ def _ordered(members: Sequence[tuple[SessionKey, str, Sequence[int]]]) -> list[t
     return [members[at] for at in order.tolist()]
 
 
-# --- partial ---
-#
-# The memories that a query has read from a store, as a small table for each partition.
-# A table has candidates and their neighbours, all of them readable, and the names of all
-# speakers.
-
+# --- tables of what was read ---
+# A table has candidates and their neighbours, all of them readable, and the names of all speakers.
 
 _NO_NAMES: Mapping[str, str] = {}
 

@@ -1,7 +1,7 @@
-"""The part of a partition that one reader can see, and its statistics.
+"""What one reader can see of a partition: its statistics, filters, corrections and speakers.
 
-The statistics of keywords are counted by scope (agent or session, with a status) and added up for the scopes that a reader sees.
-So no score changes with a memory that the reader cannot see.
+The statistics of keywords are counted by scope (agent or session, with a status) and added up for
+the scopes that a reader sees. So no score changes with a memory that the reader cannot see.
 """
 
 from bisect import bisect_left, bisect_right
@@ -35,6 +35,8 @@ from memory_mesh.core.search.mentions import NICKNAME
 from memory_mesh.index.arrays import Array, Flags, Floats, GrowingArray, Ints, Model, distinct
 from memory_mesh.index.space import Space
 from memory_mesh.index.table import MISSING, Table, name_code
+
+# --- views ---
 
 _MAX_NAMES = 256
 ORDERED_BY = ("turn", "event", "created", "number")  # the columns that order the memories of a session
@@ -330,13 +332,10 @@ def session_order(groups: Ints, columns: Sequence[Ints], ids_at: Callable[[Ints]
 
 
 # --- filters ---
-#
-# Evaluate a caller's filter for every slot of a table, if its columns suffice. `Where.matches`
-# defines the result.
-# A truth is 0 (false), 1 (unknown) or 2 (true): AND is the minimum, OR the maximum, and NOT is
-# 2 minus the truth. A condition on one column is decided once for each different value, by the
-# condition itself.
-
+# The filter of a caller is evaluated for every slot of a table, if its columns suffice;
+# `Where.matches` defines the result. A truth is 0 (false), 1 (unknown) or 2 (true): AND is the
+# minimum, OR the maximum, and NOT is 2 minus the truth. A condition on one column is decided once
+# for each different value, by the condition itself.
 
 _FALSE, _UNKNOWN, _TRUE = np.arange(3, dtype=np.int8)
 _TIMES = {"created_at": "created", "event_time": "event"}
@@ -433,11 +432,7 @@ def _of_time(where: Compare | In | Like | IsNull, times: Ints) -> Array | None:
     return None
 
 
-# --- readings ---
-#
-# Corrections of misspelt words and the speakers that a query names, from the memories that the
-# reader can see.
-
+# --- corrections and speakers ---
 
 Views: TypeAlias = Sequence[tuple[Table, View]]  # of each partition
 

@@ -1,4 +1,4 @@
-"""The tokens of the server: a private file in the home folder, and the commands that create, list and revoke them."""
+"""The tokens of the server: what each allows, the private file of them, and its commands."""
 
 import hmac
 import json
@@ -18,9 +18,8 @@ from memory_mesh.interfaces.render.output import NAME, Answer, aligned, counted,
 from memory_mesh.interfaces.values import Call
 from memory_mesh.stores.files import create_folder, lock_file, replace_file
 
-# --- Tokens of the server: what each allows, and which one a request presents ---
+# --- tokens ---
 # A token is `mm_ID_SECRET`. Only the SHA-256 of the secret, 32 random bytes, is stored.
-
 
 PREFIX = "mm"
 _REMEDY = "create one with memory-mesh token create, and send it as Authorization: Bearer TOKEN"
@@ -74,11 +73,7 @@ def find_token(tokens: Mapping[str, Token], header: str | None, at: str) -> Toke
     return token
 
 
-# --- tokens ---
-#
-# The tokens of the server: a private file in the home folder, and the commands that create,
-# list and revoke them.
-
+# --- the file and its commands ---
 
 FILE = "tokens.json"
 _LOCK_SECONDS = 10.0

@@ -1,4 +1,4 @@
-"""Build the ONNX graph of the local model: BERT with 6 layers and 8-bit weights, from the published 32-bit weights.
+"""Build the ONNX graphs of the local models: BERT with 6 layers and 8-bit weights.
 
 The input is the token ids of one unpadded text, the output its vector: the mean over all tokens, of length 1. There is no
 attention mask, because there is no padding to hide.
@@ -192,7 +192,8 @@ class ReaderGraph(Graph):
         return self._node("Add", summed, self._node("Gather", self._constant(self._weights[_SEGMENTS]), "segments"))
 
 
-# --- the encoding: protocol buffers, with the field numbers of onnx.proto ---
+# --- the encoding ---
+# Protocol buffers, with the field numbers of onnx.proto.
 
 _FLOAT, _INT8, _INT64 = 1, 3, 7
 _TYPES = {"f4": _FLOAT, "i1": _INT8, "i8": _INT64}
@@ -235,12 +236,8 @@ def _varint(number: int) -> bytes:
     return bytes([*(group | 128 for group in low), last])
 
 
-# --- reader graph ---
-#
-# The graph of the deep ranker: the published weights with the change of the package, and the
-# hashes of change and graph.
-# `python -m bench.train_reader.ship` writes the change and the hashes.
-
+# --- the graph of the deep ranker ---
+# `python -m bench.train_reader.ship` writes the change of the weights and the hashes.
 
 DELTA = Path(__file__).parent / "data" / "reader.npz"
 DELTA_HASH = "491189bfb07d46a0bd8819463bd6c888bbd0c2782054e2e0edc6f7192cf14a72"

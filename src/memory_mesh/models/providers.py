@@ -1,4 +1,4 @@
-"""The providers known by name, and what all requests to remote models share.
+"""The providers known by name, and the clients of their language models.
 
 Providers of one protocol differ in the parameters that they accept. So optional parameters are sent, and left out when a
 server refuses them.
@@ -177,12 +177,9 @@ def replace_surrogates(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-# --- chat ---
-#
-# Clients of language models, for OpenAI's protocol (`/chat/completions`) and Anthropic's
-# (`/messages`).
-# Only `parse_openai` and `parse_anthropic` look into the answer of a protocol.
-
+# --- language models ---
+# OpenAI's protocol (`/chat/completions`) and Anthropic's (`/messages`). Only `parse_openai` and
+# `parse_anthropic` look into the answer of a protocol.
 
 _LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 # Some models write down their reasoning first. Without an end it was cut off.

@@ -1,4 +1,4 @@
-"""What uses the guarded client: hooks and anchors sent to a URL, and a session for other libraries."""
+"""Uses of the guarded client: webhooks, anchors sent to a URL, a session for other libraries."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,7 @@ from memory_mesh.core.ports import Secret
 from memory_mesh.core.upkeep.hooks import HookEvent
 from memory_mesh.net.client import HttpClient, Response
 
-# --- webhook ---
-#
-# `webhook_writethrough`: a hook that posts events to a URL, through the guarded client.
-
+# --- webhooks ---
 
 _ANSWERED = re.compile(r"( answered \d{3}): .*", re.DOTALL)  # what follows are words of the server, which may quote the memory
 
@@ -55,10 +52,7 @@ def webhook_writethrough(
     return Webhook(client, f"webhook {parse_url(url).host} {sha256(url.encode()).hexdigest()[:8]}")
 
 
-# --- anchor ---
-#
-# Anchors sent to a URL, through the guarded client: no redirects, no private addresses.
-
+# --- anchors ---
 
 _SECONDS = 30.0
 
@@ -79,11 +73,8 @@ class AnchorUrl:
         raise InvalidInput(f"anchors cannot be read from {self._client.address}", expected="the path of a file")
 
 
-# --- transport ---
-#
-# A session of httpx, for client libraries, whose requests our HTTP client sends: it checks
-# every address and adds the key.
-
+# --- a session of httpx ---
+# For client libraries: our HTTP client sends the requests, checks every address and adds the key.
 
 _BUSY = 429
 _MAX_BYTES = 256 * 1024 * 1024

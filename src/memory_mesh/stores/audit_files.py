@@ -1,4 +1,4 @@
-"""The file of anchors: one line of JSON for each time the heads were written, appended and never changed."""
+"""The files of the audit chains outside the store: anchors and signing keys."""
 
 import json
 import os
@@ -13,6 +13,9 @@ from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.core.model import Json
 from memory_mesh.stores.files import append_durably, create_once, sync
 from memory_mesh.system import open_regular
+
+# --- anchors ---
+# One line of JSON for each time the heads were written, appended and never changed.
 
 _START = b'{"anchored_at": "'
 _EXPECTED = "a new file outside the store, or a file of memory-mesh audit anchor"
@@ -66,13 +69,10 @@ class AnchorFile:
         return InvalidInput(f"the anchor cannot be written to {str(self._path)[:200]}: {why}", expected=_EXPECTED)
 
 
-# --- audit keys ---
-#
-# The file of the audit keys, outside the store: one key on each line in hexadecimal digits, the
-# last one is current.
-# Earlier keys stay, so that older proofs can be checked. Only its owner may read the file. The
-# first durable write creates it; a read never does.
-
+# --- signing keys ---
+# One key on each line in hexadecimal digits, the last one is current. Earlier keys stay, so that
+# older proofs can be checked. Only its owner may read the file. The first durable write creates it;
+# a read never does.
 
 _MAX_BYTES = 1024 * 1024
 _KEY_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -1,4 +1,4 @@
-"""Parts that stores share: marks of a partition's state, the check of a change, and values and rows as JSON."""
+"""Parts that stores share: marks, checks and records of changes, and rows as JSON."""
 
 import json
 import os
@@ -120,7 +120,7 @@ def check_unique(puts: Sequence[Row], deletes: Sequence[Key]) -> None:
         raise InvalidInput(f"{key} occurs {times} times in one change", expected="once")
 
 
-# --- Changes as journals record them, and the moves of partitions that they cause ---
+# --- changes as journals record them ---
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
-"""Files on disk: private files and folders, the folder that `ingest-dir` reads, and the key of pseudonyms.
+"""Files on disk: private files and folders, locks, the key of pseudonyms, and stores in a folder.
 
-A folder is read in a stable order. Hidden files, and links that lead out of the folder, are never read.
+A folder of `ingest-dir` is read in a stable order. Hidden files, and links that lead out of the
+folder, are never read.
 """
 
 import os
@@ -48,7 +49,8 @@ _FULL, _READ_ONLY = (ENOSPC, EDQUOT, EFBIG), (EACCES, EPERM, EROFS)
 _READ_AT_ONCE = 8 * 1024 * 1024
 
 
-# --- what another process may remove at any moment: ask once, and let the answer say that it is gone ---
+# --- reading ---
+# Another process may remove a file at any moment: ask once, and let the answer say that it is gone.
 
 
 def stat_of(path: Path | str) -> os.stat_result | None:
@@ -421,10 +423,7 @@ def make_key(home: Path) -> bytes:
     return key if key is not None else make_key(home)
 
 
-# --- folder ---
-#
-# What the stores with a folder of files share: whether it is there, may be written to or was
-# replaced, and how it is copied.
+# --- stores in a folder ---
 
 
 @contextmanager

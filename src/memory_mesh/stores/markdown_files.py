@@ -1,4 +1,8 @@
-"""The Markdown files of notes on disk, which people edit too: they are read as they are, and replaced as a whole."""
+"""The Markdown files on disk: notes, traces, and the files of coding agents.
+
+People edit notes and traces too: they are read as they are. Notes are replaced as a whole, traces
+are appended to or replaced. The files of traces are for their owner only.
+"""
 
 import gzip
 import os
@@ -19,6 +23,8 @@ from memory_mesh.core.notes.files import MARKDOWN, NAMES, RULE, RULES, SKILLS
 from memory_mesh.core.ports import NoteFile
 from memory_mesh.stores.files import OUT, DiskFolder, append_durably, create_folder, is_within, lock_file, replace_file, sync
 from memory_mesh.system import open_regular
+
+# --- notes ---
 
 _LOCK = ".lock"
 _BUSY_SECONDS = 10.0
@@ -115,11 +121,7 @@ def _locked(lock: Path) -> Iterator[None]:
         yield
 
 
-# --- trace files ---
-#
-# The files of traces on disk: appended to or replaced as a whole, durable, for their owner
-# only. People may edit them.
-
+# --- traces ---
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024  # of a file, uncompressed: a small archive may unpack to more than the memory holds
 _TRACE_LOCK = ".lock"
@@ -235,11 +237,8 @@ class DiskTraces:
             raise InvalidInput(what, remedy="check the folder of traces and its permissions") from error
 
 
-# --- instruction files ---
-#
-# The files for coding agents in a project, such as `CLAUDE.md`. They are only read, and nothing
-# outside the project is.
-
+# --- files of coding agents ---
+# They are only read, and nothing outside the project is.
 
 _RULES = Selection((RULE,), recursive=True)
 

@@ -211,13 +211,11 @@ def _path_of(url: str) -> Path:
         raise InvalidInput(f"the folder of {shown(path[1:], max_length=120)} is unknown: {error}", expected=_URLS) from None
 
 
-# --- entry points ---
-#
-# Stores of other packages: an entry point of the group `memory_mesh.stores` adds a URL scheme.
-# Its name is the scheme, and its object a function that opens the store of a URL. A package is
-# imported when a URL of its scheme is opened, not before. Schemes of ours are not looked up
-# here, so no package can replace a store of ours.
-
+# --- stores of other packages ---
+# An entry point of the group `memory_mesh.stores` adds a URL scheme. Its name is the scheme, and
+# its object a function that opens the store of a URL. A package is imported when a URL of its
+# scheme is opened, not before. Schemes of ours are not looked up here, so no package can replace a
+# store of ours.
 
 GROUP = "memory_mesh.stores"
 

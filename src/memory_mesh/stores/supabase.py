@@ -1,4 +1,9 @@
-"""The Supabase store: the tables of the PostgreSQL store, over the HTTP interface of PostgREST."""
+"""The Supabase store: the SQL functions of the PostgreSQL store, called over PostgREST.
+
+PostgREST has no transaction over several requests, so a change is one call of `mesh_apply`. A read
+that fails is sent again. A change is sent again if the server refused it as busy, or if the log of
+moves shows whether the first one was done.
+"""
 
 import json
 import re
@@ -29,14 +34,6 @@ from memory_mesh.net import HttpClient
 from memory_mesh.net.uses import Failed, guarded_session
 from memory_mesh.stores.postgres.calls import VERSION, FunctionStore
 from memory_mesh.stores.postgres.tables import decode_json
-
-# --- store ---
-#
-# The Supabase store: each method of the port is one call of a SQL function over PostgREST.
-# PostgREST has no transaction over several requests, so a change is one call of `mesh_apply`. A
-# read that fails is sent again. A change is sent again if the server refused it as busy, or if
-# the log of moves shows whether the first one was done.
-
 
 _PATH = "/rest/v1"
 _SECONDS = 60.0  # for one request

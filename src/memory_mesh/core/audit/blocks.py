@@ -1,8 +1,9 @@
-"""The wire format of RFC-0011: write a block as text, and parse text into blocks.
+"""The blocks of RFC-0011: write and parse their wire format, and make the block of each operation.
 
-The grammar and the examples of the RFC differ in two places, and the parser reads both forms: `meta:` above indented pairs or
-on each line (`meta: KEY;VALUE;`), and a constraint as a pair or as `- body;`. Everything else is refused with its line number: a
-text that two readers could understand differently must not be accepted.
+The grammar and the examples of the RFC differ in two places, and the parser reads both forms:
+`meta:` above indented pairs or on each line (`meta: KEY;VALUE;`), and a constraint as a pair or as
+`- body;`. Everything else is refused with its line number: a text that two readers could understand
+differently must not be accepted.
 """
 
 import re
@@ -12,6 +13,8 @@ from functools import lru_cache, partial
 from typing import TypeVar
 
 from memory_mesh.core.errors import InvalidInput, fraction, shown
+
+# --- the wire format ---
 
 Pair = tuple[str, object]
 Constraint = Pair | str  # a text is written as `- body;`
@@ -225,15 +228,11 @@ def _meta(lines: _Lines) -> list[Pair]:
     return pairs
 
 
-# --- blocks ---
-#
-# Write the block of each operation, line by line as in the examples of RFC-0011, and read what
-# verification needs from it.
-# The examples of lesson and reflection have no field for the id of the memory that stores them.
-# So their ids are the memory's id with another prefix (`derived_id`), and `subject` finds the
-# memory: a block cannot be moved to another memory without breaking its seal, and an erasure
-# finds every block that quotes the memory.
-
+# --- operations ---
+# The blocks are written line by line as in the examples of RFC-0011. The examples of lesson and
+# reflection have no field for the id of the memory that stores them. So their ids are the memory's
+# id with another prefix (`derived_id`), and `subject` finds the memory: a block cannot be moved to
+# another memory without breaking its seal, and an erasure finds every block that quotes the memory.
 
 RETAIN, ERASE = "store_memory_for_future_retrieval", "erase_memory_for_good"
 RECALL, CHECKPOINT = "recall_relevant_memories", "seal_recalls_kept_long_enough"

@@ -1,9 +1,9 @@
-"""The audit chain: its name, its blocks, and how the next blocks are appended.
+"""The audit chain: its name, its hashes and seals, and how the next blocks are appended.
 
-`block_hash` is the SHA-256 of a block's text, and the text has the hash and the seal of the previous block and the hash of the
-memory's content. A block that quoted an erased memory becomes a tombstone, which keeps its hashes and its seal. Searches have a
-separate chain, whose oldest blocks may be removed if a later checkpoint names the last of them. `seals` says what a seal covers,
-and `verify` what is checked.
+`block_hash` is the SHA-256 of a block's text, and the text has the hash and the seal of the
+previous block and the hash of the memory's content. A block that quoted an erased memory becomes a
+tombstone, which keeps its hashes and its seal. Searches have a separate chain, whose oldest blocks
+may be removed if a later checkpoint names the last of them. `verify` says what is checked.
 """
 
 import json
@@ -16,13 +16,11 @@ from operator import attrgetter
 from memory_mesh.core.audit.blocks import ERASED, Seal
 from memory_mesh.core.model import Block, Head, Memory, Row, Skill, Value, iso
 
-# --- The hashes that bind a block beyond its text ---
-# The `digest` of a block covers its columns, the memory as it was then, and the history row of
-# the change. It is salted with the salt of the memory, so that nothing can be guessed from it
-# once the memory is erased. The `seal` covers the digest, the hash of the text and the seal of
-# the previous block. A tombstone keeps both, so the seals before and after it can still be
-# recomputed.
-
+# --- digests and seals ---
+# The `digest` of a block covers its columns, the memory as it was then, and the history row of the
+# change. It is salted with the salt of the memory, so that nothing can be guessed from it once the
+# memory is erased. The `seal` covers the digest, the hash of the text and the seal of the previous
+# block. A tombstone keeps both, so the seals before and after it can still be recomputed.
 
 # The columns of a memory that its digest covers. The content has a separate hash.
 SEALED = (
@@ -145,13 +143,7 @@ _IN_SEAL = attrgetter("chain", "number", "id", "operation_type", "created_at", "
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr, check_circular=False)
 
 
-# --- The audit chain: its name, its blocks, and how the next blocks are appended ---
-# `block_hash` is the SHA-256 of a block's text, and the text has the hash and the seal of the
-# previous block and the hash of the memory's content. A block that quoted an erased memory
-# becomes a tombstone, which keeps its hashes and its seal. Searches have a separate chain,
-# whose oldest blocks may be removed if a later checkpoint names the last of them. `seals` says
-# what a seal covers, and `verify` what is checked.
-
+# --- chains and their blocks ---
 
 OPERATIONS = ("retain", "recall", "reflect", "synthesize", "lesson")
 

@@ -1,8 +1,10 @@
-"""Signed heads: a key outside the store shows that the end of a chain was written by a program that has the key.
+"""Signed heads of audit chains, and exports that can be verified without a store.
 
-Every block names the key of its writer (`signing_key` in its text), and the head has an HMAC with that key. So someone who can
-write to the database, but has no key, can neither append a block, nor replace the key, nor remove the signature unnoticed. A
-chain moves to another key only by a rekey block, which holds a proof made with the old key.
+A key outside the store shows that the end of a chain was written by a program that has the key.
+Every block names the key of its writer (`signing_key` in its text), and the head has an HMAC with
+that key. So someone who can write to the database, but has no key, can neither append a block, nor
+replace the key, nor remove the signature unnoticed. A chain moves to another key only by a rekey
+block, which holds a proof made with the old key.
 """
 
 import hmac
@@ -146,11 +148,8 @@ def _appended(key_id: str) -> str:
     return f"written without the key {key_id} that signs this chain; {same}"
 
 
-# --- export ---
-#
-# The export of audit chains: blocks as lines of JSON, and the verification of such a file
-# without a store.
-
+# --- exports ---
+# Blocks are exported as lines of JSON.
 
 # The columns of RFC-0011, then ours. `timestamp` is our `created_at`.
 EXPORT_NAMES = (

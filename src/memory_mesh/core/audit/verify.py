@@ -1,4 +1,4 @@
-"""Verify an audit chain: every text, every seal, every erasure and the head.
+"""Verify audit chains and the memories that they seal, and decide who may read a block.
 
 Changing, removing, inserting or reordering a block breaks a hash or a seal; cutting the end contradicts the head. A tombstone is
 valid only if a later erasure block names its id and hash. Blocks of earlier versions have no seal: the first sealed block after
@@ -333,10 +333,10 @@ def _written(ref: str | None) -> str | None:
     return None if ref is None else wire_value(ref)
 
 
-# --- Compare a memory and its history with what its blocks sealed ---
+# --- memories and their history ---
 # The history is walked back from the current revision: each row has the values that a revision
-# replaced. So the content and the columns of every revision can be compared with the block of
-# that revision.
+# replaced. So the content and the columns of every revision can be compared with the block of that
+# revision.
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,13 +423,10 @@ def _revision_fault(memory: Memory, change: Row | None, block: Block, hash_: str
     return None
 
 
-# --- reading ---
-#
-# Reading the audit trail within scope: a block shows its text only to readers who may see what
-# the text quotes.
-# A block quotes the memory or lesson that it records, or the query of a search. For other
-# readers its text is withheld: id, number and hashes stay, so that an export can still be
-# verified.
+# --- who may read a block ---
+# A block quotes the memory or lesson that it records, or the query of a search. Readers who may not
+# see what it quotes get it without its text: id, number and hashes stay, so that an export can
+# still be verified.
 
 
 def withhold(block: Block) -> Block:

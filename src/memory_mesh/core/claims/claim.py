@@ -1,4 +1,4 @@
-"""Claims: statements that can be false, as a caller gives them and as a memory stores them."""
+"""Claims: statements that can be false, with their normal values, schemas and times of validity."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -179,10 +179,8 @@ def _is_before(one: str | None, other: str | None) -> bool:
     return one is None or other is None or one <= other
 
 
-# --- normalize ---
-#
-# Normalise the values of claims, so that two ways to write one value compare as equal.
-
+# --- normal values ---
+# Two ways to write one value compare as equal.
 
 _SYMBOLS = {
     "US$": "USD",
@@ -300,11 +298,7 @@ NORMALIZERS: Mapping[str, Callable[[str], str]] = {
 }
 
 
-# --- schemas ---
-#
-# The schemas of predicates: whether one may have several values, and what happens when values
-# exclude each other.
-
+# --- schemas of predicates ---
 
 # The values that each part of a schema may have; the first one is the default.
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -360,10 +354,7 @@ def _read(predicate: object, given: object) -> Schema:
     return Schema(**{each.name: str(given[each.name]) for each in fields(Schema) if each.name in given})
 
 
-# --- past ---
-#
-# The time of validity: which memories were valid at a time, and which of several claims a
-# question asks for.
+# --- validity ---
 
 
 def as_of(at: str, statuses: Sequence[str]) -> Where:

@@ -1,8 +1,11 @@
-"""The parts of a statement: who or what it is about, which attribute it names, and whether a value is of the attribute's type."""
+"""The parts of a statement: subject, attribute and value, and its tense and negation."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+
+# --- types of values ---
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -236,12 +239,9 @@ def _named(subject: str, noun: str) -> Attribute | None:
     return Attribute(subject, noun, type_, last not in _SEVERAL, is_new) if type_ else None
 
 
-# --- tense ---
-#
-# Rewrite a statement to the third person present; tense, negation and words of time become
-# marks.
-# "I used to work at Acme" becomes "I works at Acme", ended. So each form of a statement is
-# written once.
+# --- tense and negation ---
+# A statement is rewritten to the third person present, so that each form of it is written once: "I
+# used to work at Acme" becomes "I works at Acme", ended.
 
 
 @dataclass(frozen=True, slots=True)

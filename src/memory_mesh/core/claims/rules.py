@@ -1,4 +1,4 @@
-"""The rules that decide whether a new claim agrees with the stored ones, and what happens when it does not.
+"""The rules of claims: when they exclude each other, how far they are trusted, what reviews change.
 
 Structural rules come first, in the order of the document; trust only decides between claims that exclude each other. The rules
 are deterministic: the same claims in the same order have the same outcome, and no model is asked.
@@ -139,10 +139,7 @@ def _same_value(one: Claim, other: Claim, schema: Schema) -> bool:
 
 
 # --- trust ---
-#
-# How far a memory is trusted: its source sets the base; corroboration, feedback and age adjust
-# it.
-
+# The source sets the base; corroboration, feedback and age adjust it.
 
 _DIGITS = 6  # of the part of the age: in five minutes it changes by one in the last place, so that two reads are equal
 
@@ -203,11 +200,7 @@ def base_trust(provenance: Mapping[str, Value] | None) -> float:
     return BASE_TRUST[Source(source) if source in list(Source) else Source.INFERENCE]
 
 
-# --- reviews ---
-#
-# Feedback and reviews: the status that feedback leads to, and the results of a review and of an
-# explanation.
-
+# --- feedback and reviews ---
 
 ACTIONS = ("activate", "reject", "keep_both")  # what a review decides about a quarantined memory
 KEEP = ("new", "existing", "both")  # what a review decides about a conflict

@@ -11,8 +11,7 @@ from memory_mesh.core.model import DAY_MS, Link, Memory, MemoryRecord, SearchRes
 from memory_mesh.core.search import Placing
 from memory_mesh.core.text import short_repr
 
-# --- Links between memories: which ones a new memory gets, and their types ---
-
+# --- new links ---
 
 MIN_SIMILARITY = 0.5  # a link needs more
 # The types of links that memory-mesh makes, each with what makes it. Callers add others, by any name.
@@ -59,7 +58,7 @@ def replaced(incoming: Sequence[Link]) -> list[Link]:
     return best[MAX_LINKS:]
 
 
-# --- Groups of memories that links connect ---
+# --- groups of linked memories ---
 
 
 def connected(links: Iterable[tuple[str, str, float]], *, max_size: int | None = None) -> list[list[str]]:
@@ -80,11 +79,7 @@ def connected(links: Iterable[tuple[str, str, float]], *, max_size: int | None =
     return sorted((group for group in distinct.values() if len(group) > 1), key=lambda group: (-len(group), group))
 
 
-# --- composite ---
-#
-# The composite score of the graph: a weighted sum of relevance, confidence, recency and
-# importance.
-
+# --- the composite score ---
 
 WEIGHTS: Mapping[str, float] = {"relevance": 0.40, "confidence": 0.25, "recency": 0.20, "importance": 0.15}
 _BY_RELEVANCE: Mapping[str, float] = {**dict.fromkeys(WEIGHTS, 0.0), "relevance": 1.0}
@@ -138,7 +133,7 @@ def read_weights(rerank: object) -> Mapping[str, float]:
     return {**WEIGHTS, **{name: float(weight) for name, weight in rerank.items()}}
 
 
-# --- The results of the graph: of searches, links, traversals and contexts ---
+# --- results ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
 
 
-# --- Times as programs write them into messages and metadata ---
-
+# --- times as programs write them ---
 
 _MAX_TIME = 253_402_300_799_000  # the end of the year 9999 in milliseconds
 _MILLISECONDS = 1e11  # a larger timestamp is in milliseconds: as seconds it would be after the year 5000
@@ -33,10 +32,7 @@ def parse_moment(value: object, name: str) -> str:
     return iso(round(seconds if seconds > _MILLISECONDS else seconds * 1000))
 
 
-# --- Check the content and metadata of a new memory and turn them into a draft ---
-# Some metadata keys also fill columns (`type`, `session_id`, `tags`, `importance`, …). They
-# stay in the metadata too.
-
+# --- drafts ---
 
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}

@@ -1,4 +1,4 @@
-"""Read what a caller gives to `add`: a text, a pair of text and metadata, a mapping, a chat message, or a list of these.
+"""Read what a caller gives to `add`, and find out which messages of a conversation are new.
 
 Messages are read in the forms of OpenAI, Anthropic and LangChain. A message becomes one text; its author, its time and the calls
 of tools go into the metadata. System messages and messages without text are not stored.
@@ -286,10 +286,9 @@ def _message_time(value: object) -> str | None:
     return None if value is None else parse_moment(value, "timestamp")
 
 
-# --- Conversations: which messages of a list are stored already ---
-# Agents send their history again and again: all of it, its end, or its beginning and its end.
-# Only what follows the stored turns is new.
-
+# --- conversations ---
+# Agents send their history again and again: all of it, its end, or its beginning and its end. Only
+# what follows the stored turns is new.
 
 # Only lists that repeat one message hundreds of times need so many comparisons. Then all are new: storing twice loses nothing.
 _MAX_COMPARED = 300_000

@@ -1,7 +1,8 @@
-"""Fingerprints, by which a memory is found again: that of its text, of the caller's own key, or of a file (`files`).
+"""Recognise a memory that is stored already: normal texts, fingerprints and sightings.
 
-A fingerprint holds the scope, so that a memory is never taken for one of another user, project or visibility. No audit block
-seals it, so a memory that was found by it is compared itself too (`has_own_print`).
+A fingerprint is that of a text, of the caller's own key, or of a file. It holds the scope, so that
+a memory is never taken for one of another user, project or visibility. No audit block seals it, so
+a memory that was found by it is compared itself too (`has_own_print`).
 """
 
 import json
@@ -16,16 +17,12 @@ from memory_mesh.core.intake.drafts import Draft, columns_of
 from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Reader, Sighting, Value, fault, reach_of
 from memory_mesh.core.text import LazyRegex
 
-# --- normal ---
-#
-# Compare texts by what they say: without spaces, forms of characters, and the capitals that
-# carry no meaning.
-# Equal texts are one memory, so what is ignored here is lost. The capital of an ordinary word
-# is ignored (Mondays and mondays), and so are the capitals of an emphasised word (NEVER) or of
-# a whole text. All other capitals count: units (100 Mb and 100 MB), flags (-v and -V), acronyms
-# (US and us), code and file names (getItem, README.md), single letters, and names that are also
-# words (May, Polish). `similar` decides about near-duplicates, and may ignore more.
-
+# --- normal texts ---
+# Equal texts are one memory, so what is ignored here is lost. The capital of an ordinary word is
+# ignored (Mondays and mondays), and so are the capitals of an emphasised word (NEVER) or of a whole
+# text. All other capitals count: units (100 Mb and 100 MB), flags (-v and -V), acronyms (US and
+# us), code and file names (getItem, README.md), single letters, and names that are also words (May,
+# Polish). `similar` decides about near-duplicates, and may ignore more.
 
 _DISTINCT = LazyRegex("([¹²³¼-¾⅐-⅞⁰-⁹₀-₉ß]+)")
 _JOINTS = str.maketrans("-’", "''")  # that join parts of a word, as the apostrophe does
@@ -104,11 +101,7 @@ def _plain(text: str, *, fold: bool) -> str:
     return "".join(parts)
 
 
-# --- files ---
-#
-# Files as memories: which files of a folder are ingested, and the fingerprint by which a file's
-# memory is found again.
-
+# --- files of a folder ---
 
 # Derived from the path, not from the text: two files may have the same text, and the text of one may change.
 _FILE = "file:"
@@ -166,14 +159,7 @@ def _file_digest(*parts: str | None) -> str:
     return sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
 
 
-# --- prints ---
-#
-# Fingerprints, by which a memory is found again: that of its text, of the caller's own key, or
-# of a file (`files`).
-# A fingerprint holds the scope, so that a memory is never taken for one of another user,
-# project or visibility. No audit block seals it, so a memory that was found by it is compared
-# itself too (`has_own_print`).
-
+# --- fingerprints ---
 
 MAX_KEY_LENGTH = 500
 NOTE_KEY = "note:"  # begins the keys of the memories of notes, whose files decide how long they are kept
@@ -282,12 +268,9 @@ def _digest(parts: list[Value]) -> str:
 
 
 # --- sightings ---
-#
-# Who stored the text of a memory. Agents and sessions that store the same text share one
-# memory, which keeps a sighting of each.
-# The owner of a memory is the agent and session in its columns. A memory that only its owner
-# stored has no rows of sightings.
-
+# Agents and sessions that store the same text share one memory, which keeps a sighting of each. Its
+# owner is the agent and session in its columns. A memory that only its owner stored has no rows of
+# sightings.
 
 # What the metadata of a sighting fills when a memory passes to it. The other columns are equal in all sightings of a text.
 _FROM_METADATA = ("category", "tags", "importance", "confidence", "valid_from", "valid_until")

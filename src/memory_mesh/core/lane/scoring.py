@@ -1,4 +1,7 @@
-"""The score of the lane: similarity × weight of the type × decay × feedback × boost of the intent."""
+"""The score of the lane, and the results that it orders.
+
+The score is similarity × weight of the type × decay × feedback × boost of the intent.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,7 +80,7 @@ def score(
     )  # fmt: skip
 
 
-# --- What the lane returns for a query ---
+# --- results ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

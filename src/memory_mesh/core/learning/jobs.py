@@ -1,7 +1,7 @@
-"""Recurring jobs: when a job is due, which process runs it, and with what outcome.
+"""Recurring jobs, and the daily budget of language models and paid embedders.
 
-The state of a job is one row that is replaced as a whole. A process takes the job by writing its name into the row; a second
-process that tries at the same moment gets a conflict.
+The state of a job is one row that is replaced as a whole. A process takes the job by writing its
+name into the row; a second process that tries at the same moment gets a conflict.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,6 +14,8 @@ from memory_mesh.core.errors import BudgetSpent
 from memory_mesh.core.model import Value
 from memory_mesh.core.ports import Tokens
 from memory_mesh.core.text import short_repr
+
+# --- jobs ---
 
 LEASE_MS = 30 * 60_000  # after this time a job of a process that died can be taken again
 MAX_STORED_RUNS = 50  # of each job
@@ -105,11 +107,8 @@ class JobState:
 
 
 # --- spending ---
-#
-# Usage of language models and paid embedders: counted by operation and model, and limited by a
-# daily cap.
-# A call first reserves the maximum that it may use, and replaces it by the real usage when it
-# ends.
+# Usage is counted by operation and model. A call first reserves the maximum that it may use, and
+# replaces it by the real usage when it ends.
 
 
 @dataclass(frozen=True, slots=True)

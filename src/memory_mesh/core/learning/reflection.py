@@ -1,9 +1,10 @@
-"""Reflections: the main statements of several memories, each with the memories that it is drawn from.
+"""Reflections, the heritage of a memory, and the scope of what is derived from memories.
 
-Without a language model a reflection is extractive: it quotes sentences. The next one is the sentence with the most content words
-that no chosen sentence has, divided by the square root of its length; relevant memories and words of the topic count more.
-Memories with similar vectors, or without vectors with common words, form a theme, by which the sentences are sorted. Equal input
-gives equal output.
+A reflection states what several memories say, and names the memories of each statement. Without a
+language model it is extractive: it quotes sentences. The next one is the sentence with the most
+content words that no chosen sentence has, divided by the square root of its length; relevant
+memories and words of the topic count more. Memories with similar vectors, or without vectors with
+common words, form a theme, by which the sentences are sorted. Equal input gives equal output.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -19,6 +20,8 @@ from memory_mesh.core.text import short_repr, shortened, split_sentences
 if TYPE_CHECKING:
     from memory_mesh.core.claims import Claim
 
+
+# --- reflections ---
 
 MIN_COSINE, MIN_OVERLAP, MIN_SHARED = 0.6, 0.4, 2  # of two memories of one theme: their vectors, or their words
 _MIN_WORDS = 3  # of a sentence
@@ -270,10 +273,8 @@ def _left(ids: Sequence[str], erased: Set[str]) -> tuple[str, ...]:
 
 
 # --- heritage ---
-#
-# Heritage: the intents, hypotheses and rationales that led to a memory, oldest first, in its
-# column `heritage_chain`.
-
+# The intents, hypotheses and rationales that led to a memory, oldest first, in its column
+# `heritage_chain`.
 
 # The names of RFC-0011 in a stored chain and in Python, and the metadata key that `add` takes an entry from.
 KEYS = {"intentChain": "intent_chain", "hypotheses": "hypotheses", "rationales": "rationales"}
@@ -335,10 +336,8 @@ def _texts(name: str, value: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
-# --- scopes ---
-#
-# The scope of what is derived from memories: every reader of it sees all of its sources.
-
+# --- the scope of what is derived ---
+# Every reader of it sees all of its sources.
 
 _WIDEST_FIRST = list(Reach)
 

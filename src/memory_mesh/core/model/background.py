@@ -12,11 +12,8 @@ from memory_mesh.core.errors import Cancelled
 from memory_mesh.core.model import CONTENTS, Key, Row
 from memory_mesh.core.text import short_repr
 
-# --- cancel ---
-#
-# Cancellation of long calls. The caller provides an event; code that waits, loops or is about
-# to write checks it.
-
+# --- cancellation ---
+# The caller provides an event; code that waits, loops or is about to write checks it.
 
 _POLL_SECONDS = 0.1
 
@@ -95,11 +92,8 @@ def wait(seconds: float) -> None:
         check_cancelled()
 
 
-# --- pending ---
-#
-# Background threads: usage counts and log entries of searches wait here to be written, and
-# hooks are called.
-
+# --- background threads ---
+# Usage counts and log entries of searches wait here to be written, and hooks are called.
 
 USAGE_BATCH = 2000  # counted uses that start a write
 LOG_BATCH = 500  # searches written in one group

@@ -1,4 +1,4 @@
-"""The results of operations that are more than a memory or a list of memories."""
+"""The results of operations that are more than memories, and the history of a memory."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -278,10 +278,6 @@ class Checked:
 
 
 # --- history ---
-#
-# The history of memories: the next revision with the change that records it, and what of the
-# changes a reader may see.
-
 
 AnyMemory = TypeVar("AnyMemory", bound=Memory)
 

@@ -1,4 +1,4 @@
-"""What a finished run of an agent gives to a note: the run, and the note or the reason why there is none."""
+"""Decide without a language model what the report of a finished run gives to a note."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,14 +14,10 @@ from memory_mesh.core.notes.files import MAX_WORDS, Appended, Note, read_note
 from memory_mesh.core.notes.relevance import matching_pattern
 from memory_mesh.core.text import LazyRegex, short_repr, shortened, split_sentences
 
-# --- reports ---
-#
-# Read the report of an agent: which of its statements are worth a note, and what they are
-# about.
-# Each statement is judged by itself, by a linear model over signs of its form, the heading
-# above it and its vector. The weights are packaged data, learnt by `python -m
-# bench.notes.train` from labelled reports, so the same report gives the same note.
-
+# --- statements of a report ---
+# Each statement is judged by itself, by a linear model over signs of its form, the heading above it
+# and its vector. The weights are packaged data, learnt by `python -m bench.notes.train` from
+# labelled reports, so the same report gives the same note.
 
 KINDS = ("structure", "pattern", "constraint", "error_cause", "decision", "version")
 CLASSES = (NONE, *KINDS)
@@ -242,11 +238,7 @@ _HEADINGS = {
 }
 
 
-# --- extraction ---
-#
-# What a finished run of an agent gives to a note: the run, and the note or the reason why there
-# is none.
-
+# --- the note of a run ---
 
 RESULTS = ("success", "failure", "partial")
 _MAX_CHARS = {"agent": 1_000, "task": 100_000, "agent_output": 1_000_000, "error": 1_000_000}

@@ -1,7 +1,8 @@
-"""Markdown files of notes: read their sections, write a new one, and check what people wrote.
+"""Markdown files of notes: their sections, a folder of them, and the files of coding agents.
 
-A file is one or more sections, each with YAML frontmatter and Markdown below it. `---` between blank lines separates them. Every
-section is a note of its own. What cannot be read is a fault of that section, and the others are read.
+A file is one or more sections, each with YAML frontmatter and Markdown below it. `---` between
+blank lines separates them. Every section is a note of its own. What cannot be read is a fault of
+that section, and the others are read.
 """
 
 import json
@@ -19,6 +20,8 @@ from memory_mesh.core.language.frontmatter import quoted, scalar, split_frontmat
 from memory_mesh.core.model import Ingested, Value, parse_time
 from memory_mesh.core.ports import NoteFile, NoteFiles
 from memory_mesh.core.text import short_repr, shortened
+
+# --- sections ---
 
 SEPARATOR = "\n\n---\n\n"
 MAX_WORDS = 2000
@@ -226,11 +229,7 @@ def _frontmatter(note: Note) -> str:
     return "\n".join(["---", *lines, "---", ""])
 
 
-# --- folder ---
-#
-# A folder of notes: what its files hold, what is wrong in them, the keys of their sections, and
-# what agents get of them.
-
+# --- a folder of notes ---
 
 MAX_BYTES = 1_000_000  # of a file
 _KEBAB = re.compile(r"[^\W_A-Z]+(-[^\W_A-Z]+)*\.md")
@@ -369,13 +368,9 @@ def read_agent(name: str, given: object) -> NoteAgent:
     return NoteAgent(max_injected=most, min_importance=importance, specialty=tuple(tags))
 
 
-# --- instructions ---
-#
-# Files that people keep for coding agents, such as `CLAUDE.md`, `AGENTS.md` and the rules of
-# Cursor: each section is a note.
-# They are only read, and have none of the keys of a note: no pattern matches them, and they are
-# found by searches.
-
+# --- files for coding agents ---
+# `CLAUDE.md`, `AGENTS.md`, the rules of Cursor: each section is a note. They are only read, and
+# have none of the keys of a note: no pattern matches them, and they are found by searches.
 
 NAMES = ("CLAUDE.md", "AGENTS.md")
 RULES, RULE = ".cursor/rules", ".mdc"

@@ -1,4 +1,4 @@
-"""Which notes belong into the prompt of an agent, and what the prompt then says."""
+"""Choose the notes that belong into the prompt of an agent, and write that part of the prompt."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -10,11 +10,8 @@ from memory_mesh.core.notes.files import IMPORTANCES, Note
 from memory_mesh.core.search import tokens
 from memory_mesh.core.search.lexical import query_tokens
 
-# --- patterns ---
-#
-# The patterns of `whenToUse`: alternatives, wildcards and plain language. No pattern can fail
-# or take long.
-
+# --- patterns of `whenToUse` ---
+# Alternatives, wildcards and plain language. No pattern can fail or take long.
 
 _WILDCARD = re.compile(r"(?:\.?\*)+")
 # Words of plain-language patterns that say nothing about the task.
@@ -66,8 +63,7 @@ def _words_occur(pattern: str, words: frozenset[str]) -> bool:
     return bool(content) and content <= words
 
 
-# --- Which notes belong into the prompt of an agent, and what the prompt then says ---
-
+# --- choosing notes ---
 
 MAX_NOTES = 5
 MAX_CHARS = 500  # of a note in a prompt

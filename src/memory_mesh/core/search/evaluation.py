@@ -12,11 +12,7 @@ from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.core.text import LazyRegex, short_repr, split_sentences
 
-# --- report ---
-#
-# The figures of an evaluation, computed from what each question found, and the report that
-# holds them.
-
+# --- figures and report ---
 
 GIVEN = "given"
 CUTS = (1, 5, 10)
@@ -135,13 +131,10 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 # --- questions ---
-#
-# Questions of an evaluation: read from lines of JSON, made from memories by rules, or about
-# things that no memory mentions.
-# A made question is one sentence of a memory without the part that it asks for (a time, a name,
-# or the last word) and without some of its other words. The same text and the same seed give
-# the same question: nothing here is random.
-
+# They are read from lines of JSON, made from memories, or about things that no memory mentions. A
+# made question is one sentence of a memory without the part that it asks for (a time, a name, or
+# the last word) and without some of its other words. The same text and the same seed give the same
+# question: nothing here is random.
 
 _EXPECTED = '{"question": "…", "expect": ["an id or a text"]} or {"question": "…", "nothing": true}'
 _KEYS = frozenset({"question", "expect", "nothing"})

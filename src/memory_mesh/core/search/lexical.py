@@ -1,4 +1,4 @@
-"""Keywords: one tokenizer for stored texts and queries, and the BM25 that scores them on every store."""
+"""Keywords: the tokenizer of texts and queries, the BM25 of every store, and spellings."""
 
 import re
 import unicodedata
@@ -196,13 +196,10 @@ def best(scores: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True)
 
 
-# --- languages ---
-#
-# Function words of common languages in Latin script. A question and a memory that share only
-# these have nothing in common.
-# They are removed from queries, and only from those in that language: many are words of English
-# too (die, war, come).
-
+# --- function words ---
+# A question and a memory that share only function words have nothing in common. They are removed
+# from queries, and only from those in that language: many are words of English too (die, war,
+# come).
 
 _LATIN_WORD = re.compile(r"[^\W\d_]+")
 _MIN_WORDS = 2  # of a language that make a text one of it; one suffices if the text has letters that English does not have
@@ -275,9 +272,6 @@ def query_tokens(text: str, *, language: str = "english") -> list[str]:
 
 
 # --- spelling ---
-#
-# Compare spellings: the edits between two words, and the stems that a misspelt ending hides.
-
 
 _MIN_STEM, _MAX_LETTERS = 4, 24
 _ENDING = 4  # letters in which one may be missing or wrong
@@ -326,9 +320,7 @@ def _distance(one: str, other: str) -> int:
     return row[-1]
 
 
-# --- scores ---
-#
-# Scores of documents that are read one by one: BM25 of their keywords, cosine of their vectors.
+# --- scores of documents that are read one by one ---
 # Numpy is loaded by the first comparison of vectors, not by importing this module.
 
 

@@ -11,9 +11,7 @@ from memory_mesh.core.search.lexical import edits, tokens
 from memory_mesh.core.search.query import Span
 
 # --- people ---
-#
-# The people that a text refers to: speakers of a chat, names, nicknames and misspelt names.
-
+# Speakers of a chat, names, nicknames and misspelt names.
 
 _USER = frozenset({"user", "human"})
 _ASSISTANT = frozenset({"assistant", "ai", "bot", "model"})
@@ -160,9 +158,7 @@ def _nickname_groups(language: str) -> Mapping[str, frozenset[int]]:
 
 
 # --- times ---
-#
-# The times that the text of a query names: dates in numbers, and English expressions.
-
+# Dates in numbers, and English expressions.
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _YEARS_BACK = 10

@@ -1,4 +1,4 @@
-"""Choose the piece of a long text that fits a query best, and the results that fit a limit."""
+"""Present results: the piece that fits a query, the words to highlight, the order of versions."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, pairwise, takewhile
@@ -7,6 +7,8 @@ from typing import NamedTuple
 from memory_mesh.core.model import MemoryType, Row, SearchResult
 from memory_mesh.core.search.lexical import CAMEL_CASE, CJK, EMOJI, MARKS, edits, keyword_scores, tokens
 from memory_mesh.core.text import MASK, LazyRegex
+
+# --- the piece that fits ---
 
 _WORDS_WEIGHT = 0.4  # of the best BM25 among the pieces, compared with cosines; chosen on half of LoCoMo's conversations
 
@@ -33,8 +35,7 @@ def fitting(results: Sequence[SearchResult], max_chars: int) -> list[SearchResul
     return [result for result, total in zip(results, totals, strict=True) if total <= max_chars]
 
 
-# --- Find the words of a query in a text, to highlight them ---
-
+# --- highlighted words ---
 
 # A run of CJK characters, a word or an emoji as in `lexical`. Accents may be separate characters: there the text is normalised
 # first. Of an emoji, everything that it is joined with is marked.
@@ -79,11 +80,8 @@ def _without_masks(text: str) -> str:
     return MASK.sub(lambda mask: f"{mask[2]}]".rjust(len(mask[0])) if mask[2] else " " * len(mask[0]), text)
 
 
-# --- versions ---
-#
-# Versions of a statement: memories that say the same of the same subject except for a value.
-# The newest of them comes first.
-
+# --- versions of a statement ---
+# Memories that say the same of the same subject except for a value; the newest of them comes first.
 
 _MIN_MISSPELT = 6  # letters; shorter words are often one letter from another word
 _MIN_COMMON = 2  # keywords: a subject, and what is said of it

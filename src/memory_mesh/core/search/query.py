@@ -148,7 +148,8 @@ class Explanation:
     read: int = 0  # candidates that the deep ranker read
 
 
-# --- the cache of RFC-0011 §5: at most 500 entries, kept for five minutes, the least recently used evicted first ---
+# --- the cache of RFC-0011 §5 ---
+# At most 500 entries, kept for five minutes; the least recently used is evicted first.
 
 MAX_SIZE = 500
 TTL_MS = 5 * 60 * 1000

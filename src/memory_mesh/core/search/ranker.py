@@ -1,4 +1,4 @@
-"""Rankers: interchangeable ways to turn a pool of candidates into scores within 0–1.
+"""Rankers: turn a pool of candidates into scores within 0–1, and explain each score.
 
 `rrf` is reciprocal rank fusion. `learnt` estimates the probability that a memory answers the query, as the product of two models:
 - Is the answer in this pool at all? A logistic model over the best values of the pool. A query about unknown people scores low
@@ -425,16 +425,12 @@ def _fill_pending(cosines: Signal) -> None:
         cosines[missing] = cosines[~missing].mean()
 
 
-# --- contributions ---
-#
-# What each signal contributed to a score, so that a result can be explained: the parts sum to
-# the log-odds of the score.
-# Of a candidate's feature, the part is slope × weight × how far its value lies above the mean
-# of the candidates. What follows does not go by features, and each step is one part: the
-# strength of the rivals, the doubt whether there is an answer at all, the calibration, the deep
-# ranker, and the order of versions. Under `rrf` the parts of the channels sum to the score
-# itself.
-
+# --- explanation ---
+# The parts of a score sum to its log-odds. Of a candidate's feature, the part is slope × weight ×
+# how far its value lies above the mean of the candidates. What follows does not go by features, and
+# each step is one part: the strength of the rivals, the doubt whether there is an answer at all,
+# the calibration, the deep ranker, and the order of versions. Under `rrf` the parts of the channels
+# sum to the score itself.
 
 # By signal: what it means, and the signals whose features it gathers.
 _GATHERED = {

@@ -1,4 +1,4 @@
-"""Where the files of traces are below their root, and what a project begins with."""
+"""The files of traces: where they are below their root, and when they move to archives."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +9,8 @@ from hashlib import sha256
 from memory_mesh.core.model import DAY_MS, iso
 from memory_mesh.core.notes import Fault
 from memory_mesh.core.text import short_repr
+
+# --- the layout of a project ---
 
 DEFAULT_PROJECT = "default"
 PROJECTS = "projects"
@@ -84,10 +86,7 @@ def archive_of(number: int) -> str:
 
 
 # --- retention ---
-#
-# Retention: what leaves the live files of traces, when, and why. Nothing is deleted: it moves
-# to compressed archives.
-
+# Nothing is deleted: what leaves the live files moves to compressed archives.
 
 IDLE_MS = DAY_MS  # short-term memory without activity for so long is pruned
 CONSOLIDATE_DAYS, COMPRESS_DAYS = 180, 365  # of long-term memory, since the last run that it is drawn from

@@ -1,4 +1,4 @@
-"""Files of other memory programs as memories and links: the JSON of mem0, and the JSON lines of the MCP memory server."""
+"""Read the files of other memory programs: mem0 and the official MCP memory server."""
 
 import json
 import re
@@ -13,12 +13,9 @@ from memory_mesh.core.learning import MAX_BLOCK_LENGTH
 from memory_mesh.core.model import Memory, Value, parse_time
 from memory_mesh.core.ports import RowSource
 
-# --- knowledge graph ---
-#
-# The knowledge graph of the official MCP memory server as memories: one for each entity,
-# observation and relation.
-# Each has a key, which is not the text itself: that may be long, or masked.
-
+# --- the graph of the MCP memory server ---
+# Each entity, observation and relation is a memory. Its key is not the text itself: that may be
+# long, or masked.
 
 PART = "knowledge_graph"  # the metadata key that says what a memory is: entity, observation or relation
 RELATION = ("from", "to", "relationType")
@@ -45,11 +42,7 @@ def relation_part(source: str, target: str, kind: str) -> tuple[str, str, dict[s
     return f"{source} {kind} {target}", graph_key("relation", source, target, kind), metadata
 
 
-# --- foreign ---
-#
-# Files of other memory programs as memories and links: the JSON of mem0, and the JSON lines of
-# the MCP memory server.
-
+# --- memories and links of a file ---
 
 MAX_ITEM = 32 * 1024 * 1024  # characters
 _CHUNK = 64 * 1024

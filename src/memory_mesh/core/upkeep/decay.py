@@ -1,4 +1,7 @@
-"""The strength of a memory: it fades with age and disuse, and more slowly after each spaced reinforcement."""
+"""Decay: the strength of a memory, and what decay and compression report.
+
+Strength fades with age and disuse, and more slowly after each spaced reinforcement.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -65,7 +68,7 @@ def strength_of(memory: Memory, ms: int, *, links: int = 0, changes: Iterable[Ch
     )
 
 
-# --- What decay and compression did ---
+# --- reports ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,4 +1,4 @@
-"""Read, export, verify and prune the audit chains of a user."""
+"""Read, export, verify, prune, re-sign and anchor the audit chains of a user."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,11 +40,8 @@ from memory_mesh.flows.audit import chains as signing
 from memory_mesh.flows.audit.chains import audit_rows, blocks, head_of, in_order, is_signed, new_entry, own_chain
 from memory_mesh.flows.context import Context, Plan, commit, find_rows
 
-# --- trail ---
-#
-# Read blocks of the audit trail within the reader's scope, or as a named auditor, whose reading
-# is recorded first.
-
+# --- reading within scope ---
+# A named auditor reads everything; that it read is recorded first.
 
 _MAX_NAME = 200
 
@@ -86,8 +83,7 @@ def _auditor_rows(context: Context, auditor: str, what: str) -> list[Row]:
     return audit_rows(context, own_chain(context), [entry])
 
 
-# --- Read, export, verify and prune the audit chains of a user ---
-
+# --- chains ---
 
 _AT_ONCE = 500
 _ATTEMPTS = 20
@@ -398,7 +394,7 @@ def _plan_prune(context: Context, chain: str, before: str) -> Plan[tuple[int, st
     return Plan((len(old), entry.id), puts, [block.row().key for block in old])
 
 
-# --- Move the audit chains of a user to a new signing key ---
+# --- a new signing key ---
 
 
 def rekey(context: Context) -> Rekeyed:
@@ -441,10 +437,10 @@ def _plan(context: Context, signing: SigningKeys, chain: str, new: SigningKey) -
     return Plan(None, audit_rows(context, chain, [entry], head=head, new_key=new))
 
 
-# --- Anchors: the heads of the audit chains, written outside the store ---
-# A signature does not show that the store was replaced by an older copy of itself. A head that
-# was noted elsewhere does: the block with its number is missing then, or is another one.
-
+# --- anchors ---
+# An anchor is the head of a chain, written outside the store. A signature does not show that the
+# store was replaced by an older copy of itself. A head that was noted elsewhere does: the block
+# with its number is missing then, or is another one.
 
 _ANCHORED_AT_ONCE = 500
 _COLUMNS = ("number", "block_hash", "seal", "key_id", "signature")
@@ -503,7 +499,7 @@ def _record(ends: Sequence[Head], at: str) -> dict[str, Json]:
     return {"anchored_at": at, "heads": listed}
 
 
-# --- verifying ---
+# --- verifying anchors ---
 
 
 def verify_anchors(

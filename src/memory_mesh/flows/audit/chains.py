@@ -1,4 +1,4 @@
-"""Append blocks to the audit chains, and read the blocks of a chain in order."""
+"""Append signed blocks to the audit chains, and read the blocks of a chain in order."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -14,9 +14,7 @@ from memory_mesh.core.errors import SettingsError, StoreCorrupt
 from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Row, Where, all_of, equals, iso
 from memory_mesh.flows.context import Context, read_once
 
-# --- signing ---
-#
-# Sign the heads of audit chains, and check the signatures when a chain is verified.
+# --- signatures ---
 
 
 def writer_key(context: Context, chain: str, head: Head | None) -> SigningKey | None:
@@ -74,8 +72,7 @@ def with_signature(walk: KeyWalk, verdict: Verdict, head: Head | None) -> Verdic
     return found if isinstance(found, Broken) else replace(verdict, signature=found)
 
 
-# --- Append blocks to the audit chains, and read the blocks of a chain in order ---
-
+# --- appending ---
 
 _WINDOW = 2000  # blocks read at once: chains grow long
 

@@ -41,10 +41,9 @@ from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.readable import changes_of, records, trusts
 from memory_mesh.flows.write.revisions import revise
 
-# --- A memory under review: what is read about it, and what a decision changes ---
-# A review acts for the owner of the memory, and any agent of the same user may call it. The
-# history and the audit chain name the agent that decided.
-
+# --- a memory under review ---
+# A review acts for the owner of the memory, and any agent of the same user may call it. The history
+# and the audit chain name the agent that decided.
 
 RESOLUTIONS = dict(zip(KEEP, ("kept new", "kept existing", "kept both"), strict=True))
 RESOLUTION = ("resolution", "reason", "by", "at", "decision")  # what `detail` of a resolved conflict says
@@ -199,15 +198,6 @@ def ends(context: Context, new: Memory, old: Memory) -> bool:
 def _is_kept(row: Row) -> bool:
     detail = row.value("detail")
     return row.value("status") == "resolved" and isinstance(detail, dict) and detail.get("resolution") == RESOLUTIONS["both"]
-
-
-# --- review ---
-#
-# Feedback and review: reinforce and dispute memories, decide about quarantined ones and about
-# conflicts.
-# Each decision is one change of the store, and the versions of the partitions that it read are
-# checked: of claims that exclude each other, two are active only if a review or a policy keeps
-# both. `undo` takes a decision back.
 
 
 _STATUSES = ("pending", "resolved")
@@ -419,9 +409,7 @@ def _kept(case: Case, rival: Memory) -> ClaimConflict:
 
 
 # --- undo ---
-#
-# Undo a review: every memory and conflict that a decision changed is as before, by a new change
-# in its history.
+# Every memory and conflict that a decision changed is as before, by a new change in its history.
 
 
 def undo_review(context: Context, memory_id: str) -> Reviewed:

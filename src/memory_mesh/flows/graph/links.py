@@ -1,4 +1,4 @@
-"""Find the memories that are similar to a new one, and link them."""
+"""Link new memories to similar ones, follow links, and add links by hand."""
 
 import re
 from collections import Counter, defaultdict
@@ -34,6 +34,8 @@ from memory_mesh.core.search.lexical import best_cosines
 from memory_mesh.flows.claims.review import acting_for
 from memory_mesh.flows.context import Context, Plan, commit, find_memory, intact, paged, require_memory
 from memory_mesh.flows.search.readable import is_readable, records
+
+# --- linking a new memory ---
 
 _CANDIDATES = 20  # of the index, whose cosines are approximate
 RELATED = 0.7  # the lowest cosine of a memory that a new one may supersede by `evolve`
@@ -117,11 +119,10 @@ def cosine(one: Vector | None, other: Vector | None) -> float:
     return best_cosines(one.data, [("", other.data)], 1)[0].score
 
 
-# --- Follow the links between memories, group the linked ones, and add links by hand ---
-# A method that names a memory reads for the caller if the caller can see it, and otherwise for
-# its owner, an agent of the same user. Every link and every memory at its other end is then
-# under the same two conditions: visible to that reader, and active.
-
+# --- following links ---
+# A method that names a memory reads for the caller if the caller can see it, and otherwise for its
+# owner, an agent of the same user. Every link and every memory at its other end is then under the
+# same two conditions: visible to that reader, and active.
 
 MAX_HOPS = 20
 _MAX_REACHED = 10_000  # memories of one traversal

@@ -1,7 +1,8 @@
-"""Capture: learn from the transcript of a session, over what is new since the last run.
+"""Capture what the transcript of a session teaches, and find stored memories that are junk.
 
-A cursor for each session names the messages that were read. It is written together with the memories, so that a run that is
-killed loses nothing and captures nothing twice. What is kept is stored by the same plan as `lane.store`.
+Only what is new since the last run is read. A cursor for each session names the messages that were
+read. It is written together with the memories, so that a run that is killed loses nothing and
+captures nothing twice. What is kept is stored by the same plan as `lane.store`.
 """
 
 import json
@@ -59,10 +60,7 @@ from memory_mesh.flows.write.write import Added, plan_store
 from memory_mesh.system import open_regular
 
 # --- transcripts ---
-#
-# Open the file of a transcript. Its lines are read one by one, so that a file of any size needs
-# little memory.
-
+# Lines are read one by one, so that a file of any size needs little memory.
 
 _MAX_BYTES = 2**30  # of a file, which is read from its start in every run
 _MAX_LINE_BYTES = 2**24  # a longer one contains a picture or a whole file, and is skipped
@@ -101,13 +99,7 @@ def _check_size(size: int) -> None:
         raise ValueError(f"it has {size:,} bytes, more than {_MAX_BYTES:,}")
 
 
-# --- capture ---
-#
-# Capture: learn from the transcript of a session, over what is new since the last run.
-# A cursor for each session names the messages that were read. It is written together with the
-# memories, so that a run that is killed loses nothing and captures nothing twice. What is kept
-# is stored by the same plan as `lane.store`.
-
+# --- a run of capture ---
 
 IDLE, DELETED = "session.idle", "session.deleted"
 EVENTS = (IDLE, DELETED)
@@ -388,8 +380,7 @@ def _asked(context: Context, part: Sequence[Message], judge: Judge) -> Iterator[
         yield NotKept(item.text, why, message.number) if why else captured(item.text, item.memory_type, message)
 
 
-# --- Find what a store holds that should not be there, and archive it ---
-
+# --- junk ---
 
 REPEATS = "it says the same as"  # the reason begins so; the id of the other memory follows
 _ACTION = "junk"

@@ -1,4 +1,4 @@
-"""Store, find and rate the memories of the lane."""
+"""Store, find and rate the memories of the lane, and choose those that begin a session."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -265,8 +265,7 @@ def known_entities(context: Context) -> list[str]:
     return sorted({entity for row in paged(context, Kind.MEMORY, where) for entity in Memory.of(row).entities})
 
 
-# --- What the memory of a project knows that matters, for the beginning of a session ---
-
+# --- the beginning of a session ---
 
 _NEWEST = 300  # memories of each group that are compared
 _MOST = 40  # memories of one context

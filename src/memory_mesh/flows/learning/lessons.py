@@ -360,8 +360,8 @@ def summary(done: Distilled) -> str:
     return f"{done.candidates} candidates in {done.scanned} blocks: {results}"
 
 
-# --- Receive lessons as text: blocks of RFC-0011 that another store wrote ---
-
+# --- lessons from other stores ---
+# They are received as text: blocks of RFC-0011.
 
 STORED, NOT_LESSON = "stored already", "not a lesson"
 

@@ -1,4 +1,4 @@
-"""The models and the pseudonym key: whether the models answer, what paid models used, and which key a store was written with."""
+"""The models and the pseudonym key: whether models answer, what they cost, which key is used."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -57,7 +57,8 @@ def _failed(part: str, model: str, error: MemoryMeshError) -> Checked:
     return Checked(part=part, model=model, ok=False, detail=error.what + expected, remedy=error.remedy)
 
 
-# --- the usage of paid models, counted in the store, so that one daily cap holds for all processes ---
+# --- the usage of paid models ---
+# It is counted in the store, so that one daily cap holds for all processes.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

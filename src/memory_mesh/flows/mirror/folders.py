@@ -1,8 +1,10 @@
-"""Ingest folders: each file is one memory, identified by its path. New files are added, changed files get a new revision,
-unchanged ones are skipped, and memories of missing files are reported and kept.
+"""Read folders into the memory: each file is one memory, or one skill, identified by its path.
 
-Each batch of files is one write, so a run that was killed continues after its last batch. Whether a file is known is decided in
-the transaction that adds it, so two concurrent runs store it once.
+New files are added, changed files get a new revision, unchanged ones are skipped, and memories of
+missing files are reported and kept.
+
+Each batch of files is one write, so a run that was killed continues after its last batch. Whether a
+file is known is decided in the transaction that adds it, so two concurrent runs store it once.
 """
 
 import logging
@@ -40,6 +42,8 @@ from memory_mesh.flows.search.readable import readable
 from memory_mesh.flows.write.embed import Vectors
 from memory_mesh.flows.write.prepare import prepare
 from memory_mesh.flows.write.write import plan_add, update
+
+# --- folders of texts ---
 
 BATCH_FILES, BATCH_CHARS = 64, 100_000
 
@@ -191,12 +195,8 @@ class _Run:
         return memory.status == Status.ACTIVE and not expired
 
 
-# --- skill folders ---
-#
-# Read the files of `skill_directories`: each is one skill, identified by its path.
-# New files are added, changed files get a new revision, skills of missing files are reported
-# and kept. A file that cannot be read as a skill is reported, and the others are stored.
-
+# --- folders of skills ---
+# A file that cannot be read as a skill is reported, and the others are stored.
 
 _FILES = Selection(learning.EXTENSIONS, recursive=True)
 _log = logging.getLogger("memory_mesh")

@@ -1,7 +1,7 @@
-"""Notes: read the files of a folder, find those that a task needs, and append new ones.
+"""Notes: read the files of a folder, find those that a task needs, append, import and extract.
 
-The files are the truth. What the index (`note_index`) adds is the feedback on a note and its status: a disputed, superseded or
-erased one is not injected.
+The files are the truth. What the index adds is the feedback on a note and its status: a disputed,
+superseded or erased one is not injected.
 """
 
 import logging
@@ -257,12 +257,10 @@ def build_agent_prompt(
     return f"{system_prompt}\n\n{block}" if system_prompt and block else system_prompt or block
 
 
-# --- note import ---
-#
-# Import the files that people keep for coding agents: their sections become memories, and their
-# skills are stored.
-# The index is that of notes, under another root: a second run takes over what was edited, and
-# archives what was removed.
+# --- importing ---
+# Sections of the files that people keep for coding agents become memories, and their skills are
+# stored. The index is that of notes, under another root: a second run takes over what was edited,
+# and archives what was removed.
 
 
 def import_files(context: Context, paths: object) -> Imported:
@@ -297,11 +295,9 @@ def _read(files: InstructionFiles, found: Sequence[NoteFile]) -> Iterator[Note |
             yield from read_instructions(file.name, data)
 
 
-# --- note extract ---
-#
-# Decide whether a finished run of an agent is worth a note: with the language model, or by the
-# judge of reports without one.
-
+# --- extracting ---
+# Whether a finished run is worth a note is decided by the language model, or by the judge of
+# reports without one.
 
 _SHOWN_CHARS = 200  # of an existing note that the model sees
 _SHOWN_NOTES = 100

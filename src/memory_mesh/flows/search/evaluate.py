@@ -61,11 +61,8 @@ from memory_mesh.flows.search.readable import readable
 from memory_mesh.flows.upkeep.consolidate import find_duplicates, scope_of
 from memory_mesh.flows.write import embed
 
-# --- paraphrase ---
-#
-# Questions of an evaluation that a language model writes, in other words than the memories that
-# answer them.
-
+# --- questions of a language model ---
+# They use other words than the memories that answer them.
 
 _AT_ONCE = 10
 _CHARS_PER_TOKEN = 4
@@ -101,13 +98,7 @@ def _is_usable(question: str, text: str) -> bool:
     return normal_text(question.rstrip("?？")) not in normal_text(text) and not detect(question)
 
 
-# --- evaluate ---
-#
-# Evaluate a store on the reader's own memories: what questions find, how fast, and the hygiene
-# of what is stored.
-# Everything is read. Searches are neither counted as uses nor written to the audit chain: the
-# context has memory switched off, so that a write would raise `MemoryDisabled`.
-
+# --- the evaluation ---
 
 MAX_QUESTIONS = 10_000
 _LIMIT = max(CUTS)

@@ -1,7 +1,8 @@
-"""Find the passage of each long memory that fits a query best.
+"""Find the passage of each long memory that fits a query best, and read the best with a model.
 
-Passages are pieces of the content that was read and checked: stored passages only supply positions and vectors. Positions that do
-not belong to this content, such as those of an older version, are ignored, and the content is split again.
+Passages are pieces of the content that was read and checked: stored passages only supply positions
+and vectors. Positions that do not belong to this content, such as those of an older version, are
+ignored, and the content is split again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ from memory_mesh.flows.write.embed import passage_window
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking
 
+
+# --- passages ---
 
 _WINDOW = 256  # tokens of a passage that is split again; also the window of the smallest usual model
 
@@ -140,11 +143,10 @@ def _content(memory: Row) -> str:
     return str(memory.fields.get("content"))
 
 
-# --- Read the best candidates of a search with the deep ranker ---
-# An explicit request, or the option `ranker = deep`, loads the model, and a server loads it at
-# its start. Other precise searches of a mesh that has loaded it read too; they do not load it,
-# which would cost a short process more than the search.
-
+# --- the deep ranker ---
+# An explicit request, or the option `ranker = deep`, loads the model, and a server loads it at its
+# start. Other precise searches of a mesh that has loaded it read too; they do not load it, which
+# would cost a short process more than the search.
 
 DEEP = "deep"
 

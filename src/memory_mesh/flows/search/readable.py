@@ -1,8 +1,9 @@
-"""What a reader may read now: memories in its scope, with the statuses that it asks for, not expired, and valid.
+"""What a reader may read, now or as of a time, and how far it is trusted.
 
-What is not valid now (`valid_from`, `valid_until`) is left out of every read, unless the time that a question names, a status
-of the past, only statuses other than active, or a condition on these two columns ask for it; `as_of` is such a condition. By its
-id it is always found.
+A reader gets memories in its scope, with the statuses that it asks for, not expired, and valid.
+What is not valid now (`valid_from`, `valid_until`) is left out of every read, unless the time that
+a question names, a status of the past, only statuses other than active, or a condition on these two
+columns ask for it; `as_of` is such a condition. By its id it is always found.
 """
 
 from collections import defaultdict
@@ -41,6 +42,8 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.search.query import Query, Span, period_of
 from memory_mesh.flows.context import Context
+
+# --- conditions ---
 
 _STATUSES, _KNOWN_STATUSES = ", ".join(Status), frozenset(Status)
 _VALIDITY, _PAST = {"valid_from", "valid_until"}, {Status.SUPERSEDED, Status.ARCHIVED}
@@ -104,12 +107,9 @@ def known_statuses(statuses: Sequence[str], name: str = "status") -> tuple[str, 
     return tuple(given)
 
 
-# --- past ---
-#
-# Read memories as of a time: `as_of`, what was valid then, and `known_at`, what was believed
-# then.
-# Only the history is read for that. Erased memories and texts are gone from every time.
-
+# --- the past ---
+# `as_of` asks for what was valid at a time, and `known_at` for what was believed then. Only the
+# history is read for that. Erased memories and texts are gone from every time.
 
 KNOWN_POOL = 1_000  # candidates of a search at an earlier time: status and filter apply to what they were then
 
@@ -179,10 +179,7 @@ def _changes(context: Context, memories: Sequence[Memory]) -> dict[str, list[Cha
 
 
 # --- trust ---
-#
-# The trust of memories when they are read: that of each by itself, and no more than that of the
-# memories it was derived from.
-
+# A memory is trusted no more than the memories that it was derived from.
 
 _MAX_LEVELS, _MAX_SOURCES = 16, 2_000  # that are read; further sources count as inferences
 

@@ -1,6 +1,7 @@
-"""The files of traces: the layout of a project, appending to its log and to the experience log, and what a crash left of them.
+"""The files of traces and their index: append, read, index and erase.
 
-A document is appended and durable before anything refers to it. If a crash cut the last one, its part is moved aside.
+The files are the truth. A document is appended and durable before anything refers to it. If a crash
+cut the last one, its part is moved aside.
 """
 
 import logging
@@ -51,6 +52,8 @@ from memory_mesh.flows.write.embed import Vectors
 from memory_mesh.flows.write.prepare import prepare
 from memory_mesh.flows.write.revisions import archive
 from memory_mesh.flows.write.write import plan_add, set_columns
+
+# --- reading ---
 
 Found = TypeVar("Found")
 _MOMENT = len("trace-1760000000000")  # how much of an id is its time
@@ -251,15 +254,11 @@ def entry_values(project: Project, trace: Trace, *, agents: Sequence[str] = (), 
     }
 
 
-# --- trace index ---
-#
-# The index of traces: every trace and every entry of the experience log is a memory, so that
-# all searches find it.
-# The files are the truth. What people changed in them, or a crash kept from being indexed, is
-# taken over at the next use: the marks of the files are compared, and only then are the files
-# read. A trace that was removed by hand is archived; the memory of an entry stays, because the
-# log is never shortened but by erasing.
-
+# --- the index ---
+# Every trace and every entry of the experience log is a memory, so that all searches find it. What
+# people changed in the files, or a crash kept from being indexed, is taken over at the next use:
+# the marks of the files are compared, and only then are the files read. A trace that was removed by
+# hand is archived; the memory of an entry stays, because the log is never shortened but by erasing.
 
 TRACE, EXPERIENCE = "trace", "experience"  # categories
 _MAX_ITEMS, _MAX_ITEM_CHARS, _MAX_PLAN_CHARS = 50, 200, 2000  # of the metadata of a memory
@@ -522,11 +521,8 @@ def state_keys(context: Context) -> list[Key]:
     return [Key(Kind.META, meta.id) for meta in Meta.with_prefix(context.store, state_prefix(context))]
 
 
-# --- trace erasure ---
-#
-# Take erased traces, entries of the experience log and learnings out of their files, compressed
-# archives included.
-
+# --- erasing ---
+# Compressed archives are searched too.
 
 _erased_log = logging.getLogger("memory_mesh")
 _DIGESTS = ("digest", "edited", "pattern_digest")  # the metadata by which the sections of a learning are known

@@ -1,7 +1,8 @@
-"""Traces: record executions as files and as memories, and find those with a similar goal.
+"""Record executions as files and as memories, find those with a similar goal, and prepare plans.
 
-A recorded trace is appended to the log of its project, then the experience log gets an entry, then both are indexed in one write.
-After a crash in between, the next use completes what is missing (`trace_index`).
+A recorded trace is appended to the log of its project, then the experience log gets an entry, then
+both are indexed in one write. After a crash in between, the next use completes what is missing
+(`index.refresh`).
 """
 
 import logging
@@ -414,10 +415,7 @@ def match_of(memory: Memory, similarity: float, approach: str | None) -> Pattern
     )  # fmt: skip
 
 
-# --- trace planning ---
-#
-# What memory knows about a goal before an agent plans, and the decisions of a run as memories.
-
+# --- planning ---
 
 _PLAN_CANDIDATES = 50  # similar runs that are read; those of one outcome must not hide the others
 _MAX_CONTEXT_CHARS = 2000

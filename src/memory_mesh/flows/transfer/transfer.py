@@ -1,7 +1,7 @@
-"""Move memories between stores: a backup of the file, and memories as lines of JSON (`core.transfer.export`).
+"""Move memories between stores: backups, exports as lines of JSON, and imports.
 
-An import stores memories under their own ids and times. It runs through validation and redaction like every write, writes a batch
-at once, and never changes a memory that is stored.
+An import stores memories under their own ids and times. It runs through validation and redaction
+like every write, writes a batch at once, and never changes a memory that is stored.
 """
 
 from collections import Counter, defaultdict
@@ -294,14 +294,9 @@ def _rows(context: Context, items: Sequence[Exported], vectors: Vectors, numbers
     return [*rows, *(vectors.model_rows(context) if items else []), *own_audit_rows(context, entries)]
 
 
-# --- importing ---
-#
-# Import a file: an export or an archive of memory-mesh, or the memories and links of another
-# program.
-# Memories of other programs go through validation and redaction like every write, keep their
-# ids, and are skipped if they are stored already. So an import that was stopped can be run
-# again.
-
+# --- importing a file ---
+# It is an export or an archive of memory-mesh, or the memories and links of another program.
+# Memories that are stored already are skipped, so an import that was stopped can be run again.
 
 _IMPORTED_AT_ONCE = 500
 TWICE, NO_END = "twice in the file", "an end of the link is not stored"

@@ -1,7 +1,8 @@
-"""Consolidation: merge duplicates, settle contradictions, count corroborations, digest old groups, archive what is outdated.
+"""Consolidation: merge duplicates, settle contradictions, make digests, archive what is outdated.
 
-Each phase first lists its steps, which a dry run returns. A step is one change of the store, decided again when it is written, so
-a run may be interrupted, and a second run finds nothing left to do.
+Each phase first lists its steps, which a dry run returns. A step is one change of the store,
+decided again when it is written, so a run may be interrupted, and a second run finds nothing left
+to do.
 """
 
 from collections import defaultdict
@@ -56,11 +57,11 @@ from memory_mesh.flows.write.embed import Vectors
 from memory_mesh.flows.write.prepare import prepare
 from memory_mesh.flows.write.revisions import archive, revise
 
-# --- Digests: a memory that quotes the main sentences of a group of linked memories ---
-# A digest is a reflection with links to its sources, so it is as narrow as they are, trusted no
-# more than the least trusted one, and loses the words of a source that is erased. A memory with
-# a digest is not digested again, so a second run makes none.
-
+# --- digests ---
+# A digest quotes the main sentences of a group of linked memories. It is a reflection with links to
+# its sources, so it is as narrow as they are, trusted no more than the least trusted one, and loses
+# the words of a source that is erased. A memory with a digest is not digested again, so a second
+# run makes none.
 
 DIGEST_OF = "digest_of"
 METHODS = ("extractive",)
@@ -188,14 +189,7 @@ def _columns(sources: Sequence[Memory]) -> dict[str, object]:
     return {**({} if importance is None else {"importance": importance}), **({"tags": tags} if tags else {})}
 
 
-# --- consolidate ---
-#
-# Consolidation: merge duplicates, settle contradictions, count corroborations, digest old
-# groups, archive what is outdated.
-# Each phase first lists its steps, which a dry run returns. A step is one change of the store,
-# decided again when it is written, so a run may be interrupted, and a second run finds nothing
-# left to do.
-
+# --- the phases ---
 
 PHASES = ("dedupe", "contradictions", "corroboration", "compress", "prune")
 SAME, ALIKE = 0.95, 0.90  # the lowest cosines of duplicates, and of memories that corroborate each other

@@ -1,8 +1,9 @@
-"""Prove an erasure: look for what is to be erased everywhere, before and after.
+"""Erase memories, or everything of a user, and prove it: look for the erased everywhere.
 
-By id: its rows, history, passages, links, counters, waiting events, derived memories and search results. By some characters of
-each text: the rows of every kind, the export, the files of notes and traces, and the bytes of the files of the store and its
-index. What is found before the erasure shows that the same look would find it afterwards.
+By id: its rows, history, passages, links, counters, waiting events, derived memories and search
+results. By some characters of each text: the rows of every kind, the export, the files of notes and
+traces, and the bytes of the files of the store and its index. What is found before the erasure
+shows that the same look would find it afterwards.
 """
 
 import json
@@ -42,6 +43,8 @@ from memory_mesh.flows.search import search
 from memory_mesh.flows.traces import index as trace_index
 from memory_mesh.flows.transfer.transfer import export
 from memory_mesh.flows.upkeep.erase import delete_all, erase, preview
+
+# --- proof of an erasure ---
 
 # A part of a text that every place writes the same: rows as they are, history and blocks as JSON and in wire format.
 _RUN = re.compile(r'[^"\\;\x00-\x1f]+')
@@ -262,11 +265,7 @@ def older_content(row: Row) -> Iterator[tuple[str, str]]:
         yield str(row.value("ref")), content
 
 
-# --- forget ---
-#
-# Forget a user: erase everything that the store has of one, and look for what was erased in the
-# files of the store.
-
+# --- forgetting a user ---
 
 _QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
 _OWNED = (*CONTENTS, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING, Kind.CONFLICT)
@@ -308,7 +307,7 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
     )
 
 
-# --- looking for what was erased ---
+# --- looking for what a user had ---
 
 
 def _target(context: Context) -> Target:

@@ -1,4 +1,4 @@
-"""Memories from conversations and texts: store an interaction, recall for the next answer, and extract with a language model."""
+"""Memories from conversations and texts: store interactions, recall for a prompt, extract, end."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,11 +60,10 @@ from memory_mesh.flows.write.prepare import Prepared, find_replayed, prepare, re
 from memory_mesh.flows.write.revisions import archive
 from memory_mesh.flows.write.write import plan_add
 
-# --- Extract memories from a text with a language model ---
-# The model gets the redacted text behind a fence, and its answer is validated like any input.
-# If there is no model, if it fails or if its answer is unusable, the text is stored unchanged
-# instead, so nothing is lost.
-
+# --- extraction ---
+# The model gets the redacted text behind a fence, and its answer is validated like any input. If
+# there is no model, if it fails or if its answer is unusable, the text is stored unchanged instead,
+# so nothing is lost.
 
 # Of a text that is stored unchanged.
 _DOCUMENT: Mapping[str, object] = {"importance": 0.5, "provenance": {"source": Source.DOCUMENT.value}}
@@ -255,18 +254,11 @@ def _records(context: Context, memories: Sequence[Memory]) -> tuple[MemoryRecord
     return tuple(records(context, list({memory.id: memory for memory in memories}.values())))
 
 
-# --- conversations ---
-#
-# Conversations of an agent: store an interaction unless it is known, recall memories for the
-# next prompt, end a session.
-
+# --- interactions ---
 
 _NEAREST = 20  # candidates of each channel that are compared with a new interaction
 _LESSON = equals("memory_type", MemoryType.LESSON)
 _TAGGED = In("tags", (LESSON_TAG,))
-
-
-# --- interactions ---
 
 
 def capture(context: Context, interaction: NewText) -> Memory | None:

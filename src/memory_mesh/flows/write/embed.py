@@ -1,4 +1,4 @@
-"""Compute vectors: for memories that are written, for queries, and with `reembed` for a whole store.
+"""Compute vectors: for memories that are written, for queries, and for a whole store.
 
 A write never waits for an embedder that fails: the memory is stored as pending and found by keywords. A store has one model, the
 one of its first vector. Vectors of two models are never mixed or compared.

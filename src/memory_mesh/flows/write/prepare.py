@@ -1,4 +1,4 @@
-"""Prepare what a call stores: validate, clean, and compute everything that does not depend on the store."""
+"""Prepare what a call stores: everything that is decided before the write."""
 
 import json
 from collections import defaultdict
@@ -59,10 +59,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
 
 
-# --- receipts ---
-#
-# Idempotency keys: a receipt, written with the memory, records the key and the request, so that
-# a repeated call stores once.
+# --- idempotency keys ---
+# A receipt, written with the memory, records the key and the request, so that a repeated call
+# stores once.
 
 
 def receipt_id(context: Context, key: str | None, *position: int) -> str | None:
@@ -110,11 +109,8 @@ def receipt_rows(context: Context, key: str | None, memory_id: str, request: str
     return [receipt.row(model.partition(context.reader.user_id, context.reader.agent_id))]
 
 
-# --- prepare ---
-#
-# Prepare what a call stores: validate, clean, and compute everything that does not depend on
-# the store.
-
+# --- preparing a memory ---
+# Validate, clean, and compute everything that does not depend on the store.
 
 _CHECKED_AT_ONCE = 256  # items between two reports of progress
 
@@ -276,10 +272,7 @@ def _derived(context: Context, draft: Draft, key: str | None) -> dict[str, Any]:
     return {"fingerprint": same[0], "same": same if deduplicated or key else (), "keywords": keywords}
 
 
-# --- turns ---
-#
-# Number the messages of conversations: read the turns that a session has, and find out which
-# messages are new.
+# --- turns of a conversation ---
 
 
 def number_turns(context: Context, prepared: Sequence[Prepared], receipts: Container[str | None]) -> list[Prepared]:
@@ -335,9 +328,7 @@ def _read_turns(context: Context, conversation: Where, size: int) -> dict[int, T
 
 
 # --- sightings ---
-#
-# Read and write the sightings of memories: which agents and sessions stored the same text. They
-# are decided in `core.intake`.
+# They say which agents and sessions stored the same text. `core.intake` decides about them.
 
 
 def sightings(context: Context, memory_id: str) -> list[Sighting]:

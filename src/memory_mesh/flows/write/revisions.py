@@ -1,4 +1,4 @@
-"""The next revision of a memory, with its history row and its audit entry. Every flow that changes memories needs them."""
+"""The next revision of a memory, with its history row and its audit entry, and archiving."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
@@ -56,11 +56,9 @@ def retain_entry(context: Context, ms: int, memory: Memory, action: str, change:
     return new_entry(context, "retain", ms, write, memory=memory, change=change, metadata={"action": action, **repeated})
 
 
-# --- archive ---
-#
-# Archive memories and skills: they are kept with their history, and only reads that ask for
-# archived ones show them.
-
+# --- archiving ---
+# Archived memories and skills are kept with their history, and only reads that ask for them show
+# them.
 
 _AT_ONCE = 500
 

@@ -459,8 +459,7 @@ def _values_or_flags(command: str, before: list[str], last: str) -> list[str]:
     return [choice for one in parameters(command) if one.positional for choice in one.choices]
 
 
-# --- `trace record`, which may run a command and record it, and `trace similar` ---
-
+# --- trace record, trace similar ---
 
 _NOT_STARTED, _INTERRUPTED, _SIGNALLED = 127, 130, 128
 _PIECE = 65_536

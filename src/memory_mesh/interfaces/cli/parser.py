@@ -351,10 +351,7 @@ def _first_sentence(text: str) -> str:
 
 
 # --- hints ---
-#
-# What the command line adds to an empty answer, on standard error: why it may be empty, and
-# what to do.
-
+# What is added to an empty answer, on standard error: why it may be empty, and what to do.
 
 OTHER_USERS = "the store has memories of other users only; add --user NAME to read those of one"
 _log = logging.getLogger("memory_mesh")

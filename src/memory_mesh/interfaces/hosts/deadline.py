@@ -1,7 +1,7 @@
-"""The time limit of a hook: its host must never wait for the memory.
+"""The time limit of a hook, and its last failure: the host must never wait for the memory.
 
-The installed command begins the deadline of its process before it loads anything but the settings. A hook that is run within
-another process, as tests do, has none.
+The installed command begins the deadline of its process before it loads anything but the settings.
+A hook that is run within another process, as tests do, has none.
 """
 
 import gc
@@ -110,11 +110,8 @@ def _age() -> float:
     return age if used <= age <= _MAX_START_SECONDS else used
 
 
-# --- faults ---
-#
-# The last failure of a hook: a line in the home folder, which `memory-mesh doctor` shows. A
-# hook that works again removes it.
-
+# --- the last failure ---
+# A line in the home folder, which `memory-mesh doctor` shows. A hook that works again removes it.
 
 FILE = "host-fault.txt"
 

@@ -20,12 +20,9 @@ from memory_mesh.interfaces.render.output import NAME, Answer, counted
 from memory_mesh.interfaces.values import Call
 from memory_mesh.stores.files import create_folder, read_if_any, replace_file, stat_of
 
-# --- json text ---
-#
-# Insert into the text of a JSON document and remove from it, so that everything else keeps its
-# formatting.
-# The text is valid JSON. A place is a path of keys and positions, such as ("hooks", "Stop", 0).
-
+# --- editing JSON ---
+# Everything else keeps its formatting. The text is valid JSON. A place is a path of keys and
+# positions, such as ("hooks", "Stop", 0).
 
 Key = str | int
 
@@ -96,13 +93,7 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-# --- install ---
-#
-# `memory-mesh init`: write the hooks of coding agents into a project, and take them out again.
-# Only what this program wrote is changed or removed. In the settings of Claude Code that is a
-# hook that is exactly ours; the plugin of opencode begins with a digest of the rest of the
-# file. Files are replaced at once, and keep their permissions.
-
+# --- init ---
 
 SETTINGS, PLUGIN = ".claude/settings.json", ".opencode/plugin/memory-mesh.js"
 _TIMEOUT_SECONDS = 10

@@ -1,6 +1,7 @@
-"""The nine tools of the official MCP memory server (`@modelcontextprotocol/server-memory`), with its arguments and results.
+"""The nine tools of the official MCP memory server, with its arguments and results.
 
-Clients of that server read JSON, so the answers are not fenced as data.
+That server is `@modelcontextprotocol/server-memory`. Its clients read JSON, so the answers are not
+fenced as data.
 """
 
 import json
@@ -16,13 +17,9 @@ from memory_mesh.core.model import MemoryRecord, Status, Value
 from memory_mesh.core.transfer.foreign import PART, RELATION, entity_part, graph_key, observation_part, relation_part
 from memory_mesh.interfaces.operation import Effect, Extent
 
-# --- knowledge graph ---
-#
-# The knowledge graph of the official MCP memory server, kept in a mesh: entities, their
-# observations, and relations.
-# Each of them is a memory with a key, so that several programs can add to one graph at once,
-# and every search finds what it says.
-
+# --- the knowledge graph ---
+# Entities, observations and relations are memories with a key, so that several programs can add to
+# one graph at once, and every search finds what it says.
 
 Node = dict[str, Any]
 _MAX_MASKED = 1_000  # characters of a text in which personal data may be masked
@@ -178,12 +175,7 @@ def _entity_items(entity: Node) -> Iterator[Node]:
         yield _item(observation_part(entity["name"], text))
 
 
-# --- compat ---
-#
-# The nine tools of the official MCP memory server (`@modelcontextprotocol/server-memory`), with
-# its arguments and results.
-# Clients of that server read JSON, so the answers are not fenced as data.
-
+# --- the tools ---
 
 Shown = tuple[str, dict[str, Any]]  # a result as text and as data
 _Call = Callable[[KnowledgeGraph, Any], Shown]

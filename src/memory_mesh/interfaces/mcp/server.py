@@ -1,6 +1,7 @@
-"""The MCP server over a mesh: it lists and calls tools, reads memories as resources, and offers prompts.
+"""The MCP server over a mesh: tools, memories as resources, and prompts.
 
-Each call runs in a thread, on behalf of the caller of its request. A cancelled call is stopped before its next write.
+Each call runs in a thread, on behalf of the caller of its request. A cancelled call is stopped
+before its next write.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,12 +26,8 @@ from memory_mesh.interfaces.render.output import NAME
 from memory_mesh.interfaces.rest.requests import problem_of
 
 # --- tools ---
-#
-# The tools of the MCP server: which operations of the table a model is offered, under which
-# names, and when to use them.
 # A few tools are offered by default, since a model reads the descriptions of all of them before
 # each answer; toolsets add more.
-
 
 NOTHING = "Nothing found."
 
@@ -166,12 +163,8 @@ def _as_dict(value: object) -> dict[str, object]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-# --- resources ---
-#
-# What the MCP server offers beside tools: memories as resources, and prompts that begin with
-# what is known.
+# --- resources and prompts ---
 # Every text of a memory is fenced as data.
-
 
 MIME_TYPE = "text/plain"
 NOT_FOUND = -32002  # the protocol's code of an unknown resource
@@ -222,13 +215,7 @@ def prompt(mesh: Mesh, name: str, arguments: Mapping[str, str]) -> str:
     return f"Task: {arguments['task']}\n\n{known}"
 
 
-# --- server ---
-#
-# The MCP server over a mesh: it lists and calls tools, reads memories as resources, and offers
-# prompts.
-# Each call runs in a thread, on behalf of the caller of its request. A cancelled call is
-# stopped before its next write.
-
+# --- the server ---
 
 INSTRUCTIONS = (
     "A long-term memory that lasts from session to session. At the start of a task call context, or recall with a question. When "

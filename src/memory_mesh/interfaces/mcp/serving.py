@@ -107,11 +107,8 @@ def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) ->
         run(app, listening, settings.options, lambda: None)
 
 
-# --- guard ---
-#
-# Who may use the MCP server over HTTP: the tokens, hosts and origins of the REST server decide,
-# for every request.
-
+# --- access over HTTP ---
+# The tokens, hosts and origins of the REST server decide, for every request.
 
 CALLER = "memory_mesh.caller"  # the key of the caller in the scope of a request
 _Messages = MutableMapping[str, Any]

@@ -1,4 +1,4 @@
-"""Views of the graph (feedback, reviews, explanations, links, contexts): each renders the result of one operation."""
+"""Render results of the graph, of reflections, of skills and of upkeep as answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from memory_mesh.flows.graph.store import Stored
 
 
-# --- Views of reflections and of the heritage of a memory ---
-
+# --- reflections and heritage ---
 
 _TITLES = {"intentChain": "Intents", "hypotheses": "Hypotheses", "rationales": "Rationales"}
 
@@ -90,11 +89,7 @@ def _chains(memory: MemoryRecord) -> dict[str, list[str]]:
     return {title: [one_line(str(text)) for text in texts] for title, texts in lists.items() if texts}
 
 
-# --- graph views ---
-#
-# Views of the graph (feedback, reviews, explanations, links, contexts): each renders the result
-# of one operation.
-
+# --- the graph ---
 
 _BAR = 10  # characters of a whole bar
 _QUARANTINED_COLUMNS = ("id", "agent", "stored", "text")
@@ -371,7 +366,7 @@ def _node(id_: str, texts: dict[str, str], own: str) -> str:
     return f"{id_} {text}{'  ◀ this one' if id_ == own else ''}"
 
 
-# --- Views of skills: what was stored, found, used and archived ---
+# --- skills ---
 
 
 def skill_ingested(skill: SkillRecord, call: Call) -> Answer:
@@ -431,8 +426,7 @@ def _use(skill: SkillRecord) -> str:
     return f"Reliability: {skill.reliability:.2f} | Used: {skill.use_count}{last}"
 
 
-# --- Views of upkeep: what decay, compression and hooks did ---
-
+# --- upkeep ---
 
 _MAX_IDS = 20
 

@@ -1,8 +1,7 @@
-"""Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON.
+"""Render results about memories, lessons and the lane as answers, and import the other views.
 
-Those of the audit trail are in `audit_views`, of the lane in `lane_views`, of feedback, reviews and explanations in
-`graph_views`, of notes in `note_views`, of reflections and heritage in `reflection_views`, of skills in `skill_views`, of backups
-and exports in `transfer_views`, of upkeep in `upkeep_views`.
+Each function renders the result of one operation of the table as an `Answer`, with a text and the
+data for JSON.
 """
 
 import json
@@ -99,8 +98,7 @@ if TYPE_CHECKING:
     from memory_mesh.flows.graph.store import Stored
 
 
-# --- Views of the lane: what was stored, found and rated ---
-
+# --- the lane ---
 
 _COLUMNS = ("score", "type", "confidence", "id", "text")
 
@@ -168,20 +166,9 @@ def _parts(result: "LaneResult") -> str:
     return f"= {' × '.join([f'similarity {parts.similarity:.2f}', *shown])}"
 
 
-# --- views ---
-#
-# Views: each renders the result of one operation of the table as an `Answer`, with a text and
-# the data for JSON.
-# Those of the audit trail are in `audit_views`, of the lane in `lane_views`, of feedback,
-# reviews and explanations in `graph_views`, of notes in `note_views`, of reflections and
-# heritage in `reflection_views`, of skills in `skill_views`, of backups and exports in
-# `transfer_views`, of upkeep in `upkeep_views`.
-
+# --- memories ---
 
 _MAX_GONE_LINES = 20
-
-
-# --- memories ---
 
 
 def stored(memory: MemoryRecord, call: Call) -> Answer:

@@ -1,4 +1,4 @@
-"""Output: an answer as text or JSON, an error as one line, and the one table of exit codes and HTTP statuses.
+"""Write answers and errors: as text, as JSON, or as screens, with their exit codes and statuses.
 
 The text is the same on a terminal and in a pipe; a terminal adds colour and tables. Everything is made safe before it is
 written: no stored text can control a terminal.
@@ -359,10 +359,8 @@ def size(number: float) -> str:
 
 
 # --- screens ---
-#
-# Screens: answers for a person at a terminal. A pipe gets the lines of `views` instead.
-# Each function returns text in colour, made safe, and as wide as the terminal.
-
+# Answers for a person at a terminal; a pipe gets plain lines instead. Each function returns text in
+# colour, made safe, and as wide as the terminal.
 
 _INDENT = 4
 _MAX_LINES = 8  # of the text of a result

@@ -1,4 +1,4 @@
-"""Views of the audit trail, of files that move, of notes and of traces."""
+"""Render results about the audit trail, files that move, notes and traces as answers."""
 
 import os
 import re
@@ -63,11 +63,7 @@ if TYPE_CHECKING:
     from memory_mesh.flows.traces.traces import Traces
 
 
-# --- audit views ---
-#
-# Views of the audit trail: each renders the result of one operation of the table as an
-# `Answer`.
-
+# --- the audit trail ---
 
 _PAIR = re.compile(r"^  (\w+);(.*);$", flags=re.MULTILINE)
 _BLOCK_COLUMNS = ("time", "chain", "block", "operation", "agent", "about")
@@ -169,7 +165,7 @@ def _printed(pieces: Iterable[str], what: str, header: int) -> Answer:
     return Answer(text="", data={}, note=f"Exported {max(count, 0)} {what}")
 
 
-# --- parts ---
+# --- parts of the audit trail ---
 
 
 def _count(chains: int) -> str:
@@ -259,10 +255,7 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-# --- transfer views ---
-#
-# Views of backups, exports, imports and migrations: each renders the result of one operation of
-# the table as an `Answer`.
+# --- backups, exports, imports and migrations ---
 
 
 def backed_up(done: BackedUp, call: Call) -> Answer:
@@ -390,7 +383,7 @@ def forgotten(proof: Forgotten, call: Call) -> Answer:
     return Answer(text="\n".join(lines), data=asdict(proof), code=1 if left else 0)
 
 
-# --- Views of notes: what is in the folder, what a task needs, and what was written ---
+# --- notes ---
 
 
 def note_added(done: "Appended", call: Call) -> Answer:
@@ -491,7 +484,7 @@ def _parts(one: "Relevance") -> dict[str, int]:
     return {name: getattr(one, name) for name in names}
 
 
-# --- Views of traces: what was executed, and what was done for similar goals ---
+# --- traces ---
 
 
 def traces_listed(found: "Traces", call: Call) -> Answer:

@@ -1,4 +1,4 @@
-"""The application: a route for each operation of the table, health, metrics, and the heartbeat in the background."""
+"""The application: a route for each operation of the table, health, metrics and OpenAPI."""
 
 import asyncio
 import secrets
@@ -28,11 +28,8 @@ from memory_mesh.interfaces.rest.metrics import CONTENT_TYPE
 from memory_mesh.interfaces.rest.requests import KEY_HEADER, SCHEMA, takes_key
 from memory_mesh.interfaces.rest.server import Server
 
-# --- openapi ---
-#
-# The description of the server in OpenAPI: the arguments of each route are those of the table
-# of operations.
-
+# --- OpenAPI ---
+# The arguments of each route are those of the table of operations.
 
 _SHAPE = {"$ref": "#/components/schemas/Problem"}
 _PROBLEM = {"description": "An error", "content": {"application/problem+json": {"schema": _SHAPE}}}
@@ -138,11 +135,7 @@ INGEST: dict[str, Any] = {
 }  # fmt: skip
 
 
-# --- app ---
-#
-# The application: a route for each operation of the table, health, metrics, and the heartbeat
-# in the background.
-
+# --- the application ---
 
 # Of every response, unless it has one of its own. A browser runs no script that is not a file of the console.
 _HEADERS = {

@@ -1,8 +1,9 @@
-"""How long a server waits for a client, and how many connections it has open: the same for REST, MCP and the console.
+"""Limits of a server: how long it waits for a client, how much it accepts, and what it logs.
 
-A client that owes something (the rest of a request, or the reading of a response) has a deadline. When all connections are in
-use, a new one replaces the one whose client has been silent for longest, so that idle connections keep nobody out. A response
-may take any time.
+They are the same for REST, MCP and the console. A client that owes something (the rest of a
+request, or the reading of a response) has a deadline. When all connections are in use, a new one
+replaces the one whose client has been silent for longest, so that idle connections keep nobody out.
+A response may take any time.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from memory_mesh.core.errors import InvalidInput, TooLarge, TooManyRequests
 from memory_mesh.core.model import iso
 from memory_mesh.core.options import Options
+
+# --- connections ---
 
 _TOO_SLOW, _NO_PLACE = b"408 Request Timeout", b"503 Service Unavailable"
 _BYTES_PER_SECOND = 1024  # of a body; it may be slower for as long as the server waits
@@ -153,12 +156,9 @@ class Patience:
         await self._app(scope, patient, send)
 
 
-# --- limits ---
-#
-# Limits of the server: the size of a body, requests in a minute, and writes of an agent in a
-# day.
-# The counts are those of this process, and start anew when the server is started again.
-
+# --- requests ---
+# The size of a body, requests in a minute, and writes of an agent in a day. The counts are those of
+# this process, and start anew when the server is started again.
 
 _MAX_KEYS = 10_000  # callers whose counts are kept
 
@@ -225,10 +225,8 @@ def _too_large(max_bytes: int) -> TooLarge:
 
 
 # --- logs ---
-#
-# Logs as lines of JSON. A line names a route, a status and a token by its id; never a query, a
-# text, a header or a secret.
-
+# Lines of JSON. A line names a route, a status and a token by its id; never a query, a text, a
+# header or a secret.
 
 LOG = logging.getLogger("memory_mesh.server")
 _MAX_MESSAGE = 2000

@@ -1,4 +1,7 @@
-"""The arguments of a request: from the query of a GET, the JSON of a POST, and the header Idempotency-Key."""
+"""Read the arguments of a request, and answer errors as `application/problem+json`.
+
+Arguments come from the query of a GET, the JSON of a POST, and the header Idempotency-Key.
+"""
 
 import json
 from contextlib import suppress
@@ -13,6 +16,8 @@ from memory_mesh.core.errors import CallError, InvalidInput, MemoryMeshError, Mo
 from memory_mesh.interfaces.operation import Kind, Operation, Parameter
 from memory_mesh.interfaces.render.output import one_line, outcome, to_json
 from memory_mesh.interfaces.rest.connections import read_body
+
+# --- arguments ---
 
 KEY_HEADER = "Idempotency-Key"
 _WORDS = {"true": True, "false": False}
@@ -117,9 +122,7 @@ def _refuse_constant(name: str) -> Never:
 
 
 # --- problems ---
-#
-# Errors as `application/problem+json` (RFC 9457), with the status of the one table in `render`.
-
+# RFC 9457, with the status of the one table in `render.output`.
 
 _MEDIA_TYPE = "application/problem+json"
 _ABOUT_THE_SERVER = (StoreError, ModelMismatch, CallError)  # whatever their status

@@ -1,4 +1,7 @@
-"""Run the server until it is interrupted. Requests that were accepted are finished, and the store is closed."""
+"""Run the REST server or the console until it is interrupted.
+
+Requests that were accepted are finished, and the store is closed.
+"""
 
 import asyncio
 import signal
@@ -125,11 +128,8 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
 
 
-# --- command ---
-#
-# `memory-mesh console`: a server for the person at this machine, and the link that logs the
-# browser in, once.
-
+# --- memory-mesh console ---
+# A server for the person at this machine, and the link that logs the browser in, once.
 
 _HOST = "127.0.0.1"
 

@@ -1,7 +1,8 @@
-"""The files of a LanceDB store beside its tables, in the folder `memory_mesh`: state, journal, log of moves, and lock.
+"""The files of a LanceDB store beside its tables: state, journal, log of moves, and lock.
 
-A change is durable when its record is in the journal. `flush.flush` writes the changes of the journal into the tables, and
-then replaces the state, which names the version of each table and the journal that continues it. So a reader that reads the state
+They are in the folder `memory_mesh`. A change is durable when its record is in the journal.
+`view.flush` writes the changes of the journal into the tables, and then replaces the state, which
+names the version of each table and the journal that continues it. So a reader that reads the state
 and its journal sees whole changes only, whatever a writer does meanwhile or left unfinished.
 """
 
@@ -214,8 +215,7 @@ def locked(own: Path, *, busy_seconds: float) -> AbstractContextManager[None]:
     return files.locked(own.parent, own / LOCK, busy_seconds=busy_seconds)
 
 
-# --- Errors of the system and of Lance, as errors of the store ---
-
+# --- errors ---
 
 # Lance raises its errors as these. A panic in it is not an `Exception`.
 LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
@@ -262,7 +262,7 @@ def remote_error(place: Path | str, error: Exception) -> StoreError:
     return StoreUnavailable(f"the server of {place} failed: {why}", remedy=remedy)
 
 
-# --- Where the tables of a LanceDB store are, and which versions of them are there ---
+# --- places and versions of tables ---
 
 
 class Place(Protocol):

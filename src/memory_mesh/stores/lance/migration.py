@@ -1,7 +1,8 @@
-"""The migration of `memory_entries` from schema V1 of RFC-0011 to V2 (section 11), and the rollback.
+"""Migrate `memory_entries` from schema V1 of RFC-0011 to V2 (section 11), and roll it back.
 
-LanceDB cannot rename a table, so the folders of the tables are renamed. Before the first rename, a file lists all of them; the
-next process that opens the folder finishes them. Before that the V1 table is untouched, and the next run starts again.
+LanceDB cannot rename a table, so the folders of the tables are renamed. Before the first rename, a
+file lists all of them; the next process that opens the folder finishes them. Before that the V1
+table is untouched, and the next run starts again.
 """
 
 import json
@@ -45,11 +46,7 @@ from memory_mesh.stores.lance.journal import (
 )
 from memory_mesh.stores.lance.schema import is_schema_v2, is_time, memories_v1, memories_v2
 
-# --- v1 rows ---
-#
-# Rows of schema V1 of RFC-0011: convert them to V2, find the damaged ones, and compare two
-# tables.
-
+# --- rows of V1 ---
 
 ROWS = 1024  # read at once
 
@@ -162,14 +159,7 @@ def _vector_faults(column: pa.Array) -> list[str]:
     return ["no vector" if not there else "" if next(finite) else "a vector that is not finite" for there in valid]
 
 
-# --- migration ---
-#
-# The migration of `memory_entries` from schema V1 of RFC-0011 to V2 (section 11), and the
-# rollback.
-# LanceDB cannot rename a table, so the folders of the tables are renamed. Before the first
-# rename, a file lists all of them; the next process that opens the folder finishes them. Before
-# that the V1 table is untouched, and the next run starts again.
-
+# --- the migration ---
 
 TABLE, BACKUP = "memory_entries", "memory_entries_v1_backup"
 KEPT_MS = 30 * DAY_MS

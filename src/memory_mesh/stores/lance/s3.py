@@ -1,8 +1,9 @@
-"""The LanceDB store in a bucket of S3-compatible object storage: the same tables, with a log of numbered objects as the journal.
+"""The LanceDB store in a bucket of S3: the same tables, with a log of numbered objects as journal.
 
-An entry of the log is a change, or the state after a flush, which names the versions of the tables. A reader lists the log from
-the entry on that it read last, and sees whole changes only. A flush writes new versions of the tables first; they count when
-its entry is in the log. If another writer was faster, the versions are ignored, and the next flush begins from those that count.
+An entry of the log is a change, or the state after a flush, which names the versions of the tables.
+A reader lists the log from the entry on that it read last, and sees whole changes only. A flush
+writes new versions of the tables first; they count when its entry is in the log. If another writer
+was faster, the versions are ignored, and the next flush begins from those that count.
 """
 
 import json
@@ -52,18 +53,14 @@ from memory_mesh.stores.lance.tables import Frame
 from memory_mesh.stores.lance.view import View, changed, new_state
 from memory_mesh.system import fork_safe
 
-# --- bucket ---
-#
-# A bucket of S3 or of a server like it: its objects, the log of a store in it, and the lease by
-# which writers take turns.
-# The log is a row of numbered objects. Each is created with `If-None-Match: *`, so of all
-# writers that try to write the same number one succeeds. Entries before a state are removed, so
-# a writer that was stopped for long may create one of them again; before they are removed, a
-# mark with the number of the state is written, by which it finds out. These two rules keep the
-# store correct, whatever a writer does that was stopped and goes on later. The lease is there
-# so that writers wait for each other instead of failing all the time. It has a number, and ends
-# when its holder marks it as free, or when others have seen it unchanged for some time.
-
+# --- the bucket ---
+# The log is a row of numbered objects. Each is created with `If-None-Match: *`, so of all writers
+# that try to write the same number one succeeds. Entries before a state are removed, so a writer
+# that was stopped for long may create one of them again; before they are removed, a mark with the
+# number of the state is written, by which it finds out. These two rules keep the store correct,
+# whatever a writer does that was stopped and goes on later. The lease is there so that writers wait
+# for each other instead of failing all the time. It has a number, and ends when its holder marks it
+# as free, or when others have seen it unchanged for some time.
 
 _OWN = "memory_mesh"  # the folder of our objects, beside the tables
 _LOG = f"{_OWN}/log"
@@ -265,16 +262,7 @@ class Log:
             thread.join()
 
 
-# --- s3 ---
-#
-# The LanceDB store in a bucket of S3-compatible object storage: the same tables, with a log of
-# numbered objects as the journal.
-# An entry of the log is a change, or the state after a flush, which names the versions of the
-# tables. A reader lists the log from the entry on that it read last, and sees whole changes
-# only. A flush writes new versions of the tables first; they count when its entry is in the
-# log. If another writer was faster, the versions are ignored, and the next flush begins from
-# those that count.
-
+# --- the store ---
 
 _READ_AT_ONCE = 16  # objects
 _MAX_LOGS = 32  # of moves; more are merged

@@ -1,8 +1,9 @@
-"""The Arrow schemas of the tables of the LanceDB store, and the conversion of rows to and from Arrow.
+"""The Arrow schemas of the LanceDB store, and the conversion of rows to and from Arrow.
 
-The first columns of each table are those of RFC-0011, section 2. Ours follow; all of them are nullable. Columns of the document
-that cannot hold every value (a time as a timestamp, importance as a 32-bit float) are written for other programs and read only
-from rows that another program wrote. What has no column of its own is JSON in `extra`.
+The first columns of each table are those of RFC-0011, section 2. Ours follow; all of them are
+nullable. Columns of the document that cannot hold every value (a time as a timestamp, importance as
+a 32-bit float) are written for other programs and read only from rows that another program wrote.
+What has no column of its own is JSON in `extra`.
 """
 
 import json
@@ -317,14 +318,10 @@ def packed_vectors(column: pa.ChunkedArray) -> list[bytes | None]:
     return found
 
 
-# --- foreign ---
-#
-# Memories that other programs wrote into `memory_entries`, with the columns of RFC-0011 only,
-# as rows of ours.
-# What the columns of V2 leave null comes from the metadata. A value that cannot be read is kept
-# as text in the metadata, and the second row of an id gets a new one. Rows without an id stay
-# in the table and are not memories.
-
+# --- rows of other programs ---
+# They have the columns of RFC-0011 only. What the columns of V2 leave null comes from the metadata.
+# A value that cannot be read is kept as text in the metadata, and the second row of an id gets a
+# new one. Rows without an id stay in the table and are not memories.
 
 _DEFAULT_AGENT = Options().agent_id  # of RFC-0011, section 4.2; the tables do not tell which agent wrote a row of V1
 

@@ -1,4 +1,4 @@
-"""The LanceDB store: a folder of Lance tables, several processes, one record of a journal for each change.
+"""The LanceDB store: a folder of Lance tables, several processes, one record for each change.
 
 Lance has no transaction over several tables, never calls fsync, and takes milliseconds for each commit. So a change is a record
 of a journal, durable when `apply` returns, and many changes are written into the tables at once: when they are many, on
@@ -58,10 +58,8 @@ from memory_mesh.stores.lance.schema import TABLES
 from memory_mesh.stores.lance.view import View, flush, roll_back
 from memory_mesh.system import fork_safe
 
-# --- port ---
-#
-# What the LanceDB stores share: the methods of the port, over a view of the current state.
-
+# --- the methods of the port ---
+# Stores in a folder and in a bucket share them; they read a view of the current state.
 
 T = TypeVar("T")
 
@@ -196,18 +194,7 @@ def _decided(view: View, puts: Sequence[Row], deletes: Sequence[Key]) -> Change:
     return Change(puts, gone, moves, new_nonce(), erases(puts, gone))
 
 
-# --- store ---
-#
-# The LanceDB store: a folder of Lance tables, several processes, one record of a journal for
-# each change.
-# Lance has no transaction over several tables, never calls fsync, and takes milliseconds for
-# each commit. So a change is a record of a journal, durable when `apply` returns, and many
-# changes are written into the tables at once: when they are many, on `compact`, and on closing.
-# A large change is written into the tables directly. Reads put the changes of the journal over
-# the tables. Other programs see a row when it is in its table.
-# Reads create nothing. Lance keeps the bytes of deleted rows until its files are rewritten and
-# old ones removed: by `compact`, on closing, or by the next opening.
-
+# --- the store in a folder ---
 
 _INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
 # Bytes of the tables. Larger ones are compacted by `compact` only, so that opening and closing stay quick.

@@ -1,4 +1,4 @@
-"""What one handle of a LanceDB store sees: the tables at the versions of a state, with the changes of the journal over them."""
+"""What one handle of a LanceDB store sees: the tables of a state, with the journal over them."""
 
 import json
 from collections import defaultdict
@@ -276,9 +276,8 @@ def versions_of(state: State) -> dict[str, int | None]:
     return {table.name: state.tables.get(table.name) for table in TABLES}
 
 
-# --- flush ---
-#
-# Write the changes of the journal into the tables, and undo that if it was interrupted.
+# --- flushing ---
+# The changes of the journal are written into the tables, and that is undone if it was interrupted.
 
 
 def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step) -> None:

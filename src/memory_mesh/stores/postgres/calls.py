@@ -1,4 +1,4 @@
-"""A store over the SQL functions of `functions.sql`: the methods of the port as calls with JSON."""
+"""A store over the SQL functions of `functions.sql` and `search.sql`: each method is a call."""
 
 import json
 import secrets
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# --- candidates ---
-#
-# What a search asks of the database beside candidates: each method of `CandidateSource` calls
-# one function of `search.sql`.
-# The words of a memory are its stored keywords.
+# --- searching in the database ---
+# Each method of `CandidateSource` calls one function of `search.sql`. The words of a memory are its
+# stored keywords.
 
 
 class FunctionSource:
@@ -171,10 +169,7 @@ def _stored(texts: Collection[str]) -> list[str]:
     return [text for text in dict.fromkeys(texts) if "\0" not in text]
 
 
-# --- calls ---
-#
-# A store over the SQL functions of `functions.sql`: the methods of the port as calls with JSON.
-
+# --- the store ---
 
 VERSION = 13  # of the schema; each has a step in `migrations`
 

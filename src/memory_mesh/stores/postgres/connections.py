@@ -1,4 +1,4 @@
-"""The connections of a PostgreSQL store: a few, each used by one thread at a time."""
+"""The connections of a PostgreSQL store, each used by one thread at a time, and their errors."""
 
 import os
 from collections.abc import Iterator
@@ -117,8 +117,7 @@ class Pool:
 _inherited: list[Connection] = []  # never collected, since that would end the sessions of the parent
 
 
-# --- Errors of PostgreSQL as errors of a store ---
-
+# --- errors ---
 
 # The class of error, and the remedy, by SQLSTATE or its first two characters.
 _CLASSES: dict[str, tuple[type[StoreError | InvalidInput], str]] = {

@@ -1,4 +1,4 @@
-"""The PostgreSQL store: connections, errors and retries around the SQL functions of `functions.sql`.
+"""The PostgreSQL store: connections, errors and retries around the SQL functions.
 
 A read sends one statement, and so does a write. A connection that the server closed is replaced: a read is sent again, and a
 write too, if the log of moves shows whether the first one was done.
@@ -332,11 +332,9 @@ def _parsed(url: str) -> tuple[dict[str, str], str]:
     return options, rest
 
 
-# --- admin ---
-#
-# What the owner of the tables does: let roles use them, and distribute them over several
-# servers with Citus.
-
+# --- roles and distribution ---
+# What the owner of the tables does: let roles use them, and distribute them over several servers
+# with Citus.
 
 SCOPES = ("user", "server", "token")
 # The limits of a role of one user, so that its program does not keep others waiting. A program may change the timeouts in its own

@@ -1,8 +1,8 @@
-"""The tables of the PostgreSQL store: their definitions, and rows as the JSON that its SQL functions exchange.
+"""The tables of the PostgreSQL store, and rows as the JSON that its SQL functions exchange.
 
-`memories`, `memory_links`, `pending_conflicts` and the views `memory_archive`, `episodes` and `memory_clusters` are the tables of
-neolata, with our columns added. `tenant` is the user of a row, '' without one; it is the first column of every key, so that the
-tables can be distributed by it.
+`memories`, `memory_links`, `pending_conflicts` and the views `memory_archive`, `episodes` and
+`memory_clusters` are the tables of neolata, with our columns added. `tenant` is the user of a row,
+'' without one; it is the first column of every key, so that the tables can be distributed by it.
 """
 
 import json
@@ -43,12 +43,12 @@ from memory_mesh.core.model import (
     fields_of,
 )
 
-# --- The tables that find and count memories by keyword ---
-# Memories are counted by segment: those that are equal in the columns that the rule of
-# visibility, the usual conditions of a search and its counts read. A conversation has a segment
-# for each speaker. `keyword_postings` has a row for each memory and keyword. A GIN index over
-# the lists of keywords would do the same only for roles without row-level security: PostgreSQL
-# does not let its operators see a row before the policy does.
+# --- keywords ---
+# Memories are counted by segment: those that are equal in the columns that the rule of visibility,
+# the usual conditions of a search and its counts read. A conversation has a segment for each
+# speaker. `keyword_postings` has a row for each memory and keyword. A GIN index over the lists of
+# keywords would do the same only for roles without row-level security: PostgreSQL does not let its
+# operators see a row before the policy does.
 
 
 def dropped(kind: str, name: str) -> str:
@@ -107,14 +107,6 @@ def partitions_in(where: Where) -> list[str] | None:
 
 
 # --- tables ---
-#
-# The tables of the PostgreSQL store: their definitions, and rows as the JSON that its SQL
-# functions exchange.
-# `memories`, `memory_links`, `pending_conflicts` and the views `memory_archive`, `episodes` and
-# `memory_clusters` are the tables of neolata, with our columns added. `tenant` is the user of a
-# row, '' without one; it is the first column of every key, so that the tables can be
-# distributed by it.
-
 
 _SQL = {
     Type.TEXT: 'text COLLATE "C"', Type.TIME: 'text COLLATE "C"', Type.INT: "bigint", Type.REAL: "double precision",

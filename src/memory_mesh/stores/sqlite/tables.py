@@ -1,4 +1,4 @@
-"""The tables of the SQLite store: create and upgrade them, write and read rows.
+"""The tables of the SQLite store: create and upgrade them, write and read rows, log moves.
 
 `memories` is the table of Memory Lane with our columns added, so its files open here and its program can read what we write;
 see `lane`. `yamo_blocks` and `synthesized_skills` are the tables of RFC-0011.
@@ -38,13 +38,9 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Changes
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_json, dumped_texts, encode_json, mark_of, version_in
 
-# --- moves ---
-#
-# The log of moves in the SQLite store, the versions of its partitions, and what can be wrong
-# with them.
+# --- the log of moves ---
 # A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the
 # version of its partition by one.
-
 
 TABLES = (
     """CREATE TABLE IF NOT EXISTS partitions (
@@ -138,14 +134,10 @@ def derived_faults(file: Path) -> list[str]:
 
 
 # --- triggers ---
-#
-# The triggers of the SQLite store: what has to happen when another program writes to the file.
 # Memory Lane may have the file open and write to `memories` at any time. It knows neither our
-# columns nor the log of moves, so triggers log its replacements, changes and deletions within
-# its own transaction. A row without a partition waits to be taken up (see `lane`). While one of
-# our own transactions changes memories, it has a row in `mesh_meta`, which no other connection
-# sees.
-
+# columns nor the log of moves, so triggers log its replacements, changes and deletions within its
+# own transaction. A row without a partition waits to be taken up (see `lane`). While one of our own
+# transactions changes memories, it has a row in `mesh_meta`, which no other connection sees.
 
 WRITING = "writing"  # the key of that row
 
@@ -188,11 +180,7 @@ TRIGGERS = (
 )
 
 
-# --- The tables of the SQLite store: create and upgrade them, write and read rows ---
-# `memories` is the table of Memory Lane with our columns added, so its files open here and its
-# program can read what we write; see `lane`. `yamo_blocks` and `synthesized_skills` are the
-# tables of RFC-0011.
-
+# --- tables ---
 
 VERSION = 8
 APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart

@@ -1,4 +1,10 @@
-"""Phrases as regular expressions: `phrases("maybe / i (think|guess) / not sure")` finds each of them as whole words."""
+"""Tell which of the ten types of memory a text is, or that it is none.
+
+A linear model decides over cues, what the text answers, and its vector. The weights are packaged
+data, learnt by `python -m bench.capture.train` from labelled pieces of transcripts. They are the
+same in every run, so the same transcript gives the same memories. There are two tables: with the
+vectors of the local model, and without vectors.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +13,9 @@ from functools import cache
 
 from memory_mesh.core.language.linear import NONE, Vector, Weights, read_weights
 from memory_mesh.core.text import LazyRegex
+
+
+# --- phrases ---
 
 
 def phrases(*alternatives: str, start: bool = False) -> LazyRegex:
@@ -23,13 +32,9 @@ def normalized(text: str) -> str:
 
 
 # --- cues ---
-#
-# What shows that a sentence is worth keeping, and as which of the ten types: kinds of speech
-# acts, not single sentences.
-# Each type has strong cues (2 points and more) and weak ones (1 point), which count only beside
-# a strong one. English first, with the most usual forms of German, French and Spanish. The
-# classifier learns how much the points of each type count.
-
+# Cues are kinds of speech acts, not single sentences. Each type has strong cues (2 points and more)
+# and weak ones (1 point), which count only beside a strong one. English first, with the most usual
+# forms of German, French and Spanish. The classifier learns how much the points of each type count.
 
 STRONG, WEAK = 2, 1
 
@@ -366,14 +371,7 @@ CUES: dict[str, tuple[tuple[int, LazyRegex], ...]] = {
 }  # fmt: skip
 
 
-# --- classify ---
-#
-# Tell which of the ten types a text is, or that it is none: a linear model over cues, what the
-# text answers, and its vector.
-# The weights are packaged data, learnt by `python -m bench.capture.train` from labelled pieces
-# of transcripts. They are the same in every run, so the same transcript gives the same
-# memories. There are two tables: with the vectors of the local model, and without vectors.
-
+# --- the classifier ---
 
 CLASSES = (NONE, *CUES)
 _MAX_STRONG_AND_WEAK = 3

@@ -16,8 +16,7 @@ from memory_mesh.core.language.linear import NONE
 from memory_mesh.core.model import MemoryRecord
 from memory_mesh.core.text import LazyRegex, short_repr, shortened, split_sentences
 
-# --- What a run of capture reports ---
-
+# --- reports ---
 
 CURSOR = "capture "  # begins the name of the entry that tells what was read of a session; the user and the session follow as JSON
 
@@ -82,11 +81,7 @@ class JunkFound:
     archived: bool = False
 
 
-# --- Find what is worth keeping in a transcript, without a language model ---
-# The firewall drops sentences that are not worth keeping for what they are; of the others a
-# classifier tells the type, or that there is none. In doubt nothing is kept: a junk memory
-# costs more than a missed one.
-
+# --- extraction ---
 
 # Of an assistant only what it found out, not what it would like to do or what the user wants.
 _OF_USER_ONLY = ("correction", "decision", "commitment")

@@ -31,7 +31,8 @@ _CODE_LINE = LazyRegex(
     r"|(?:if|for|while|switch|elif|else if|catch|except)\b.*[:{]$|return\b.*;?$|[\w.\[\]]+ ?(?:=|\+=|:=) ?[^=].*[;)\]}\"']$|"
     r".*[;{}]$|(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\s.*|//.*|/\*.*|#!.*|@\w+(?:\(.*\))?$)"
 )
-# --- how things are said; a phrase of the tables is a regular expression, ` / ` separates them ---
+# --- how things are said ---
+# A phrase of the tables is a regular expression; ` / ` separates them.
 
 _FILLERS = (
     r"((ok(ay)?|so|and|oh|ah|yes|yep|hey|well|great|cool|nice|perfect|awesome|super|alright|sure|right|good|fine|"

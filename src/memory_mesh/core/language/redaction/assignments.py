@@ -1,8 +1,8 @@
-"""Passwords and secrets known by their names: in code, configuration files, markup, command lines and sentences.
+"""Find passwords and secrets by their names: in code, settings, markup, commands and sentences.
 
-Only the value is masked. How much evidence name and form must give depends on the value: `password = "hunter2"` is clear,
-`token = next_token` is code, `the password is required` is a sentence. Placeholders, types, words such as `required` and calls
-that fetch a secret stay readable.
+Only the value is masked. How much evidence name and form must give depends on the value: `password
+= "hunter2"` is clear, `token = next_token` is code, `the password is required` is a sentence.
+Placeholders, types, words such as `required` and calls that fetch a secret stay readable.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,11 +31,8 @@ from memory_mesh.core.language.redaction.values import (
 )  # fmt: skip
 from memory_mesh.core.text import LazyRegex
 
-# --- preceding ---
-#
-# Passwords that stand before their name: `use hunter2 as the password`, `hunter2 is my
-# password`.
-
+# --- values before their name ---
+# `use hunter2 as the password`, `hunter2 is my password`
 
 _AS = LazyRegex(
     r"(?i)(?:with|using|use|enter|type(?:\sin)?|try|via|to|mit|nimm|avec|con|usa)\s{1,3}([\"'“][^\"'”\n]{1,64}[\"'”]|\S{1,64})\s{1,3}"
@@ -69,15 +66,7 @@ def before(text: str, name: Name) -> Span | None:
     return None
 
 
-# --- assignments ---
-#
-# Passwords and secrets known by their names: in code, configuration files, markup, command
-# lines and sentences.
-# Only the value is masked. How much evidence name and form must give depends on the value:
-# `password = "hunter2"` is clear, `token = next_token` is code, `the password is required` is a
-# sentence. Placeholders, types, words such as `required` and calls that fetch a secret stay
-# readable.
-
+# --- limits ---
 
 _SHORT, _POSTAL, _MAX_LINES = 3, 6, 256
 

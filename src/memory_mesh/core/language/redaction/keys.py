@@ -1,4 +1,7 @@
-"""Secrets in a form of their own: private keys, signed tokens, authorization headers, URL credentials, keys beside a cue word."""
+"""Find keys and credentials that have a form of their own, and the keys of vendors.
+
+Private keys, signed tokens, authorization headers, credentials in URLs, keys beside a cue word.
+"""
 
 import re
 from base64 import b64decode
@@ -268,14 +271,11 @@ FORMS = (
 GENERAL = (Pattern("hex_secret", "SECRET", _hex_secrets, long_word=True, hints=_HEX_CUE.stems),)
 
 
-# --- vendors ---
-#
-# Keys of vendors: a prefix, an alphabet and a length that the vendor chose to make its keys
-# recognisable.
-# Each row of the table gives the prefixes and the form of one vendor's keys. The lengths are
-# minima below the documented ones: formats grow, and half a key is still worth hiding. The
-# engine searches the prefixes first, so that a row costs one substring search per prefix.
-
+# --- keys of vendors ---
+# A vendor chose a prefix, an alphabet and a length to make its keys recognisable. Each row of the
+# table gives the prefixes and the form of one vendor's keys. The lengths are minima below the
+# documented ones: formats grow, and half a key is still worth hiding. The engine searches the
+# prefixes first, so that a row costs one substring search per prefix.
 
 # In a form: <a> letters and digits, <w> also _ and -, <b> base64, <h> hex digits, <u> capitals and digits, <id> a UUID.
 _CLASSES = {

@@ -1,8 +1,9 @@
-"""National ids, most of them with the check sums of python-stdnum.
+"""Find national ids by their check sums, and numbers of identity documents by their names.
 
-Many are plain runs of digits, and one random run in ten or a hundred passes a check sum. So a number counts without a cue word
-only in a written form that nothing else has. Checks of stdnum that depend on today's date are replaced by checks here: the same
-text must always give the same result.
+Many ids are plain runs of digits, and one random run in ten or a hundred passes a check sum. So a
+number counts without a cue word only in a written form that nothing else has. Most check sums are
+those of python-stdnum; checks of stdnum that depend on today's date are replaced by checks here:
+the same text must always give the same result.
 """
 
 import re
@@ -403,7 +404,8 @@ _IDS = (
     _id("mx_curp", 7, "mx.curp", shapes="AAAA000000AAAAAA", alone=f"[A-Z]{{4}}dd{_MM}{_DD}[HMX][A-Z]{{5}}[0-9A-Z]d"),
 )  # fmt: skip
 
-# --- finding: the words and shapes of all ids are looked for together, because most texts have none of them ---
+# --- finding ---
+# The words and shapes of all ids are looked for together, because most texts have none of them.
 
 _BY_STEM: dict[str, set[str]] = {}
 _BY_SHAPE: dict[bytes, set[str]] = {}
@@ -482,10 +484,8 @@ NATIONAL_IDS = tuple(map(_pattern, _IDS))
 
 
 # --- documents ---
-#
-# Numbers of passports, driving licences and identity cards, which have no check sum in common:
-# only after their name.
-
+# Numbers of passports, driving licences and identity cards have no check sum in common, so they
+# count only after their name.
 
 _STEMS = stems_of("""
     passport passeport pasaport passaport reisepass paspoort passnummer paszport driver driving führerschein fuhrerschein permis

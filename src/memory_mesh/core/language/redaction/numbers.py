@@ -1,4 +1,4 @@
-"""Numbers of money with check sums: payment cards and bank accounts."""
+"""Find payment cards, bank accounts, e-mail addresses and IP addresses."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -22,6 +22,8 @@ from memory_mesh.core.language.redaction.pattern import (
 )
 from memory_mesh.core.language.redaction.phone import Evidence, evidence_before
 from memory_mesh.core.text import LazyRegex, address_text
+
+# --- payment cards and bank accounts ---
 
 _MIN_DIGITS, _MAX_DIGITS = 12, 19
 _RUN = LazyRegex(rf"{DIGIT}(?<!{DIGIT}{DIGIT})(?:[{SPACES}{DASHES}]?{DIGIT}){{{_MIN_DIGITS - 1},}}+")
@@ -195,10 +197,9 @@ CARDS = (
 )
 
 
-# --- Addresses of people and machines: e-mail, IPv4, IPv6 ---
-# E-mail is matched outwards from its `@` or a spelled one, IPv6 from a colon, IPv4 from its
-# digits. The context decides whether four numbers with dots are an address or a version.
-
+# --- e-mail and IP addresses ---
+# E-mail is matched outwards from its `@` or a spelled one, IPv6 from a colon, IPv4 from its digits.
+# The context decides whether four numbers with dots are an address or a version.
 
 _MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
 

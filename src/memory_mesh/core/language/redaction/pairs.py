@@ -1,4 +1,4 @@
-"""Secrets without a name directly beside them: rows of SQL, arguments after a user name, Kubernetes secrets, cookies."""
+"""Find secrets without a name beside them: in SQL, arguments, manifests, commands and tables."""
 
 import re
 from bisect import bisect_left
@@ -18,6 +18,8 @@ from memory_mesh.core.language.redaction.values import (
     variable,
 )  # fmt: skip
 from memory_mesh.core.text import LazyRegex
+
+# --- rows, arguments, manifests and cookies ---
 
 _IDENTIFIED = LazyRegex(
     r"(?i)identified\s{1,4}(?:with\s{1,4}[\w']{1,40}\s{1,4})?(?:by|as)\s{1,4}(?:password\s{1,4})?(?:values\s{1,4})?"
@@ -218,11 +220,9 @@ PATTERNS = (
 )  # fmt: skip
 
 
-# --- commands ---
-#
-# Passwords in command lines: `mysql -pX`, `sshpass -p X`, `curl -u user:X`, `echo X | sudo -S`,
-# by a table of commands.
-# Options with a long name, such as `--password X`, are found by their name (see `assignments`).
+# --- command lines ---
+# `mysql -pX`, `sshpass -p X`, `curl -u user:X`, `echo X | sudo -S`. Options with a long name, such
+# as `--password X`, are found by their name (see `assignments`).
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,10 +442,7 @@ COMMAND_PATTERNS = (
 
 
 # --- tables ---
-#
-# Passwords and secrets in tables: the column says what they are, in CSV, in values separated by
-# tabs and in Markdown.
-
+# The column says what a value is, in CSV, in values separated by tabs and in Markdown.
 
 _PASSWORD_COLUMNS = frozenset(listed("""
     password passwd pwd pass pw passphrase passcode passwort kennwort contraseña senha wachtwoord hasło пароль 密码

@@ -1,6 +1,8 @@
-"""The plain form of a text, in which patterns search: digits and signs of other scripts as ASCII, without invisible characters.
+"""What all redaction patterns share: their type, their tools, and the plain form that they search.
 
-`０８１`, or `081` with a zero-width space inside, reads as `081`. Spans of the plain form are converted to spans of the text.
+A pattern finds its spans in linear time on any text: it searches for something cheap (an `@`, a
+digit, a prefix) and then judges a bounded window around it. Its regular expressions never nest
+repeats.
 """
 
 import re
@@ -12,6 +14,11 @@ from functools import cache
 from typing import Any, AnyStr, TypeVar
 
 from memory_mesh.core.text import MASK, REDUNDANT, REORDERING, TAGS, VARIATION_SELECTORS, ZERO_WIDTH, LazyRegex, lazy_property
+
+# --- the plain form of a text ---
+# Digits and signs of other scripts are written as ASCII, and invisible characters are left out:
+# `０８１`, or `081` with a zero-width space inside, reads as `081`. Spans of the plain form are
+# converted to spans of the text.
 
 # Invisible characters, and the frame of a keycap.
 _REMOVED = rf"{REDUNDANT}{ZERO_WIDTH}{REORDERING}{TAGS}{VARIATION_SELECTORS}\u034f\u061c\u180e\u206a-\u206f\u20e3"
@@ -67,11 +74,7 @@ def _replacement(char: str) -> str:
     return plain if len(plain) == 1 else char
 
 
-# --- The type of a redaction pattern, and the tools that all patterns share ---
-# A pattern finds its spans in linear time on any text: it searches for something cheap (an `@`,
-# a digit, a prefix) and then judges a bounded window around it. Its regular expressions never
-# nest repeats.
-
+# --- patterns ---
 
 Span = tuple[int, int]
 Judgement = TypeVar("Judgement")

@@ -1,6 +1,7 @@
-"""Phone numbers: international ones by their `+`, national ones by separators and libphonenumber, any by a cue word.
+"""Find phone numbers: by their `+`, by separators and libphonenumber, or by a cue word.
 
-A bare run of digits is never enough. Dates, times, versions and prices are not phone numbers, even near a cue word.
+A bare run of digits is never enough. Dates, times, versions and prices are not phone numbers, even
+near a cue word.
 """
 
 import re
@@ -13,11 +14,9 @@ from typing import Any
 from memory_mesh.core.language.redaction.pattern import APART, DASHES, DIGIT, SPACES, Page, Pattern, Span, joined, listed
 from memory_mesh.core.text import LazyRegex
 
-# --- phone words ---
-#
-# Words that say what a number is, in the languages of the larger countries: a phone number,
-# perhaps one, or something else.
-
+# --- cue words ---
+# They say that a number is a phone number, perhaps one, or something else, in the languages of the
+# larger countries.
 
 REACH = 64
 
@@ -214,13 +213,7 @@ def _nearest(before: str, words: list[tuple[str, int]]) -> Evidence:
     return evidence
 
 
-# --- phone ---
-#
-# Phone numbers: international ones by their `+`, national ones by separators and
-# libphonenumber, any by a cue word.
-# A bare run of digits is never enough. Dates, times, versions and prices are not phone numbers,
-# even near a cue word.
-
+# --- numbers ---
 
 _MIN_DIGITS, _MAX_DIGITS, _MAX_GROUPS = 7, 15, 8
 _MIN_FAR_DIGITS = 9  # "ring size 52 53 54 55"

@@ -1,4 +1,4 @@
-"""Values beside the name of a secret: where a quoted or bare value ends, and whether it is a secret or only stands for one."""
+"""Find the names of secrets, where their values end, and whether a value is really a secret."""
 
 import re
 from dataclasses import dataclass
@@ -7,6 +7,8 @@ from string import ascii_lowercase
 
 from memory_mesh.core.language.redaction.pattern import Span, listed, stems_of
 from memory_mesh.core.text import LazyRegex
+
+# --- secret or not ---
 
 # Values that are not secrets: states, types, keywords, words of sentences. Compared in lower case.
 _NOT_SECRET = frozenset(
@@ -340,9 +342,7 @@ def extended(text: str, span: Span) -> Span:
 
 
 # --- names ---
-#
-# Names of secrets in a text: `DB_PASSWORD`, `clientSecret`, `api key`, `Passwort`, `密码`.
-
+# `DB_PASSWORD`, `clientSecret`, `api key`, `Passwort`, `密码`
 
 # The value of a password may look like an ordinary word, the value of a token may not; a PIN consists of digits.
 _PASSWORDS = (

@@ -1,7 +1,12 @@
-"""What the matches of a list of words open with: a text is searched for a list only where one of its openings stands.
+"""Detect instructions to a language model that are embedded in a text.
 
-An opening is the start of a word, or a letter of another alphabet. It is read from the regular expression of the list: letters,
-groups, classes and optional parts. Any other part yields `ANYWHERE`: the whole text is searched.
+Detection warns; it does not protect. An attacker who tries will get past a list of words. The
+protection is the fence, the fixed form of answers, and the rule that no text decides how far it is
+trusted.
+
+The rules and word lists are in `data/injection.toml`, which is read on first use. The text is
+searched in several views: as a person sees it, with look-alike letters replaced, decoded, and
+reversed.
 """
 
 import re
@@ -18,6 +23,12 @@ from operator import attrgetter
 from unicodedata import category, normalize
 
 from memory_mesh.core.text import INVISIBLE, TAGS, VARIATION_SELECTORS, ZERO_WIDTH
+
+# --- openings ---
+# A text is searched for a list of words only where one of the list's openings stands: the start of
+# a word, or a letter of another alphabet. Openings are read from the regular expression of the
+# list: letters, groups, classes and optional parts. Any other part yields `ANYWHERE`: the whole
+# text is searched.
 
 ANYWHERE = ""
 _LENGTH = 4  # characters of a word
@@ -119,14 +130,7 @@ class _Reader:
         return taken
 
 
-# --- Detect instructions to a language model that are embedded in a text ---
-# Detection warns; it does not protect. An attacker who tries will get past a list of words. The
-# protection is the fence, the fixed form of answers, and the rule that no text decides how far
-# it is trusted.
-# The rules and word lists are in `data/injection.toml`, which is read on first use. The text is
-# searched in several views: as a person sees it, with look-alike letters replaced, decoded, and
-# reversed.
-
+# --- detection ---
 
 MAX_FINDINGS = 64
 

@@ -1,4 +1,8 @@
-"""The settings of the scrubber, in the groups of RFC-0011. Overrides are merged deeply: unnamed settings keep their value."""
+"""The settings of the scrubber, and its stages 1 to 3: structure, noise and normal form.
+
+The settings are in the groups of RFC-0011. Overrides are merged deeply: unnamed settings keep their
+value. The stages change only the prose, no code.
+"""
 
 import html
 import re
@@ -11,6 +15,8 @@ from typing import Any, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, is_number, shown
 from memory_mesh.core.text import CONTROL, REDUNDANT, REORDERING, LazyRegex, without_escapes
+
+# --- settings ---
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 Group = TypeVar("Group")
@@ -104,12 +110,6 @@ def _checked(current: object, value: object, path: str) -> object:
         expected = "true or false" if isinstance(current, bool) else "a number from 0"
         raise InvalidInput(f"{path} is {shown(value)}", expected=expected)
     return value
-
-
-# --- cleaning ---
-#
-# Stages 1 to 3 of the scrubber: structural cleaning, semantic filtering, normalisation. They
-# change only the prose, no code.
 
 
 # --- code: fenced blocks and backtick spans ---
