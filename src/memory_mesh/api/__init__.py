@@ -1,1 +1,4 @@
-"""The classes that callers use, and how one is built from settings."""
+"""The public classes: `MemoryMesh`, its faces, and how they are built from settings.
+
+This is the only package that names concrete stores, indexes and models.
+"""

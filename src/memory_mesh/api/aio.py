@@ -1,4 +1,7 @@
-"""Run a synchronous face from `async` code: every call in a thread, so that a slow disk does not block the event loop."""
+"""Run a synchronous face from `async` code: every call in a thread.
+
+So a slow disk does not block the event loop.
+"""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, suppress

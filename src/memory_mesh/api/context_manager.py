@@ -1,4 +1,7 @@
-"""`MemoryContextManager` and `AsyncMemoryContextManager`: the constructors. `context_manager.pyi` is generated."""
+"""The constructors of `MemoryContextManager` and `AsyncMemoryContextManager`.
+
+Their types are generated into `context_manager.pyi`.
+"""
 
 from collections.abc import Mapping
 

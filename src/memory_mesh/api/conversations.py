@@ -1,4 +1,4 @@
-"""The methods of `MemoryContextManager`, for the loop of an agent: recall before each answer, capture after it."""
+"""The methods of `MemoryContextManager`: recall before each answer, capture after it."""
 
 from collections.abc import Sequence
 

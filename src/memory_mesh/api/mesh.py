@@ -1,4 +1,7 @@
-"""`MemoryMesh` and `AsyncMemoryMesh`: the constructors. Their types for editors and checkers are generated into `mesh.pyi`."""
+"""The constructors of `MemoryMesh` and `AsyncMemoryMesh`.
+
+Their types for editors and checkers are generated into `mesh.pyi`.
+"""
 
 import re
 from inspect import Parameter, Signature

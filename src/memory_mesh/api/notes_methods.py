@@ -1,4 +1,4 @@
-"""The methods of `MemoryNotes`: Markdown files that people and agents write, and that are injected into prompts when they fit.
+"""The methods of `MemoryNotes`: Markdown files that are injected into prompts when they fit.
 
 The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous notes.
 """

@@ -1,4 +1,4 @@
-"""Views of a whole memory for people: numbers, a timeline, a picture of the links, and one memory with all that belongs to it.
+"""Views of a whole memory for people: numbers, a timeline, the links, and one memory in full.
 
 The web console shows them. They only read.
 """

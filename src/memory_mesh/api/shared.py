@@ -1,4 +1,4 @@
-"""What the meshes of a process share: open stores, and everything that meshes with equal options have in common.
+"""What the meshes of a process share: open stores, and what belongs to equal options.
 
 Meshes on one file share its store and index. If all their options but the scope are equal, they also share the embedder, caches,
 queues and counters. The first mesh opens, and the last one that is closed closes. What only garbage used is closed when another

@@ -1,4 +1,4 @@
-"""The methods of `MemoryTraces`: what was executed and how it went, as Markdown files and as memories.
+"""The methods of `MemoryTraces`: what was executed and how it went, as files and as memories.
 
 The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous traces.
 """

@@ -1,9 +1,9 @@
 """Every option of a memory, written once: name, type, default, description and limits.
 
 The groups are frozen dataclasses and `Options` is all of them together, so every option has one flat name: the argument of
-`MemoryMesh`, the key in a file and, in capitals after `MEMORY_MESH_`, the environment variable. `settings.py` reads values
-from these places, `wiring` builds a mesh from them, flows read them from their context, and `docs/settings.md` and the stub of
-the constructor are generated from this table.
+`MemoryMesh`, the key in a file and, in capitals after `MEMORY_MESH_`, the environment variable. `api/settings.py` reads values
+from these places, `api/build.py` builds a mesh from them, flows read them from their context, and `docs/settings.md` and the
+stub of the constructor are generated from this table.
 """
 
 from collections.abc import Callable, Mapping

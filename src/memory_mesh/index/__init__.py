@@ -1,4 +1,7 @@
-"""The search index, derived from any store: in memory, or from candidates that the engine of a store finds."""
+"""The search index of any store: in memory, or over candidates that the engine of a store finds.
+
+`make_index` chooses one for a store.
+"""
 
 from memory_mesh.core.ports import ServerStore, Store
 from memory_mesh.index.local import LocalIndex

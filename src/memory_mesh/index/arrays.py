@@ -1,4 +1,7 @@
-"""Array structures of the index. The base of each may lie in a memory-mapped file; later additions lie in memory."""
+"""Array structures of the index.
+
+The base of each may lie in a memory-mapped file; later additions lie in memory.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The candidates for a query and their signals: the best by keywords, the best by vectors, and neighbours of the best of both.
+"""The candidates for a query and their signals: by keywords, by vectors, and their neighbours.
 
 All partitions that a reader sees form one corpus and give one pool; a session lies within one partition.
 """

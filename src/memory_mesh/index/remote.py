@@ -1,6 +1,7 @@
-"""The index of a store that is searched in its own engine: candidates come from there, and nothing is kept but marks of states.
+"""The index of a store that is searched in its own engine.
 
-A query reads the rows of its candidates and of their neighbours, never a partition. The signals are computed by the same code as
+Candidates come from there, and nothing is kept but marks of states. A query reads the rows of its
+candidates and of their neighbours, never a partition. The signals are computed by the same code as
 those of `LocalIndex`. numpy is loaded by the first query.
 """
 

@@ -1,4 +1,4 @@
-"""The vector channel of a search: the nearest memories of a partition, and the cosines of any others."""
+"""The vector channel of a search: the nearest memories of a partition, and other cosines."""
 
 import numpy as np
 

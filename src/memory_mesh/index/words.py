@@ -1,4 +1,4 @@
-"""The keywords of a table: which slots contain each, and the words themselves, to find what a misspelt word may stand for.
+"""The keywords of a table: the slots of each, and the words that a misspelt one may stand for.
 
 A word of letters has a mark: a bit for each of its letters, and one for each pair of neighbours. One edit changes at most six, so
 a comparison of marks leaves a few words whose letters are compared.

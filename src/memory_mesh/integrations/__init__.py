@@ -1,4 +1,4 @@
-"""Adapters for agent libraries: LangGraph, LangChain, the OpenAI Agents SDK, and programs that were written for mem0.
+"""Adapters for agent libraries: LangGraph, LangChain, the OpenAI Agents SDK, and mem0.
 
 Each module needs its library; the class that it offers takes a mesh, and closing the mesh stays the task of the caller.
 """

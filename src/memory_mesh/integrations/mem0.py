@@ -1,7 +1,8 @@
-"""The calls of mem0's `Memory` over a mesh: `Memory(mesh).add("Ana likes tea.", user_id="ana", infer=False)`.
+"""The calls of mem0's `Memory` over a mesh.
 
-Users, agents and runs are those of the mesh, so the memories of a user are never shown to another one. An id that is returned
-also names the user, since mem0 reads, changes and deletes a memory by its id alone.
+`Memory(mesh).add("Ana likes tea.", user_id="ana", infer=False)` Users, agents and runs are those of
+the mesh, so the memories of a user are never shown to another one. An id that is returned also
+names the user, since mem0 reads, changes and deletes a memory by its id alone.
 """
 
 from collections.abc import Mapping, Sequence

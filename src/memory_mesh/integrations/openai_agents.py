@@ -1,4 +1,7 @@
-"""A session for the OpenAI Agents SDK: `Runner.run(agent, "Hello", session=MemoryMeshSession(mesh, "s1"))`."""
+"""A session for the OpenAI Agents SDK.
+
+`Runner.run(agent, "Hello", session=MemoryMeshSession(mesh, "s1"))`
+"""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The transcript of a session, kept as turns of its conversation: what LangChain and the OpenAI Agents SDK store and read back.
+"""The transcript of a session as LangChain and the OpenAI Agents SDK store it and read it back.
 
 Each entry is a memory: its text is found by every search, and the object of the library is in its metadata.
 """

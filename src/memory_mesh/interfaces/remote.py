@@ -1,7 +1,7 @@
-"""What REST and MCP have in common: the operations that they offer, the schemas of their arguments, and how a call is made.
+"""What REST and MCP have in common: their operations, the schemas of arguments, and calls.
 
-Arguments are JSON values by the names of the parameters. A call is checked, made and rendered by the code of the command line,
-so it answers with what `--json` prints there.
+Arguments are JSON values by the names of the parameters. A call is checked, made and rendered by
+the code of the command line, so it answers with what `--json` prints there.
 """
 
 import re

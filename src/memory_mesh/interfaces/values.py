@@ -1,6 +1,7 @@
-"""Convert the texts of flags to the values that an operation takes, or raise an error that says what was expected.
+"""Convert the texts of flags to the values that an operation takes.
 
-A `Call` is an operation with its arguments; a `Target` names the store and the reader.
+A text that does not fit raises an error that says what was expected. A `Call` is an operation with
+its arguments; a `Target` names the store and the reader.
 """
 
 import json

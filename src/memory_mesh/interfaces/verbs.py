@@ -1,7 +1,8 @@
-"""Every operation that an interface offers, written once as plain data; the command line is generated from this table.
+"""Every operation that an interface offers, written once as plain data.
 
-An entry names the method of the mesh that it calls and the function of `views` that renders the result, or a function of
-`handlers` that does all of it. Servers are generated from the same entries, so they are plain data.
+The command line and the servers are generated from this table. An entry names the method of the mesh
+that it calls and the function of `render.memories` that renders the result, or a function of
+`cli.handlers` that does all of it.
 It is over 700 lines because it is the one table of all operations.
 """
 

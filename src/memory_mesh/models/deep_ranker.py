@@ -1,8 +1,10 @@
-"""The deep ranker: all-MiniLM-L6-v2 with a small learnt change of its weights, which reads a query and a memory together.
+"""The deep ranker: a model that reads a query and a memory together.
 
-The package contains only the change (`data/reader.npz`, see docs/deep_ranker.md). The graph is built once from the published
-weights of the model, as the embedder's is, and stored beside it. Change and graph are accepted only with their known hashes. What
-fails is logged once, and the search keeps the order of the learnt ranker.
+It is all-MiniLM-L6-v2 with a small learnt change of its weights. The package contains only the
+change (`data/reader.npz`, see docs/deep_ranker.md). The graph is built once from the published
+weights of the model, as the embedder's is, and stored beside it. Change and graph are accepted only
+with their known hashes. What fails is logged once, and the search keeps the order of the learnt
+ranker.
 """
 
 import logging

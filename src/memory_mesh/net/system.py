@@ -1,4 +1,4 @@
-"""The functions of the operating system that outgoing calls use, in one value that tests can replace."""
+"""The functions of the system that outgoing calls use, in one value that tests can replace."""
 
 import random
 import time

@@ -1,4 +1,7 @@
-"""The file of an archive (`core.transfer.archive`) as a source of rows. It is checked as a whole before the first row is used."""
+"""The file of an archive (`core.transfer.archive`) as a source of rows.
+
+It is checked as a whole before the first row is used.
+"""
 
 import json
 from collections.abc import Collection, Hashable, Iterator, Sequence

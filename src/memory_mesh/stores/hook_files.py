@@ -1,6 +1,7 @@
-"""The files of hooks: Markdown files with one entry for each event, dead letters, and the locks that several processes share.
+"""The files of hooks: entries in Markdown, dead letters, and locks that processes share.
 
-An entry is a line, and further lines that begin with two spaces. So every entry of a memory can be found and removed again.
+An entry is a line, and further lines that begin with two spaces. So every entry of a memory can be
+found and removed again.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""The in-memory store, which is also the simplest implementation of the port, and the store of a mesh with memory disabled."""
+"""The store in memory: the simplest implementation of the port.
+
+A mesh with memory disabled uses it too.
+"""
 
 import secrets
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""Support for your own tests: the contract of a store, a state machine that looks for violations, crash points and fakes.
+"""Support for your own tests: the contract of a store, a state machine, crash points and fakes.
 
 `StoreContract`, `machine_for` and the strategies of `rows` need the extra `testing`; the fakes need nothing. Names are loaded
 on first use, so that the fakes work without pytest and Hypothesis.

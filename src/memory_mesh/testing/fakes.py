@@ -1,6 +1,7 @@
-"""Fakes of time, ids, models and crashes. With the same fakes, the same calls write the same records.
+"""Fakes of time, ids, models and crashes.
 
-A crash test records the steps of a write once, then lets a new process die at each step and checks what is left:
+With the same fakes, the same calls write the same records. A crash test records the steps of a
+write once, then lets a new process die at each step and checks what is left:
 
     recorder = Recorder()
     MemoryMesh(store=…, step=recorder).add("…")

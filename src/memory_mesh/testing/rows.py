@@ -1,4 +1,4 @@
-"""Rows, conditions and stores for tests: Hypothesis strategies, plain rows, the store under test, and scores in plain Python.
+"""Rows, conditions and stores for tests: Hypothesis strategies, plain rows, and plain scores.
 
 The strategies generate anything that `core.model.COLUMNS` allows, with many edge cases. All of it needs the extra `testing`.
 """

@@ -1,4 +1,4 @@
-"""A state machine that applies random histories to a store and compares every step with a model in a dict.
+"""A state machine that compares random histories of a store with a model in a dict.
 
 ```python
 from memory_mesh.testing import machine_for

@@ -1,4 +1,4 @@
-"""Claims: what they are, when they exclude each other, how values are compared, and how far memories are trusted.
+"""Claims: what they state, when they exclude each other, and how far memories are trusted.
 
 `patterns`, which finds claims in plain texts, compiles many patterns and is imported by its path.
 """

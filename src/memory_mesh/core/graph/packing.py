@@ -1,4 +1,4 @@
-"""Pack memories into the context of a language model: which of them fit, and the text that shows them.
+"""Pack memories into the context of a language model: choose what fits, and write the text.
 
 The text has one fence, so that a memory costs little more than its words: a notice that what follows is data, then each category
 with its memories by day. Only the first line of a memory starts at the margin, so that no text can imitate another memory, a

@@ -1,4 +1,7 @@
-"""The lane: a learning taxonomy with entities, decay and feedback, as in Memory Lane. `entities` is imported by its path."""
+"""The lane: a learning taxonomy with entities, decay and feedback, as in Memory Lane.
+
+`entities` is imported by its path.
+"""
 
 from memory_mesh.core.lane.metadata import (
     DEFAULT_COLLECTION,

@@ -1,7 +1,7 @@
-"""Entities, written `type:slug`: what a text or a path is about, such as `project:atlas` or `person:maria`.
+"""Entities: what a text or a path is about, such as `project:atlas` or `person:maria`.
 
-Only explicit forms count ("project: atlas", "the atlas project", "@maria", `packages/atlas/src`). A word that may be anything is
-not an entity.
+An entity is written `type:slug`. Only explicit forms count ("project: atlas", "the atlas project",
+"@maria", `packages/atlas/src`). A word that may be anything is not an entity.
 """
 
 import re

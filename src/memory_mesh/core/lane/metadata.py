@@ -1,4 +1,4 @@
-"""The metadata of Memory Lane: check what a caller gives, and keep the copy in a stored memory equal to its columns."""
+"""The metadata of Memory Lane: check what a caller gives, and keep it equal to the columns."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

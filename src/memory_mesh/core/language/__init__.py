@@ -1,1 +1,1 @@
-"""The language work: cleaning and redacting texts, detecting hostile ones, finding what is worth keeping, and prompts."""
+"""Language work: clean, redact and judge texts, find what is worth keeping, and write prompts."""

@@ -1,4 +1,7 @@
-"""Linear models over named features and the vector of a text. The weights are packaged data, so every run gives the same."""
+"""Linear models over named features and the vector of a text.
+
+The weights are packaged data, so every run gives the same result.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

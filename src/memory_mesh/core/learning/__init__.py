@@ -1,9 +1,19 @@
-"""Learning: lessons, reflections, skills, the recurring jobs that distill lessons, and the spending on language models."""
+"""Learning: lessons, reflections, heritage, skills, recurring jobs, and the spending on models."""
 
-# ruff: noqa: I001  (sorted, but several names a line)
-# fmt: off
-from memory_mesh.core.learning.reflection import HeritageChain, added_heritage
-from memory_mesh.core.learning.jobs import LEASE_MS, MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
+from memory_mesh.core.learning.jobs import (
+    LEASE_MS,
+    MAX_STORED_RUNS,
+    Accounts,
+    Caps,
+    DailySpending,
+    Heartbeat,
+    JobRun,
+    JobState,
+    Outcome,
+    Price,
+    Spending,
+    totals,
+)
 from memory_mesh.core.learning.lessons import (
     CANDIDATE_TAG,
     DEFAULT_CONFIDENCE,
@@ -28,10 +38,14 @@ from memory_mesh.core.learning.lessons import (
     wire_text,
 )
 from memory_mesh.core.learning.reflection import (
+    DerivedScope,
+    HeritageChain,
     ReflectionResult,
     SourceText,
     Statement,
+    added_heritage,
     as_metadata,
+    by_project,
     confidence,
     contradictions,
     extract,
@@ -43,7 +57,6 @@ from memory_mesh.core.learning.reflection import (
     similar,
     without_sources,
 )
-from memory_mesh.core.learning.reflection import DerivedScope, by_project
 from memory_mesh.core.learning.skills import (
     EXTENSIONS,
     FILE,
@@ -69,17 +82,18 @@ from memory_mesh.core.learning.skills import (
     skill_fingerprint,
     used,
 )
-from memory_mesh.core.learning.jobs import Accounts, Caps, DailySpending, Price, Spending, totals
 
 __all__ = [
-    "CANDIDATE_TAG", "DEFAULT_CONFIDENCE", "EXTENSIONS", "FILE", "LEASE_MS", "LESSON_TAG", "MAX_BLOCK_LENGTH",
-    "MAX_STORED_RUNS", "NOT_RECORDED", "PRUNED_BELOW", "SEVERITIES", "USE", "WIRE", "Accounts", "Caps", "DailySpending",
-    "DerivedScope", "Distilled", "Heartbeat", "HeritageChain", "JobRun", "JobState", "LessonBlock", "LessonContext",
-    "Outcome", "Price", "PruneResult", "ReflectionResult", "ReliabilityUpdate", "SkillRecord", "SkillResult", "Skipped",
-    "SourceText", "Spending", "Statement", "added_heritage", "as_metadata", "by_confidence", "by_project", "by_severity",
-    "confidence", "contradictions", "default_name", "extract", "final_score", "first_sentence", "first_use", "group",
-    "is_block", "is_grounded", "is_pruned", "is_received", "is_skill_text", "keyword_fractions", "keyword_score",
-    "least_trust", "lesson_metadata", "lesson_text", "parse_lesson", "pattern_id", "read_block", "read_skill",
-    "reliability_of", "render", "searched_texts", "sentences", "severity_of", "similar", "skill_files", "skill_fingerprint",
-    "totals", "used", "wire_text", "without_sources",
-]
+    "CANDIDATE_TAG", "DEFAULT_CONFIDENCE", "EXTENSIONS", "FILE", "LEASE_MS", "LESSON_TAG",
+    "MAX_BLOCK_LENGTH", "MAX_STORED_RUNS", "NOT_RECORDED", "PRUNED_BELOW", "SEVERITIES", "USE",
+    "WIRE", "Accounts", "Caps", "DailySpending", "DerivedScope", "Distilled", "Heartbeat",
+    "HeritageChain", "JobRun", "JobState", "LessonBlock", "LessonContext", "Outcome", "Price",
+    "PruneResult", "ReflectionResult", "ReliabilityUpdate", "SkillRecord", "SkillResult", "Skipped",
+    "SourceText", "Spending", "Statement", "added_heritage", "as_metadata", "by_confidence",
+    "by_project", "by_severity", "confidence", "contradictions", "default_name", "extract",
+    "final_score", "first_sentence", "first_use", "group", "is_block", "is_grounded", "is_pruned",
+    "is_received", "is_skill_text", "keyword_fractions", "keyword_score", "least_trust",
+    "lesson_metadata", "lesson_text", "parse_lesson", "pattern_id", "read_block", "read_skill",
+    "reliability_of", "render", "searched_texts", "sentences", "severity_of", "similar",
+    "skill_files", "skill_fingerprint", "totals", "used", "wire_text", "without_sources",
+]  # fmt: skip

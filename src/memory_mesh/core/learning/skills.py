@@ -1,4 +1,4 @@
-"""Skills: texts that tell an agent how to do something, with a reliability that grows and shrinks as they are used.
+"""Skills: texts that tell an agent how to do something, and how reliable each is.
 
 A text names its skill in YAMO keys (`name;deploy;`) or in YAML frontmatter. In a folder of skills, a file `SKILL.md` and the
 files beside and below it are one skill.

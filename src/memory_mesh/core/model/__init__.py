@@ -1,8 +1,5 @@
-"""The data model: rows, conditions on rows, records, scope, ids and times."""
+"""The data model: rows, conditions, records, results, scope, ids and times."""
 
-# ruff: noqa: I001  (sorted, but several names a line)
-# fmt: off
-from memory_mesh.core.model.results import AnyMemory, change_id, creation, revise, rewound, since_visible, visible_from
 from memory_mesh.core.model.records import (
     MIN_IMPORTANCE,
     UNKNOWN_IMPORTANCE,
@@ -24,6 +21,7 @@ from memory_mesh.core.model.records import (
     Usage,
 )
 from memory_mesh.core.model.results import (
+    AnyMemory,
     BackedUp,
     Checked,
     CheckedPlace,
@@ -44,6 +42,12 @@ from memory_mesh.core.model.results import (
     Migration,
     Reembedded,
     Repaired,
+    change_id,
+    creation,
+    revise,
+    rewound,
+    since_visible,
+    visible_from,
 )
 from memory_mesh.core.model.rows import (
     BASE,
@@ -92,17 +96,7 @@ from memory_mesh.core.model.scope import (
     visible,
     visible_to,
 )
-from memory_mesh.core.model.times import (
-    DAY_MS,
-    GivenClock,
-    GivenTime,
-    Ids,
-    as_clock,
-    iso,
-    millis,
-    parse_time,
-    time_of_id,
-)
+from memory_mesh.core.model.times import DAY_MS, GivenClock, GivenTime, Ids, as_clock, iso, millis, parse_time, time_of_id
 from memory_mesh.core.model.where import (
     ANYTHING,
     METADATA,
@@ -125,16 +119,19 @@ from memory_mesh.core.model.where import (
 )
 
 __all__ = [
-    "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "DAY_MS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE",
-    "MOVING", "REQUIRED", "UNKNOWN_IMPORTANCE", "WITH_VECTOR", "And", "AnyMemory", "Anything", "BackedUp", "Block", "Change",
-    "Checked", "CheckedPlace", "ClaimConflict", "Column", "Compare", "Copied", "DamagedRow", "EndedSession", "Erasure",
-    "ErasureCheck", "Extraction", "Failed", "FailedLine", "FileImport", "Filter", "Forgotten", "GivenClock", "GivenTime",
-    "Gone", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like",
-    "Link", "Memory", "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "Period",
-    "QueuedEvent", "Reach", "Reader", "Receipt", "Reembedded", "Repaired", "Row", "Scalar", "Sealed", "SearchResult",
-    "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock", "as_read",
-    "batches", "change_id", "checked", "columns_in", "copied_json", "creation", "equals", "fault", "fields_of",
-    "in_project", "is_list", "is_valid_in", "iso", "like", "may_erase", "millis", "not_expired", "of_user", "parse_time",
-    "partition", "partition_for", "partitions", "reach_of", "revise", "rewound", "since_visible", "time_of_id", "valid_in",
-    "visible", "visible_from", "visible_to",
-]
+    "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "DAY_MS", "FILTERABLE", "INT_MAX",
+    "METADATA", "MIN_IMPORTANCE", "MOVING", "REQUIRED", "UNKNOWN_IMPORTANCE", "WITH_VECTOR", "And",
+    "AnyMemory", "Anything", "BackedUp", "Block", "Change", "Checked", "CheckedPlace",
+    "ClaimConflict", "Column", "Compare", "Copied", "DamagedRow", "EndedSession", "Erasure",
+    "ErasureCheck", "Extraction", "Failed", "FailedLine", "FileImport", "Filter", "Forgotten",
+    "GivenClock", "GivenTime", "Gone", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In",
+    "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory", "MemoryRecord",
+    "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "Period", "QueuedEvent",
+    "Reach", "Reader", "Receipt", "Reembedded", "Repaired", "Row", "Scalar", "Sealed",
+    "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector",
+    "Where", "all_of", "as_clock", "as_read", "batches", "change_id", "checked", "columns_in",
+    "copied_json", "creation", "equals", "fault", "fields_of", "in_project", "is_list",
+    "is_valid_in", "iso", "like", "may_erase", "millis", "not_expired", "of_user", "parse_time",
+    "partition", "partition_for", "partitions", "reach_of", "revise", "rewound", "since_visible",
+    "time_of_id", "valid_in", "visible", "visible_from", "visible_to",
+]  # fmt: skip

@@ -1,4 +1,7 @@
-"""Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
+"""Frozen records, which flows use and faces return, and their conversion from and to rows.
+
+A change makes a new record.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields

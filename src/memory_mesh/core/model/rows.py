@@ -1,6 +1,7 @@
-"""Rows, which stores exchange with their callers, and the one table of their fields: name, type and kinds of row of each.
+"""Rows, which stores exchange with their callers, and the one table of their fields.
 
-A store may keep any field as a real column and the rest as JSON. Either way, every row is returned equal to the row written.
+Each field has a name, a type and the kinds of row that have it. A store may keep any field as a
+real column and the rest as JSON. Either way, every row is returned equal to the row written.
 """
 
 from array import array

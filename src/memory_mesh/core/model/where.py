@@ -1,8 +1,10 @@
-"""Conditions on rows, as a closed set of values. `matches` defines their meaning; the queries of every store must agree with it.
+"""Conditions on rows, as a closed set of values.
 
-Logic is three-valued as in SQL: a comparison with a missing value is unknown, and only rows whose condition is true match.
-Text is compared by code point, numbers as 64-bit floats; LIKE is case-sensitive. A list (`tags`) satisfies a comparison when
-one of its items does. `metadata.KEY` is the value of a top-level key and compares only with values of its own type.
+`matches` defines their meaning; the queries of every store must agree with it. Logic is
+three-valued as in SQL: a comparison with a missing value is unknown, and only rows whose condition
+is true match. Text is compared by code point, numbers as 64-bit floats; LIKE is case-sensitive. A
+list (`tags`) satisfies a comparison when one of its items does. `metadata.KEY` is the value of a
+top-level key and compares only with values of its own type.
 """
 
 import re

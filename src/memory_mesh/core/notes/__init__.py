@@ -1,4 +1,4 @@
-"""Notes: Markdown files with frontmatter that people and agents write, and that are injected into prompts when they fit."""
+"""Notes: Markdown files with frontmatter, and which of them belong into a prompt."""
 
 from memory_mesh.core.notes.files import (
     IMPORTANCES,

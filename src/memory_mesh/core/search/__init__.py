@@ -1,4 +1,7 @@
-"""Search without I/O: tokens, queries, the cache and rankers. `ranker` needs numpy and is imported by its path."""
+"""Search without I/O: keywords, queries and the cache.
+
+The rankers need numpy and are imported by their path, `ranker`.
+"""
 
 from memory_mesh.core.search.lexical import K1, B, Corpus, Posting, best, bm25, completed, tokens
 from memory_mesh.core.search.query import (

@@ -1,4 +1,4 @@
-"""The deep ranker: the scores of the learnt ranker, corrected by a model that read the query and each memory together.
+"""The deep ranker: correct scores by a model that read the query and each memory together.
 
 The model gives a logit for each pair. It learnt to compare the memories of one query, so only differences of logits mean
 something: the log-odds of the learnt ranker and the logit are added with a weight, and the best logit of the query is subtracted.

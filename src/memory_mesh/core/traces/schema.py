@@ -1,4 +1,4 @@
-"""Traces of executions and entries of the experience log: check them, write them as Markdown, and read what people edited.
+"""Traces and entries of the experience log: check them, write them as Markdown, and read them.
 
 A file holds any number of documents, each with YAML frontmatter. What cannot be read is a fault of that document, and the others
 are read. Every record that was checked is read back equal from its text.

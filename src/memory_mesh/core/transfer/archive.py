@@ -1,4 +1,4 @@
-"""The archive of a store: all rows of all users as lines of JSON, audit chains and history included.
+"""The archive of a store: all rows of all users as lines of JSON, with history and audit chains.
 
 The first line names the format, and the last one has the number of rows and a digest, so that a file that was cut is detected.
 Rows are ordered by kind, newest first, with sorted keys, so that stores with equal rows have equal archives. docs/transfer.md

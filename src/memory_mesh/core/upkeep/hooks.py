@@ -1,4 +1,4 @@
-"""Hooks: which events a change of the store consists of, what an event contains, and when a failed delivery is repeated."""
+"""Hooks: the events of a change, what an event contains, and when a failed delivery is repeated."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -1,7 +1,8 @@
-"""Compare the claims of new memories with the stored ones, and plan what follows: corroborate, supersede, end or quarantine.
+"""Compare the claims of new memories with the stored ones, and plan what follows.
 
-A write compares all its claims under the versions of the partitions that it read, so that of two concurrent writes one decides
-again: no two active memories have claims that exclude each other.
+New memories corroborate, supersede or end stored ones, or are quarantined. A write compares all its
+claims under the versions of the partitions that it read, so that of two concurrent writes one
+decides again: no two active memories have claims that exclude each other.
 """
 
 from collections import defaultdict

@@ -1,7 +1,7 @@
-"""Explain a memory: how far it is trusted and why, its claim and status, its links and conflicts, and what superseded what.
+"""Explain a memory: its trust, claim, status, links and conflicts, and what superseded what.
 
-Like a review, an explanation acts for the owner of the memory, for any agent of the same user: what its owner cannot see is left
-out.
+Like a review, an explanation acts for the owner of the memory, for any agent of the same user: what
+its owner cannot see is left out.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Feedback and review: reinforce and dispute memories, decide about quarantined ones and about conflicts.
+"""Feedback and review: reinforce and dispute memories, decide about quarantine and conflicts.
 
 Each decision is one change of the store, and the versions of the partitions that it read are checked: of claims that exclude
 each other, two are active only if a review or a policy keeps both. `undo` takes a decision back.

@@ -1,4 +1,4 @@
-"""Build the context of a query: retrieve, add the memories one link away, rank them all together, and pack what fits.
+"""Build the context of a query: retrieve, add linked memories, rank them, and pack what fits.
 
 The document ranks by the composite and divides it by the tokens. Trust, recency and importance do not depend on the query, so
 this prefers short memories whatever they say. The default therefore multiplies them with the chance that the memory is relevant,

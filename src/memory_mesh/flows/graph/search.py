@@ -1,4 +1,4 @@
-"""Search as the graph does: candidates by similarity, ranked by relevance, trust, recency and importance together.
+"""Search as the graph does: rank by relevance, trust, recency and importance together.
 
 Search modes and the learnt ranker play no part. Scope, status, times and the claims of sessions are conditions; relevance is the
 cosine of the embedding, or, for a memory without a vector, the fraction of the query's words that it contains.

@@ -1,4 +1,4 @@
-"""Store memories of the graph: in the scope of an agent, with a source, a claim and links to similar memories."""
+"""Store memories of the graph: for an agent, with a source, a claim and links to similar ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace

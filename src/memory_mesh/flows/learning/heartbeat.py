@@ -1,4 +1,4 @@
-"""The heartbeat: run the jobs that are due, in the order of priority, each in one process, and record every run.
+"""The heartbeat: run the jobs that are due, each in one process, and record every run.
 
 The guard runs first; if it finds damage, no other job runs. A failed job does not stop the others, and stays due. If a process
 dies during a job, the job is free again after half an hour at most; every job may safely run twice.

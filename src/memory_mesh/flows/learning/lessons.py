@@ -1,4 +1,4 @@
-"""Lessons: store one for each error pattern, find them, archive old ones, and distill new ones from recent failures.
+"""Lessons: store, find, archive and receive them, and distill new ones from recent failures.
 
 The distillation cycle of RFC-0011: SCAN recent blocks for failures → DEDUPLICATE by pattern → DISTILL lessons → INJECT the most
 severe ones into the next session.

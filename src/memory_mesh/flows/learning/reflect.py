@@ -1,4 +1,4 @@
-"""Reflect on memories: find them, state what they say, and store that with its sources and an audit block.
+"""Reflect on memories: state what they say, and store that with its sources and an audit block.
 
 The statements are quoted sentences, or those of the language model if there is one. If it fails, they are quoted, and the result
 says why. A reflection is as narrow as the narrowest of its sources and trusted no more than the least trusted one. Memories of

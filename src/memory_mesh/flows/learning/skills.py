@@ -1,4 +1,4 @@
-"""Skills: store their texts, find the one for a task, record how its use ended, and archive unreliable ones.
+"""Skills: store and find them, record how their use ended, and archive unreliable ones.
 
 A skill is a memory of its own kind: it has a history, audit blocks and a scope. A text of the same file, or without a file of the
 same name, is a new revision of the skill, which keeps its reliability.

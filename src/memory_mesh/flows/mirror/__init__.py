@@ -1,1 +1,1 @@
-"""Folders of files that the memory follows."""
+"""Folders of files that the memory follows: texts and skills."""

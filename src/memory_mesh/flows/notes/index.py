@@ -1,4 +1,4 @@
-"""The index of notes: every valid section of a file is a memory, so that the searches of all faces find it.
+"""The index of notes: every valid section of a file is a memory, so that all searches find it.
 
 What changed is taken over when it is used: the marks of the files are compared, and only then are the files read. The memory of a
 section is found by its file and title; a section that moved keeps its memory, and so its feedback. Removed, deprecated and

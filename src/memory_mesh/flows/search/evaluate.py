@@ -1,4 +1,4 @@
-"""Evaluate a store on the reader's own memories: what questions find, how fast, and the hygiene of what is stored.
+"""Evaluate a store on the reader's own memories: what questions find, how fast, and hygiene.
 
 Everything is read. Searches are neither counted as uses nor written to the audit chain: the context has memory switched off, so
 that a write would raise `MemoryDisabled`.

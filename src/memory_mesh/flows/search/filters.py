@@ -1,7 +1,8 @@
-"""Parse filters into conditions: known columns, literals, AND, OR, NOT, comparisons, LIKE, IN, BETWEEN and IS NULL.
+"""Parse filters into conditions.
 
-A filter is a text, or a mapping of columns and metadata keys to the values that they must have, or to operators such as `$gt`, as
-in Chroma and LangGraph. The text is never part of a query of the store.
+A filter has known columns, literals, AND, OR, NOT, comparisons, LIKE, IN, BETWEEN and IS NULL. A
+filter is a text, or a mapping of columns and metadata keys to the values that they must have, or to
+operators such as `$gt`, as in Chroma and LangGraph. The text is never part of a query of the store.
 """
 
 import json

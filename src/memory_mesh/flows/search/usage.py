@@ -1,4 +1,4 @@
-"""Record searches in the background: usage counts of the memories found, and an audit block for each search.
+"""Record searches in the background: usage counts of what was found, and audit blocks.
 
 Entries wait in memory and are written in groups, by a thread or on closing. A crash loses the entries that wait; they are the
 only writes that are not durable when a call returns. A store that cannot be written to can still be searched.

@@ -1,4 +1,4 @@
-"""Consolidation of traces: draw learnings from groups of runs, write them to long-term memory, and store them as memories.
+"""Consolidate traces: draw learnings from groups of runs, and store them as files and memories.
 
 Every step may be killed: files are replaced whole, and the rows come last. The next run completes what is missing, and a further
 one changes nothing.

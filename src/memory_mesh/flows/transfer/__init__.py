@@ -1,1 +1,1 @@
-"""Exports, imports, backups and whole stores."""
+"""Move memories: exports, imports, backups, and whole stores."""

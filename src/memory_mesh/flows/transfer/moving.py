@@ -1,7 +1,9 @@
-"""Move whole stores, of every kind to every other: copy all rows of all users, and verify the copy by counts and digests.
+"""Move whole stores, of every kind to every other.
 
-Only the port is used. Source and target are read side by side in the order of `find`, a page at a time, so that a copy that was
-stopped continues where it was, and a source that is written to meanwhile is caught up with.
+All rows of all users are copied, and the copy is verified by counts and digests. Only the port is
+used. Source and target are read side by side in the order of `find`, a page at a time, so that a
+copy that was stopped continues where it was, and a source that is written to meanwhile is caught up
+with.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Erase memories for good: every revision, vector, passage and link, and the memories derived from them alone.
+"""Erase memories for good, with everything that belongs to them or was derived from them alone.
 
 A reflection that quotes other memories too loses the sentences of the erased ones, and its past. If a language model wrote it,
 it is erased, because it is not known which words came from which memory.

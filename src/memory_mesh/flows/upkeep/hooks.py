@@ -1,7 +1,9 @@
-"""Call hooks after every change: events are written together with the change that they are about, and delivered afterwards.
+"""Call hooks after every change.
 
-So a crash loses no event, and no write waits for a hook. The events of a hook are delivered one after the other, by one thread
-of all processes. An event that was delivered is deleted; after a crash in between it is delivered again.
+Events are written together with the change that they are about, and delivered afterwards. So a
+crash loses no event, and no write waits for a hook. The events of a hook are delivered one after
+the other, by one thread of all processes. An event that was delivered is deleted; after a crash in
+between it is delivered again.
 """
 
 import logging

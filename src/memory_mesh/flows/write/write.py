@@ -1,4 +1,4 @@
-"""Add and change memories: validate, clean, find duplicates, compare claims, embed, and write all that follows at once."""
+"""Add and change memories: validate, clean, compare, embed, and write all that follows at once."""
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: parse the words, call one operation, print the answer."""

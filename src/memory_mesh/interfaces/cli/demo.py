@@ -1,6 +1,7 @@
-"""`memory-mesh demo`: a short tour in a temporary memory. Every ✓ is really checked; a check that fails is a ✗ and exit code 1.
+"""`memory-mesh demo`: a short tour in a temporary memory.
 
-A scene is a function from the stage to its lines; a new one is added to `SCENES`.
+Every ✓ is really checked; a check that fails is a ✗ and exit code 1. A scene is a function from the
+stage to its lines; a new one is added to `SCENES`.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""`memory-mesh doctor`: check the installation, the settings and the store. A check that fails says what to do."""
+"""`memory-mesh doctor`: check the installation, the settings and the store.
+
+A check that fails says what to do.
+"""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""`memory-mesh eval`: the report of an evaluation as text, JSON and a page with charts, and its exit code."""
+"""`memory-mesh eval`: the report of an evaluation as text, JSON and a page with charts."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Handlers: commands that do more than call the mesh once. Each takes a `Call` and returns an `Answer`."""
+"""Handlers: commands that do more than call the mesh once.
+
+Each takes a `Call` and returns an `Answer`.
+"""
 
 import shlex
 import subprocess

@@ -1,4 +1,7 @@
-"""The entry point. Everything is loaded inside `main`, so that Ctrl-C ends in one line from the first moment on."""
+"""The entry point of the command line.
+
+Everything is loaded inside `main`, so that Ctrl-C ends in one line from the first moment on.
+"""
 
 import sys
 from types import TracebackType

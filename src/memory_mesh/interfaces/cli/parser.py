@@ -1,4 +1,4 @@
-"""The command line, generated from the table of operations: it parses the words, calls one operation and prints the answer.
+"""The command line, made from the table of operations: parse, call one operation, print.
 
 argparse formats the help of a command. It does not read the words: it takes a value that begins with a dash for a flag, loses the
 value `--`, and does not accept flags between positional words.

@@ -1,4 +1,4 @@
-"""`memory-mesh review`: show a person each memory that waits for a review, and do what they decide. Nothing is guessed."""
+"""`memory-mesh review`: show a person each memory that waits, and do what they decide."""
 
 import sys
 from collections import Counter

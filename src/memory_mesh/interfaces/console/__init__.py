@@ -1,1 +1,4 @@
-"""The web console: pages for people, served by the REST server at `/console/`. It needs the extra `server`."""
+"""The web console: pages for people, served by the REST server at `/console/`.
+
+It needs the extra `server`.
+"""

@@ -1,6 +1,7 @@
-"""What the pages of the console read beside the verbs of `/v1`: `GET /console/api/…`, with the same tokens and scopes.
+"""What the pages of the console read beside the verbs of `/v1`: `GET /console/api/…`.
 
-Each takes few named arguments, and answers with JSON of a bounded size.
+Tokens and scopes are those of `/v1`. Each takes few named arguments, and answers with JSON of a
+bounded size.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

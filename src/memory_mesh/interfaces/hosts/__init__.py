@@ -1,4 +1,4 @@
-"""Coding agents that use the memory through hooks: what they call, and how the hooks get into a project."""
+"""Coding agents that use the memory through hooks: what they call, and how hooks are installed."""
 
 # What each host calls: the name of its event, and the word of the command line.
 EVENTS = {

@@ -1,1 +1,1 @@
-"""The MCP server: tools from the table of operations, resources, prompts, and the tools of the official memory server."""
+"""The MCP server: tools, resources and prompts, and the tools of the official memory server."""

@@ -1,4 +1,4 @@
-"""Who makes a request, and what it may read and write: tokens, hosts, origins, and the scope that headers narrow."""
+"""Who makes a request, and what it may read and write: tokens, hosts, origins and scope."""
 
 import hmac
 import re

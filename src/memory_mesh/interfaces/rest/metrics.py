@@ -1,6 +1,7 @@
-"""Metrics of the server in the text format of Prometheus, and the same by OpenTelemetry if that is installed.
+"""Metrics of the server in the text format of Prometheus, and by OpenTelemetry.
 
-Labels are the names of routes and statuses, never a user, an agent or a text.
+OpenTelemetry is used if it is installed. Labels are the names of routes and statuses, never a user,
+an agent or a text.
 """
 
 import time

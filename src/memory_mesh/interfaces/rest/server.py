@@ -1,4 +1,4 @@
-"""What the requests of a server share: the mesh, the tokens, limits, metrics, and whether it is about to end."""
+"""What the requests of a server share: the mesh, the tokens, limits and metrics."""
 
 import time
 from dataclasses import dataclass, field

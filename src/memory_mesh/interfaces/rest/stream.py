@@ -1,7 +1,8 @@
-"""`POST /v1/ingest`: memories as lines of JSON, stored in batches while they arrive; progress as server-sent events.
+"""`POST /v1/ingest`: store memories from lines of JSON in batches, while they arrive.
 
-A `progress` event is sent when its batch is durable. After an error, or when the server stops, the client continues behind the
-last line of the last such event; with the same `Idempotency-Key` it may also send all lines again.
+Progress is sent as server-sent events. A `progress` event is sent when its batch is durable. After
+an error, or when the server stops, the client continues behind the last line of the last such
+event; with the same `Idempotency-Key` it may also send all lines again.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

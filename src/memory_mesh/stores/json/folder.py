@@ -1,8 +1,9 @@
-"""The files of a JSON store: arrays of rows, one row a line, and the journal of the changes that are not in them yet.
+"""The files of a JSON store: arrays of rows, and the journal of later changes.
 
-The first line of the journal is its header, and each further line is a change. A checkpoint replaces every file whose rows were
-changed, and then the journal. To replay a change again does no harm. So a reader of the journal and then of the files sees whole
-changes only, also while a checkpoint is running, and after one that was interrupted.
+A row is a line. The first line of the journal is its header, and each further line is a change. A
+checkpoint replaces every file whose rows were changed, and then the journal. To replay a change
+again does no harm. So a reader of the journal and then of the files sees whole changes only, also
+while a checkpoint is running, and after one that was interrupted.
 """
 
 import json

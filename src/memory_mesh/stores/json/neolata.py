@@ -1,7 +1,8 @@
-"""Folders of neolata-mem as rows of ours: memories with their links, the archive, pending conflicts, episodes and clusters.
+"""Folders of neolata-mem as rows of ours.
 
-What we have no column for is kept in `metadata.neolata` of the memory. Its vectors are of an unknown model, so they are kept and
-not compared.
+They hold memories with their links, the archive, pending conflicts, episodes and clusters. What we
+have no column for is kept in `metadata.neolata` of the memory. Its vectors are of an unknown model,
+so they are kept and not compared.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The tables of a LanceDB store: read one at a version, select rows by a condition, and write changes into it.
+"""The tables of a LanceDB store: read one at a version, select rows, and write changes into it.
 
 Columns that conditions read are kept in memory, because Lance takes milliseconds for each scan. Texts that are long, and
 vectors, are read for the selected rows only.

@@ -1,4 +1,4 @@
-"""The PostgreSQL store."""
+"""The PostgreSQL store: the tables of neolata, searched by SQL functions in the database."""
 
 from memory_mesh.stores.postgres.store import PostgresStore
 

@@ -1,4 +1,4 @@
-"""The schema of the PostgreSQL store: create it, upgrade it, and say which version a database has."""
+"""The schema of the PostgreSQL store: create it, upgrade it, and tell its version."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
-"""Open the file of a SQLite store. A read neither creates nor upgrades it: `open_for_reading`; a write does: `open_for_writing`.
+"""Open the file of a SQLite store, for reading or for writing.
 
-A file that is missing, empty, of an older version, or of Memory Lane is read from a copy in memory that has our tables. So all
-queries are the same, and the file stays as it is until the first write.
+A read neither creates nor upgrades it: `open_for_reading`; a write does: `open_for_writing`. A file
+that is missing, empty, of an older version, or of Memory Lane is read from a copy in memory that
+has our tables. So all queries are the same, and the file stays as it is until the first write.
 """
 
 import os

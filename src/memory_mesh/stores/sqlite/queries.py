@@ -1,4 +1,4 @@
-"""Queries of the SQLite store: conditions compiled to SQL, and the statements of `find`, `nearest` and `matching`.
+"""Queries of the SQLite store: conditions compiled to SQL, and the statements of each method.
 
 The text has only our own column names and placeholders; every value is a parameter.
 """

@@ -1,4 +1,4 @@
-"""The contract of a store: every sentence of `core.ports.Store` as a test. Run it on your own store:
+"""The contract of a store: every sentence of `core.ports.Store` as a test. Run it on your store:
 
 ```python
 from memory_mesh.testing import StoreContract

@@ -1,4 +1,4 @@
-"""Contract of reads: order and pages, the meaning of conditions, several threads and handles, and closing."""
+"""Contract of reads: order, pages, conditions, several threads and handles, and closing."""
 
 from collections.abc import Callable
 from dataclasses import replace

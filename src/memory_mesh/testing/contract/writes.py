@@ -1,4 +1,4 @@
-"""Contract of writes: rows are returned equal, a change is atomic, versions count, and `changes` names what moved."""
+"""Contract of writes: rows are returned equal, a change is atomic, and versions count."""
 
 from collections.abc import Sequence
 from copy import deepcopy

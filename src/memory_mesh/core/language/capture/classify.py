@@ -14,7 +14,6 @@ from functools import cache
 from memory_mesh.core.language.linear import NONE, Vector, Weights, read_weights
 from memory_mesh.core.text import LazyRegex
 
-
 # --- phrases ---
 
 

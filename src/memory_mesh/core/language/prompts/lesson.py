@@ -1,4 +1,4 @@
-"""The prompt for what a failure report lacks: a name for the error, and the rule that would have prevented it.
+"""The prompt for what a failure report lacks: the name of the error, and the rule against it.
 
 The answer is a proposal. It is checked like any other input.
 """

@@ -1,4 +1,7 @@
-"""The prompt that asks whether the report of an agent is worth a note. The answer is checked like any input."""
+"""The prompt that asks whether the report of an agent is worth a note.
+
+The answer is checked like any input.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

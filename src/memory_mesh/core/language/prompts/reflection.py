@@ -1,5 +1,8 @@
-"""The prompt that states what several memories say together. Each statement of the answer names the memories that it is drawn
-from; one that names none, or one that does not exist, is dropped."""
+"""The prompt that states what several memories say together.
+
+Each statement of the answer names the memories that it is drawn from; one that names none, or one
+that does not exist, is dropped.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Find personal data and secrets in a text and replace them."""
+"""Redaction: find personal data and secrets in a text and replace them."""
 
 from memory_mesh.core.language.redaction.engine import PATTERNS, Mode, Redactor, find, masked
 from memory_mesh.core.language.redaction.pattern import Finding, Pattern

@@ -1,4 +1,4 @@
-"""Redaction: find personal data and secrets in a text and replace them by masks or keyed pseudonyms.
+"""Find personal data and secrets in a text and replace them by masks or keyed pseudonyms.
 
 `find` runs all patterns; `Redactor` writes the replacements. Redacting a redacted text changes nothing, any text is accepted, and
 the time grows linearly with its length. docs/redaction.md is generated from PATTERNS. This package must not import `core.errors`:
