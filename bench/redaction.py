@@ -42,8 +42,8 @@ REQUIRED = {
 KIND_OF = {pattern.id: pattern.kind for pattern in PATTERNS}
 # Files of this repository with examples of redacted values.
 EXAMPLES = re.compile(
-    r"(?:src/memory_mesh/core/redact|tests/core/test_redact|tests/data/redact|tools/redaction|bench/redaction|docs/redaction"
-    r"|docs/outgoing|src/memory_mesh/core/safety/addresses|CHANGELOG|bench/capture/|bench/notes/|bench/hygiene/|docs/hygiene)"
+    r"(?:src/memory_mesh/core/language/redact|tests/core/test_redact|tests/data/redact|tools/redaction|bench/redaction|docs/redaction"
+    r"|docs/outgoing|src/memory_mesh/core/language/safety/addresses|CHANGELOG|bench/capture/|bench/notes/|bench/hygiene/|docs/hygiene)"
 )
 # Other values in this repository that are meant to be found.
 EXPECTED = re.compile(

@@ -26,7 +26,7 @@ from .adding import add_many
 
 @pytest.fixture
 def context(context: Context) -> Context:
-    """A desk whose searches leave blocks."""
+    """A context whose searches leave blocks."""
     return context.with_options(audit_recalls=True)
 
 

@@ -244,7 +244,7 @@ _RULES = Selection((RULE,), recursive=True)
 
 
 class DiskInstructions(DiskNotes):
-    """The files for coding agents in a folder; implements `core.notes.instructions.InstructionFiles`."""
+    """The files for coding agents in a folder; implements `core.notes.files.InstructionFiles`."""
 
     def __init__(self, project: Path) -> None:
         super().__init__(project, cwd=project)

@@ -151,7 +151,7 @@ _BY_ANOTHER = f"NOT EXISTS (SELECT 1 FROM mesh_meta WHERE key = '{WRITING}')"
 
 
 def _log(partition: str, id_: str) -> str:
-    """Return the statements that log the move of a memory, as `moves.record_moves` does."""
+    """Return the statements that log the move of a memory, as `record_moves` does."""
     return f"""UPDATE partitions SET version = version + 1, nonce = lower(hex(randomblob(8))) WHERE partition = {partition};
     INSERT INTO moves SELECT partition, version, nonce, 'memory', {id_} FROM partitions WHERE partition = {partition};"""
 

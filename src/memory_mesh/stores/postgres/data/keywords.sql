@@ -1,4 +1,4 @@
--- Which documents contain each keyword, and how many, by segment: memories that are equal in the columns of `segments.COLUMNS`. `mesh_apply`
+-- Which documents contain each keyword, and how many, by segment: memories that are equal in the columns of `tables.COLUMNS`. `mesh_apply`
 -- keeps both, and holds the locks of the partitions meanwhile. A memory without keywords is not a document.
 
 -- rows ([{kind, id, partition}, …]), sign: adds the stored memories among the rows to the counts and postings, or takes them away.

@@ -1,4 +1,4 @@
--- What a search asks beside candidates: the methods of `core.candidate_ports.CandidateSource`, which defines the answers.
+-- What a search asks beside candidates: the methods of `core.search.candidates.CandidateSource`, which defines the answers.
 
 -- visible, with_status, readable, allowed (conditions), by_segment, is_allowed_by_segment, words, model?, dimension?: counts of memories and words.
 -- They come from the counts of segments if the conditions are true of all memories of a segment or of none; else the memories are counted.
