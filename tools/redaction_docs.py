@@ -25,9 +25,6 @@ from memory_mesh.core.language.redaction import (
     pairs,
     phone,
 )
-from memory_mesh.core.language.redaction import (
-    pairs as tables,
-)
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "redaction.md"
@@ -124,7 +121,7 @@ _GROUPS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
     ("National ids", (*national_ids.NATIONAL_IDS, *national_ids.DOCUMENTS)),
     (
         "Secrets",
-        (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS, *pairs.COMMAND_PATTERNS, *pairs.PATTERNS, *tables.TABLE_PATTERNS),
+        (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS, *pairs.COMMAND_PATTERNS, *pairs.PATTERNS, *pairs.TABLE_PATTERNS),
     ),
     ("Keys of vendors", keys.VENDORS),
 )

@@ -7,7 +7,6 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.api import build
-from memory_mesh.api import build as deep
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.models import ModelPaths, deep_ranker
 
@@ -154,8 +153,8 @@ def test_without_the_model_a_deep_search_is_a_fast_one_with_one_line(
 
 def test_what_one_mesh_loads_does_not_change_the_searches_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = ModelPaths(cache=tmp_path)
-    monkeypatch.setattr(deep, "_rankers", {paths: FakeRanker(prefers("Lisbon"), loaded=True)})
-    one, other = (deep.make_deep_ranker(lambda: paths) for _ in range(2))
+    monkeypatch.setattr(build, "_rankers", {paths: FakeRanker(prefers("Lisbon"), loaded=True)})
+    one, other = (build.make_deep_ranker(lambda: paths) for _ in range(2))
     assert one.read("query", [("text", "")], seconds=1)
     assert (one.is_loaded, other.is_loaded) == (True, False)
 

@@ -29,11 +29,10 @@ from memory_mesh.core.audit import Sound
 from memory_mesh.core.model import Kind, Memory, Meta, Vector
 from memory_mesh.core.traces import read_experiences, read_traces
 from memory_mesh.core.traces.learnings import section_digest
-from memory_mesh.flows.traces import index as trace_files
+from memory_mesh.flows.traces import index as trace_index
 from memory_mesh.flows.traces.index import state_keys
 from memory_mesh.models import HashingEmbedder
-from memory_mesh.stores import markdown_files as disk_traces
-from memory_mesh.stores import open_store
+from memory_mesh.stores import markdown_files, open_store
 from memory_mesh.testing.fakes import FakeClock, crash_at
 
 from .house import House, texts
@@ -427,7 +426,7 @@ def test_numbers_rise_by_one_and_none_repeats_after_entries_are_lost(place: Plac
 def test_the_live_log_keeps_a_thousand_entries_and_older_ones_are_still_read(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_files, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(trace_index, "MAX_ENTRIES", 3)
     with place.mesh() as mesh:
         made = [mesh.traces.log_experience(f"goal {n}") for n in range(5)]
         assert place.entries() == made[2:]
@@ -596,9 +595,9 @@ def test_an_archive_that_unpacks_to_far_more_than_it_has_is_refused_before(place
     archive.parent.mkdir(exist_ok=True)
     archive.write_bytes(gzip.compress(b"x" * 30_000_000))
     assert archive.stat().st_size < 100_000
-    files = disk_traces.DiskTraces(place.folder)
+    files = markdown_files.DiskTraces(place.folder)
     assert len(files.read("archives/bomb.md.gz")) == 30_000_000  # this much is still read
-    monkeypatch.setattr(disk_traces, "MAX_TRACE_BYTES", 1_000_000)
+    monkeypatch.setattr(markdown_files, "MAX_TRACE_BYTES", 1_000_000)
     tracemalloc.start()
     with pytest.raises(InvalidInput, match="at most 1,000,000 bytes"):
         files.read("archives/bomb.md.gz")

@@ -12,8 +12,7 @@ from memory_mesh.core.claims.rules import ACTIONS, KEEP
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import ClaimConflict, Kind, Memory, Reader
 from memory_mesh.core.options import Options
-from memory_mesh.flows.audit.audit import ChainSelection
-from memory_mesh.flows.audit.audit import verify_anchors as verify
+from memory_mesh.flows.audit.audit import ChainSelection, verify_chains
 from memory_mesh.flows.claims.review import (
     conflicts,
     dispute,
@@ -91,7 +90,7 @@ def test_no_sequence_of_decisions_leaves_two_active_claims_that_exclude_each_oth
                 assert [one.id for one in find_rivals(context, memory) if one.status == "active"] == []
             if memory.status == "superseded":
                 assert memory.superseded_by in ids
-    assert all(isinstance(chain, Sound) for chain in verify(context, ChainSelection(), noted=None, file=None))
+    assert all(isinstance(chain, Sound) for chain in verify_chains(context, ChainSelection(), noted=None, file=None))
 
 
 def state(context: Context) -> tuple[dict[str, Memory], dict[str, ClaimConflict]]:

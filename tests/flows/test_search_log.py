@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound, parse, sealed_through
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy, StoreFull, StoreReadOnly
-from memory_mesh.core.model import Block, Head, Key, Kind, Reader
-from memory_mesh.core.model import background as waiting
+from memory_mesh.core.model import Block, Head, Key, Kind, Reader, background
 from memory_mesh.core.model.background import SearchEntry, SearchLog
 from memory_mesh.flows.audit import audit as trail
 from memory_mesh.flows.audit.audit import Pruned
@@ -160,7 +159,7 @@ def test_a_clock_that_is_set_back_does_not_reorder_them(context: Context) -> Non
 
 
 def test_a_full_group_is_written_by_another_thread_and_in_the_order_of_the_searches(context: Context) -> None:
-    queries = [f"query{n}" for n in range(waiting.LOG_BATCH)]
+    queries = [f"query{n}" for n in range(background.LOG_BATCH)]
     note(context, *queries[:-1])
     assert context.state.search_log.writer is None
     note(context, queries[-1])
@@ -171,7 +170,7 @@ def test_a_full_group_is_written_by_another_thread_and_in_the_order_of_the_searc
 
 def test_the_next_search_after_a_minute_has_them_written(context: Context) -> None:
     note(context, "one")
-    context.clock.advance(ms=waiting.LOG_MAX_WAIT_MS - 1)
+    context.clock.advance(ms=background.LOG_MAX_WAIT_MS - 1)
     note(context, "two")
     assert context.state.search_log.writer is None
     context.clock.advance(ms=1)
@@ -188,15 +187,15 @@ def recall(query: str = "q", ms: int = 0) -> SearchEntry:
 
 def test_long_queries_make_small_groups_and_a_group_is_never_empty() -> None:
     held = SearchLog()
-    assert not held.add(recall("x" * (waiting.LOG_BATCH_CHARS // 2)))
-    assert held.add(recall("y" * (waiting.LOG_BATCH_CHARS // 2)))
-    assert held.add(recall("z" * (2 * waiting.LOG_BATCH_CHARS)))
+    assert not held.add(recall("x" * (background.LOG_BATCH_CHARS // 2)))
+    assert held.add(recall("y" * (background.LOG_BATCH_CHARS // 2)))
+    assert held.add(recall("z" * (2 * background.LOG_BATCH_CHARS)))
     assert [len(held.take()) for _ in range(3)] == [2, 1, 0]
     assert held.characters == 0
 
 
 def test_what_is_put_back_comes_first_and_what_has_no_room_is_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "LOG_MAX_PENDING", 3)
+    monkeypatch.setattr(background, "LOG_MAX_PENDING", 3)
     held = SearchLog()
     for query in "abc":
         held.add(recall(query))

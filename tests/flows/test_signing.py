@@ -19,7 +19,6 @@ from memory_mesh.core.audit.signing import SigningKey
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt
 from memory_mesh.core.model import Block, Head, Key, Kind, Reader, Row, iso
 from memory_mesh.core.options import Options
-from memory_mesh.flows.audit import audit as rekey
 from memory_mesh.flows.audit import audit as trail
 from memory_mesh.flows.audit.chains import blocks as chain_blocks
 from memory_mesh.flows.audit.chains import head_of, new_entry, own_chain
@@ -314,7 +313,7 @@ def test_a_new_key_is_proven_by_the_old_one_in_every_chain(scene: Scene, tmp_pat
     scene.add("two", context=replace(scene.context, reader=Reader("u", "bob")))
     scene.search("tea")
     old = own(scene)
-    done = rekey.rekey(scene.context)
+    done = trail.rekey(scene.context)
     assert (done.old_keys, done.key_id, len(done.chains)) == ((old.id,), own(scene).id, 3)
     assert old.id != own(scene).id
     new_only = tmp_path / "new.key"
@@ -332,7 +331,7 @@ def test_a_process_that_knew_the_old_key_goes_on_with_the_new_one(scene: Scene) 
     scene.add("one")
     other = scene.with_keys(scene.key_file)
     other.add("two")
-    rekey.rekey(scene.context)
+    trail.rekey(scene.context)
     other.add("three")
     assert own(scene).has_signed(scene.head)
     assert isinstance(scene.verdict(), Sound)
@@ -345,7 +344,7 @@ def test_a_key_in_the_file_that_no_chain_moved_to_yet_is_not_used(scene: Scene) 
     old, _ = own(scene), scene.context.signing.add()
     scene.add("two")
     assert str(getattr(scene.verdict(), "signature", None)) == f"checked, with the earlier key {old.id}"
-    rekey.rekey(scene.context)
+    trail.rekey(scene.context)
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 3 on"
 
 
@@ -354,7 +353,7 @@ def test_a_chain_cut_back_to_a_stolen_key_names_it(scene: Scene) -> None:
     """Somebody has the old key, removes the rekey block and appends under the old key again."""
     scene.add("one")
     before, old = scene.head, own(scene)
-    rekey.rekey(scene.context)
+    trail.rekey(scene.context)
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
     removed = [Key(Kind.BLOCK, block.id) for block in chain_blocks(scene.context, scene.chain) if block.number == 2]
     scene.context.store.apply([replace(before, revision=scene.head.revision + 1).row()], removed)
@@ -366,7 +365,7 @@ def test_a_chain_cut_back_to_a_stolen_key_names_it(scene: Scene) -> None:
 
 def test_a_chain_that_is_not_signed_yet_gets_the_new_key(scene: Scene) -> None:
     scene.add("one", context=replace(scene.context, signing=None))
-    assert rekey.rekey(scene.context).old_keys == ()
+    assert trail.rekey(scene.context).old_keys == ()
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
 
 
@@ -376,7 +375,7 @@ def test_a_forged_head_gets_no_new_key(scene: Scene, name: str) -> None:
     before = scene.key_file.read_text()
     ATTACKS[name](scene)
     with pytest.raises(StoreCorrupt, match="audit verify"):
-        rekey.rekey(scene.context)
+        trail.rekey(scene.context)
     assert scene.key_file.read_text() == before
 
 
@@ -384,10 +383,10 @@ def test_a_chain_of_a_foreign_key_gets_no_new_key(scene: Scene, tmp_path: Path) 
     scene.add("one")
     stranger = scene.with_keys(tmp_path / "other.key")
     with pytest.raises(SettingsError, match=own(scene).id):
-        rekey.rekey(stranger.context)
+        trail.rekey(stranger.context)
     assert not (tmp_path / "other.key").exists()
 
 
 def test_a_store_in_memory_has_no_key(scene: Scene) -> None:
     with pytest.raises(InvalidInput, match="not signed"):
-        rekey.rekey(replace(scene.context, signing=None))
+        trail.rekey(replace(scene.context, signing=None))

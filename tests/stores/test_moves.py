@@ -12,8 +12,7 @@ from memory_mesh.core.model import Key, Kind
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import base, ram
 from memory_mesh.stores.ram import DisabledStore, RamStore
-from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.stores.sqlite import tables as sqlite_moves
+from memory_mesh.stores.sqlite import SqliteStore, tables
 from memory_mesh.testing.rows import memory
 
 from .files import prepare
@@ -28,8 +27,8 @@ def file(tmp_path: Path) -> Path:
 def store(request: pytest.FixtureRequest, file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """A store that remembers few moves."""
     monkeypatch.setattr(ram, "KEPT_MOVES", 20)
-    monkeypatch.setattr(sqlite_moves, "KEPT_MOVES", 20)
-    monkeypatch.setattr(sqlite_moves, "_TRIMMED_EVERY", 5)
+    monkeypatch.setattr(tables, "KEPT_MOVES", 20)
+    monkeypatch.setattr(tables, "_TRIMMED_EVERY", 5)
     with closing(RamStore() if request.param == "ram" else SqliteStore(file)) as store:
         yield store
 
@@ -73,7 +72,7 @@ def test_one_change_may_be_longer_than_the_log(store: Store) -> None:
 
 
 def test_twenty_thousand_moves_are_kept() -> None:
-    assert ram.KEPT_MOVES == sqlite_moves.KEPT_MOVES == base.KEPT_MOVES == 20_000
+    assert ram.KEPT_MOVES == tables.KEPT_MOVES == base.KEPT_MOVES == 20_000
 
 
 def test_the_same_version_after_a_restored_backup_is_another_state(file: Path) -> None:

@@ -16,7 +16,7 @@ from memory_mesh.core.model import MIN_IMPORTANCE, ClaimConflict, Extraction, Gi
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.text import LazyModule
 from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
-from memory_mesh.flows.graph import store as graph
+from memory_mesh.flows.graph import store as storing
 from memory_mesh.flows.graph.store import BATCH_SIZE, IMPORTANCE, NewMemory, Stored, acting_as
 
 if TYPE_CHECKING:
@@ -390,7 +390,7 @@ class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
             text=text, category=category, importance=importance, tags=tags, event_time=event_time, claim=claim, claims=claims,
             provenance=provenance, quarantine=quarantine, on_conflict=on_conflict, metadata=metadata,
         )  # fmt: skip
-        return graph.store(acting_as(self._context(), agent), [new.checked()], key=idempotency_key)[0]
+        return storing.store(acting_as(self._context(), agent), [new.checked()], key=idempotency_key)[0]
 
     def store_many(
         self, agent: str, items: Iterable[str | Mapping[str, object]], *, embedding_batch_size: int = BATCH_SIZE,
@@ -403,7 +403,7 @@ class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
         given = iterable("items", items, expected="a list of texts, or of mappings with text")
         texts = [NewMemory.of(item, at).checked(item=at) for at, item in enumerate(given)]
         context, update = acting_as(self._context(), agent), as_progress(progress)
-        return graph.store(context, texts, key=idempotency_key, batch_size=embedding_batch_size, progress=update)
+        return storing.store(context, texts, key=idempotency_key, batch_size=embedding_batch_size, progress=update)
 
     def evolve(
         self, agent: str, text: str, *, category: str = DEFAULT_CATEGORY, importance: float | str = IMPORTANCE,
@@ -415,7 +415,7 @@ class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
         Then it is quarantined, and the conflict waits for a review. Without a similar memory it is stored as a new one.
         """
         new = NewMemory(text=text, category=category, importance=importance, tags=tags, provenance=provenance)
-        return graph.store(acting_as(self._context(), agent), [new.checked(evolves=True)], key=idempotency_key)[0]
+        return storing.store(acting_as(self._context(), agent), [new.checked(evolves=True)], key=idempotency_key)[0]
 
     def extract(
         self, agent: str, text: str, *, min_importance: float = MIN_IMPORTANCE, idempotency_key: str | None = None,
@@ -426,6 +426,6 @@ class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
         Memories below `min_importance` are dropped. If there is no model, or if it fails, the text is stored unchanged.
         """
         context, update = acting_as(self._context(), agent), as_progress(progress)
-        return graph.extract(context, text, min_importance=min_importance, key=idempotency_key, progress=update)
+        return storing.extract(context, text, min_importance=min_importance, key=idempotency_key, progress=update)
 
     ingest = extract  # the name that neolata uses

@@ -32,12 +32,12 @@ from memory_mesh.flows.context import Context
 
 if TYPE_CHECKING:
     from memory_mesh.flows.learning import lessons, skills
-    from memory_mesh.flows.search import readable as trust
+    from memory_mesh.flows.search import readable
     from memory_mesh.flows.write import write
 else:
     lessons = LazyModule("memory_mesh.flows.learning.lessons")
     skills = LazyModule("memory_mesh.flows.learning.skills")
-    trust = LazyModule("memory_mesh.flows.search.readable")
+    readable = LazyModule("memory_mesh.flows.search.readable")
     write = LazyModule("memory_mesh.flows.write.write")
 
 
@@ -65,7 +65,7 @@ class Learning(Handle):
 
     def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """Return the lessons of a pattern as memories, highest confidence first."""
-        return trust.records(context := self._reading(), lessons.by_pattern(context, pattern_id))
+        return readable.records(context := self._reading(), lessons.by_pattern(context, pattern_id))
 
     def reflect(
         self, topic: str | None = None, lookback: int = 10, *, include_reflections: bool = False,
@@ -222,12 +222,11 @@ class Auditing(Handle):
         and `anchor` a file of `audit_anchor`, whose heads are all compared. `Sound.signature` says whether the signature of the
         chain was checked, and why not.
         """
-        from memory_mesh.flows.audit.audit import ChainSelection
-        from memory_mesh.flows.audit.audit import verify_anchors as verify
+        from memory_mesh.flows.audit.audit import ChainSelection, verify_chains
 
         selection = ChainSelection(agent_id=agent_id, recalls=recalls)
         file = None if anchor is None else errors.path("anchor", anchor)
-        return verify(self._reading(), selection, noted=head, file=file, progress=as_progress(progress))
+        return verify_chains(self._reading(), selection, noted=head, file=file, progress=as_progress(progress))
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Return the last block of each audit chain of this user.

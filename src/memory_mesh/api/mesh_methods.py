@@ -45,24 +45,21 @@ if TYPE_CHECKING:
     from memory_mesh.api.lane_methods import MemoryLane
     from memory_mesh.api.notes_methods import MemoryNotes
     from memory_mesh.api.traces_methods import MemoryTraces
-    from memory_mesh.flows.learning import lessons as lesson_blocks
-    from memory_mesh.flows.learning import models
+    from memory_mesh.flows.learning import lessons, models
     from memory_mesh.flows.mirror import folders
-    from memory_mesh.flows.search import filters, search
-    from memory_mesh.flows.search import readable as trust
+    from memory_mesh.flows.search import filters, readable, search
     from memory_mesh.flows.upkeep import erase
-    from memory_mesh.flows.write import embed, write
-    from memory_mesh.flows.write import prepare as sightings
+    from memory_mesh.flows.write import embed, prepare, write
 else:
     embed = LazyModule("memory_mesh.flows.write.embed")
     erase = LazyModule("memory_mesh.flows.upkeep.erase")
     filters = LazyModule("memory_mesh.flows.search.filters")
     folders = LazyModule("memory_mesh.flows.mirror.folders")
-    lesson_blocks = LazyModule("memory_mesh.flows.learning.lessons")
+    lessons = LazyModule("memory_mesh.flows.learning.lessons")
     models = LazyModule("memory_mesh.flows.learning.models")
     search = LazyModule("memory_mesh.flows.search.search")
-    sightings = LazyModule("memory_mesh.flows.write.prepare")
-    trust = LazyModule("memory_mesh.flows.search.readable")
+    prepare = LazyModule("memory_mesh.flows.write.prepare")
+    readable = LazyModule("memory_mesh.flows.search.readable")
     write = LazyModule("memory_mesh.flows.write.write")
 
 
@@ -147,9 +144,9 @@ class Mesh(Learning, Auditing):
     ) -> list[MemoryRecord]:
         context, update = self._context(), as_progress(progress)
         is_lesson = len(texts) == 1 and is_block(texts[0].content)
-        found = lesson_blocks.received(context, texts, idempotency_key) if is_lesson else []
+        found = lessons.received(context, texts, idempotency_key) if is_lesson else []
         memories = found or write.add(context, texts, deduplicate=deduplicate, idempotency_key=idempotency_key, progress=update)
-        return trust.records(context, memories)
+        return readable.records(context, memories)
 
     def ingest_dir(
         self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
@@ -190,12 +187,12 @@ class Mesh(Learning, Auditing):
         """
         context = self._context()
         memory = write.update(context, id, content=content, metadata=metadata, why=why, key=idempotency_key)
-        return trust.record(context, memory)
+        return readable.record(context, memory)
 
     def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
         action, context = "pin" if pinned else "unpin", self._context()
-        return trust.record(context, write.set_columns(context, id, action=action, pinned=pinned))
+        return readable.record(context, write.set_columns(context, id, action=action, pinned=pinned))
 
     def delete(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> None:
         """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing if there is none.
@@ -297,7 +294,7 @@ class Mesh(Learning, Auditing):
         """
         context = self._in_session(session_id)
         named = search.named(context, id, key)
-        return trust.record(context, memory) if named is not None and (memory := search.get(context, named)) else None
+        return readable.record(context, memory) if named is not None and (memory := search.get(context, named)) else None
 
     def get_all(
         self, limit: int | None = None, *, filter: Filter | None = None, status: Sequence[str] = (Status.ACTIVE,),
@@ -311,7 +308,7 @@ class Mesh(Learning, Auditing):
         """
         where, context = filters.where_of(filter), self._in_session(session_id)
         memories = search.get_all(context, limit=limit, where=where, statuses=status, after=after)
-        return trust.records(context, memories)
+        return readable.records(context, memories)
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """Return the changes of a memory or skill, oldest first. Raises `NotFound` if it is not visible."""
@@ -322,7 +319,7 @@ class Mesh(Learning, Auditing):
 
         Raises `NotFound` if the memory is not visible.
         """
-        return sightings.sightings(self._in_session(session_id), id)
+        return prepare.sightings(self._in_session(session_id), id)
 
     def search(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, use_cache: bool = True,

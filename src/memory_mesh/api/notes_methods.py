@@ -13,8 +13,6 @@ from memory_mesh.core.notes.extraction import ExtractionInput, ExtractionOutput
 from memory_mesh.core.notes.files import Imported
 from memory_mesh.flows.notes import index as note_index
 from memory_mesh.flows.notes import notes as flow
-from memory_mesh.flows.notes import notes as note_extract
-from memory_mesh.flows.notes import notes as note_import
 from memory_mesh.flows.notes.notes import NewNote
 from memory_mesh.flows.search import readable
 
@@ -106,7 +104,7 @@ class MemoryNotes(Handle):
         Worth a note are the structure of the code base, patterns, constraints, causes of errors, decisions, and versions. Without
         a language model a deterministic judge reads the report; the answer of a model is checked, and an unusable one gives none.
         """
-        return note_extract.extract(self._existing(), run)
+        return flow.extract(self._existing(), run)
 
     def extract_and_save(
         self, *, agent: str, task: str, agent_output: str, result: str = "success", error: str | None = None,
@@ -118,7 +116,7 @@ class MemoryNotes(Handle):
         option `note_extraction_every` leaves out runs.
         """
         run = ExtractionInput(agent=agent, task=task, agent_output=agent_output, result=result, error=error)
-        return note_extract.extract_and_save(self._existing() if dry_run else self._context(), run, dry_run=dry_run)
+        return flow.extract_and_save(self._existing() if dry_run else self._context(), run, dry_run=dry_run)
 
     def sync(self) -> Synced:
         """Bring the memories of the notes up to date, and return what changed.
@@ -135,7 +133,7 @@ class MemoryNotes(Handle):
         sections are replaced, removed ones archived. The files are only read, and nothing outside the working folder is.
         Raises `InvalidInput` if there is nothing at a path, or it is outside the working folder.
         """
-        return note_import.import_files(self._context(), paths)
+        return flow.import_files(self._context(), paths)
 
     def refresh(self) -> Synced | None:
         """Do what `sync` does if a file changed since the last time, and return what changed; None if nothing did.

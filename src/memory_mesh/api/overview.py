@@ -16,25 +16,23 @@ from memory_mesh.flows.context import Context, find_memory, require_memory
 if TYPE_CHECKING:
     from memory_mesh.core.claims.rules import MemoryExplanation
     from memory_mesh.core.graph import MemoryLink
-    from memory_mesh.flows.audit import audit as anchor
-    from memory_mesh.flows.claims import explain as explain_memory
-    from memory_mesh.flows.claims import review as cases
+    from memory_mesh.flows.audit import audit
+    from memory_mesh.flows.claims import explain, review
     from memory_mesh.flows.graph import links as linking
-    from memory_mesh.flows.search import overview, search
-    from memory_mesh.flows.search import readable as past
+    from memory_mesh.flows.search import overview, readable, search
     from memory_mesh.flows.search import readable as trust
     from memory_mesh.flows.upkeep import erase
-    from memory_mesh.flows.write import prepare as sightings
+    from memory_mesh.flows.write import prepare
 else:
-    anchor = LazyModule("memory_mesh.flows.audit.audit")
-    cases = LazyModule("memory_mesh.flows.claims.review")
+    audit = LazyModule("memory_mesh.flows.audit.audit")
+    review = LazyModule("memory_mesh.flows.claims.review")
     erase = LazyModule("memory_mesh.flows.upkeep.erase")
-    explain_memory = LazyModule("memory_mesh.flows.claims.explain")
+    explain = LazyModule("memory_mesh.flows.claims.explain")
     linking = LazyModule("memory_mesh.flows.graph.links")
     overview = LazyModule("memory_mesh.flows.search.overview")
-    past = LazyModule("memory_mesh.flows.search.readable")
+    readable = LazyModule("memory_mesh.flows.search.readable")
     search = LazyModule("memory_mesh.flows.search.search")
-    sightings = LazyModule("memory_mesh.flows.write.prepare")
+    prepare = LazyModule("memory_mesh.flows.write.prepare")
     trust = LazyModule("memory_mesh.flows.search.readable")
 
 
@@ -95,10 +93,10 @@ class Overview(Handle):
         context = self._reader_of(memory_id, any_agent=any_agent)
         memory = require_memory(context, memory_id)
         return WholeMemory(
-            explanation=explain_memory.explain_memory(context, memory_id, for_owner=any_agent),
+            explanation=explain.explain_memory(context, memory_id, for_owner=any_agent),
             passages=overview.passages_of(context, memory),
             history=search.history(context, memory_id),
-            sightings=sightings.sightings(context, memory_id),
+            sightings=prepare.sightings(context, memory_id),
             links=linking.links(context, memory_id),
             blocks=overview.blocks_of(context, memory_id),
         )
@@ -107,13 +105,13 @@ class Overview(Handle):
         """Return what `erase` would do with a memory; with `any_agent` also with those that the reader cannot see."""
         return erase.preview(self._reading(), memory_id, any_agent=any_agent)
 
-    def anchored(self) -> "anchor.LastAnchor":
+    def anchored(self) -> "audit.LastAnchor":
         """Return whether the heads of the audit chains are anchored by the heartbeat, and those that were anchored last."""
-        return anchor.last_anchor(self._reading())
+        return audit.last_anchor(self._reading())
 
     def trust(self, memories: Sequence[Memory], *, known_at: str | None = None) -> dict[str, float]:
         """Return how far memories are trusted, by id, now or at the time of `known_at`."""
-        at = past.read_known_at(context := self._reading(), known_at)
+        at = readable.read_known_at(context := self._reading(), known_at)
         return {id_: one.value for id_, one in trust.trusts(context, memories, known_at=at).items()}
 
     def title(self, memory: Memory) -> str:
@@ -122,7 +120,7 @@ class Overview(Handle):
 
     def _reader_of(self, memory_id: str, *, any_agent: bool) -> Context:
         context = self._reading()
-        return cases.acting_for(context, memory_id) if any_agent and not find_memory(context, memory_id) else context
+        return review.acting_for(context, memory_id) if any_agent and not find_memory(context, memory_id) else context
 
 
 def overview_of(mesh: Handle) -> Overview:

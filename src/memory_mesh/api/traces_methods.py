@@ -20,10 +20,9 @@ from memory_mesh.flows.traces import (
     learnings as trace_learnings,
 )
 from memory_mesh.flows.traces import (
-    retention as trace_retention,
+    retention,
 )
 from memory_mesh.flows.traces import traces as flow
-from memory_mesh.flows.traces import traces as planning
 from memory_mesh.flows.traces.traces import Experiences, Run, TimeWindow, Traces
 
 
@@ -124,7 +123,7 @@ class MemoryTraces(Handle):
         Each part names the traces to cite, at most `limit` of each kind. `text`, which is also `str()` of the result, is the same
         for a prompt, at most `max_tokens` long; it marks what is recalled as data.
         """
-        return planning.plan_context(self._fresh(), goal, project=project, limit=limit, max_tokens=max_tokens)
+        return flow.plan_context(self._fresh(), goal, project=project, limit=limit, max_tokens=max_tokens)
 
     # --- learning and retention ---
 
@@ -142,18 +141,18 @@ class MemoryTraces(Handle):
         Short-term memory moves after 24 hours without activity. Long-term memory is consolidated again after 180 days and
         moves after 365. Nothing is deleted, and `similar` still finds it. `heartbeat` does this daily.
         """
-        return trace_retention.retention(self._context(), dry_run=dry_run)
+        return retention.retention(self._context(), dry_run=dry_run)
 
     def archive(self, project: str | None = None) -> Consolidation:
         """Consolidate a project, and move all its short-term memory to its archive."""
-        return trace_retention.archive(self._context(), project)
+        return retention.archive(self._context(), project)
 
     def keep_decisions(self, trace_id: str) -> list[MemoryRecord]:
         """Store the decisions of a trace as memories of the category `decision`, and return them.
 
         A second call stores nothing new. Raises `NotFound` for an unknown trace.
         """
-        return readable.records(context := self._context(), planning.keep_decisions(context, trace_id))
+        return readable.records(context := self._context(), flow.keep_decisions(context, trace_id))
 
     # --- internals ---
 

@@ -83,7 +83,7 @@ def open_store(
 def _registered(url: str, scheme: str) -> Store:
     # it reads the metadata of all installed packages
 
-    if scheme and (store := open_store_of_package(url, scheme)):
+    if scheme and (store := open_package_store(url, scheme)):
         return store
     added = "".join(f", {name}://" for name in schemes())
     what = f"unknown store {shown(shown_url(url), max_length=120)}"
@@ -225,7 +225,7 @@ def schemes() -> list[str]:
     return sorted({entry.name for entry in installed(group=GROUP)})
 
 
-def open_store_of_package(url: str, scheme: str) -> Store | None:
+def open_package_store(url: str, scheme: str) -> Store | None:
     """Open a store with the package that added the scheme, or return None if there is no such package."""
     found = [*installed(group=GROUP, name=scheme)]
     if not found:

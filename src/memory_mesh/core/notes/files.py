@@ -377,7 +377,7 @@ RULES, RULE = ".cursor/rules", ".mdc"
 MARKDOWN = (".md", RULE)
 SKILLS = (".claude/skills", "skills")
 _MAX_TITLE = 120
-EXPECTED_INSTRUCTIONS = "description, globs and alwaysApply"
+_RULE_KEYS = "description, globs and alwaysApply"
 _JOINT = " › "  # between the headings of a section
 # Cursor accepts `globs: *.ts` and `description: API: errors` without quotes, which is not YAML.
 _BARE = re.compile(r"^(description:[ \t]*|globs:[ \t]*|[ \t]*-[ \t]+)([^\s\"'\[|>][^\n]*)$", re.MULTILINE)
@@ -421,7 +421,7 @@ def read_instructions(file: str, data: bytes) -> Iterator[Instruction | Fault]:
         yield text
         return
     try:
-        rule, start = _instructions_frontmatter(text)
+        rule, start = _rule_frontmatter(text)
     except InvalidInput as error:
         yield Fault(file, 1, str(error))
         return
@@ -436,7 +436,7 @@ def read_instructions(file: str, data: bytes) -> Iterator[Instruction | Fault]:
             number += 1
 
 
-def _instructions_frontmatter(text: str) -> tuple[Mapping[str, object], int]:
+def _rule_frontmatter(text: str) -> tuple[Mapping[str, object], int]:
     """Return what the frontmatter says, and where it ends in the text."""
     values, end = _values(text)
     description, globs = values.get("description"), values.get("globs", [])
@@ -455,11 +455,11 @@ def _instructions_frontmatter(text: str) -> tuple[Mapping[str, object], int]:
 
 def _values(text: str) -> tuple[Mapping[str, object], int]:
     try:
-        return split_frontmatter(text, expected=EXPECTED_INSTRUCTIONS)
+        return split_frontmatter(text, expected=_RULE_KEYS)
     except InvalidInput:
         head = text[: text.find("\n---", 3) + 1]
         quoted = _BARE.sub(lambda found: found[1] + "'" + found[2].rstrip().replace("'", "''") + "'", head)
         if quoted == head:
             raise
-        values, end = split_frontmatter(quoted + text[len(head) :], expected=EXPECTED_INSTRUCTIONS)
+        values, end = split_frontmatter(quoted + text[len(head) :], expected=_RULE_KEYS)
         return values, end - len(quoted) + len(head)

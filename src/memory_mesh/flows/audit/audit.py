@@ -36,8 +36,17 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.ports import Progress, SigningKeys, no_progress
 from memory_mesh.core.text import shown_url
-from memory_mesh.flows.audit import chains as signing
-from memory_mesh.flows.audit.chains import audit_rows, blocks, head_of, in_order, is_signed, new_entry, own_chain
+from memory_mesh.flows.audit.chains import (
+    audit_rows,
+    blocks,
+    head_of,
+    in_order,
+    is_signed,
+    key_walk,
+    new_entry,
+    own_chain,
+    with_signature,
+)
 from memory_mesh.flows.context import Context, Plan, commit, find_rows
 
 # --- reading within scope ---
@@ -274,10 +283,10 @@ def _reporting(progress: Progress, total: int) -> _Watch:
 
 
 def _walk(context: Context, chain: str, noted: tuple[int, str] | None, watch: _Watch) -> Verdict:
-    watcher, keys = _Watcher(), signing.key_walk(context, chain)
+    watcher, keys = _Watcher(), key_walk(context, chain)
     walked = keys.watch(watcher.watch(watch(_with_new_blocks(context, chain, watcher))))
     verdict = audit.verify_chain(chain, walked, lambda: watcher.head, noted=noted)
-    verdict = signing.with_signature(keys, verdict, watcher.head)
+    verdict = with_signature(keys, verdict, watcher.head)
     return verdict if isinstance(verdict, Broken) else _contents(context, chain, watcher) or verdict
 
 
@@ -442,7 +451,6 @@ def _plan(context: Context, signing: SigningKeys, chain: str, new: SigningKey) -
 # store was replaced by an older copy of itself. A head that was noted elsewhere does: the block
 # with its number is missing then, or is another one.
 
-_ANCHORED_AT_ONCE = 500
 _COLUMNS = ("number", "block_hash", "seal", "key_id", "signature")
 _MISSING = "the anchored block is missing: an older copy of the store was put back, or the end was cut off"
 _EXPECTED = "a file of memory-mesh audit anchor"
@@ -499,10 +507,10 @@ def _record(ends: Sequence[Head], at: str) -> dict[str, Json]:
     return {"anchored_at": at, "heads": listed}
 
 
-# --- verifying anchors ---
+# --- verifying with anchors ---
 
 
-def verify_anchors(
+def verify_chains(
     context: Context, selection: ChainSelection, *, noted: tuple[int, str] | None, file: str | None,
     progress: Progress = no_progress,
 ) -> list[Verdict]:  # fmt: skip
@@ -529,7 +537,7 @@ def _compare(context: Context, chain: str, noted: _Noted, signed: int) -> Broken
     """Return the first anchored block that the chain does not have. `signed` is the last block, if its signature was checked."""
     numbers = sorted(noted)
     found: dict[int, Block] = {}
-    for batch in batches(numbers, _ANCHORED_AT_ONCE):
+    for batch in batches(numbers, _AT_ONCE):
         rows = context.store.find(Kind.BLOCK, all_of(equals("chain", chain), In("number", tuple(batch))))
         found |= {row.number: Block.of(row) for row in rows}
     # The oldest searches may be removed behind a checkpoint, which `verify` checks. It is ours if the chain is signed, or if a

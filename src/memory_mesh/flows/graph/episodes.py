@@ -22,8 +22,7 @@ from memory_mesh.core.model import (
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.graph.links import read_active
 from memory_mesh.flows.learning import reflect
-from memory_mesh.flows.search import readable as past
-from memory_mesh.flows.search.readable import readable
+from memory_mesh.flows.search.readable import read_time, readable
 
 _AT_ONCE = 500
 _MAX_GAP = 366 * 86_400  # seconds
@@ -53,7 +52,7 @@ def episodes(
 ) -> list[Episode]:
     """Return the episodes that overlap a time, newest first, with titles."""
     most = whole_number("limit", limit)
-    first, last = past.read_time("since", since), past.read_time("until", until)
+    first, last = read_time("since", since), read_time("until", until)
     if first and last and last < first:
         raise InvalidInput(f"until {last} is earlier than since {first}", expected="a time after it")
     moments, frequency = _read(context, boundaries, session_id)

@@ -27,7 +27,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.core.text import shortened
 from memory_mesh.flows.context import Context, Plan, commit, intact, paged
-from memory_mesh.flows.graph import store as graph
+from memory_mesh.flows.graph import store as storing
 from memory_mesh.flows.graph.search import Candidate, covered, proposed, read_queries, with_relevance
 from memory_mesh.flows.search import search, usage
 from memory_mesh.flows.search.readable import is_readable, narrowed, read_time, readable, records
@@ -43,13 +43,13 @@ _MAX_SUGGESTED = 5
 
 def store(
     context: Context, content: object, new: NewLaneMemory, *, supersedes: object, provenance: object, key: str | None
-) -> graph.Stored:
+) -> storing.Stored:
     """Store a memory, or count it as observed again, and let it supersede others."""
     ids = listed("supersedes", supersedes, expected="a list of ids")
-    source = graph.read_provenance(provenance)
+    source = storing.read_provenance(provenance)
     metadata = {**new.checked(content, context.gate().redact), "provenance": source}
     text = NewText(content, metadata, base_trust(source), terms=Terms(supersedes=tuple(dict.fromkeys(ids))))
-    return graph.store(context, [text], key=key)[0]
+    return storing.store(context, [text], key=key)[0]
 
 
 def feedback(context: Context, memory_id: str, signal: object) -> Memory:

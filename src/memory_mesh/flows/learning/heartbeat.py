@@ -17,10 +17,9 @@ from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, milli
 from memory_mesh.core.model.background import check_cancelled, uncancellable
 from memory_mesh.core.ports import no_progress
 from memory_mesh.flows.audit import audit
-from memory_mesh.flows.audit import chains as signing
 from memory_mesh.flows.audit.audit import anchor_if_moved
 from memory_mesh.flows.audit.chains import blocks as chain_blocks
-from memory_mesh.flows.audit.chains import head_of
+from memory_mesh.flows.audit.chains import head_of, key_walk, with_signature
 from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.learning import lessons
 from memory_mesh.flows.search.search import checked_limit
@@ -78,10 +77,10 @@ def _tail(context: Context, chain: str, head: Head | None) -> Verdict:
     # The first blocks of a chain of searches may be removed behind a checkpoint; `verify` checks that.
     if blocks and blocks[0].number > max(1, last - _GUARDED_BLOCKS + 1) and not of_recalls(chain):
         return Broken(chain, blocks[0].number - 1, None, "block is missing")
-    keys = signing.key_walk(context, chain)
+    keys = key_walk(context, chain)
     for block in blocks:
         keys.step(block)
-    return signing.with_signature(keys, verify_tail(chain, blocks, head), head)
+    return with_signature(keys, verify_tail(chain, blocks, head), head)
 
 
 def _distill(context: Context) -> str:

@@ -51,10 +51,9 @@ from memory_mesh.flows.learning.skills import redacted_lines
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.readable import readable
 from memory_mesh.flows.search.search import Request, checked_limit, known_mode, search
-from memory_mesh.flows.write import prepare as receipts
 from memory_mesh.flows.write import revisions, write
 from memory_mesh.flows.write.embed import Vectors, passage_rows
-from memory_mesh.flows.write.prepare import Prepared, prepare
+from memory_mesh.flows.write.prepare import Prepared, find_replayed, prepare, receipt_rows, request_hash
 from memory_mesh.flows.write.revisions import archive
 
 ORDERS = (None, "relevance", "severity DESC")
@@ -85,14 +84,14 @@ def learn(
     `more` is the metadata of a lesson that was received from another store: it supersedes only such lessons.
     """
     lesson = _redacted(context, learning.parse_lesson(given))
-    request = receipts.request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
+    request = request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
     metadata = {**learning.lesson_metadata(lesson, Source.INFERENCE if inferred else None), **(more or {})}
     trust = BASE_TRUST[Source.INFERENCE] if inferred or more else None
     prepared = prepare(context, [NewText(lesson.text, metadata, trust)], request=request)[0]
     vectors = Vectors()
 
     def decide() -> Plan[tuple[Memory, bool]]:
-        if replayed := receipts.find_replayed(context, key, request):
+        if replayed := find_replayed(context, key, request):
             return Plan((require_memory(context, replayed, any_reader=True), False))
         seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
         for source in sources:
@@ -105,7 +104,7 @@ def learn(
             if scope.is_within(old) and _rank(old.metadata, old.confidence) >= rank:
                 return Plan((old, False))
         plan = _store(context, lesson, prepared, known, sources, scope, vectors)
-        puts = [*plan.puts, *receipts.receipt_rows(context, key, plan.answer.id, request)]
+        puts = [*plan.puts, *receipt_rows(context, key, plan.answer.id, request)]
         return Plan((plan.answer, True), puts, seen=seen)
 
     memory, new = commit(context, decide)

@@ -38,10 +38,9 @@ from memory_mesh.flows.audit.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, commit, intact, require_memory
 from memory_mesh.flows.search import search
 from memory_mesh.flows.search.readable import is_readable, readable
-from memory_mesh.flows.write import prepare as receipts
 from memory_mesh.flows.write import revisions, write
 from memory_mesh.flows.write.embed import Vectors, passage_rows
-from memory_mesh.flows.write.prepare import Prepared, prepare
+from memory_mesh.flows.write.prepare import Prepared, find_replayed, prepare, receipt_rows, request_hash
 
 MAX_LOOKBACK = 1000
 _MAX_TOPIC = 1000
@@ -75,7 +74,7 @@ def reflect(
     """Reflect on the memories that are relevant to a topic, or on the newest ones, and store the result."""
     context.check_enabled()
     task = _checked(context, task, topic, lookback, include_reflections)
-    request = receipts.request_hash(task.operation, task.topic, task.lookback, task.include_reflections)
+    request = request_hash(task.operation, task.topic, task.lookback, task.include_reflections)
     if replayed := _replayed(context, key, request):
         return replayed
     memories, found = _find(context, task)
@@ -109,7 +108,7 @@ def derive(
 def _replayed(context: Context, key: str | None, request: str) -> ReflectionResult | None:
     """Return the results that an earlier call with this key stored."""
     found: list[ReflectionResult] = []
-    while id_ := receipts.find_replayed(context, key, request, *([len(found)] if found else [])):
+    while id_ := find_replayed(context, key, request, *([len(found)] if found else [])):
         found.append(_result(context, require_memory(context, id_), None))
     return replace(found[0], others=tuple(found[1:])) if found else None
 
@@ -124,12 +123,12 @@ def _keep(
     prepared, vectors = prepare(context, [given], request=request)[0], Vectors()
 
     def decide() -> Plan[Memory]:
-        if replayed := receipts.find_replayed(context, key, request, *position):
+        if replayed := find_replayed(context, key, request, *position):
             return Plan(require_memory(context, replayed, any_reader=True))
         seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
         check_sources(context, sources)
         plan = plan_reflection(context, task, prepared, sources, drawn.sources, vectors)
-        receipt = receipts.receipt_rows(context, key, plan.answer.id, request, *position)
+        receipt = receipt_rows(context, key, plan.answer.id, request, *position)
         return Plan(plan.answer, [*plan.puts, *receipt], seen=seen if plan.puts or receipt else {})
 
     return _result(context, commit(context, decide), drawn.note)

@@ -37,9 +37,9 @@ from memory_mesh.flows.audit.chains import own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.search.readable import readable
 from memory_mesh.flows.search.search import checked_limit, checked_query
-from memory_mesh.flows.write import prepare as receipts
 from memory_mesh.flows.write import revisions
 from memory_mesh.flows.write.embed import Vectors, embed_query
+from memory_mesh.flows.write.prepare import find_replayed, receipt_rows, request_hash
 from memory_mesh.flows.write.revisions import archive
 
 _SCOPE = ("memory_type", "reach", "session_id", "project")
@@ -84,7 +84,7 @@ def ingest(context: Context, text: object, metadata: object, source: str | None,
     """Store a skill, or a new revision of the one with the same file or name, and make it active."""
     path = None if source is None else os.path.realpath(os.path.expanduser(source))
     draft = prepare(context, text, metadata, source=path)
-    request = receipts.request_hash("ingest_skill", draft.content, draft.metadata, draft.fingerprint)
+    request = request_hash("ingest_skill", draft.content, draft.metadata, draft.fingerprint)
     (stored,) = store(context, [draft], key=key, request=request)
     return SkillRecord.of(replace(stored.skill, redactions=draft.redactions))
 
@@ -136,10 +136,10 @@ def store(
     vectors = Vectors()
 
     def decide() -> Plan[list[Stored]]:
-        if replayed := receipts.find_replayed(context, key, request):
+        if replayed := find_replayed(context, key, request):
             return Plan([Stored(require_skill(context, replayed, any_reader=True))])
         plan = _plan_store(context, drafts, vectors, revive=revive)
-        return replace(plan, puts=[*plan.puts, *receipts.receipt_rows(context, key, plan.answer[0].skill.id, request)])
+        return replace(plan, puts=[*plan.puts, *receipt_rows(context, key, plan.answer[0].skill.id, request)])
 
     return commit(context, decide) if drafts else []
 
@@ -288,16 +288,16 @@ def record_use(context: Context, skill_id: str, success: object, key: str | None
     """Record that a skill was used, and whether it worked."""
     if not isinstance(success, bool):
         raise InvalidInput(f"success is {shown(success)}", expected="true or false")
-    request = receipts.request_hash("update_skill_reliability", skill_id, success)
+    request = request_hash("update_skill_reliability", skill_id, success)
 
     def decide() -> Plan[tuple[Skill, Skill]]:
         seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
         skill = require_skill(context, skill_id)
-        if receipts.find_replayed(context, key, request):
+        if find_replayed(context, key, request):
             return Plan((skill, skill))
         metadata, why = learning.used(skill, success=success, at=iso(context.clock())), "success" if success else "failure"
         plan = revisions.plan_revision(context, skill, action="use", why=why, metadata=metadata)
-        puts = [*plan.puts, *receipts.receipt_rows(context, key, skill_id, request)]
+        puts = [*plan.puts, *receipt_rows(context, key, skill_id, request)]
         return Plan((skill, plan.answer), puts, seen=seen)
 
     before, after = (SkillRecord.of(skill) for skill in commit(context, decide))

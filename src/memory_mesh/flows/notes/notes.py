@@ -316,7 +316,7 @@ def extract(context: Context, run: ExtractionInput) -> ExtractionOutput:
         error=run.error and redact(run.error),
     )  # fmt: skip
     found = _judged(context, run, existing) if context.chat is None else _asked(context, run, existing)
-    return _checked_run(context, found, existing) if found.should_create_memory else found
+    return _checked_output(context, found, existing) if found.should_create_memory else found
 
 
 def extract_and_save(context: Context, run: ExtractionInput, *, dry_run: bool) -> ExtractionOutput:
@@ -343,7 +343,7 @@ def _is_due(context: Context, agent: str, every: int) -> bool:
     return commit(context, decide) % every == 0
 
 
-def _checked_run(context: Context, found: ExtractionOutput, existing: Sequence[Note]) -> ExtractionOutput:
+def _checked_output(context: Context, found: ExtractionOutput, existing: Sequence[Note]) -> ExtractionOutput:
     """Return the output if its note is valid, new and harmless; else why there is none."""
     from memory_mesh.core.language.safety.injection import detect  # many patterns
 

@@ -50,8 +50,7 @@ from memory_mesh.core.search.evaluation import (
 from memory_mesh.core.search.lexical import query_tokens
 from memory_mesh.core.search.passages import versions
 from memory_mesh.core.text import is_blank
-from memory_mesh.flows.audit.audit import ChainSelection
-from memory_mesh.flows.audit.audit import verify_anchors as verify
+from memory_mesh.flows.audit.audit import ChainSelection, verify_chains
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.graph import search as graph_search
 from memory_mesh.flows.graph.context import ContextRequest, build
@@ -389,7 +388,7 @@ def _current(context: Context, old: Memory) -> Memory | None:
 
 
 def _chains(context: Context) -> Finding:
-    verdicts = verify(context, ChainSelection(), noted=None, file=None)
+    verdicts = verify_chains(context, ChainSelection(), noted=None, file=None)
     broken = [one.chain for one in verdicts if isinstance(one, Broken)]
     remedy = "See which block: memory-mesh audit verify; then restore a backup."
     return _finding("broken audit chains", broken, len(verdicts), remedy, fails=True)

@@ -41,11 +41,24 @@ from memory_mesh.core.search.mentions import is_general, is_personal, proper_nam
 from memory_mesh.core.text import without_masks
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
 from memory_mesh.flows.search import passages as deep
-from memory_mesh.flows.search import readable as past
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.filters import text_of, where_of
 from memory_mesh.flows.search.passages import best_passages, within
-from memory_mesh.flows.search.readable import count_not_valid, is_readable, known_statuses, periods, readable, with_trust
+from memory_mesh.flows.search.readable import (
+    KNOWN_POOL,
+    changes_of,
+    count_not_valid,
+    is_readable,
+    known_statuses,
+    narrowed,
+    periods,
+    read_known_at,
+    read_time,
+    readable,
+    rewind,
+    stored_by,
+    with_trust,
+)
 from memory_mesh.flows.write import embed
 
 if TYPE_CHECKING:
@@ -132,7 +145,7 @@ def _position(context: Context, memory_id: str | None) -> Row | None:
 def history(context: Context, memory_id: str) -> list[Change]:
     """Return the changes of a memory or skill, oldest first, or raise `NotFound`."""
     memory = require_memory(context, memory_id, kinds=CONTENTS)
-    return [model.creation(memory), *model.since_visible(context.reader, memory, past.changes_of(context, memory_id))]
+    return [model.creation(memory), *model.since_visible(context.reader, memory, changes_of(context, memory_id))]
 
 
 # --- by a query ---
@@ -298,8 +311,8 @@ def _check(request: Request) -> None:
 def _narrowed(context: Context, request: Request) -> Request:
     """Return the request with its times read, and its condition narrowed to the reader's project and to what was valid."""
     if request.as_of is not None or request.known_at is not None:
-        at, known_at = past.read_time("as_of", request.as_of), past.read_known_at(context, request.known_at)
-        where, statuses = past.narrowed(at, request.where, request.statuses)
+        at, known_at = read_time("as_of", request.as_of), read_known_at(context, request.known_at)
+        where, statuses = narrowed(at, request.where, request.statuses)
         request = replace(request, as_of=at, known_at=known_at, where=where, statuses=statuses)
     if (project := context.reader.project) is None:
         return request
@@ -314,7 +327,7 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
     query = _query(context, snapshot, request, query_tokens(text, language=context.options.stemmer_language), without_masks(text))
     as_of, known_at = (at if isinstance(at, str) else None for at in (request.as_of, request.known_at))
-    pool = snapshot.candidates(query, size=max(past.KNOWN_POOL if known_at else _POOL, 2 * request.limit))
+    pool = snapshot.candidates(query, size=max(KNOWN_POOL if known_at else _POOL, 2 * request.limit))
     embed.warn_without_vectors(context, query, pool, snapshot.data_version)
     # Without a vector among the visible memories, vectors count for nothing, whatever others have stored.
     by_vector = query.vector is not None and pool.without_vector < pool.documents
@@ -385,7 +398,7 @@ def _query(context: Context, snapshot: Snapshot, request: Request, keywords: lis
     at, language = str(request.known_at or iso(context.clock())), context.options.stemmer_language
     # What a memory was then decides; its present columns do not.
     statuses = tuple(Status) if request.known_at else tuple(request.statuses)
-    where, spans = past.stored_by(at) if request.known_at else request.where, time_spans(text, at)
+    where, spans = stored_by(at) if request.known_at else request.where, time_spans(text, at)
     query_with = partial(
         Query,
         tokens=keywords,
@@ -467,7 +480,7 @@ def _rows(context: Context, ranked: _Ranked, ids: Sequence[str]) -> dict[str, Ro
     rows = context.store.get(Kind.MEMORY, missing).values() if missing else ()
     if ranked.known_at is None:
         return {**ranked.rows, **{row.id: row for row in intact(context, filter(ranked.readable, rows))}}
-    then = past.rewind(context, intact(context, rows), ranked.known_at)
+    then = rewind(context, intact(context, rows), ranked.known_at)
     return {**ranked.rows, **{row.id: row for row in filter(ranked.readable, then)}}
 
 

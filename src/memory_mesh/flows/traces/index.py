@@ -524,7 +524,6 @@ def state_keys(context: Context) -> list[Key]:
 # --- erasing ---
 # Compressed archives are searched too.
 
-_erased_log = logging.getLogger("memory_mesh")
 _DIGESTS = ("digest", "edited", "pattern_digest")  # the metadata by which the sections of a learning are known
 
 
@@ -537,7 +536,7 @@ def take_out(context: Context, memories: Iterable[Memory]) -> list[str]:
         kind, _, place = (memory.key or "").partition(":")
         folder, _, id_ = place.rpartition("/")
         if kind != "learning" and folder != folder_id(context):
-            _erased_log.warning("%s is in another folder of traces, where its file keeps it", id_)
+            _log.warning("%s is in another folder of traces, where its file keeps it", id_)
             continue
         ids[f"{kind}:"].append(id_)
         projects.add(str(memory.project))

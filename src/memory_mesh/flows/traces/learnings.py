@@ -39,7 +39,6 @@ from memory_mesh.core.traces.learnings import DECIDED, LEARNING, PATTERN, Consol
 from memory_mesh.core.traces.retention import COMPRESS_DAYS, PROJECTS, Project
 from memory_mesh.flows.context import Context, Plan, commit, intact, paged
 from memory_mesh.flows.learning import skills as skill_flow
-from memory_mesh.flows.traces import index as trace_files
 from memory_mesh.flows.traces import index as trace_index
 from memory_mesh.flows.write.embed import Vectors
 from memory_mesh.flows.write.prepare import prepare
@@ -69,7 +68,7 @@ def consolidate(
     files = context.open_traces()
     if not files.mark(found.log):
         if project is not None:
-            trace_files.check_known(files, found)
+            trace_index.check_known(files, found)
         return Consolidation(project=found.name, traces=0, patterns=(), dry_run=dry_run)
     if dry_run:
         return _Consolidation(context, found, regroup=regroup).result(dry_run=True)
@@ -173,7 +172,7 @@ class _Consolidation:
             oldest = iso(self._at - COMPRESS_DAYS * DAY_MS)
             wanted |= {id_ for id_, row in self._rows.items() if str(row.event_time) > oldest}
         found = {each.trace_id: each for each in traces_of(self._context, self._project)}
-        archived = trace_files.archived_traces(self._context.open_traces(), self._project, wanted - found.keys())
+        archived = trace_index.archived_traces(self._context.open_traces(), self._project, wanted - found.keys())
         found |= {each.trace_id: each for each in archived}
         return {id_: each for id_, each in found.items() if id_ in self._rows}
 
@@ -367,7 +366,7 @@ def rows_of(context: Context, project: Project) -> Where:
 
 def traces_of(context: Context, project: Project) -> Iterator[Trace]:
     """Yield the traces of short-term memory; not what is invalid. Raises `InvalidInput` if the file cannot be read."""
-    text = trace_files.text_of(context.open_traces(), project.log)
+    text = trace_index.text_of(context.open_traces(), project.log)
     return (each for each in read_traces(text, project.log) if isinstance(each, Trace))
 
 

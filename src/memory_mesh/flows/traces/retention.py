@@ -16,7 +16,6 @@ from memory_mesh.core.traces import learnings as core
 from memory_mesh.core.traces.learnings import DECIDED, Consolidation, section_digest
 from memory_mesh.core.traces.retention import IDLE_MS, Action, Move, Project, ProjectState, Retention, planned_moves
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.traces import index as trace_files
 from memory_mesh.flows.traces import index as trace_index
 from memory_mesh.flows.traces.learnings import (
     DECISIONS,
@@ -52,8 +51,8 @@ def retention(context: Context, *, dry_run: bool = False) -> Retention:
                 if not dry_run:
                     _perform(without_session(context), project, move)
                 moves.append(move)
-    entries = () if context.reader.only_project else trace_files.experiences_of(context.open_traces(), archived=True)
-    faults = trace_files.faults_of(entries)
+    entries = () if context.reader.only_project else trace_index.experiences_of(context.open_traces(), archived=True)
+    faults = trace_index.faults_of(entries)
     return Retention(moves=tuple(moves), dry_run=dry_run, faults=tuple(faults))
 
 

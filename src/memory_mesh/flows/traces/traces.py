@@ -63,9 +63,6 @@ from memory_mesh.flows.graph.links import cosine
 from memory_mesh.flows.search.readable import about, is_readable, readable
 from memory_mesh.flows.search.search import MAX_LIMIT, checked_limit
 from memory_mesh.flows.traces import (
-    index as trace_files,
-)
-from memory_mesh.flows.traces import (
     index as trace_index,
 )
 from memory_mesh.flows.traces import (
@@ -118,7 +115,7 @@ def record(
     if not isinstance(recovered, bool) or (recovered and trace.status != "success"):
         raise InvalidInput(f"recovered is {shown(recovered)} and status {trace.status}", expected="a success for recovered=True")
     results, place = _masked_results(context, tool_results), project_of(context, project)
-    entry = trace_files.entry_values(place, trace, agents=[*map(_mask(context), _list("agents", agents))], recovered=recovered)
+    entry = trace_index.entry_values(place, trace, agents=[*map(_mask(context), _list("agents", agents))], recovered=recovered)
     checked_experience(**entry)
     retention.reopen(context, place)
     _write(context, place, trace, entry, results)
@@ -129,13 +126,13 @@ def record(
 def _write(context: Context, project: Project, trace: Trace, entry: dict[str, object], results: list[tuple[str, str]]) -> None:
     files = context.open_traces()
     with files.locked(project.short_term):
-        trace_files.create_project(files, project)
+        trace_index.create_project(files, project)
         clean = trace_index.is_indexed(context, files, project.log, clean=True)
         if not clean:
             trace_index.sync_project(context, files, project)
-        trace_files.append_document(files, project.log, trace.text, clean=clean)
+        trace_index.append_document(files, project.log, trace.text, clean=clean)
         context.step("traces.appended")
-        trace_files.write_results(files, project, trace.trace_id, results)
+        trace_index.write_results(files, project, trace.trace_id, results)
         with files.locked(SYSTEM):
             logged = append_logged(context, files, entry)
             context.step("traces.logged")
@@ -148,7 +145,7 @@ def append_logged(context: Context, files: TraceFiles, values: dict[str, object]
     clean = trace_index.is_indexed(context, files, SYSTEM_LOG, clean=True)
     if not clean and files.mark(SYSTEM_LOG):
         trace_index.sync_log(context, files)
-    return trace_files.append_entry(files, values, clean=clean)
+    return trace_index.append_entry(files, values, clean=clean)
 
 
 def log_experience(context: Context, primary_goal: object, *, project: object, timestamp: object, **values: Any) -> Experience:
@@ -263,7 +260,7 @@ def _show(context: Context, project: Project, current: Run, start: int) -> None:
     goal, plan = summarised_goal(mask(str(current.goal))), mask(current.plan)
     files = context.open_traces()
     with files.locked(project.short_term):
-        trace_files.create_project(files, project)
+        trace_index.create_project(files, project)
         files.write(project.cache, f"# {goal}\n\nStarted: {iso(start)}\n\n## Plan\n{plan}\n".encode("utf-8", "replace"))
 
 
@@ -303,10 +300,10 @@ def traces(context: Context, *, project: object, limit: object, archived: object
     """Return the traces in the files, the newest first."""
     most, files = whole_number("limit", limit, max_=MAX_LIMIT), context.open_traces()
     named = project is not None or context.reader.project is not None
-    places = [project_of(context, project)] if named else trace_files.projects(files)
-    found = [each for place in places for each in trace_files.traces_of(files, place, archived=bool(archived))]
+    places = [project_of(context, project)] if named else trace_index.projects(files)
+    found = [each for place in places for each in trace_index.traces_of(files, place, archived=bool(archived))]
     every = sorted((each for each in found if isinstance(each, Trace)), key=lambda each: each.timestamp)
-    return Traces(every[::-1][:most], trace_files.faults_of(found))
+    return Traces(every[::-1][:most], trace_index.faults_of(found))
 
 
 def get(context: Context, trace_id: object) -> Trace | None:
@@ -314,19 +311,19 @@ def get(context: Context, trace_id: object) -> Trace | None:
     if not isinstance(trace_id, str):
         raise InvalidInput(f"trace_id is {shown(trace_id)}", expected="a text such as trace-1760000000000-3fa9c2")
     if context.reader.only_project:
-        own = trace_files.traces_of(context.open_traces(), project_of(context, None), archived=True)
+        own = trace_index.traces_of(context.open_traces(), project_of(context, None), archived=True)
         return next((each for each in own if isinstance(each, Trace) and each.trace_id == trace_id), None)
-    return trace_files.find_trace(context.open_traces(), trace_id)
+    return trace_index.find_trace(context.open_traces(), trace_id)
 
 
 def experiences(context: Context, *, limit: object, archived: object) -> Experiences:
     """Return the entries of the experience log, the newest first."""
     most = whole_number("limit", limit, max_=MAX_LIMIT)
-    found = list(trace_files.experiences_of(context.open_traces(), archived=bool(archived)))
+    found = list(trace_index.experiences_of(context.open_traces(), archived=bool(archived)))
     own = {project_of(context, None).name} if context.reader.only_project else None
     every = [each for each in found if isinstance(each, Experience) and (own is None or each.project_name in own)]
     # Of which project an unreadable entry is cannot be told, so a reader of one project gets none.
-    return Experiences(every[::-1][:most], trace_files.faults_of(found) if own is None else [])
+    return Experiences(every[::-1][:most], trace_index.faults_of(found) if own is None else [])
 
 
 def similar(

@@ -67,7 +67,7 @@ DIGEST_OF = "digest_of"
 METHODS = ("extractive",)
 _NOT_RELATED = ("supersedes", DIGEST_OF)
 _MAX_CLUSTER = 50  # memories of one digest
-_DIGESTED_AT_ONCE = 500
+_AT_ONCE = 500
 _SKIPPED = (MemoryType.LESSON, MemoryType.REFLECTION)
 
 
@@ -117,7 +117,7 @@ def _scopes(context: Context, agent: str | None) -> dict[str, tuple[Reach, Reade
     own = [of_user(context.reader), equals("status", Status.ACTIVE)]
     ids = context.store.ids(Kind.MEMORY, all_of(*own, *([] if agent is None else [equals("agent_id", agent)])))
     scopes: dict[str, tuple[Reach, Reader]] = {}
-    for batch in batches(sorted(ids), _DIGESTED_AT_ONCE):
+    for batch in batches(sorted(ids), _AT_ONCE):
         check_cancelled()
         for memory in map(Memory.of, intact(context, context.store.get(Kind.MEMORY, batch).values())):
             ends = [end for end in (memory.valid_until, memory.expires_at) if end]
@@ -141,7 +141,7 @@ def _digested(context: Context, ids: Sequence[str] | None = None) -> set[str]:
         if each.link_type == DIGEST_OF:
             targets[each.ref].add(each.target)
     active = equals("status", Status.ACTIVE)
-    groups = (all_of(In("id", tuple(batch)), active) for batch in batches(sorted(targets), _DIGESTED_AT_ONCE))
+    groups = (all_of(In("id", tuple(batch)), active) for batch in batches(sorted(targets), _AT_ONCE))
     return {target for where in groups for digest in context.store.ids(Kind.MEMORY, where) for target in targets[digest]}
 
 
@@ -151,7 +151,7 @@ def _links(context: Context, targets: Sequence[str] | None = None) -> Iterator[L
         yield from map(Link.of, context.store.find(Kind.LINK, In("target", tuple(targets))))
         return
     ids = context.store.ids(Kind.LINK, equals("user_id", context.reader.user_id))
-    for batch in batches(sorted(ids), _DIGESTED_AT_ONCE):
+    for batch in batches(sorted(ids), _AT_ONCE):
         check_cancelled()
         yield from map(Link.of, context.store.get(Kind.LINK, batch).values())
 
@@ -195,7 +195,6 @@ PHASES = ("dedupe", "contradictions", "corroboration", "compress", "prune")
 SAME, ALIKE = 0.95, 0.90  # the lowest cosines of duplicates, and of memories that corroborate each other
 _OLD_DAYS, OUTDATED_DAYS = 30, 90
 _CORROBORATES = "corroborates"
-_AT_ONCE = 500
 _MAX_COMPARED = 20  # memories with the same words that one is compared with
 
 

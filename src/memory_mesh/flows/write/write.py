@@ -38,7 +38,7 @@ from memory_mesh.flows.context import (
     read_once,
     require_memory,
 )
-from memory_mesh.flows.graph import links as connect
+from memory_mesh.flows.graph import links as linking
 from memory_mesh.flows.write.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
 from memory_mesh.flows.write.prepare import (
     Prepared,
@@ -119,11 +119,11 @@ class _Batch:
         same = all(getattr(memory, name) == item.draft.columns.get(name) for name in _WINDOW)
         return same or Window(start=memory.valid_from, end=memory.valid_until).contains(self.present)
 
-    def links(self, context: Context, items: Sequence[Prepared]) -> connect.Links:
+    def links(self, context: Context, items: Sequence[Prepared]) -> linking.Links:
         """Return the links of the new memories that are to be linked."""
         pairs = zip(self.answers, items, strict=True)
         new = {added.memory.id: self.memories[added.memory.id] for added, item in pairs if added.is_new and item.terms.links}
-        return connect.connect(context, list(new.values()), context.clock()) if new else connect.Links()
+        return linking.connect(context, list(new.values()), context.clock()) if new else linking.Links()
 
     def judged(self, context: Context, memory: Memory, item: Prepared, verdict: Verdict, ms: int) -> Effects:
         """Add the memories that a verdict on a new one changes, and return all that follows from it."""
@@ -274,10 +274,10 @@ def _judge(context: Context, batch: _Batch, item: Prepared, ms: int) -> Verdict:
 def _judge_related(context: Context, batch: _Batch, item: Prepared, trust: float, ms: int) -> Verdict:
     """Compare an item with the stored memory that is most similar to it, and that it is to supersede."""
     vector = batch.vectors[item.draft.content].own if item.draft.content in batch.vectors else None
-    similar = connect.find_similar(context, vector)
+    similar = linking.find_similar(context, vector)
     related, cosine = next(((batch.memories.get(each.id, each), cosine) for each, cosine in similar), (None, 0.0))
     same = related is not None and normal_text(related.content) == normal_text(item.draft.content)
-    if related is None or cosine < connect.RELATED or related.status != Status.ACTIVE or same:
+    if related is None or cosine < linking.RELATED or related.status != Status.ACTIVE or same:
         return NO_VERDICT
     batch.memories.setdefault(related.id, related)
     batch.stored.setdefault(related.id, related)

@@ -27,7 +27,7 @@ from memory_mesh.flows.audit import audit
 from memory_mesh.flows.learning.models import pseudonym_key_error, stored_key_id
 from memory_mesh.flows.traces.index import faults as faults_in
 from memory_mesh.flows.write.embed import store_model
-from memory_mesh.interfaces.hosts import deadline as faults
+from memory_mesh.interfaces.hosts.deadline import FAULT_FILE, last_fault
 from memory_mesh.interfaces.render.output import NAME, Answer, aligned, one_line, paint, safe, size, styled
 from memory_mesh.interfaces.render.records import fault_lines
 from memory_mesh.interfaces.values import Target
@@ -83,8 +83,8 @@ def _checks(target: Target) -> Iterator[Check]:
     yield permissions(settings)
     yield _model(settings)
     yield _llm(settings)
-    if fault := faults.last():
-        remedy = f"the next run of the hook that works removes this, or remove {home_folder() / faults.FILE}"
+    if fault := last_fault():
+        remedy = f"the next run of the hook that works removes this, or remove {home_folder() / FAULT_FILE}"
         yield Check("hosts", ok=False, detail=one_line(fault), remedy=remedy)
     if settings.options.enable_memory:
         yield from _traces(settings)

@@ -69,10 +69,10 @@ def serve(call: Call) -> Answer:
 
 def console(call: Call) -> Answer:
     try:
-        from memory_mesh.interfaces.rest import serve as command
+        from memory_mesh.interfaces.rest import serve as server
     except ImportError as error:
         raise not_installed(SettingsError, error.name, "server") from None
-    return command.console(call)
+    return server.console(call)
 
 
 def token_create(call: Call) -> Answer:

@@ -83,7 +83,7 @@ class Deadline:
             return
         if self.answer(EMPTY):
             late = f"it took longer than {self._seconds:g} seconds"
-            record(self._hook, late)
+            record_fault(self._hook, late)
             _complain(f"{self._hook}: {late}; the answer is empty; MEMORY_MESH_HOST_SECONDS gives it more time")
         leave(0)
 
@@ -113,24 +113,24 @@ def _age() -> float:
 # --- the last failure ---
 # A line in the home folder, which `memory-mesh doctor` shows. A hook that works again removes it.
 
-FILE = "host-fault.txt"
+FAULT_FILE = "host-fault.txt"
 
 
-def record(hook: str, what: str) -> None:
+def record_fault(hook: str, what: str) -> None:
     """Write the failure of a hook. If that is not possible, nothing is recorded."""
     with suppress(OSError, MemoryMeshError):
         create_file(path := _path())
         path.write_text(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {hook}: {what}\n", encoding="utf-8")
 
 
-def clear(hook: str) -> None:
+def clear_fault(hook: str) -> None:
     """Remove the failure if it is one of this hook."""
-    if f" {hook}: " in last():
+    if f" {hook}: " in last_fault():
         with suppress(OSError):
             _path().unlink()
 
 
-def last() -> str:
+def last_fault() -> str:
     """Return the last failure, or an empty text."""
     with suppress(OSError, MemoryMeshError):
         return _path().read_text(encoding="utf-8", errors="replace").strip()
@@ -138,4 +138,4 @@ def last() -> str:
 
 
 def _path() -> Path:
-    return home_folder() / FILE
+    return home_folder() / FAULT_FILE

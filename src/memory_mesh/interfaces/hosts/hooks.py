@@ -16,8 +16,7 @@ from memory_mesh.api.settings import Settings, load
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
 from memory_mesh.core.language.capture.transcripts import Transcript, recalled_block
 from memory_mesh.interfaces.hosts import EVENTS
-from memory_mesh.interfaces.hosts import deadline as faults
-from memory_mesh.interfaces.hosts.deadline import EMPTY, Deadline, current
+from memory_mesh.interfaces.hosts.deadline import EMPTY, Deadline, clear_fault, current, record_fault
 from memory_mesh.interfaces.render import output
 from memory_mesh.interfaces.render.output import Answer
 from memory_mesh.interfaces.values import Call
@@ -44,7 +43,7 @@ def host(call: Call) -> Answer:
             _detach(call, _read(call))
         else:
             _run(call, _read(call), deadline)
-            faults.clear(hook)
+            clear_fault(hook)
     except MemoryMeshError as error:
         _fail(hook, str(error))
     except Exception as error:  # noqa: BLE001  (a bug of ours must not stop the work of the host)
@@ -57,7 +56,7 @@ def host(call: Call) -> Answer:
 
 def _fail(hook: str, what: str) -> None:
     line = output.one_line(what)
-    faults.record(hook, line)
+    record_fault(hook, line)
     with suppress(OSError):
         sys.stderr.write(f"{output.ERROR} {line}\n")
 

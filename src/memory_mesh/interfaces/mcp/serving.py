@@ -38,12 +38,12 @@ def serve(call: Call) -> Answer:
     if compat and toolsets:
         raise InvalidInput("both --compat and --toolset are given", expected="one of them: --compat offers nine tools only")
     try:
-        from memory_mesh.interfaces.mcp import compat as graph
         from memory_mesh.interfaces.mcp import server
+        from memory_mesh.interfaces.mcp.compat import GraphTools
     except ModuleNotFoundError as error:
         raise not_installed(SettingsError, error.name, "server") from error
     read_only = bool(options.get("read_only"))
-    toolbox = graph.GraphTools(read_only=read_only) if compat else server.OperationTools(toolsets, read_only=read_only)
+    toolbox = GraphTools(read_only=read_only) if compat else server.OperationTools(toolsets, read_only=read_only)
     share_heaps()
     with call.target.mesh() as mesh:
         if not read_only:

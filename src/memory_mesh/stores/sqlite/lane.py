@@ -1,7 +1,8 @@
 """Rows of Memory Lane in the table `memories`: recognise its files, and take up its rows.
 
-A row that Memory Lane inserted or replaced has none of our columns. One that it changed has lost its partition (see `tables.TRIGGERS`).
-Taking up fills in what its own columns and its metadata say; the columns that it does not know stay.
+A row that Memory Lane inserted or replaced has none of our columns. One that it changed has lost its
+partition (see `tables.TRIGGERS`). Taking up fills in what its own columns and its metadata say; the
+columns that it does not know stay.
 """
 
 import json

@@ -16,7 +16,6 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Literal
 
 from memory_mesh.core.language.redaction import assignments, keys, national_ids, numbers, pairs, phone
-from memory_mesh.core.language.redaction import numbers as network
 from memory_mesh.core.language.redaction.pattern import Finding, Page, Pattern, Plain, Span, merged, present
 from memory_mesh.core.text import KINDS, MASK, LazyRegex
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 # More specific patterns come first: of two findings that overlap in part, the first pattern's wins.
 PATTERNS: tuple[Pattern, ...] = (
-    *keys.FORMS, *keys.VENDORS, *numbers.CARDS, *national_ids.NATIONAL_IDS, *national_ids.DOCUMENTS, *network.PATTERNS,
+    *keys.FORMS, *keys.VENDORS, *numbers.CARDS, *national_ids.NATIONAL_IDS, *national_ids.DOCUMENTS, *numbers.PATTERNS,
     *phone.PATTERNS, *keys.GENERAL,
     *assignments.PATTERNS, *pairs.COMMAND_PATTERNS, *pairs.PATTERNS, *pairs.TABLE_PATTERNS,
 )  # fmt: skip

@@ -498,7 +498,7 @@ _NAMES = (
     r"|patente(?:\sdi\sguida)?|cnh|rijbewijs|prawo\sjazdy|personalausweis|ausweis|cart[ae]\sd['’]identit[àaé]|identity\scard"
     r"|护照|護照|パスポート|旅券|여권"
 )
-_DENSE_DOCUMENTS = re.compile(rb"00000|0A0|0AAA?0|000[ -]0|00 00 00")
+_DOCUMENT_SHAPES = re.compile(rb"00000|0A0|0AAA?0|000[ -]0|00 00 00")
 _LINK = r"no|nr|num|number|nummer|num[eé]ro|número|номер|id|is|was|ist|est|es|è|é|号码?|號碼?|番号|번호|は|是|는|n°|nº|№"
 _NUMBERED = LazyRegex(
     rf"(?i:{_NAMES})(?![a-z](?!ummer))(?:[\s:=#.\"'(’_-]{{0,3}}(?i:{_LINK})(?![A-Za-z])){{0,3}}[\s:=#.\"'(’_-]{{0,4}}"
@@ -515,7 +515,7 @@ def _documents(page: Page) -> Iterator[Span]:
 
 
 def _may_have(page: Page) -> bool:
-    return _DENSE_DOCUMENTS.search(page.shape) is not None and page.holds(_STEMS)
+    return _DOCUMENT_SHAPES.search(page.shape) is not None and page.holds(_STEMS)
 
 
 DOCUMENTS = (Pattern("identity_document", "NATIONAL_ID", _documents, digits=5, when=_may_have, normal=compact),)

@@ -108,7 +108,7 @@ class Page:
     @lazy_property
     def zeroed(self) -> str:
         """The text without masks and with 0 for each digit. What words say about a number depends on no digits near it."""
-        return self.unmasked.encode("utf-8", "surrogatepass").translate(_ZEROS_OF_SCRIPTS).decode("utf-8", "surrogatepass")
+        return self.unmasked.encode("utf-8", "surrogatepass").translate(_DIGITS_AS_ZEROS).decode("utf-8", "surrogatepass")
 
     @lazy_property
     def folded(self) -> str:
@@ -245,7 +245,7 @@ class Cue:
 
 _VALUES = bytes.maketrans(b"0123456789", bytes(range(10)))
 _DOUBLED = bytes.maketrans(b"0123456789", bytes((0, 2, 4, 6, 8, 1, 3, 5, 7, 9)))  # twice each digit, and of two digits their sum
-_ZEROS_OF_SCRIPTS = bytes.maketrans(b"123456789", b"000000000")
+_DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _ALL_BYTES = bytes(range(256))
 _SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code for code in range(256))
 
