@@ -3,6 +3,9 @@
 PYTHON ?= python3
 WORKERS ?= auto
 EXAMPLES ?= 2000
+CASES ?= 4
+# PASSED=FILE, as in CI: make test writes there what passed, and make test-deep leaves that out; the coverage is that of both.
+PASSED ?=
 
 # Without cached bytecode every process that a test starts would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,14 +51,16 @@ demo: $(READY) ## store, find, erase and verify in a throw-away memory
 	@echo "Here the command is $(BIN)/memory-mesh; pip install . puts memory-mesh into your own environment."
 
 test: $(READY) ## run the tests, with few examples and cases: the same in every run, at most 8 minutes of CPU time
-	$(PYTEST) --cases 4
+	@mkdir -p build
+	$(PYTEST) --cases $(CASES) $(if $(PASSED),--passed=$(PASSED) --cov --cov-report= --cov-fail-under=0)
 
 test-pythons: $(READY) ## run the tests with every other supported Python that this machine has, in build/, and say which
 	$(BIN)/python tools/pythons.py
 
 test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
-	$(PYTEST) --deep --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS) --junitxml=$(dir $(RESULTS))deep.xml
+	$(PYTEST) --deep $(if $(PASSED),--not-again=$(PASSED) --cov-append) --cov --cov-report=term-missing:skip-covered \
+		--req-results=$(RESULTS) --junitxml=$(dir $(RESULTS))deep.xml
 
 fuzz: $(READY) ## EXAMPLES=2000 random texts, files and bodies for each reader, and as many long ones
 	$(PYTEST) --deep --examples $(EXAMPLES) tests/test_fuzz.py

@@ -4,6 +4,9 @@ A plain run is quick and the same every time: few Hypothesis examples from a fix
 marked `sample(n)` only n of its parameter sets. `--cases N`, which `make test` gives, runs at most N parameter sets of every
 test. `--deep` runs every test, with many random examples.
 
+CI runs the quick tests with `--passed=FILE` and then the deep ones with `--not-again=FILE`: a test that has passed, and that a
+deep run would repeat with the same inputs, is left out, and counts as passed in the results of the requirements.
+
 `@pytest.mark.req("MESH-042")` states that the test would fail if MESH-042 were broken. `--req-results=FILE` writes the tests of
 each id with their outcomes; `tools/conformance.py` reads that file.
 """
@@ -11,16 +14,17 @@ each id with their outcomes; `tools/conformance.py` reads that file.
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 # Nothing fails for its time: on a busy machine a single example may take long, and so may making it.
 _SLOW = [HealthCheck.too_slow]
@@ -51,6 +55,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cases", type=int, metavar="N", help="run at most N parameter sets of a test")
     parser.addoption("--examples", type=int, metavar="N", help="try N random Hypothesis examples in each property test")
     parser.addoption("--deep", action="store_true", help="run every test, with many random Hypothesis examples")
+    parser.addoption("--passed", metavar="FILE", help="write which tests passed and are the same in a deep run, as JSON")
+    parser.addoption("--not-again", metavar="FILE", help="leave out the tests that a run with --passed has written")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -83,13 +89,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--deep"):
-        left_out = deep_only(items, config.getoption("--cases"))
+    left_out = set() if config.getoption("--deep") else deep_only(items, config.getoption("--cases"))
+    if passed := passed_before(config):
+        left_out |= {item for item in items if item.nodeid in passed}
+    if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
     for item in items:
         # User properties are part of each report, also of those that a worker sends to the controller.
         item.user_properties.extend(("req", id_) for id_ in required_by(item))
+        if config.getoption("--passed") and not depends_on_depth(item):
+            item.user_properties.append(("same_when_deep", True))
 
 
 @pytest.fixture
@@ -132,6 +142,23 @@ def _shuffled(item: pytest.Item) -> bytes:
     return hashlib.sha256(item.nodeid.encode(errors="surrogatepass")).digest()
 
 
+def passed_before(config: pytest.Config) -> dict[str, list[str]]:
+    """Return the tests that passed in the run that wrote the file of `--not-again`, each with its requirement ids."""
+    file = config.getoption("--not-again")
+    return dict(json.loads(Path(file).read_text(encoding="utf-8"))) if file else {}
+
+
+def depends_on_depth(item: pytest.Item) -> bool:
+    """Return whether a deep run gives this test other inputs than a quick run: more examples, or more of what it counts."""
+    return is_hypothesis_test(getattr(item, "obj", None)) or "deep" in getattr(item, "fixturenames", ()) or _draws(item.path)
+
+
+@cache
+def _draws(file: Path) -> bool:
+    """Return whether tests of a file run Hypothesis from within, which the test itself does not show."""
+    return re.search(r"(?m)^\s+@given\b|\brun_state_machine_as_test\b", file.read_text(encoding="utf-8")) is not None
+
+
 def required_by(item: pytest.Item) -> Iterator[str]:
     return (str(id_) for mark in item.iter_markers("req") for id_ in mark.args)
 
@@ -141,13 +168,18 @@ class Results:
 
     def __init__(self, config: pytest.Config) -> None:
         self._file = config.getoption("--req-results")
+        self._passed_file = config.getoption("--passed")
         self._strict = os.environ.get("CI") == "true"
-        self._ids: dict[str, set[str]] = defaultdict(set)
-        self._outcomes: dict[str, str] = {}
+        before = passed_before(config)
+        self._ids = defaultdict(set, {node: set(ids) for node, ids in before.items()})
+        self._outcomes = dict.fromkeys(before, "passed")
+        self._same: set[str] = set()
         self._skipped: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._ids[report.nodeid].update(str(value) for name, value in report.user_properties if name == "req")
+        if any(name == "same_when_deep" for name, _ in report.user_properties):
+            self._same.add(report.nodeid)
         if self._outcomes.get(report.nodeid, "passed") == "passed":
             self._outcomes[report.nodeid] = report.outcome
         if report.skipped:  # an expected failure counts as skipped too
@@ -166,6 +198,9 @@ class Results:
                 node: {"outcome": self._outcomes[node], "ids": sorted(ids)} for node, ids in sorted(self._ids.items()) if ids
             }
             Path(self._file).write_text(json.dumps({"tests": tests}, indent=1) + "\n", encoding="utf-8")
+        if self._passed_file:
+            passed = {node: sorted(self._ids[node]) for node in sorted(self._same) if self._outcomes[node] == "passed"}
+            Path(self._passed_file).write_text(json.dumps(passed, indent=1) + "\n", encoding="utf-8")
         if self._strict and self._skipped:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -172,6 +172,48 @@ def test_a_deep_run_leaves_nothing_out(project: Path) -> None:
     assert "21 passed" in run_tests(project, DEEP, "--deep").stdout
 
 
+TWICE = """
+from hypothesis import given, strategies
+
+@pytest.mark.req("ONE-1")
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("n", range(5))
+def test_many(n): pass
+
+@pytest.mark.req("ONE-2")
+@given(strategies.integers())
+def test_property(n): pass
+
+@pytest.mark.req("ONE-2")
+def test_effort(deep): pass
+
+def test_bad(deep): assert deep
+
+@pytest.mark.deep
+def test_slow(): pass
+"""
+INSIDE = """
+from hypothesis import given, strategies
+
+def test_property_inside():
+    @given(strategies.integers())
+    def any_number(n): pass
+    any_number()
+"""
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_what_passed_with_the_same_inputs_is_not_run_again_and_counts_as_passed(project: Path, workers: list[str]) -> None:
+    (project / "tests" / "test_inside.py").write_text(INSIDE)
+    assert "1 failed, 5 passed" in run_tests(project, TWICE, "--passed=passed.json", *workers).stdout
+    passed = json.loads((project / "passed.json").read_text())
+    assert len(passed) == 2
+    assert all(node.startswith("tests/test_it.py::test_many[") and ids == ["ONE-1"] for node, ids in passed.items())
+    assert "8 passed" in run_tests(project, TWICE, "--deep", "--not-again=passed.json", *workers).stdout
+    again = {f"test_many[{n}]": ("passed", ["ONE-1"]) for n in range(5)}
+    assert recorded(project) == {**again, "test_property": ("passed", ["ONE-2"]), "test_effort": ("passed", ["ONE-2"])}
+
+
 def test_a_promise_kept_passes_and_is_written_down(project: Path) -> None:
     code, printed = judge(project, {"test_it_holds": ("passed", ["ONE-1"])})
     assert code == 0
