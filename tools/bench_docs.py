@@ -123,7 +123,7 @@ _EVERYDAY = """\
 ## Everyday memory
 
 What people told an assistant and what agents noted at work over months, and what is asked later: invented
-[worlds](../bench/everyday/README.md) of chats and notes, written by language models; that page explains the kinds of questions.
+worlds of chats and notes, written by language models; `bench/everyday/README.md` explains the kinds of questions.
 The encoder learnt on the worlds of `train`, the ranker and the calibration on those of `choose`. The figures are those of `test`,
 whose authors wrote nothing else; its worlds in other languages than English are Chinese, Japanese, Arabic and Hindi.
 """
