@@ -88,7 +88,7 @@ def test_a_store_moves_through_every_engine_and_comes_back_as_the_same_bytes(pla
 PROGRAM = """
 import os, signal, sys
 from memory_mesh import copy_store
-from memory_mesh.flows import moving
+from memory_mesh.flows.transfer import moving
 
 moving.AT_ONCE, left = 3, int(sys.argv[3])
 

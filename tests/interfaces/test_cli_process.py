@@ -94,7 +94,7 @@ def test_ctrl_c_ends_in_one_line(environ):
 
 @pytest.mark.deep
 def test_a_mistake_of_ours_is_one_line_and_its_trace_is_shown_on_request(environ):
-    broken = "from memory_mesh.interfaces import main; main.run = lambda words: {}['private']; main.main()"
+    broken = "from memory_mesh.interfaces.cli import main; main.run = lambda words: {}['private']; main.main()"
     brief = ran(environ, sys.executable, "-c", broken, "stats")
     assert (brief.returncode, brief.stdout) == (1, b"")
     assert brief.stderr.startswith(b"[MemoryMesh Error] unexpected KeyError: ")
