@@ -326,6 +326,7 @@ def _written(root: Path, outcomes: Mapping[Mutant, Outcome], *, check: bool) -> 
     (root / "build" / "mutants.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     page, text = root / "docs" / "internals" / "mutations.md", "\n".join(_page(outcomes)) + "\n"
     if not check:
+        page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
     elif not page.is_file() or _bugs(page.read_text(encoding="utf-8")) != _bugs(text):
         return ["docs/internals/mutations.md is out of date: run `make mutants`"]

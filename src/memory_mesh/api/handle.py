@@ -13,7 +13,7 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Reader
 from memory_mesh.core.options import validate
 from memory_mesh.flows.context import Context, SharedContext, Source
-from memory_mesh.flows.search import passages, usage
+from memory_mesh.flows.search import usage
 
 # Methods of other libraries, and what to call here.
 _ELSEWHERE = {
@@ -154,6 +154,8 @@ class Handle:
 @contextmanager
 def warming(mesh: Handle) -> Iterator[None]:
     """Load the deep ranker in a thread, while searches go on without it. The end waits for the thread."""
+    from memory_mesh.flows.search import passages  # it loads the flow that embeds
+
     thread = Thread(target=passages.load, args=(mesh._context(),), name="memory-mesh-warming")
     thread.start()
     try:

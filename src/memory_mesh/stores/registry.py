@@ -1,8 +1,6 @@
 """URLs and paths of stores: parse them, and open the store that one names."""
 
 import re
-from importlib.metadata import EntryPoint
-from importlib.metadata import entry_points as installed
 from os import fsdecode, fsencode
 from os.path import isdir
 from pathlib import Path
@@ -23,6 +21,9 @@ from memory_mesh.core.ports import STORE_PARTS, Step, Store, StoreFile, no_step
 from memory_mesh.core.text import shown_url
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from importlib.metadata import EntryPoint
+
     from memory_mesh.stores.lance import LanceStore
     from memory_mesh.stores.lance.s3 import Bucket, BucketStore
     from memory_mesh.stores.postgres import PostgresStore
@@ -222,12 +223,12 @@ GROUP = "memory_mesh.stores"
 
 def schemes() -> list[str]:
     """Return the schemes that installed packages add. No package is imported."""
-    return sorted({entry.name for entry in installed(group=GROUP)})
+    return sorted({entry.name for entry in _installed()})
 
 
 def open_package_store(url: str, scheme: str) -> Store | None:
     """Open a store with the package that added the scheme, or return None if there is no such package."""
-    found = [*installed(group=GROUP, name=scheme)]
+    found = [*_installed(scheme)]
     if not found:
         return None
     if len(found) > 1:
@@ -248,5 +249,11 @@ def open_package_store(url: str, scheme: str) -> Store | None:
     return store  # type: ignore[no-any-return]
 
 
-def _package(entry: EntryPoint) -> str:
+def _installed(scheme: str | None = None) -> "Iterable[EntryPoint]":
+    from importlib.metadata import entry_points  # it loads the package `email`
+
+    return entry_points(group=GROUP, name=scheme) if scheme else entry_points(group=GROUP)
+
+
+def _package(entry: "EntryPoint") -> str:
     return entry.dist.name if entry.dist else "(unknown)"

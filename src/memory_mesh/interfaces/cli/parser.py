@@ -5,21 +5,17 @@ value `--`, and does not accept flags between positional words.
 """
 
 import json
-import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from memory_mesh.api.settings import load
-from memory_mesh.core import model
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.interfaces.operation import Kind, Operation, Parameter
 from memory_mesh.interfaces.render import output
 from memory_mesh.interfaces.render.output import Answer, Form
 from memory_mesh.interfaces.values import Call, Target, confirm, did_you_mean, method_arguments, read
 from memory_mesh.interfaces.verbs import COMMANDS, GROUPS, JSON, JSONL, TARGET, YES, parameters
-from memory_mesh.stores import open_store, store_file
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -354,7 +350,6 @@ def _first_sentence(text: str) -> str:
 # What is added to an empty answer, on standard error: why it may be empty, and what to do.
 
 OTHER_USERS = "the store has memories of other users only; add --user NAME to read those of one"
-_log = logging.getLogger("memory_mesh")
 
 
 def explain_empty(target: Target, answer: Answer) -> None:
@@ -364,10 +359,19 @@ def explain_empty(target: Target, answer: Answer) -> None:
     """
     found = answer.data.get(answer.rows or "total_memories")
     if not found and _has_users_only(target):
-        _log.warning(OTHER_USERS)
+        import logging
+
+        logging.getLogger("memory_mesh").warning(OTHER_USERS)
 
 
 def _has_users_only(target: Target) -> bool:
+    # Most commands need none of these.
+    from contextlib import closing
+
+    from memory_mesh.api.settings import load
+    from memory_mesh.core import model
+    from memory_mesh.stores import open_store, store_file
+
     with suppress(MemoryMeshError):  # of a hint; the command itself has worked
         settings = load(target.arguments)
         file = store_file(settings.store_url)
