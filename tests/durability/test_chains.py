@@ -166,7 +166,7 @@ def test_a_reader_does_not_wait_for_a_thread_that_waits_to_write(tmp_path: Path)
 PRUNER = """
 import json, sys
 from memory_mesh import MemoryMesh
-from memory_mesh.flows import audit
+from memory_mesh.flows.audit import audit
 
 store, agent, name, rounds = json.loads(sys.argv[1])
 sys.stdin.readline()
