@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.model import MemoryRecord, SearchResult, millis
-from memory_mesh.core.search.passages import marked
+
+# Not the records: what only prints a line, such as an error, does not load them.
 from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES, without_passwords
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from memory_mesh.core.model import MemoryRecord, SearchResult
     from memory_mesh.core.ports import Progress
 
 
@@ -371,12 +372,14 @@ _KINDS = {
 }  # fmt: skip
 
 
-def results(found: Sequence[SearchResult], query: str, *, language: str, hint: str = "") -> str:
+def results(found: "Sequence[SearchResult]", query: str, *, language: str, hint: str = "") -> str:
     """Return search results, each with its score, age, tags and source, and the words of the query marked in its text.
 
     If nothing is relevant, say so, with the hint.
     """
     from rich.text import Text
+
+    from memory_mesh.core.search.passages import marked
 
     about, now = f"“{preview(one_line(query))}”", _now()
     summary = f"{counted(len(found), 'memory')} about {about}" if found else f"Nothing relevant to {about}"
@@ -390,7 +393,7 @@ def results(found: Sequence[SearchResult], query: str, *, language: str, hint: s
     return _rendered(Text("\n\n" if found else "\n").join(blocks))
 
 
-def listing(memories: Sequence[MemoryRecord], next_page: str) -> str:
+def listing(memories: "Sequence[MemoryRecord]", next_page: str) -> str:
     """Return memories, one on each line, cut at the edge of the terminal, and the command for the next page."""
     from rich.text import Text
 
@@ -408,7 +411,7 @@ def listing(memories: Sequence[MemoryRecord], next_page: str) -> str:
     return _rendered(Text("\n").join(lines))
 
 
-def stored(line: str, memory: MemoryRecord) -> str:
+def stored(line: str, memory: "MemoryRecord") -> str:
     """Return the line of `store`, whether the text was new, and what was masked in it."""
     done = "Stored."
     if memory.key and memory.revision > 1 and memory.updated_at == memory.last_observed:
@@ -432,6 +435,8 @@ def masked_values(redactions: Mapping[str, int]) -> str:
 
 def age(at: str, now: int) -> str:
     """Return how long ago a time was, such as `3 days ago`; `now` is in Unix milliseconds."""
+    from memory_mesh.core.model import millis
+
     seconds = (now - millis(at)) / 1000
     size, unit = next(((size, unit) for size, unit in _AGES if abs(seconds) >= size), (0, ""))
     if not unit:
@@ -451,7 +456,7 @@ def next_page(typed: Iterable[str], last: str) -> str:
     return shlex.join(["memory-mesh", *kept, "--after", last])
 
 
-def _headline(result: SearchResult, now: int) -> "Text":
+def _headline(result: "SearchResult", now: int) -> "Text":
     """Return the line above the text of a result. What is usual, such as the status active, is left out."""
     from rich.text import Text
 
