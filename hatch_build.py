@@ -1,7 +1,9 @@
-"""Write the software bill of materials into the wheel, as PEP 770 describes: `.dist-info/sboms/memory-mesh.cdx.json`.
+"""Write the software bill of materials into the wheel, as PEP 770 describes:
+`.dist-info/sboms/memory-mesh.cdx.json`.
 
-It lists what the wheel contains besides our own code, the JavaScript libraries of the console, and which packages it asks for,
-each with the version that was tested. The content depends on the sources only, so equal sources make equal wheels.
+It lists what the wheel contains besides our own code, the JavaScript libraries of the console, and
+which packages it asks for, each with the version that was tested. The content depends on the
+sources only, so equal sources make equal wheels.
 """
 
 import json
@@ -27,7 +29,10 @@ class SbomHook(BuildHookInterface):  # type: ignore[type-arg,unused-ignore]
             return
         target = Path(self.root) / _FILE
         target.parent.mkdir(exist_ok=True)
-        target.write_text(json.dumps(bill(Path(self.root), self.metadata.version), indent=1) + "\n", encoding="utf-8")
+        target.write_text(
+            json.dumps(bill(Path(self.root), self.metadata.version), indent=1) + "\n",
+            encoding="utf-8",
+        )
         build_data["sbom_files"].append(_FILE)
 
 
@@ -38,7 +43,10 @@ def bill(root: Path, version: str) -> dict[str, Any]:
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {"component": _component("memory-mesh", version, own) | {"licenses": [{"license": {"id": "MIT"}}]}},
+        "metadata": {
+            "component": _component("memory-mesh", version, own)
+            | {"licenses": [{"license": {"id": "MIT"}}]}
+        },
         "components": [*vendored, *needed],
         "dependencies": [
             {"ref": own, "dependsOn": [one["bom-ref"] for one in (*vendored, *needed)]},
@@ -48,12 +56,23 @@ def bill(root: Path, version: str) -> dict[str, Any]:
 
 
 def _needed(root: Path) -> list[dict[str, Any]]:
-    """Return the packages that the wheel asks for. They are installed beside it, in this version or another."""
-    asked = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    tested = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", (root / "constraints.txt").read_text(encoding="utf-8")))
+    """Return the packages that the wheel asks for. They are installed beside it, in this version
+    or another."""
+    asked = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]
+    tested = dict(
+        re.findall(
+            r"(?m)^([\w.-]+)==([^\s;]+)", (root / "constraints.txt").read_text(encoding="utf-8")
+        )
+    )
     versions = {_normal(name): version for name, version in tested.items()}
     names = [_normal(re.split(r"[^\w.-]", one, maxsplit=1)[0]) for one in asked]
-    return [_component(name, versions[name], f"pkg:pypi/{name}@{versions[name]}") | {"scope": "required"} for name in names]
+    return [
+        _component(name, versions[name], f"pkg:pypi/{name}@{versions[name]}")
+        | {"scope": "required"}
+        for name in names
+    ]
 
 
 def _vendored(root: Path) -> list[dict[str, Any]]:

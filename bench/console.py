@@ -1,12 +1,15 @@
-"""Measure the pages of the web console in Chromium, on a large store: from the click to the first list, and the first search.
+"""Measure the pages of the web console in Chromium, on a large store: from the click to the first
+list, and the first search.
 
     python -m bench.console [--memories 100k] [--repeats 5]
-    make bench-console                                          # 100k, and the figures of docs/console.md
+    # 100k, and the figures of docs/console.md
+    make bench-console
 
-Memories are generated; the hash of its words is the vector of each. Every view has a server of its own, so that it is a first
-one, and the median of the repetitions is shown. `cpu_ms` is what the server computed meanwhile, whatever else the machine did.
-The index is deleted before each start: the first search follows a second after the first view, while the server builds the
-index in the background. Needs the browser of the tests: `make .venv/.browser`.
+Memories are generated; the hash of its words is the vector of each. Every view has a server of its
+own, so that it is a first one, and the median of the repetitions is shown. `cpu_ms` is what the
+server computed meanwhile, whatever else the machine did. The index is deleted before each start:
+the first search follows a second after the first view, while the server builds the index in the
+background. Needs the browser of the tests: `make .venv/.browser`.
 """
 
 import argparse
@@ -38,7 +41,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "bench" / "results" / "console.json"
 CHROMIUM = "/usr/bin/chromium"
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
 # By page: its route, and what is there when the first list, table or picture is.
 PAGES = {
     "home": ("/", ".long-row"),
@@ -58,7 +68,20 @@ QUERIES = ("when does Ana change the deploy key?", "what does Goran change every
 _HIT = "article.hit, .card-empty"
 _BATCH, _LINKS = 5_000, 2_000
 _NAMES = ("Ana", "Ben", "Chloe", "Dev", "Elif", "Femi", "Goran", "Hana")
-_WORDS = ("deploy", "key", "invoice", "server", "tea", "coffee", "release", "token", "cache", "budget", "meeting", "hotel")
+_WORDS = (
+    "deploy",
+    "key",
+    "invoice",
+    "server",
+    "tea",
+    "coffee",
+    "release",
+    "token",
+    "cache",
+    "budget",
+    "meeting",
+    "hotel",
+)
 _TIMEOUT_MS = 300_000
 # It looks at every frame. A locator of Playwright looks every half second after the first moments.
 _SHOWN = """sign => new Promise(shown => {
@@ -78,7 +101,13 @@ def main() -> None:
         with chromium() as browser:
             runs = [measure(Path(folder), browser, newest) for _ in range(given.repeats)]
     rows = [
-        {"what": what, **{figure: round(median(run[what][figure] for run in runs), 1) for figure in ("ms", "cpu_ms")}}
+        {
+            "what": what,
+            **{
+                figure: round(median(run[what][figure] for run in runs), 1)
+                for figure in ("ms", "cpu_ms")
+            },
+        }
         for what in runs[0]
     ]
     for row in rows:
@@ -96,7 +125,8 @@ def main() -> None:
 
 
 def fill(home: Path, memories: int) -> str:
-    """Store generated memories of the last year, and links between some of them. Returns the id of the newest memory."""
+    """Store generated memories of the last year, and links between some of them. Returns the id
+    of the newest memory."""
     words, made = random.Random(1), list[str]()  # noqa: S311  (of texts)
     now = [time.time() - 365 * 86_400]
 
@@ -104,7 +134,9 @@ def fill(home: Path, memories: int) -> str:
         now[0] += 0.4 * 365 * 86_400 / memories
         return min(now[0], time.time())
 
-    with MemoryMesh(home / "memory.db", embedder="hash", agent_id="server", clock=clock, deduplicate=False) as mesh:
+    with MemoryMesh(
+        home / "memory.db", embedder="hash", agent_id="server", clock=clock, deduplicate=False
+    ) as mesh:
         for first in range(0, memories, _BATCH):
             texts = [text(number, words) for number in range(first, min(memories, first + _BATCH))]
             made += [memory.id for memory in mesh.add_many(texts)]
@@ -114,7 +146,10 @@ def fill(home: Path, memories: int) -> str:
 
 
 def text(number: int, words: random.Random) -> str:
-    return f"{_NAMES[number % len(_NAMES)]} changes number {number}: {' '.join(words.choices(_WORDS, k=10))}."
+    return (
+        f"{_NAMES[number % len(_NAMES)]} changes number {number}: "
+        f"{' '.join(words.choices(_WORDS, k=10))}."
+    )
 
 
 @contextmanager
@@ -134,7 +169,12 @@ def serving(home: Path) -> Iterator[tuple[int, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"HOME": str(home), "EMBEDDER": "hash", "AGENT_ID": "server", "SERVER_HEARTBEAT_SECONDS": "0"}
+    settings = {
+        "HOME": str(home),
+        "EMBEDDER": "hash",
+        "AGENT_ID": "server",
+        "SERVER_HEARTBEAT_SECONDS": "0",
+    }
     environ = {**os.environ, **{f"MEMORY_MESH_{name}": value for name, value in settings.items()}}
     words = [sys.executable, "-m", "memory_mesh", "serve", "--port", str(port)]
     with subprocess.Popen(words, env=environ, stderr=subprocess.DEVNULL) as server:
@@ -158,7 +198,9 @@ def measure(home: Path, browser: "Browser", newest: str) -> dict[str, dict[str, 
             if name == "home":
                 time.sleep(1)
                 for which, query in zip(("first search", "second search"), QUERIES, strict=True):
-                    rows[which] = timed(page, pid, f"{url}/search?query={query.replace(' ', '+')}", _HIT)
+                    rows[which] = timed(
+                        page, pid, f"{url}/search?query={query.replace(' ', '+')}", _HIT
+                    )
                     page.goto(f"{url}/audit")  # so that no result is left on the page
                     page.locator(_HIT).first.wait_for(state="detached")
             page.close()

@@ -1,10 +1,12 @@
-"""Measure the index at several sizes: the time to find candidates, their quality, and the memory it needs.
+"""Measure the index at several sizes: the time to find candidates, their quality, and the memory it
+needs.
 
     python -m bench.index_speed [--sizes 1k,10k,100k] [--queries 200] [--json FILE]
 
-The data is made up: vectors in clusters, words as often as words are, sessions of twenty turns. The query's vector is given, so
-that embedding is not counted. Recall is of an exact search with the unrounded vectors: how many of its answers are in the pool.
-Building counts the making of the rows too, which `rows_s` tells; reading them from a real store takes longer.
+The data is made up: vectors in clusters, words as often as words are, sessions of twenty turns. The
+query's vector is given, so that embedding is not counted. Recall is of an exact search with the
+unrounded vectors: how many of its answers are in the pool. Building counts the making of the rows
+too, which `rows_s` tells; reading them from a real store takes longer.
 """
 
 import argparse
@@ -68,7 +70,8 @@ class MadeUp:
             self.vectors[at : at + 50_000] = made / np.linalg.norm(made, axis=1, keepdims=True)
         self._lengths = np.clip(rng.lognormal(2.6, 0.6, size), 1, 200).astype(int)
         self._starts = np.cumsum(self._lengths) - self._lengths
-        shares = 1 / np.arange(20, VOCABULARY + 20) ** 1.05  # from 20: the commonest words are no keywords
+        # From 20: the commonest words are no keywords.
+        shares = 1 / np.arange(20, VOCABULARY + 20) ** 1.05
         count = int(self._lengths.sum())
         self._words = rng.choice(VOCABULARY, size=count, p=shares / shares.sum()).astype(np.int32)
         # Every third word belongs to the topic.
@@ -79,18 +82,36 @@ class MadeUp:
 
     def words(self, at: int) -> list[str]:
         start = self._starts[at]
-        return [self._named[word] for word in self._words[start : start + self._lengths[at]].tolist()]
+        return [
+            self._named[word] for word in self._words[start : start + self._lengths[at]].tolist()
+        ]
 
     def row(self, at: int) -> Row:
         fields: dict[str, Value] = {
-            "content": "made up?" if at % 7 == 0 else "made up", "updated_at": iso(at), "keywords": [*self.words(at)],
-            "status": "quarantined" if at % 50 == 0 else "active", "memory_type": "global",
-            "session_id": f"session {at // TURNS}", "turn": at % TURNS, "speaker": f"speaker{(at * 7) % SPEAKERS}",
+            "content": "made up?" if at % 7 == 0 else "made up", "updated_at": iso(at),
+            "keywords": [*self.words(at)], "status": "quarantined" if at % 50 == 0 else "active",
+            "memory_type": "global", "session_id": f"session {at // TURNS}", "turn": at % TURNS,
+            "speaker": f"speaker{(at * 7) % SPEAKERS}",
         }  # fmt: skip
         made = Vector("made-up", self.vectors[at].tobytes())
-        return Row(kind=Kind.MEMORY, id=name(at), partition=NAME, created_at=iso(at), number=at, fields=fields, vector=made)
+        return Row(
+            kind=Kind.MEMORY,
+            id=name(at),
+            partition=NAME,
+            created_at=iso(at),
+            number=at,
+            fields=fields,
+            vector=made,
+        )
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
         if kind is not Kind.MEMORY or where != equals("partition", NAME):
             return []
         start = self.size if after is None else after.number
@@ -106,7 +127,10 @@ class MadeUp:
         if of != NAME:
             return Changes("0", () if since == "0" else None)
         now = str(len(self.added))
-        return Changes(now, None if since is None else [Key(row.kind, row.id) for row in self.added[int(since) :]])
+        return Changes(
+            now,
+            None if since is None else [Key(row.kind, row.id) for row in self.added[int(since) :]],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +147,10 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    sizes = [int(size.removesuffix("k").removesuffix("M")) * _UNITS[size[-1]] for size in given.sizes.split(",")]
+    sizes = [
+        int(size.removesuffix("k").removesuffix("M")) * _UNITS[size[-1]]
+        for size in given.sizes.split(",")
+    ]
     rows = []
     print(" ".join(f"{name:>12}" for name in _SHOWN))
     for size in sizes:
@@ -135,7 +162,17 @@ def main() -> None:
 
 _UNITS = {"k": 1000, "M": 1_000_000}
 _SHOWN = (
-    *("memories", "build_s", "rows_s", "open_ms", "p50_ms", "p90_ms", "words_ms", "filtered_ms", "after_add_ms"),
+    *(
+        "memories",
+        "build_s",
+        "rows_s",
+        "open_ms",
+        "p50_ms",
+        "p90_ms",
+        "words_ms",
+        "filtered_ms",
+        "after_add_ms",
+    ),
     *("recall@10", "recall@100", "bytes_each"),
 )
 
@@ -161,13 +198,20 @@ def measured(size: int, queries: int) -> dict[str, object]:
         times = [timed(index, question.query) for question in sample]
         # A filter of its own for each query, which excludes half of the memories.
         filters = [Compare("created_at", "<", iso(size // 2 + at)) for at in range(len(sample))]
-        filtered = [timed(index, replace(each.query, where=where)) for each, where in zip(sample, filters, strict=True)]
+        filtered = [
+            timed(index, replace(each.query, where=where))
+            for each, where in zip(sample, filters, strict=True)
+        ]
         by_words = [timed(index, replace(question.query, vector=None)) for question in sample]
-        found = [(question.exact, frozenset(candidates(index, question.query).ids)) for question in sample]
+        found = [
+            (question.exact, frozenset(candidates(index, question.query).ids))
+            for question in sample
+        ]
         adding = [added(store, index, question) for question in sample[:50]]
     return {
-        "memories": size, "build_s": round(build, 2), "rows_s": round(rows, 2), "open_ms": ms(opening),
-        "p50_ms": ms(median(times)), "p90_ms": ms(quantiles(times, n=10)[8]), "words_ms": ms(median(by_words)),
+        "memories": size, "build_s": round(build, 2), "rows_s": round(rows, 2),
+        "open_ms": ms(opening), "p50_ms": ms(median(times)),
+        "p90_ms": ms(quantiles(times, n=10)[8]), "words_ms": ms(median(by_words)),
         "filtered_ms": ms(median(filtered)), "after_add_ms": ms(median(adding)),
         "recall@10": recall(found, 10), "recall@100": recall(found, 100),
         "bytes_each": round(file_bytes / size),
@@ -207,7 +251,11 @@ def exact(store: MadeUp, queries: Floats) -> list[list[int]]:
 def added(store: MadeUp, index: LocalIndex, question: Question) -> float:
     """How long the search takes that follows a write."""
     number = store.size + len(store.added)
-    store.added.append(replace(store.row(number % store.size), id=f"new{number}", created_at=iso(number), number=number))
+    store.added.append(
+        replace(
+            store.row(number % store.size), id=f"new{number}", created_at=iso(number), number=number
+        )
+    )
     return timed(index, question.query)
 
 
@@ -230,7 +278,9 @@ def name(at: int) -> str:
 
 
 def recall(found: Sequence[tuple[tuple[str, ...], frozenset[str]]], first: int) -> float:
-    return round(sum(len(pool & {*ids[:first]}) / len(ids[:first]) for ids, pool in found) / len(found), 4)
+    return round(
+        sum(len(pool & {*ids[:first]}) / len(ids[:first]) for ids, pool in found) / len(found), 4
+    )
 
 
 def ms(taken: float) -> float:

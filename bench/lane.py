@@ -30,7 +30,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="only compare")
     lines = [Line(name, list(steps(life))) for name, life in LIVES.items()]
-    drawn = day_chart("The score of a memory over time", lines, days=DAYS, y="score (similarity 0.8, weight 1)")
+    drawn = day_chart(
+        "The score of a memory over time", lines, days=DAYS, y="score (similarity 0.8, weight 1)"
+    )
     if parser.parse_args().check:
         return int(PICTURE.read_text(encoding="utf-8") != drawn)
     PICTURE.write_text(drawn, encoding="utf-8")
@@ -42,10 +44,14 @@ def steps(life: Mapping[int, str]) -> Iterator[tuple[float, float]]:
     last, feedback, before = None, 1.0, None
     for day in range(DAYS + 1):
         last = iso(day * DAY_MS) if life.get(day) == "found" else last
-        feedback = changed_feedback(feedback, life[day]) if life.get(day) in ("helpful", "harmful") else feedback
+        feedback = (
+            changed_feedback(feedback, life[day])
+            if life.get(day) in ("helpful", "harmful")
+            else feedback
+        )
         now = score(
-            SIMILARITY, category="decision", intended=(), ms=day * DAY_MS, created_at=iso(0), last_accessed=last,
-            feedback_score=feedback,
+            SIMILARITY, category="decision", intended=(), ms=day * DAY_MS, created_at=iso(0),
+            last_accessed=last, feedback_score=feedback,
         ).value  # fmt: skip
         if now != before and before is not None:
             yield day, before

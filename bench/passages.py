@@ -2,8 +2,9 @@
 
     python -m bench.passages --data DIR
 
-DIR holds `locomo/`. Each session of a conversation is one memory; the questions are those whose evidence is a single turn. The
-weight of words was chosen on conversations 1–5, so only 6–10 are measured.
+DIR holds `locomo/`. Each session of a conversation is one memory; the questions are those whose
+evidence is a single turn. The weight of words was chosen on conversations 1–5, so only 6–10 are
+measured.
 """
 
 import argparse
@@ -26,7 +27,8 @@ def main() -> None:
     begins = sum(evidence in hit.content[: len(hit.excerpt)] for hit, evidence in found)
     size = sum(len(hit.excerpt) for hit, _ in found) / sum(len(hit.content) for hit, _ in found)
     print(
-        f"{len(found)} questions: the evidence is in {right / len(found):.1%} of the passages, which have {size:.0%} of the text"
+        f"{len(found)} questions: the evidence is in {right / len(found):.1%} of the passages, "
+        f"which have {size:.0%} of the text"
     )
     print(f"and in {begins / len(found):.1%} of beginnings of the same length")
 

@@ -1,8 +1,10 @@
-"""Other memories, each used as its documentation recommends, for the benchmarks of speed, quality and hygiene.
+"""Other memories, each used as its documentation recommends, for the benchmarks of speed, quality
+and hygiene.
 
-All get vectors from the same embedder. In this setup none of them redacts, deduplicates, keeps an audit trail or ranks by
-keywords. Their modules are imported by name on use, because none is a dependency. The server of the Model Context Protocol is a
-program of Node.js: `npm install --prefix build/mcp-memory @modelcontextprotocol/server-memory`.
+All get vectors from the same embedder. In this setup none of them redacts, deduplicates, keeps an
+audit trail or ranks by keywords. Their modules are imported by name on use, because none is a
+dependency. The server of the Model Context Protocol is a program of Node.js: `npm install --prefix
+build/mcp-memory @modelcontextprotocol/server-memory`.
 """
 
 import json
@@ -22,7 +24,16 @@ from memory_mesh.core.ports import Embedder
 from memory_mesh.flows.write.embed import embed_texts
 
 ROOT = Path(__file__).parents[1]
-MCP_SERVER = ROOT / "build" / "mcp-memory" / "node_modules" / "@modelcontextprotocol" / "server-memory" / "dist" / "index.js"
+MCP_SERVER = (
+    ROOT
+    / "build"
+    / "mcp-memory"
+    / "node_modules"
+    / "@modelcontextprotocol"
+    / "server-memory"
+    / "dist"
+    / "index.js"
+)
 LIMIT = 10
 _ALL = 100_000  # more than a benchmark stores
 
@@ -46,7 +57,8 @@ class Plain:
 
 
 class Hit(NamedTuple):
-    """A result of a search: the key of the caller (memory-mesh returns its own id), and the text."""
+    """A result of a search: the key of the caller (memory-mesh returns its own id), and the
+    text."""
 
     key: str
     text: str
@@ -66,7 +78,8 @@ class System(Peer, Protocol):
     """A memory that also deletes and lists."""
 
     def capture(self, session: str, messages: Sequence[tuple[str, str]]) -> None:
-        """Take over the messages of a session, each with its role, as far as the system finds them worth keeping."""
+        """Take over the messages of a session, each with its role, as far as the system finds
+        them worth keeping."""
 
     def delete(self, key: str) -> None: ...
 
@@ -102,7 +115,9 @@ class Chroma:
         return list(self._collection.get()["documents"])
 
     def search(self, query: str) -> list[Hit]:
-        found = self._collection.query(query_embeddings=[floats(self._embedder, query)], n_results=LIMIT)
+        found = self._collection.query(
+            query_embeddings=[floats(self._embedder, query)], n_results=LIMIT
+        )
         return [*map(Hit, found["ids"][0], found["documents"][0])]
 
     def close(self) -> None:
@@ -116,17 +131,34 @@ class Lance:
         arrow = import_module("pyarrow")
         names = {"key": arrow.string(), "text": arrow.string(), "turn": arrow.int64()}
         names |= dict.fromkeys(("session_id", "speaker", "event_time"), arrow.string())
-        schema = arrow.schema([*names.items(), ("vector", arrow.list_(arrow.float32(), _size(embedder)))])
+        schema = arrow.schema(
+            [*names.items(), ("vector", arrow.list_(arrow.float32(), _size(embedder)))]
+        )
         self._embedder = embedder
-        self._table = import_module("lancedb").connect(str(folder)).create_table("memories", schema=schema)
+        self._table = (
+            import_module("lancedb").connect(str(folder)).create_table("memories", schema=schema)
+        )
 
     def add(self, items: Sequence[tuple[str, Text]]) -> None:
         self._table.add(
-            [{"key": key, "text": item.text, "vector": floats(self._embedder, item.text), **item.metadata} for key, item in items]
+            [
+                {
+                    "key": key,
+                    "text": item.text,
+                    "vector": floats(self._embedder, item.text),
+                    **item.metadata,
+                }
+                for key, item in items
+            ]
         )
 
     def search(self, query: str) -> list[Hit]:
-        found = self._table.search(floats(self._embedder, query)).distance_type("cosine").limit(LIMIT).to_list()
+        found = (
+            self._table.search(floats(self._embedder, query))
+            .distance_type("cosine")
+            .limit(LIMIT)
+            .to_list()
+        )
         return [Hit(row["key"], row["text"]) for row in found]
 
     def close(self) -> None:
@@ -138,11 +170,20 @@ class LangGraph:
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._put = import_module("langgraph.store.base").PutOp
-        index = {"dims": _size(embedder), "embed": lambda texts: [as_list(embedder, text) for text in texts], "fields": ["text"]}
+        index = {
+            "dims": _size(embedder),
+            "embed": lambda texts: [as_list(embedder, text) for text in texts],
+            "fields": ["text"],
+        }
         self._store = import_module("langgraph.store.memory").InMemoryStore(index=index)
 
     def add(self, items: Sequence[tuple[str, Text]]) -> None:
-        self._store.batch([self._put(("memories",), key, {"text": item.text, **item.metadata}) for key, item in items])
+        self._store.batch(
+            [
+                self._put(("memories",), key, {"text": item.text, **item.metadata})
+                for key, item in items
+            ]
+        )
 
     def capture(self, session: str, messages: Sequence[tuple[str, str]]) -> None:
         self.add(_as_items(session, messages))
@@ -154,23 +195,32 @@ class LangGraph:
         return [item.value["text"] for item in self._store.search(("memories",), limit=_ALL)]
 
     def search(self, query: str) -> list[Hit]:
-        return [Hit(item.key, item.value["text"]) for item in self._store.search(("memories",), query=query, limit=LIMIT)]
+        return [
+            Hit(item.key, item.value["text"])
+            for item in self._store.search(("memories",), query=query, limit=LIMIT)
+        ]
 
     def close(self) -> None:
         pass  # nothing to close
 
 
 class Mem0:
-    """mem0 without a language model (`infer=False`), on Qdrant in the same process. It accepts texts one at a time.
+    """mem0 without a language model (`infer=False`), on Qdrant in the same process. It accepts
+    texts one at a time.
 
-    Its keyword channel and its entities need further models, which it downloads; here it searches by vectors only.
+    Its keyword channel and its entities need further models, which it downloads; here it searches
+    by vectors only.
     """
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         # mem0 reads these on import: no telemetry, and no files outside the folder.
         os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder / "mem0")}
         keyed = {"api_key": "not used"}
-        location = {"path": str(folder / "qdrant"), "embedding_model_dims": _size(embedder), "on_disk": True}
+        location = {
+            "path": str(folder / "qdrant"),
+            "embedding_model_dims": _size(embedder),
+            "on_disk": True,
+        }
         self._memory: Any = import_module("mem0").Memory.from_config(
             {
                 "vector_store": {"provider": "qdrant", "config": location},
@@ -183,11 +233,15 @@ class Mem0:
 
     def add(self, items: Sequence[tuple[str, Text]]) -> None:
         for key, item in items:
-            self._memory.add(item.text, user_id="bench", metadata={**item.metadata, "key": key}, infer=False)
+            self._memory.add(
+                item.text, user_id="bench", metadata={**item.metadata, "key": key}, infer=False
+            )
 
     def capture(self, session: str, messages: Sequence[tuple[str, str]]) -> None:
         said = [{"role": role, "content": text} for role, text in messages]
-        self._memory.add(said, user_id="bench", run_id=session, metadata={"key": session}, infer=False)
+        self._memory.add(
+            said, user_id="bench", run_id=session, metadata={"key": session}, infer=False
+        )
 
     def delete(self, key: str) -> None:
         for row in self._rows():
@@ -223,22 +277,28 @@ class _ForMem0:
 
 
 class McpMemory:
-    """The official memory server of the Model Context Protocol: entities with observations in one JSON file."""
+    """The official memory server of the Model Context Protocol: entities with observations in
+    one JSON file."""
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         environment = {**os.environ, "MEMORY_FILE_PATH": str(folder / "memory.jsonl")}
         self._process = subprocess.Popen(
-            ["node", str(MCP_SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
-            text=True,
+            ["node", str(MCP_SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, env=environment, text=True,
         )  # fmt: skip
         self._in, self._out = pipes(self._process)
         self._last = 0
         client = {"name": "bench", "version": "1"}
-        self._ask("initialize", {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client})
+        self._ask(
+            "initialize",
+            {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client},
+        )
         self._send({"method": "notifications/initialized"})
 
     def add(self, items: Sequence[tuple[str, Text]]) -> None:
-        entities = [{"name": key, "entityType": "note", "observations": [item.text]} for key, item in items]
+        entities = [
+            {"name": key, "entityType": "note", "observations": [item.text]} for key, item in items
+        ]
         self._call("create_entities", {"entities": entities})
 
     def capture(self, session: str, messages: Sequence[tuple[str, str]]) -> None:
@@ -257,7 +317,11 @@ class McpMemory:
         self._process.communicate()
 
     def _hits(self, text: str) -> list[Hit]:
-        return [Hit(entity["name"], one) for entity in json.loads(text)["entities"] for one in entity["observations"]]
+        return [
+            Hit(entity["name"], one)
+            for entity in json.loads(text)["entities"]
+            for one in entity["observations"]
+        ]
 
     def _call(self, name: str, arguments: dict[str, Any]) -> str:
         answer = self._ask("tools/call", {"name": name, "arguments": arguments})
@@ -310,5 +374,6 @@ def _size(embedder: Embedder) -> int:
 
 
 def _as_items(session: str, messages: Sequence[tuple[str, str]]) -> list[tuple[str, Text]]:
-    """Return each message as a text of its own: a system without a judge stores what it is given."""
+    """Return each message as a text of its own: a system without a judge stores what it is
+    given."""
     return [(f"{session} {number}", Plain(text)) for number, (_, text) in enumerate(messages)]

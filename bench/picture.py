@@ -1,4 +1,5 @@
-"""Draw SVG charts of lines: over logarithmic axes, from 0 to 1, over days or minutes. They suit a light and a dark background."""
+"""Draw SVG charts of lines: over logarithmic axes, from 0 to 1, over days or minutes. They suit
+a light and a dark background."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from typing import Protocol
 
 _WIDTH, _HEIGHT = 760, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 210, 48, 56
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933")  # distinct for colour-blind readers
+# Distinct for colour-blind readers.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933")
 _INK, _GRID = "#7a7a7a", "#7a7a7a"
 
 
@@ -30,7 +32,14 @@ def chart(title: str, lines: Sequence[Line], *, x: str, y: str) -> str:
 
 def unit_chart(title: str, lines: Sequence[Line], *, x: str, y: str) -> str:
     """Return the chart of these lines as SVG; all values must be from 0 to 1."""
-    return _draw(title, lines, _UnitAxis(_LEFT, _WIDTH - _RIGHT), _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x=x, y=y)
+    return _draw(
+        title,
+        lines,
+        _UnitAxis(_LEFT, _WIDTH - _RIGHT),
+        _UnitAxis(_HEIGHT - _BOTTOM, _TOP),
+        x=x,
+        y=y,
+    )
 
 
 def day_chart(title: str, lines: Sequence[Line], *, days: int, y: str) -> str:
@@ -40,15 +49,29 @@ def day_chart(title: str, lines: Sequence[Line], *, days: int, y: str) -> str:
 
 
 def rank_chart(title: str, lines: Sequence[Line], *, ranks: int, y: str) -> str:
-    """Return the chart of these lines as SVG: values from 0 to 1, over the first results, 1 to so many."""
-    across = _UnitAxis(_LEFT - (_WIDTH - _RIGHT - _LEFT) / (ranks - 1), _WIDTH - _RIGHT, most=ranks, ticks=range(1, ranks + 1))
+    """Return the chart of these lines as SVG: values from 0 to 1, over the first results, 1 to
+    so many."""
+    across = _UnitAxis(
+        _LEFT - (_WIDTH - _RIGHT - _LEFT) / (ranks - 1),
+        _WIDTH - _RIGHT,
+        most=ranks,
+        ticks=range(1, ranks + 1),
+    )
     return _draw(title, lines, across, _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x="first results", y=y)
 
 
-def time_chart(title: str, lines: Sequence[Line], *, minutes: float, y: str, x: str = "minutes") -> str:
-    """Return the chart of these lines as SVG: values from 0 to the largest, over so many minutes (or `x`), without dots."""
+def time_chart(
+    title: str, lines: Sequence[Line], *, minutes: float, y: str, x: str = "minutes"
+) -> str:
+    """Return the chart of these lines as SVG: values from 0 to the largest, over so many minutes
+    (or `x`), without dots."""
     most = max((value for line in lines for _, value in line.points), default=1.0) or 1.0
-    across = _UnitAxis(_LEFT, _WIDTH - _RIGHT, most=minutes, ticks=[tick for tick in _steps(minutes) if tick <= minutes])
+    across = _UnitAxis(
+        _LEFT,
+        _WIDTH - _RIGHT,
+        most=minutes,
+        ticks=[tick for tick in _steps(minutes) if tick <= minutes],
+    )
     up = _UnitAxis(_HEIGHT - _BOTTOM, _TOP, most=max(_steps(most)), ticks=_steps(most))
     return _draw(title, lines, across, up, x=x, y=y, dots=False)
 
@@ -73,7 +96,12 @@ class _UnitAxis:
     """A linear axis from 0 to 1, or to `most`."""
 
     def __init__(
-        self, start: float, end: float, *, most: float = 1.0, ticks: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+        self,
+        start: float,
+        end: float,
+        *,
+        most: float = 1.0,
+        ticks: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     ) -> None:
         self._start, self._scale = start, (end - start) / most
         self.ticks = ticks
@@ -99,10 +127,22 @@ class _LogAxis:
         return [10.0**power for power in range(self.low, self.high + 1)]
 
 
-def _draw(title: str, lines: Sequence[Line], across: _Axis, up: _Axis, *, x: str, y: str, dots: bool = True) -> str:
+def _draw(
+    title: str,
+    lines: Sequence[Line],
+    across: _Axis,
+    up: _Axis,
+    *,
+    x: str,
+    y: str,
+    dots: bool = True,
+) -> str:
     middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="13">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+            'font-family="sans-serif" font-size="13">'
+        ),
         _text(_LEFT, 24, title, size=16),
         *_grid(across, up),
         _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 14, x, anchor="middle"),
@@ -130,10 +170,16 @@ def _draw_lines(lines: Sequence[Line], across: _Axis, up: _Axis, *, dots: bool) 
         path = " ".join(f"{right},{high}" for right, high in points)
         yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
         if dots:
-            yield from (f'<circle cx="{right}" cy="{high}" r="3.5" fill="{colour}"/>' for right, high in points)
+            yield from (
+                f'<circle cx="{right}" cy="{high}" r="3.5" fill="{colour}"/>'
+                for right, high in points
+            )
         key = _TOP + 8 + 22 * at
         start = _WIDTH - _RIGHT + 18
-        yield f'<line x1="{start}" y1="{key}" x2="{start + 24}" y2="{key}" stroke="{colour}" stroke-width="2"{dash}/>'
+        yield (
+            f'<line x1="{start}" y1="{key}" x2="{start + 24}" y2="{key}" stroke="{colour}" '
+            f'stroke-width="2"{dash}/>'
+        )
         yield _text(start + 32, key + 4, line.name)
 
 
@@ -142,7 +188,10 @@ def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 13) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="{size}" fill="{_INK}">{escape(words)}</text>'
+    return (
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="{size}" '
+        f'fill="{_INK}">{escape(words)}</text>'
+    )
 
 
 def _number(value: float) -> str:

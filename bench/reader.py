@@ -1,12 +1,15 @@
 """Measure the deep ranker beside the default one, on the turns of LoCoMo or of LongMemEval.
 
-    python -m bench.reader --data DIR [--set locomo|longmemeval] [--vectors FILE] [--every 1] [--out FOLDER]
+    python -m bench.reader --data DIR [--set locomo|longmemeval] [--vectors FILE] [--every 1]
+        [--out FOLDER]
 
-Each question is searched with both rankers through the public API, without a budget of time. The logits of the 30 candidates that
-were read also give what fewer candidates would have reached. Processor time is that of this process, all cores together.
-The weight and the calibration come from LongMemEval, whose questions the model also saw in its training. LoCoMo is shown as a
-whole, and its conversations 6–10, on which nothing was chosen, separately. `--every 6` asks every sixth question. Writes
-reader.json or reader_longmemeval.json, and for LoCoMo pictures of quality against time and of the reliability of the scores.
+Each question is searched with both rankers through the public API, without a budget of time. The
+logits of the 30 candidates that were read also give what fewer candidates would have reached.
+Processor time is that of this process, all cores together. The weight and the calibration come from
+LongMemEval, whose questions the model also saw in its training. LoCoMo is shown as a whole, and its
+conversations 6–10, on which nothing was chosen, separately. `--every 6` asks every sixth question.
+Writes reader.json or reader_longmemeval.json, and for LoCoMo pictures of quality against time and
+of the reliability of the scores.
 """
 
 import argparse
@@ -56,13 +59,18 @@ class Searched:
     def at_depth(self, depth: int) -> list[str]:
         """Return the ids in the order that reading so many candidates gives."""
         first = [id_ for id_, _ in self.fast[:depth]]
-        odds = {id_: float(np.log(max(score, _TINY) / max(1 - score, _TINY))) for id_, score in self.fast}
+        odds = {
+            id_: float(np.log(max(score, _TINY) / max(1 - score, _TINY)))
+            for id_, score in self.fast
+        }
         read = sorted(first, key=lambda id_: -(odds[id_] + WEIGHT * self.logits.get(id_, 0.0)))
         return [*read, *(id_ for id_, _ in self.fast[depth:])]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.reader", description="The deep ranker beside the default one")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.reader", description="The deep ranker beside the default one"
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--set", choices=SETS, default="locomo", help="the questions")
     parser.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
@@ -73,23 +81,42 @@ def main() -> None:
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for number, space in enumerate(SETS[options.set](options.data)):
             held_out = options.set == "locomo" and number >= _CHOSEN_ON
-            found += searched(space, embedder, Path(folder) / f"{number}.db", options.every, held_out=held_out)
-            print(space.name, len(found), mean([figures([id_ for id_, _ in each.deep], each.question.gold) for each in found]))
+            found += searched(
+                space, embedder, Path(folder) / f"{number}.db", options.every, held_out=held_out
+            )
+            print(
+                space.name,
+                len(found),
+                mean(
+                    [figures([id_ for id_, _ in each.deep], each.question.gold) for each in found]
+                ),
+            )
     command = f"python -m bench.reader --data DIR --set {options.set} --every {options.every}"
     result = {"command": command, **commit, **summary(found)}
     if options.set != "locomo":
-        (options.out / f"reader_{options.set}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        (options.out / f"reader_{options.set}.json").write_text(
+            json.dumps(result, indent=1) + "\n", encoding="utf-8"
+        )
         return
     (options.out / "reader.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    (options.out / "reader_reliability.svg").write_text(diagram(result["reliability"]), encoding="utf-8")
+    (options.out / "reader_reliability.svg").write_text(
+        diagram(result["reliability"]), encoding="utf-8"
+    )
     curve = [(row["ms"], row["recall@5"] / 100) for row in result["curve"]]
     longest = max(ms for ms, _ in curve) or 1.0
     line = Line("recall@5", [(ms / longest, recall) for ms, recall in curve])
-    chart = unit_chart("Quality against time", [line], x=f"processor time of reading, of {longest:.0f} ms", y="recall@5")
+    chart = unit_chart(
+        "Quality against time",
+        [line],
+        x=f"processor time of reading, of {longest:.0f} ms",
+        y="recall@5",
+    )
     (options.out / "reader.svg").write_text(chart, encoding="utf-8")
 
 
-def searched(space: Space, embedder: Embedder, path: Path, every: int, *, held_out: bool) -> list[Searched]:
+def searched(
+    space: Space, embedder: Embedder, path: Path, every: int, *, held_out: bool
+) -> list[Searched]:
     """Return one question in so many of a conversation, searched with both rankers."""
     now = {"at": space.questions[0].at}
     with ExitStack() as stack:
@@ -110,18 +137,31 @@ def searched(space: Space, embedder: Embedder, path: Path, every: int, *, held_o
             scored, logits, times = [], dict[str, float](), []
             for ranker in ("learnt", "deep"):
                 began = process_time()
-                explained = mesh.explain(question.text, limit=MAX_READ, min_score=0.0, ranker=ranker)
+                explained = mesh.explain(
+                    question.text, limit=MAX_READ, min_score=0.0, ranker=ranker
+                )
                 times.append(process_time() - began)
-                scored.append([(names[each.result.id], each.result.score) for each in explained.answers])
-                logits |= {names[each.result.id]: each.features["deep"] for each in explained.answers if "deep" in each.features}
+                scored.append(
+                    [(names[each.result.id], each.result.score) for each in explained.answers]
+                )
+                logits |= {
+                    names[each.result.id]: each.features["deep"]
+                    for each in explained.answers
+                    if "deep" in each.features
+                }
             fast, deep = scored
             ms = 1000 * (times[1] - times[0])
-            found.append(Searched(question=question, held_out=held_out, fast=fast, deep=deep, logits=logits, ms=ms))
+            found.append(
+                Searched(
+                    question=question, held_out=held_out, fast=fast, deep=deep, logits=logits, ms=ms
+                )
+            )
         return found
 
 
 def summary(found: Sequence[Searched]) -> dict[str, Any]:
-    """Return the figures by part of the questions, by the number of candidates that are read, and of the scores."""
+    """Return the figures by part of the questions, by the number of candidates that are read,
+    and of the scores."""
     kinds = sorted({each.question.kind for each in found})
     parts = {"all": found, "conversations 6–10": [each for each in found if each.held_out]}
     parts |= {kind: [each for each in found if each.question.kind == kind] for kind in kinds}
@@ -130,7 +170,11 @@ def summary(found: Sequence[Searched]) -> dict[str, Any]:
         "questions": len(found),
         "parts": {name: _part(some) for name, some in parts.items() if some},
         "curve": [
-            {"read": depth, "ms": round(ms * depth / MAX_READ, 1), **mean([_figures(each, depth) for each in found])}
+            {
+                "read": depth,
+                "ms": round(ms * depth / MAX_READ, 1),
+                **mean([_figures(each, depth) for each in found]),
+            }
             for depth in DEPTHS
         ],
         "reliability": {ranker: reliability(_judged(found, ranker)) for ranker in ("fast", "deep")},
@@ -139,12 +183,17 @@ def summary(found: Sequence[Searched]) -> dict[str, Any]:
 
 def _part(some: Sequence[Searched]) -> dict[str, Any]:
     fast, deep = ([_of(each, ranker) for each in some] for ranker in ("fast", "deep"))
-    gains = {name: interval([one[name] for one in deep], [one[name] for one in fast]) for name in ("recall@5", "recall@10")}
+    gains = {
+        name: interval([one[name] for one in deep], [one[name] for one in fast])
+        for name in ("recall@5", "recall@10")
+    }
     return {"questions": len(some), "fast": mean(fast), "deep": mean(deep), "gain": gains}
 
 
 def _of(each: Searched, ranker: str) -> dict[str, float]:
-    return figures([id_ for id_, _ in (each.fast if ranker == "fast" else each.deep)], each.question.gold)
+    return figures(
+        [id_ for id_, _ in (each.fast if ranker == "fast" else each.deep)], each.question.gold
+    )
 
 
 def _figures(each: Searched, depth: int) -> dict[str, float]:

@@ -2,8 +2,9 @@
 
     python -m bench.redaction [--data DIR] [--hostile]
 
-The vectors and harmless lines of the tests are always measured. DIR may contain `presidio_research/*.json` (labelled sentences)
-and `locomo/locomo10.json` (conversations). The result has counts only; misses and findings are printed for a person to judge.
+The vectors and harmless lines of the tests are always measured. DIR may contain
+`presidio_research/*.json` (labelled sentences) and `locomo/locomo10.json` (conversations). The
+result has counts only; misses and findings are printed for a person to judge.
 """
 
 import argparse
@@ -42,13 +43,16 @@ REQUIRED = {
 KIND_OF = {pattern.id: pattern.kind for pattern in PATTERNS}
 # Files of this repository with examples of redacted values.
 EXAMPLES = re.compile(
-    r"(?:src/memory_mesh/core/language/redact|tests/core/test_redact|tests/data/redact|tools/redaction|bench/redaction|docs/redaction"
-    r"|docs/outgoing|src/memory_mesh/core/language/safety/addresses|CHANGELOG|bench/capture/|bench/notes/|bench/hygiene/|docs/hygiene)"
+    r"(?:src/memory_mesh/core/language/redact|tests/core/test_redact|tests/data/redact|"
+    r"tools/redaction|bench/redaction|docs/redaction|docs/outgoing|"
+    r"src/memory_mesh/core/language/safety/addresses|CHANGELOG|bench/capture/|bench/notes/|"
+    r"bench/hygiene/|docs/hygiene)"
 )
 # Other values in this repository that are meant to be found.
 EXPECTED = re.compile(
-    r"@(?:db\.)?example\.|hunter2|heron-(?:lamp-)?42|zanzibar|sk-very-secret|\+1 604 696 527\d|4539 9889 1572 0591"
-    r"|GB29NWBK60161331926819|48\.90\.248\.226|756\.9217\.0769\.85|169\.254\.169\.254|ann@mail\.com|\+47 22 00 00 01",
+    r"@(?:db\.)?example\.|hunter2|heron-(?:lamp-)?42|zanzibar|sk-very-secret|\+1 604 696 527\d|"
+    r"4539 9889 1572 0591|GB29NWBK60161331926819|48\.90\.248\.226|756\.9217\.0769\.85|"
+    r"169\.254\.169\.254|ann@mail\.com|\+47 22 00 00 01",
     re.IGNORECASE,
 )
 # The picture URLs of LoCoMo contain signed tokens, so masking them is correct.
@@ -57,17 +61,26 @@ SENTENCES_PER_ALARM = 2000
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
 MEGABYTE = 1_000_000
 MEMORY = (
-    "We agreed to move the stand-up to 9:30 on Mondays, and Ann will write the summary. The staging database runs on port 5433"
-    " since the upgrade, and Bob keeps the backup schedule in the shared folder for now."
+    "We agreed to move the stand-up to 9:30 on Mondays, and Ann will write the summary. The "
+    "staging database runs on port 5433 since the upgrade, and Bob keeps the backup schedule in "
+    "the shared folder for now."
 )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure redaction: recall, false alarms, speed")
     parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("--hostile", action="store_true", help="also time hostile texts of 1 MB and a line of 100 MB")
+    parser.add_argument(
+        "--hostile",
+        action="store_true",
+        help="also time hostile texts of 1 MB and a line of 100 MB",
+    )
     options = parser.parse_args()
-    labelled = [row for path in sorted((options.data / "presidio_research").glob("*.json")) for row in read(path)]
+    labelled = [
+        row
+        for path in sorted((options.data / "presidio_research").glob("*.json"))
+        for row in read(path)
+    ]
     chats = options.data / "locomo" / "locomo10.json"
     chat = list(texts(read(chats))) if chats.is_file() else []
     own = own_texts()
@@ -77,7 +90,9 @@ def main() -> None:
         "labelled": spans(labelled, by_pattern),
         "negatives": negatives(by_pattern),
         "locomo": alarms("locomo", chat, by_pattern, lambda one, _: one.pattern in TRUE_IN_LOCOMO),
-        "repository": alarms("repository", own, by_pattern, lambda _, value: EXPECTED.search(value)),
+        "repository": alarms(
+            "repository", own, by_pattern, lambda _, value: EXPECTED.search(value)
+        ),
         "speed": speed([row["full_text"] for row in labelled], chat, own),
     }
     if options.hostile:
@@ -106,9 +121,14 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def own_texts() -> list[str]:
-    """Return the texts of this repository, except tests and files with examples: their values are made to be found."""
+    """Return the texts of this repository, except tests and files with examples: their values
+    are made to be found."""
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     paths = [
         ROOT / name
@@ -116,13 +136,16 @@ def own_texts() -> list[str]:
         if not EXAMPLES.match(name) and not name.startswith(("bench/results/", "tests/"))
     ]
     contents = [path.read_bytes() for path in paths if path.is_file() and path != NEGATIVES]
-    return [content.decode(errors="replace") for content in contents if b"\0" not in content]  # with NUL it is not a text
+    # With NUL it is not a text.
+    return [content.decode(errors="replace") for content in contents if b"\0" not in content]
 
 
 def vectors() -> list[dict[str, Any]]:
-    """Count, by kind and source, the texts whose values are all masked, and the texts in which something else was masked.
+    """Count, by kind and source, the texts whose values are all masked, and the texts in which
+    something else was masked.
 
-    The list of secrets marks the secret alone. A user name masked with it is no false alarm, so these are not counted there.
+    The list of secrets marks the secret alone. A user name masked with it is no false alarm, so
+    these are not counted there.
     """
     rows: dict[tuple[str, str], Counter[str]] = {}
     redact = Redactor().redact
@@ -136,7 +159,8 @@ def vectors() -> list[dict[str, Any]]:
             print(f"{verdict} ({vector.kind}): {vector.marked!r}")
     names = ("texts", "masked", "harmless", "false_alarms")
     return [
-        {"kind": kind, "source": source, **{name: row[name] for name in names}} for (kind, source), row in sorted(rows.items())
+        {"kind": kind, "source": source, **{name: row[name] for name in names}}
+        for (kind, source), row in sorted(rows.items())
     ]
 
 
@@ -145,7 +169,10 @@ def spans(rows: list[dict[str, Any]], by_pattern: dict[str, Counter[str]]) -> di
     total, covered, others = Counter[str](), Counter[str](), Counter[str]()
     for row in rows:
         text, found = row["full_text"], find(row["full_text"])
-        labelled = [(span["entity_type"], span["start_position"], span["end_position"]) for span in row["spans"]]
+        labelled = [
+            (span["entity_type"], span["start_position"], span["end_position"])
+            for span in row["spans"]
+        ]
         for label, start, end in labelled:
             if label in REQUIRED:
                 hit = any(one.start <= start and end <= one.end for one in found)
@@ -155,16 +182,26 @@ def spans(rows: list[dict[str, Any]], by_pattern: dict[str, Counter[str]]) -> di
                     print(f"missed {label}: {text[max(0, start - 40) : end + 20]!r}")
         for one in found:
             label = next(
-                (label for label, start, end in labelled if start < one.end and one.start < end and label in REQUIRED), None
+                (
+                    label
+                    for label, start, end in labelled
+                    if start < one.end and one.start < end and label in REQUIRED
+                ),
+                None,
             )
             right = label is not None and one.pattern in REQUIRED[label][1]
             by_pattern[one.pattern]["labelled" if right else "labelled, other"] += 1
             if not right:
                 others[one.pattern] += 1
-                print(f"not labelled as such ({one.pattern}): {text[max(0, one.start - 40) : one.end + 20]!r}")
+                print(
+                    f"not labelled as such ({one.pattern}): "
+                    f"{text[max(0, one.start - 40) : one.end + 20]!r}"
+                )
     print()
     for label, (fraction, _) in REQUIRED.items():
-        verdict = "as required" if covered[label] >= fraction * total[label] else f"BELOW {fraction:.0%}"
+        verdict = (
+            "as required" if covered[label] >= fraction * total[label] else f"BELOW {fraction:.0%}"
+        )
         print(f"{label:<16}{covered[label]:>5} of {total[label]:<5} {verdict}")
     found_of = {label: {"found": covered[label], "of": total[label]} for label in REQUIRED}
     return {"sentences": len(rows), "spans": found_of, "found_but_not_labelled": dict(others)}
@@ -181,7 +218,10 @@ def negatives(by_pattern: dict[str, Counter[str]]) -> dict[str, int]:
 
 
 def alarms(
-    where: str, sources: Iterable[str], by_pattern: dict[str, Counter[str]], is_expected: Callable[[Finding, str], object]
+    where: str,
+    sources: Iterable[str],
+    by_pattern: dict[str, Counter[str]],
+    is_expected: Callable[[Finding, str], object],
 ) -> dict[str, Any]:
     """Print and count the findings in each sentence, expected or not."""
     sentences, true, false = 0, Counter[str](), Counter[str]()
@@ -194,16 +234,22 @@ def alarms(
                 (true if expected else false)[one.pattern] += 1
                 by_pattern[one.pattern][where] += 1
                 around = sentence[max(0, one.start - 30) : one.end + 20]
-                print(f"{where}, {'expected' if expected else 'FALSE ALARM?'} ({one.pattern}): {around!r:.140}")
+                print(
+                    f"{where}, {'expected' if expected else 'FALSE ALARM?'} ({one.pattern}): "
+                    f"{around!r:.140}"
+                )
     max_alarms = sentences / SENTENCES_PER_ALARM
     count = sum(false.values())
     verdict = "fewer" if count < max_alarms else "NOT FEWER"
-    print(f"\n{where}: {sentences} sentences, {count} false alarms ({verdict} than {max_alarms:.1f})")
+    print(
+        f"\n{where}: {sentences} sentences, {count} false alarms ({verdict} than {max_alarms:.1f})"
+    )
     return {"sentences": sentences, "fired_as_meant": dict(true), "false_alarms": dict(false)}
 
 
 def speed(*sources: list[str]) -> dict[str, float]:
-    """Time 1 MB of labelled sentences, conversations, code and documents in equal parts; best of five."""
+    """Time 1 MB of labelled sentences, conversations, code and documents in equal parts; best of
+    five."""
     sources = tuple(filter(None, sources))
     part = MEGABYTE // len(sources)
     mixed = "\n".join("\n".join(source)[:part] for source in sources)
@@ -211,8 +257,13 @@ def speed(*sources: list[str]) -> dict[str, float]:
     redactor = Redactor(mode="pseudonym", key=b"bench")
     best = min(timed(redactor.redact, mixed) for _ in range(5))
     looking = min(timed(find, mixed) for _ in range(5))
-    short = min(timed(lambda text: [redactor.redact(text) for _ in range(1000)], MEMORY) for _ in range(5))
-    print(f"\n1 MB of mixed text: {best:.2f} s of CPU ({1 / best:.1f} MB/s), find alone {looking:.2f} s")
+    short = min(
+        timed(lambda text: [redactor.redact(text) for _ in range(1000)], MEMORY) for _ in range(5)
+    )
+    print(
+        f"\n1 MB of mixed text: {best:.2f} s of CPU ({1 / best:.1f} MB/s), find alone "
+        f"{looking:.2f} s"
+    )
     print(f"a memory of {len(MEMORY)} characters: {short * 1000:.0f} µs")
     return {
         "cpu_seconds_per_mb": round(best, 3),
@@ -262,15 +313,27 @@ def hostile() -> dict[str, Any]:
         "\u202e12",
         "ß",
     ]
-    times = {ascii(bomb): round(timed(redactor.redact, (bomb * (MEGABYTE // len(bomb) + 1))[:MEGABYTE]), 2) for bomb in bombs}
+    times = {
+        ascii(bomb): round(
+            timed(redactor.redact, (bomb * (MEGABYTE // len(bomb) + 1))[:MEGABYTE]), 2
+        )
+        for bomb in bombs
+    }
     worst = max(times, key=lambda bomb: times[bomb])
-    line = ("plain words on one line, and no more than that; " * (100 * MEGABYTE // 48))[: 100 * MEGABYTE] + " ann@example.org"
+    line = ("plain words on one line, and no more than that; " * (100 * MEGABYTE // 48))[
+        : 100 * MEGABYTE
+    ] + " ann@example.org"
     long = timed(redactor.redact, line)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(
-        f"\nhostile texts of 1 MB: slowest {worst} in {times[worst]:.1f} s; a line of 100 MB: {long:.0f} s; peak memory {peak} MB"
+        f"\nhostile texts of 1 MB: slowest {worst} in {times[worst]:.1f} s; a line of 100 MB: "
+        f"{long:.0f} s; peak memory {peak} MB"
     )
-    return {"cpu_seconds_for_1_mb": times, "cpu_seconds_for_a_line_of_100_mb": round(long, 1), "peak_mb": peak}
+    return {
+        "cpu_seconds_for_1_mb": times,
+        "cpu_seconds_for_a_line_of_100_mb": round(long, 1),
+        "peak_mb": peak,
+    }
 
 
 def show(by_pattern: dict[str, Counter[str]]) -> None:

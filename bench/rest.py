@@ -2,8 +2,9 @@
 
     python -m bench.rest [--memories 2000] [--requests 1000]
 
-Each connection stays open and asks one question after another. A wrong status or a broken connection counts as an error.
-`cpu_ms` is the time that the server computed for one request, whatever else the machine did.
+Each connection stays open and asks one question after another. A wrong status or a broken
+connection counts as an error. `cpu_ms` is the time that the server computed for one request,
+whatever else the machine did.
 """
 
 import argparse
@@ -29,7 +30,13 @@ ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "bench" / "results" / "rest.json"
 CONNECTIONS = (1, 8, 32)
 _NAMES = ("Ana", "Ben", "Chloe", "Dev", "Elif", "Femi", "Goran", "Hana")
-_THINGS = ("the deploy key", "the staging server", "the release notes", "the billing report", "the design review")
+_THINGS = (
+    "the deploy key",
+    "the staging server",
+    "the release notes",
+    "the billing report",
+    "the design review",
+)
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 
 
@@ -75,7 +82,9 @@ def measure(home: Path, requests: int) -> list[dict[str, object]]:
     settings = {"MEMORY_MESH_HOME": str(home), "MEMORY_MESH_SERVER_HEARTBEAT_SECONDS": "0"}
     settings["MEMORY_MESH_SERVER_REQUESTS_PER_MINUTE"] = "100000000"
     words = [sys.executable, "-m", "memory_mesh", "serve", "--port", str(port)]
-    with subprocess.Popen(words, env={**os.environ, **settings}, stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen(
+        words, env={**os.environ, **settings}, stderr=subprocess.DEVNULL
+    ) as server:
         while server.poll() is None and not is_ready(port):
             time.sleep(0.05)
         ask(port, range(100))  # loads the model
@@ -91,7 +100,11 @@ def asked(pid: int, port: int, connections: int, requests: int) -> dict[str, obj
     parts = [range(number, requests, connections) for number in range(connections)]
     cpu, began = cpu_seconds(pid), time.perf_counter()
     with ThreadPoolExecutor(connections) as clients:
-        answers = [answer for part in clients.map(lambda numbers: ask(port, numbers), parts) for answer in part]
+        answers = [
+            answer
+            for part in clients.map(lambda numbers: ask(port, numbers), parts)
+            for answer in part
+        ]
     seconds, computed = time.perf_counter() - began, cpu_seconds(pid) - cpu
     times = [ms for ms in answers if ms is not None]
     return {
@@ -116,7 +129,9 @@ def ask(port: int, numbers: range) -> list[float | None]:
             connection.request("POST", "/v1/search", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             found = json.loads(answer.read()).get("count", 0)
-            times.append(1000 * (time.perf_counter() - began) if answer.status == 200 and found else None)
+            times.append(
+                1000 * (time.perf_counter() - began) if answer.status == 200 and found else None
+            )
         except (OSError, HTTPException, ValueError):
             connection.close()
             times.append(None)

@@ -1,10 +1,12 @@
-"""Measure queries over a growing number of traces in SQLite: CPU milliseconds of a call, the median of several.
+"""Measure queries over a growing number of traces in SQLite: CPU milliseconds of a call, the median
+of several.
 
     python -m bench.traces [--sizes 10 100 1000 10000 100000]
 
-The goals are made of 60 words, and every tenth run failed. The vectors are those of the hashing embedder (384 dimensions): the
-time of embedding a query with the shipped model, which does not depend on the number of traces, is not part of the figures. Each
-size is measured in a process of its own, after one call that loads the index.
+The goals are made of 60 words, and every tenth run failed. The vectors are those of the hashing
+embedder (384 dimensions): the time of embedding a query with the shipped model, which does not
+depend on the number of traces, is not part of the figures. Each size is measured in a process of
+its own, after one call that loads the index.
 """
 
 import argparse
@@ -32,8 +34,34 @@ from memory_mesh.stores import open_store
 
 ROOT = Path(__file__).parents[1]
 RESULT, PICTURE = (ROOT / "bench" / "results" / f"traces.{ending}" for ending in ("json", "svg"))
-_VERBS = ("deploy", "build", "test", "import", "export", "migrate", "index", "clean", "archive", "publish", "repair", "measure")
-_THINGS = ("shop", "site", "orders", "users", "invoices", "images", "logs", "reports", "mails", "tickets", "prices", "stocks")
+_VERBS = (
+    "deploy",
+    "build",
+    "test",
+    "import",
+    "export",
+    "migrate",
+    "index",
+    "clean",
+    "archive",
+    "publish",
+    "repair",
+    "measure",
+)
+_THINGS = (
+    "shop",
+    "site",
+    "orders",
+    "users",
+    "invoices",
+    "images",
+    "logs",
+    "reports",
+    "mails",
+    "tickets",
+    "prices",
+    "stocks",
+)
 _PLACES = [f"{kind} {number}" for kind in ("server", "region", "branch") for number in range(12)]
 _AT_ONCE, _CALLS = 1000, 15
 
@@ -55,14 +83,26 @@ def main() -> None:
     rows = [row for size in sizes for row in in_fresh_process(measure, size)]
     for row in rows:
         print(f"{row.what:<28}{row.traces:>9,}{row.cpu_ms:>10.2f} ms")
-    machine = {"python": platform.python_version(), "platform": sys.platform, "load_before": load_before}
+    machine = {
+        "python": platform.python_version(),
+        "platform": sys.platform,
+        "load_before": load_before,
+    }
     command = f"python -m bench.traces --sizes {' '.join(map(str, sizes))}"
     RESULT.write_text(
-        json.dumps({"command": command, **commit, **machine, "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
+        json.dumps(
+            {"command": command, **commit, **machine, "rows": [asdict(row) for row in rows]},
+            indent=1,
+        )
+        + "\n"
     )
     names = dict.fromkeys(row.what for row in rows)
-    lines = [Line(name, [(row.traces, row.cpu_ms) for row in rows if row.what == name]) for name in names]
-    PICTURE.write_text(chart("Queries over traces", lines, x="traces", y="CPU milliseconds"), encoding="utf-8")
+    lines = [
+        Line(name, [(row.traces, row.cpu_ms) for row in rows if row.what == name]) for name in names
+    ]
+    PICTURE.write_text(
+        chart("Queries over traces", lines, x="traces", y="CPU milliseconds"), encoding="utf-8"
+    )
 
 
 def measure(size: int) -> list[Measured]:
@@ -74,10 +114,23 @@ def measure(size: int) -> list[Measured]:
         rows: list[Measured] = []
         with MemoryMesh(url, traces_dir=f"{folder}/traces", embedder=HashingEmbedder()) as mesh:
             rows.append(measured("similar", size, goals, lambda text: mesh.traces.similar(text)))
-            rows.append(measured("plan_context", size, goals, lambda text: mesh.traces.plan_context(text)))
-            rows.append(measured("record", size, goals, lambda text: mesh.traces.record(text, project="new")))
+            rows.append(
+                measured("plan_context", size, goals, lambda text: mesh.traces.plan_context(text))
+            )
+            rows.append(
+                measured(
+                    "record", size, goals, lambda text: mesh.traces.record(text, project="new")
+                )
+            )
         with MemoryMesh(url, traces_dir=f"{folder}/traces", embedder="none") as mesh:
-            rows.append(measured("similar, without vectors", size, goals[:5], lambda text: mesh.traces.similar(text)))
+            rows.append(
+                measured(
+                    "similar, without vectors",
+                    size,
+                    goals[:5],
+                    lambda text: mesh.traces.similar(text),
+                )
+            )
     return rows
 
 
@@ -92,7 +145,9 @@ def measured(what: str, size: int, goals: list[str], call: Callable[[str], objec
 
 
 def goal(random: Random) -> str:
-    return f"{random.choice(_VERBS)} the {random.choice(_THINGS)} of {random.choice(_PLACES)}".capitalize()
+    return (
+        f"{random.choice(_VERBS)} the {random.choice(_THINGS)} of {random.choice(_PLACES)}"
+    ).capitalize()
 
 
 def fill(url: str, size: int) -> None:
@@ -111,11 +166,18 @@ def memories(size: int) -> Iterator[Memory]:
         text, ms = goal(random), 1_760_000_000_000 + number * 1000
         at, id_ = iso(ms), f"trace-{ms}-000000"
         status = "failure" if number % 10 == 0 else "success"
-        metadata = {"category": "trace", "trace_id": id_, "status": status, "duration_ms": number, "tools_used": ["make"]}
+        metadata = {
+            "category": "trace",
+            "trace_id": id_,
+            "status": status,
+            "duration_ms": number,
+            "tools_used": ["make"],
+        }
         yield Memory.new(
             id=f"mem_{ms}_000000", content=text, created_at=at, updated_at=at, event_time=at,
-            keywords=tokens(text), category="trace", project=f"project-{number % 50}", key=f"{TRACE_KEY}{id_}", metadata=metadata,
-            vector=embedder.embed([text])[0], number=number + 2, salt="salt",
+            keywords=tokens(text), category="trace", project=f"project-{number % 50}",
+            key=f"{TRACE_KEY}{id_}", metadata=metadata, vector=embedder.embed([text])[0],
+            number=number + 2, salt="salt",
         )  # fmt: skip
 
 

@@ -2,13 +2,15 @@
 
     python -m bench.train_ranker --data DIR [--vectors FILE] [--check]
 
-Learnt on LongMemEval (MIT): the evidence sessions as they are and as two people would talk, and the haystacks of S lite; and on
-the worlds of `choose` of bench.everyday, each alone and ten together (the encoder knows those of `train` by heart).
-Questions of question_pairs serve only as questions that no memory answers; NOTICE names their sources. What is learnt on LoCoMo
-may not be shipped, by its licence; settings below were chosen by looking at its conversations 1–5. Its conversations 6–10 were in
-view too while about 20 variants of these were compared: the latest pool features, the weight of questions with swapped names, the
-minimum score of `precise`, and what the calibration curve is learnt on.
-The same data give the same numbers. `--check` learns on half of the questions, tests on the other half, and writes nothing.
+Learnt on LongMemEval (MIT): the evidence sessions as they are and as two people would talk, and the
+haystacks of S lite; and on the worlds of `choose` of bench.everyday, each alone and ten together
+(the encoder knows those of `train` by heart). Questions of question_pairs serve only as questions
+that no memory answers; NOTICE names their sources. What is learnt on LoCoMo may not be shipped, by
+its licence; settings below were chosen by looking at its conversations 1–5. Its conversations 6–10
+were in view too while about 20 variants of these were compared: the latest pool features, the
+weight of questions with swapped names, the minimum score of `precise`, and what the calibration
+curve is learnt on. The same data give the same numbers. `--check` learns on half of the questions,
+tests on the other half, and writes nothing.
 """
 
 import argparse
@@ -54,39 +56,49 @@ Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]  # scores, and what t
 TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "search" / "weights.py"
 MARKER = "# --- written by bench.train_ranker ---\n\n"
 
-# Settings, chosen on LongMemEval's chats and on LoCoMo's conversations; the text above says on which.
+# Settings, chosen on LongMemEval's chats and on LoCoMo's conversations; the text above says on
+# which.
 MIN_EXPECTED = {"recall": 0.02, "precise": 0.33}  # right answers among the first ten
 FRACTIONS = {"recall": 0.001, "precise": 0.05}  # of the best score, for each result
-FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
+# In our talks only one of two people is ever asked about, so what a name is worth cannot be learnt.
+FIXED = {"speaker": 0.9}
 RIDGE = (1e-2, 2e-3)  # of weights, and of what a kind of pool adds to them
-# What each is learnt on, and how much a kind of world counts: the order, and the chances if the answer is there and if it is not.
-# `said` and `noted` are everyday worlds of chats and of notes. What changed counts less: it is a fourth of their questions.
+# What each is learnt on, and how much a kind of world counts: the order, and the chances if the
+# answer is there and if it is not. `said` and `noted` are everyday worlds of chats and of notes.
+# What changed counts less: it is a fourth of their questions.
 RANKED = {
-    "talk": 4.0, "chats": 1.0, "chat": 0.5, "haystack": 1.0, "said": 4.0, "said, changed": 0.4, "noted": 4.0,
-    "noted, changed": 0.4,
+    "talk": 4.0, "chats": 1.0, "chat": 0.5, "haystack": 1.0, "said": 4.0, "said, changed": 0.4,
+    "noted": 4.0, "noted, changed": 0.4,
 }  # fmt: skip
 TRUSTED = {
-    "talk": 3.0, "chats": 1.0, "chat": 1.0, "haystack": 1.0, "few": 1.0, "said": 3.0, "said, changed": 1.0, "noted": 3.0,
-    "noted, changed": 1.0, "terse": 2.0,
+    "talk": 3.0, "chats": 1.0, "chat": 1.0, "haystack": 1.0, "few": 1.0, "said": 3.0,
+    "said, changed": 1.0, "noted": 3.0, "noted, changed": 1.0, "terse": 2.0,
 }  # fmt: skip
 DOUBTED = {
-    "gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0, "said": 0.2,
-    "noted": 0.2, "asked in vain": 15.0, "terse": 2.0,
+    "gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0,
+    "unrelated": 3.0, "said": 0.2, "noted": 0.2, "asked in vain": 15.0, "terse": 2.0,
 }  # fmt: skip
-# The scores at which the calibration curve is learnt, and on what: real chats, all of which compete for each question.
+# The scores at which the calibration curve is learnt, and on what: real chats, all of which compete
+# for each question.
 KNOTS, CALIBRATED_ON = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0), "chats"
 SHOWN = 10  # results of a question
 _TEN = 10  # worlds
-_TERSE, _FEW, _HALF = 10, 6, 0.5  # searches for words of a world; memories of a small store, and how often it is one
+# Searches for words of a world; memories of a small store, and how often it is one.
+_TERSE, _FEW, _HALF = 10, 6, 0.5
 _WORD = re.compile(r"[^\W\d_]{4,}")
 RIVALS = 150  # candidates that are compared with the right ones
 
 # May count against a memory; everything else is a reason for it.
 FREE = frozenset({
-    "length", "long", "short", "question", "answer_keywords", "answer_vectors", "by_assistant", "general", "documents", "bias",
-    *(f"{channel}_{place}_fraction_of_best" for channel in ("keywords", "vectors") for place in ("before", "behind")),
+    "length", "long", "short", "question", "answer_keywords", "answer_vectors", "by_assistant",
+    "general", "documents", "bias",
+    *(f"{channel}_{place}_fraction_of_best"
+      for channel in ("keywords", "vectors")
+      for place in ("before", "behind")),
 })  # fmt: skip
-_ORDERED = [FEATURES.index(name) for name in ("vectors_z", "coverage_context_z", "keywords_context_z")]
+_ORDERED = [
+    FEATURES.index(name) for name in ("vectors_z", "coverage_context_z", "keywords_context_z")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +122,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Teach the ranker")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
-    parser.add_argument("--check", action="store_true", help="learn on half of the questions and test on the other half")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="learn on half of the questions and test on the other half",
+    )
     options = parser.parse_args()
     pairs = list(_examples(options.data, local(options.vectors)))
     learnt = {}
@@ -121,7 +137,8 @@ def main() -> None:
             check(name, used)
         else:
             learnt[name] = teach(used)
-            curve = curve if learnt.keys() > {name} else calibration(used)  # by vectors; few stores have none
+            # By vectors; few stores have none.
+            curve = curve if learnt.keys() > {name} else calibration(used)
     if not options.check:
         TARGET.write_text(written(learnt, curve), encoding="utf-8")
 
@@ -131,13 +148,21 @@ def teach(examples: Sequence[Example]) -> Weights:
     by_vectors = any(example.features.by_vectors for example in examples)
     ordered = Weights(candidate=_order(examples, by_vectors=by_vectors), odds={}, pool={})
     scored = [Model(ordered).points(example.features) for example in examples]
-    return replace(ordered, odds=_line(examples, scored), pool=_in_pool(examples, scored, by_vectors=by_vectors))
+    return replace(
+        ordered,
+        odds=_line(examples, scored),
+        pool=_in_pool(examples, scored, by_vectors=by_vectors),
+    )
 
 
 def _order(examples: Sequence[Example], *, by_vectors: bool) -> dict[str, Weight]:
     names = _used(FEATURES, by_vectors=by_vectors)
     columns = [FEATURES.index(name) for name in names]
-    chosen = [(example, _rivals(example)) for example in examples if example.kind in RANKED and example.right.any()]
+    chosen = [
+        (example, _rivals(example))
+        for example in examples
+        if example.kind in RANKED and example.right.any()
+    ]
     found = listwise(
         [example.features.rows[columns][:, rivals].T.astype(float) for example, rivals in chosen],
         [example.right[rivals] for example, rivals in chosen],
@@ -157,7 +182,10 @@ def _used(names: Sequence[str], *, by_vectors: bool) -> list[str]:
 def _named(names: Sequence[str], found: Floats) -> dict[str, Weight]:
     free = np.array([name in FREE for name in names])
     rounded = bounded(found.round(4).ravel(), free).reshape(found.shape).T
-    weights = {name: tuple(round(float(each), 5) + 0.0 for each in row) for name, row in zip(names, rounded, strict=True)}
+    weights = {
+        name: tuple(round(float(each), 5) + 0.0 for each in row)
+        for name, row in zip(names, rounded, strict=True)
+    }
     return {name: weight for name, weight in weights.items() if any(weight)}  # type: ignore[misc]
 
 
@@ -166,12 +194,14 @@ def _kinds(examples: Sequence[Example]) -> Floats:
 
 
 def _rivals(example: Example) -> NDArray[np.intp]:
-    """Return the right candidates and the best of the others. In a talk only those of the speaker with the answer: it is always
-    the same one."""
+    """Return the right candidates and the best of the others. In a talk only those of the
+    speaker with the answer: it is always the same one."""
     right = example.right
     order = np.argsort(-example.features.rows[_ORDERED].sum(axis=0), kind="stable")
     if example.kind == "talk":
-        speakers = {speaker for speaker, is_right in zip(example.speakers, right, strict=True) if is_right}
+        speakers = {
+            speaker for speaker, is_right in zip(example.speakers, right, strict=True) if is_right
+        }
         order = order[np.array([speaker in speakers for speaker in example.speakers])[order]]
     return np.unique(np.concatenate((right.nonzero()[0], order[:RIVALS])))
 
@@ -179,7 +209,9 @@ def _rivals(example: Example) -> NDArray[np.intp]:
 def _line(examples: Sequence[Example], scored: Sequence[Signal]) -> dict[str, Weight]:
     """Calibrate the log odds on the questions whose answer is in the pool."""
     pairs = [
-        (example, each) for example, each in zip(examples, scored, strict=True) if not example.away and example.kind in TRUSTED
+        (example, each)
+        for example, each in zip(examples, scored, strict=True)
+        if not example.away and example.kind in TRUSTED
     ]
     sizes = [len(each) for _, each in pairs]
     kinds = np.repeat(_kinds([example for example, _ in pairs]), sizes, axis=0)
@@ -191,12 +223,20 @@ def _line(examples: Sequence[Example], scored: Sequence[Signal]) -> dict[str, We
     return _named(ODDS, np.array([slopes, biases]).T)
 
 
-def _in_pool(examples: Sequence[Example], scored: Sequence[Signal], *, by_vectors: bool) -> dict[str, Weight]:
+def _in_pool(
+    examples: Sequence[Example], scored: Sequence[Signal], *, by_vectors: bool
+) -> dict[str, Weight]:
     """Learn whether the answer is in the pool."""
     names = _used(POOL_FEATURES, by_vectors=by_vectors)
     columns = [POOL_FEATURES.index(name) for name in names]
-    pairs = [(example, each) for example, each in zip(examples, scored, strict=True) if example.away or example.kind in TRUSTED]
-    rows = np.array([pool_features(example.features, each)[columns] for example, each in pairs], np.float64)
+    pairs = [
+        (example, each)
+        for example, each in zip(examples, scored, strict=True)
+        if example.away or example.kind in TRUSTED
+    ]
+    rows = np.array(
+        [pool_features(example.features, each)[columns] for example, each in pairs], np.float64
+    )
     used = [example for example, _ in pairs]
     away = np.array([example.away for example in used])
     weights = np.where(away, _example_weights(used, DOUBTED), _example_weights(used, TRUSTED))
@@ -212,7 +252,9 @@ def _example_weights(examples: Sequence[Example], heavy: Mapping[str, float]) ->
     return np.array([heavy.get(kind[0], 0.0) / counts[kind] for kind in kinds])
 
 
-def _examples(data: Path, embedder: KeptEmbedder) -> Iterator[tuple[Example | None, Example | None]]:
+def _examples(
+    data: Path, embedder: KeptEmbedder
+) -> Iterator[tuple[Example | None, Example | None]]:
     """Yield each world's example by vectors and by keywords."""
     lessons, pools = Lessons(data), Pools(embedder)
     there: dict[str, Iterable[World]] = {
@@ -221,20 +263,26 @@ def _examples(data: Path, embedder: KeptEmbedder) -> Iterator[tuple[Example | No
         "terse": terse(away=False),
     }  # fmt: skip
     away: dict[str, Iterable[World]] = {
-        **{name: lessons.talk(away=name) for name in AWAY}, "chat": lessons.chat(away=True, every=3),
-        "few": lessons.few(away=True), "haystack": haystacks(data, away=True), "unrelated": lessons.unrelated(data),
+        **{name: lessons.talk(away=name) for name in AWAY},
+        "chat": lessons.chat(away=True, every=3), "few": lessons.few(away=True),
+        "haystack": haystacks(data, away=True), "unrelated": lessons.unrelated(data),
         **everyday(away=True), "terse": terse(away=True),
         "asked in vain": in_vain([*lessons.unrelated_questions(data), *general_questions()]),
     }  # fmt: skip
     for is_away, kinds in ((False, there), (True, away)):
         for kind, worlds in kinds.items():
             for world in worlds:
-                yield tuple(_example(kind, world, pools, away=is_away, by_vectors=each) for each in (True, False))  # type: ignore[misc]
+                yield tuple(
+                    _example(kind, world, pools, away=is_away, by_vectors=each)
+                    for each in (True, False)
+                )  # type: ignore[misc]
             print(f"{kind}{', away' if is_away else ''}", file=sys.stderr)
             embedder.save()
 
 
-def _example(kind: str, world: World, pools: Pools, *, away: bool, by_vectors: bool) -> Example | None:
+def _example(
+    kind: str, world: World, pools: Pools, *, away: bool, by_vectors: bool
+) -> Example | None:
     found = pools.of(world, by_vectors=by_vectors)
     if not found.ids:
         return None
@@ -251,7 +299,8 @@ def _example(kind: str, world: World, pools: Pools, *, away: bool, by_vectors: b
 
 
 def haystacks(data: Path, *, away: bool) -> Iterator[World]:
-    """S lite's sessions; away is the haystack of a question further on, without what would answer this one."""
+    """S lite's sessions; away is the haystack of a question further on, without what would
+    answer this one."""
     spaces = [space for space in longmemeval_s_lite(data) if space.questions]
     order = {space.name: number for number, space in enumerate(spaces)}
     for number, space in enumerate(spaces):
@@ -261,38 +310,47 @@ def haystacks(data: Path, *, away: bool) -> Iterator[World]:
             continue
         others = spaces[(number + 37) % len(spaces)].memories
         memories = [said for said in others if said.id not in question.gold]
-        unanswered = type(question)(text=question.text, gold=frozenset(), kind=question.kind, at=question.at)
+        unanswered = type(question)(
+            text=question.text, gold=frozenset(), kind=question.kind, at=question.at
+        )
         yield World(memories=memories, question=unanswered, number=order[space.name])
 
 
 def everyday(*, away: bool) -> dict[str, list[World]]:
-    """Return the everyday questions by kind, each asked of its world and of ten worlds together; away are those without an
-    answer, asked of their own world only."""
+    """Return the everyday questions by kind, each asked of its world and of ten worlds together;
+    away are those without an answer, asked of their own world only."""
     found: dict[str, list[World]] = {}
     for space in read_worlds(["choose"]) if away else everyday_stores():
         for question in space.questions:
             if bool(question.gold) is not away:
-                kind = ("said" if space.is_chat else "noted") + (", changed" if question.kind in CHANGED else "")
+                kind = ("said" if space.is_chat else "noted") + (
+                    ", changed" if question.kind in CHANGED else ""
+                )
                 number = zlib.crc32(question.text.encode())
-                found.setdefault(kind, []).append(World(memories=space.memories, question=question, number=number))
+                found.setdefault(kind, []).append(
+                    World(memories=space.memories, question=question, number=number)
+                )
     return found
 
 
 def general_questions() -> list[str]:
-    """Return what anybody could ask of anybody, in the words of one author; `unrelated.jsonl`, which measures, is by others."""
+    """Return what anybody could ask of anybody, in the words of one author; `unrelated.jsonl`,
+    which measures, is by others."""
     return [row["text"] for row in lines(DATA / "general.jsonl")]
 
 
 def everyday_stores() -> list[EverydayWorld]:
-    """Return the worlds, and those of one form, chats or notes, ten in one store: an answer must not follow from the size."""
+    """Return the worlds, and those of one form, chats or notes, ten in one store: an answer must
+    not follow from the size."""
     alone = read_worlds(["choose"])
     forms = [[world for world in alone if world.is_chat is form] for form in (True, False)]
     return [*alone, *(together(some, "ten") for form in forms for some in batches(form, _TEN))]
 
 
 def terse(*, away: bool) -> Iterator[World]:
-    """Search for one or two words of a memory, among all of its world or a few of them: whatever has them is right. Away are
-    words of another world. Such a search is no question, and every word of it counts."""
+    """Search for one or two words of a memory, among all of its world or a few of them: whatever
+    has them is right. Away are words of another world. Such a search is no question, and every
+    word of it counts."""
     draw = Random(f"terse {away}")  # noqa: S311  (training data, not a secret)
     spaces = read_worlds(["choose"])
     for space, other in zip(spaces, [*spaces[1:], spaces[0]], strict=True):
@@ -307,7 +365,11 @@ def terse(*, away: bool) -> Iterator[World]:
                 continue
             text = " ".join(draw.sample(words, min(len(words), draw.randint(1, 2))))
             wanted = {*tokens(text)}
-            few = draw.sample(space.memories, draw.randint(1, _FEW)) if draw.random() < _HALF else space.memories
+            few = (
+                draw.sample(space.memories, draw.randint(1, _FEW))
+                if draw.random() < _HALF
+                else space.memories
+            )
             memories = few if away or said in few else [*few, said]
             gold = frozenset(each.id for each in memories if wanted <= {*tokens(each.text)})
             question = Question(text=text, gold=gold, kind="terse", at=space.questions[-1].at)
@@ -315,14 +377,19 @@ def terse(*, away: bool) -> Iterator[World]:
 
 
 def in_vain(texts: Sequence[str]) -> Iterator[World]:
-    """Ask everyday worlds questions that have nothing to do with them, each question of a world and of ten together."""
+    """Ask everyday worlds questions that have nothing to do with them, each question of a world
+    and of ten together."""
     spaces = everyday_stores()
     sizes = [[space for space in spaces if (space.name == "ten") is many] for many in (False, True)]
-    for space, number, of in ((space, number, len(some)) for some in sizes for number, space in enumerate(some)):
+    for space, number, of in (
+        (space, number, len(some)) for some in sizes for number, space in enumerate(some)
+    ):
         at = max(question.at for question in space.questions)
         for text in texts[number::of]:
             question = Question(text=text, gold=frozenset(), kind="unrelated", at=at)
-            yield World(memories=space.memories, question=question, number=zlib.crc32(text.encode()))
+            yield World(
+                memories=space.memories, question=question, number=zlib.crc32(text.encode())
+            )
 
 
 def check(name: str, examples: Sequence[Example]) -> None:
@@ -330,13 +397,34 @@ def check(name: str, examples: Sequence[Example]) -> None:
     print(f"\n{name}: learnt on half of the questions, tested on the other half")
     tested = list(_tested(examples))
     wrong = {
-        kind: [float(values.max()) for example, values in tested if example.kind == kind and example.away] for kind in DOUBTED
+        kind: [
+            float(values.max())
+            for example, values in tested
+            if example.kind == kind and example.away
+        ]
+        for kind in DOUBTED
     }
     for kind in dict.fromkeys((*RANKED, *TRUSTED)):
-        right = [(example, values) for example, values in tested if example.kind == kind and not example.away]
-        ranked = [[example.ids[at] for at in np.argsort(-values, kind="stable")] for example, values in right]
-        means = mean([figures(ids, example.gold) for ids, (example, _) in zip(ranked, right, strict=True) if example.gold])
-        apart = {each: auc([float(values.max()) for _, values in right], scores) for each, scores in wrong.items()}
+        right = [
+            (example, values)
+            for example, values in tested
+            if example.kind == kind and not example.away
+        ]
+        ranked = [
+            [example.ids[at] for at in np.argsort(-values, kind="stable")]
+            for example, values in right
+        ]
+        means = mean(
+            [
+                figures(ids, example.gold)
+                for ids, (example, _) in zip(ranked, right, strict=True)
+                if example.gold
+            ]
+        )
+        apart = {
+            each: auc([float(values.max()) for _, values in right], scores)
+            for each, scores in wrong.items()
+        }
         print(f"{kind:10s} {means}  AUC right against away {apart}")
         print(f"{'':10s} predicted → observed: {reliability(right)}")
 
@@ -346,21 +434,33 @@ def reliability(tested: Sequence[tuple[Example, Signal]]) -> str:
     right = np.concatenate([example.right for example, _ in tested])
     place = np.digitize(predicted, [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85])
     return "  ".join(
-        f"{predicted[place == at].mean():.2f}→{right[place == at].mean():.2f}" for at in range(9) if (place == at).sum() > 20
+        f"{predicted[place == at].mean():.2f}→{right[place == at].mean():.2f}"
+        for at in range(9)
+        if (place == at).sum() > 20
     )
 
 
 def calibration(examples: Sequence[Example]) -> Curve:
-    """Learn on half of the questions, and return how often the results of the other half are right, by score."""
+    """Learn on half of the questions, and return how often the results of the other half are
+    right, by score."""
     judged = [
         (score, example.ids[at] in example.gold)
         for example, values in _tested(examples)
         if example.kind == CALIBRATED_ON and not example.away
-        for at, score in zip(np.argsort(-values, kind="stable")[:SHOWN], -np.sort(-values, kind="stable")[:SHOWN], strict=True)
+        for at, score in zip(
+            np.argsort(-values, kind="stable")[:SHOWN],
+            -np.sort(-values, kind="stable")[:SHOWN],
+            strict=True,
+        )
     ]
-    scores, fractions = isotonic(*(np.array(each, np.float64) for each in zip(*judged, strict=True)))
+    scores, fractions = isotonic(
+        *(np.array(each, np.float64) for each in zip(*judged, strict=True))
+    )
     near = [np.abs(scores - knot) <= max(0.02, 0.15 * knot) for knot in KNOTS]
-    found = [float(fractions[each].mean()) if each.any() else knot for knot, each in zip(KNOTS, near, strict=True)]
+    found = [
+        float(fractions[each].mean()) if each.any() else knot
+        for knot, each in zip(KNOTS, near, strict=True)
+    ]
     return KNOTS, (0.0, *(round(each, 3) for each in np.maximum.accumulate(found[1:]).tolist()))
 
 
@@ -382,10 +482,18 @@ def written(learnt: Mapping[str, Weights], curve: Curve) -> str:
 
 def _shown(weights: Weights) -> str:
     def block(values: Mapping[str, Weight]) -> str:
-        return "{\n" + "".join(f'        "{name}": {value},\n' for name, value in values.items()) + "    }"
+        return (
+            "{\n"
+            + "".join(f'        "{name}": {value},\n' for name, value in values.items())
+            + "    }"
+        )
 
     parts = {"candidate": weights.candidate, "odds": weights.odds, "pool": weights.pool}
-    return "Weights(\n" + "".join(f"    {name}={block(values)},\n" for name, values in parts.items()) + ")"
+    return (
+        "Weights(\n"
+        + "".join(f"    {name}={block(values)},\n" for name, values in parts.items())
+        + ")"
+    )
 
 
 if __name__ == "__main__":

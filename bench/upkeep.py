@@ -2,8 +2,9 @@
 
     python -m bench.upkeep [--sizes 1000 10000 100000]
 
-One memory in twenty repeats the one before it, ten in five hundred are linked, and after 31 days nearly half are too weak
-to keep. Vectors are random, with 384 dimensions. Each size is measured in a process of its own.
+One memory in twenty repeats the one before it, ten in five hundred are linked, and after 31 days
+nearly half are too weak to keep. Vectors are random, with 384 dimensions. Each size is measured in
+a process of its own.
 """
 
 import argparse
@@ -40,7 +41,8 @@ _GROUP, _EVERY, _REPEATED = 10, 500, 20
 
 @dataclass(frozen=True)
 class Measured:
-    """How long a run took, what it changed, and the most memory that the process has needed so far."""
+    """How long a run took, what it changed, and the most memory that the process has needed so
+    far."""
 
     what: str
     memories: int
@@ -56,15 +58,31 @@ def main() -> None:
     load_before, commit = load_average(), measured_at()
     rows = [row for size in sizes for row in in_fresh_process(measure, size)]
     for row in rows:
-        print(f"{row.what:<24}{row.memories:>9,}{row.cpu_seconds:>9.2f} s{row.changes:>9,}{row.peak_megabytes:>9.0f} MB")
+        print(
+            f"{row.what:<24}{row.memories:>9,}{row.cpu_seconds:>9.2f} "
+            f"s{row.changes:>9,}{row.peak_megabytes:>9.0f} MB"
+        )
     command = f"python -m bench.upkeep --sizes {' '.join(map(str, sizes))}"
-    machine = {"python": platform.python_version(), "platform": sys.platform, "load_before": load_before}
+    machine = {
+        "python": platform.python_version(),
+        "platform": sys.platform,
+        "load_before": load_before,
+    }
     RESULT.write_text(
-        json.dumps({"command": command, **commit, **machine, "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
+        json.dumps(
+            {"command": command, **commit, **machine, "rows": [asdict(row) for row in rows]},
+            indent=1,
+        )
+        + "\n"
     )
     names = dict.fromkeys(row.what for row in rows)
-    lines = [Line(name, [(row.memories, row.cpu_seconds) for row in rows if row.what == name]) for name in names]
-    PICTURE.write_text(chart("Decay and consolidation", lines, x="memories", y="CPU seconds"), encoding="utf-8")
+    lines = [
+        Line(name, [(row.memories, row.cpu_seconds) for row in rows if row.what == name])
+        for name in names
+    ]
+    PICTURE.write_text(
+        chart("Decay and consolidation", lines, x="memories", y="CPU seconds"), encoding="utf-8"
+    )
 
 
 def measure(size: int) -> list[Measured]:
@@ -72,8 +90,8 @@ def measure(size: int) -> list[Measured]:
     with tempfile.TemporaryDirectory() as folder:
         store, clock = open_store(f"sqlite:///{folder}/memory.db"), FakeClock()
         context = Context(
-            store=store, index=LocalIndex(store, language="english"), embedder=None, clock=clock, ids=seeded_ids(),
-            reader=Reader("ana", "planner"), pause=no_pause,
+            store=store, index=LocalIndex(store, language="english"), embedder=None, clock=clock,
+            ids=seeded_ids(), reader=Reader("ana", "planner"), pause=no_pause,
         )  # fmt: skip
         fill(context, size)
         clock.advance(days=31)
@@ -95,9 +113,12 @@ def measured(what: str, size: int, run: Callable[[], int]) -> Measured:
 
 
 def changes(context: Context) -> int:
-    """Consolidate, and return the number of changes. All groups get their digest, so that a second run has nothing to do."""
+    """Consolidate, and return the number of changes. All groups get their digest, so that a
+    second run has nothing to do."""
     done = consolidate(context, max_digests=10**6)
-    return sum(map(len, (done.dedupe, done.contradictions, done.corroboration, done.compress, done.prune)))
+    return sum(
+        map(len, (done.dedupe, done.contradictions, done.corroboration, done.compress, done.prune))
+    )
 
 
 def fill(context: Context, size: int) -> None:
@@ -106,8 +127,14 @@ def fill(context: Context, size: int) -> None:
     for memory in memories(context, size, random):
         batch.append(memory)
         if len(batch) == _AT_ONCE or memory.number == size - 1:
-            ends = [(one, batch[n - 1]) for n, one in enumerate(batch) if 0 < one.number % _EVERY < _GROUP]
-            links = [link(one, before, "similar", at, 0.7).row(one.partition) for one, before in ends]
+            ends = [
+                (one, batch[n - 1])
+                for n, one in enumerate(batch)
+                if 0 < one.number % _EVERY < _GROUP
+            ]
+            links = [
+                link(one, before, "similar", at, 0.7).row(one.partition) for one, before in ends
+            ]
             context.store.apply([*(one.row() for one in batch), *links])
             batch = []
 
@@ -116,13 +143,19 @@ def memories(context: Context, size: int, random: Random) -> Iterator[Memory]:
     data = b""
     for number in range(size):
         repeats = number % _REPEATED == 1
-        text = f"The room {number - 1} is painted blue." if repeats else f"Room {number} is painted blue."
-        data = data if repeats else array("f", (random.random() - 0.5 for _ in range(384))).tobytes()
+        text = (
+            f"The room {number - 1} is painted blue."
+            if repeats
+            else f"Room {number} is painted blue."
+        )
+        data = (
+            data if repeats else array("f", (random.random() - 0.5 for _ in range(384))).tobytes()
+        )
         at = iso(context.clock() + number)
         yield Memory.new(
-            id=f"mem_{number:08d}", content=text, created_at=at, updated_at=at, keywords=text.lower().split(), user_id="ana",
-            agent_id="planner", memory_type="agent", importance=random.random(), vector=Vector("random", data), number=number,
-            salt="salt",
+            id=f"mem_{number:08d}", content=text, created_at=at, updated_at=at,
+            keywords=text.lower().split(), user_id="ana", agent_id="planner", memory_type="agent",
+            importance=random.random(), vector=Vector("random", data), number=number, salt="salt",
         )  # fmt: skip
 
 

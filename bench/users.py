@@ -1,9 +1,11 @@
-"""Measure many users in one process: handles of one mesh, and one `MemoryMesh` for each user, with the default embedder.
+"""Measure many users in one process: handles of one mesh, and one `MemoryMesh` for each user, with
+the default embedder.
 
     python -m bench.users [--users 10000] [--active 1000] [--meshes 50]
 
-Each row is measured in a process of its own. A handle is made for every user; `--active` of them also add one memory and search
-once. Memory is what the process holds beyond an open mesh that has loaded the model, or, for the meshes, beyond an empty process.
+Each row is measured in a process of its own. A handle is made for every user; `--active` of them
+also add one memory and search once. Memory is what the process holds beyond an open mesh that has
+loaded the model, or, for the meshes, beyond an empty process.
 """
 
 import argparse
@@ -49,34 +51,47 @@ def main() -> None:
     ]
     for row in rows:
         print(f"{row.what:<50}{row.number:>8,}{row.seconds:>10.2f} s{row.megabytes:>10.1f} MB")
-    save(rows, load_before, f"python -m bench.users --users {given.users} --active {given.active} --meshes {given.meshes}")
+    save(
+        rows,
+        load_before,
+        f"python -m bench.users --users {given.users} --active {given.active} --meshes "
+        f"{given.meshes}",
+    )
 
 
 def measure_handles(users: int, active: int) -> list[Measured]:
     """Make a handle for each user, let each read once, and let some of them add and search."""
     with home() as folder, MemoryMesh(folder / "memory.db") as mesh:
         mesh.add("The deploy key rotates on Mondays.")
-        mesh.search("deploy key")  # loads the code and the model, so that only the users are counted
+        # Loads the code and the model, so that only the users are counted.
+        mesh.search("deploy key")
         before = resident_bytes()
         started = perf_counter()
         handles = [mesh.scoped(user_id=f"user{n}") for n in range(users)]
-        made = Measured("handles made by scoped", users, perf_counter() - started, _megabytes_since(before))
+        made = Measured(
+            "handles made by scoped", users, perf_counter() - started, _megabytes_since(before)
+        )
         started = perf_counter()
         for handle in handles:
             handle.get_all(1)
-        read = Measured("handles that read", users, perf_counter() - started, _megabytes_since(before))
+        read = Measured(
+            "handles that read", users, perf_counter() - started, _megabytes_since(before)
+        )
         started = perf_counter()
         for n, handle in enumerate(handles[:active]):
             handle.add(f"User {n} prefers tea at {n % 24} o'clock.")
             if len(handle.search("when is tea?")) != 1:
                 raise SystemExit(f"user {n} found the memories of others, or not its own")
         taken = perf_counter() - started
-        used = Measured("handles that add one memory and search once", active, taken, _megabytes_since(before))
+        used = Measured(
+            "handles that add one memory and search once", active, taken, _megabytes_since(before)
+        )
     return [made, read, used]
 
 
 def measure_meshes(meshes: int) -> Measured:
-    """Open a mesh for each user; each adds a memory and searches, as the 50-user script of a newcomer does."""
+    """Open a mesh for each user; each adds a memory and searches, as the 50-user script of a
+    newcomer does."""
     before = resident_bytes()
     started = perf_counter()
     with home() as folder:
@@ -85,7 +100,12 @@ def measure_meshes(meshes: int) -> Measured:
             mesh.add(f"User {n} prefers tea.")
             mesh.search("tea")
         taken = perf_counter() - started
-        measured = Measured("meshes opened, with one add and one search each", meshes, taken, _megabytes_since(before))
+        measured = Measured(
+            "meshes opened, with one add and one search each",
+            meshes,
+            taken,
+            _megabytes_since(before),
+        )
         for mesh in opened:
             mesh.close()
     return measured

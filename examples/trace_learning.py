@@ -1,9 +1,11 @@
 """Twelve runs of an agent become two learnings and one skill.
 
-The agent deploys a site seven times and imports orders five times. Consolidation groups the runs by their goals, and draws from
-each group what to repeat and what to avoid. The deploys succeed often enough to become a skill; the imports do not.
+The agent deploys a site seven times and imports orders five times. Consolidation groups the runs by
+their goals, and draws from each group what to repeat and what to avoid. The deploys succeed often
+enough to become a skill; the imports do not.
 
-    python examples/trace_learning.py                              # in a folder that is removed afterwards
+    # in a folder that is removed afterwards
+    python examples/trace_learning.py
     python examples/trace_learning.py --store memory.db --traces traces
 """
 
@@ -34,29 +36,45 @@ IMPORT = (
 def work(mesh: MemoryMesh) -> None:
     """Record twelve runs, as an agent does at the end of each."""
     for goal, milliseconds, error in DEPLOY:
-        steps = [("Run the tests", "done"), ("Build the image", "done"), ("Copy it to the server", "failed" if error else "done")]
+        steps = [
+            ("Run the tests", "done"),
+            ("Build the image", "done"),
+            ("Copy it to the server", "failed" if error else "done"),
+        ]
         mesh.traces.record(
-            goal, status="failure" if error else "success", duration_ms=milliseconds, tools_used=["make", "ssh"], steps=steps,
-            learnings=[error or "Run the tests before the build.", "Decision: Deploy from the main branch only."],
+            goal, status="failure" if error else "success", duration_ms=milliseconds,
+            tools_used=["make", "ssh"], steps=steps,
+            learnings=[error or "Run the tests before the build.",
+                       "Decision: Deploy from the main branch only."],
         )  # fmt: skip
     for goal, milliseconds, error in IMPORT:
         mesh.traces.record(
-            goal, status="failure" if error else "success", duration_ms=milliseconds, tools_used=["csv"],
-            plan="Check the header, then import in one transaction.", learnings=[error] if error else [],
+            goal, status="failure" if error else "success", duration_ms=milliseconds,
+            tools_used=["csv"], plan="Check the header, then import in one transaction.",
+            learnings=[error] if error else [],
         )  # fmt: skip
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Work, consolidate, and show what the next plan gets."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", default="memory://", help="a file such as memory.db keeps the memory")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--store", default="memory://", help="a file such as memory.db keeps the memory"
+    )
     parser.add_argument("--traces", help="the folder of the traces")
     given = parser.parse_args(words)
-    with TemporaryDirectory() as folder, MemoryMesh(given.store, traces_dir=given.traces or folder) as mesh:
+    with (
+        TemporaryDirectory() as folder,
+        MemoryMesh(given.store, traces_dir=given.traces or folder) as mesh,
+    ):
         mesh.init()
         work(mesh)
         done = mesh.traces.consolidate()
-        print(f"{done.traces} traces, {len(done.patterns)} learnings, {len(mesh.list_skills())} skill")
+        print(
+            f"{done.traces} traces, {len(done.patterns)} learnings, {len(mesh.list_skills())} skill"
+        )
         for pattern in done.patterns:
             print(f"\n{pattern.learning.text}")
         print(mesh.traces.plan_context("Deploy the shop to production", limit=1))

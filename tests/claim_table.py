@@ -1,4 +1,5 @@
-"""The truth table of conflicts: the first row that fits says what happens to a new claim. docs/claims.md is written from it.
+"""The truth table of conflicts: the first row that fits says what happens to a new claim.
+docs/claims.md is written from it.
 
 A value of None fits every case.
 """
@@ -24,7 +25,8 @@ class Case:
     def fits(self, case: "Case") -> bool:
         """Return whether this row of the table is about a case."""
         return all(
-            mine is None or mine == theirs for mine, theirs in zip(asdict(self).values(), asdict(case).values(), strict=True)
+            mine is None or mine == theirs
+            for mine, theirs in zip(asdict(self).values(), asdict(case).values(), strict=True)
         )
 
 
@@ -32,14 +34,26 @@ DIMENSIONS = {
     "cardinality": ("single", "multi"),
     "exclusive": ("both", "only the new one", "only the stored one", "neither"),
     "windows": ("overlap", "touch", "apart"),
-    "scopes": ("both global", "session and global", "global and session", "same session", "two sessions"),
+    "scopes": (
+        "both global",
+        "session and global",
+        "global and session",
+        "same session",
+        "two sessions",
+    ),
     "values": ("same", "different"),
     "dedup_policy": ("corroborate", "store"),
     "conflict_policy": ("supersede", "require_review", "keep_both"),
     "trust": ("more", "equal", "less"),
 }
 
-STORED, CORROBORATED, BOTH, REVIEW, SUPERSEDED = "stored", "corroborated", "kept both", "quarantined", "superseded"
+STORED, CORROBORATED, BOTH, REVIEW, SUPERSEDED = (
+    "stored",
+    "corroborated",
+    "kept both",
+    "quarantined",
+    "superseded",
+)
 ROWS: tuple[tuple[Case, str], ...] = (
     (Case(cardinality="multi"), STORED),
     (Case(exclusive="only the new one"), STORED),

@@ -17,14 +17,23 @@ def test_there_are_enough_questions_and_memories_and_none_twice(mixed: Mixed) ->
     assert len(mixed.memories) == 500
     assert len(mixed.unrelated) >= 320
     assert len(mixed.controls) >= 40
-    for texts in ([one.text for one in mixed.memories], [one.text for one in [*mixed.unrelated, *mixed.controls]]):
+    for texts in (
+        [one.text for one in mixed.memories],
+        [one.text for one in [*mixed.unrelated, *mixed.controls]],
+    ):
         assert len(set(texts)) == len(texts)
-    assert len({question.kind for question in mixed.unrelated if ":" in question.kind}) >= 10  # languages
+    # languages
+    assert len({question.kind for question in mixed.unrelated if ":" in question.kind}) >= 10
 
 
-def test_the_answer_of_a_control_question_is_a_memory_that_shares_a_word_with_it(mixed: Mixed) -> None:
+def test_the_answer_of_a_control_question_is_a_memory_that_shares_a_word_with_it(
+    mixed: Mixed,
+) -> None:
     memories = {memory.id: set(tokens(memory.text, language=ENGLISH)) for memory in mixed.memories}
-    sharing = [bool(memories[next(iter(one.gold))] & set(tokens(one.text, language=ENGLISH))) for one in mixed.controls]
+    sharing = [
+        bool(memories[next(iter(one.gold))] & set(tokens(one.text, language=ENGLISH)))
+        for one in mixed.controls
+    ]
     assert sum(sharing) >= 0.8 * len(sharing)  # some are paraphrases
 
 

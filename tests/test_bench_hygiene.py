@@ -1,4 +1,5 @@
-"""Each check of the hygiene benchmark can fail: a broken system makes its figure other than zero, or the row invalid."""
+"""Each check of the hygiene benchmark can fail: a broken system makes its figure other than
+zero, or the row invalid."""
 
 import json
 from collections import Counter
@@ -37,7 +38,9 @@ class Fake:
 
     def __init__(self, name: str, folder: Path, *, model: str = "hash") -> None:
         self._file = folder / "texts.json"
-        self._texts: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        self._texts: dict[str, str] = (
+            json.loads(self._file.read_text()) if self._file.exists() else {}
+        )
 
     def __enter__(self) -> "Fake":
         return self
@@ -52,7 +55,9 @@ class Fake:
 
     def capture(self, session: str, messages: Sequence[tuple[str, str]]) -> None:
         for number, (_, text) in enumerate(messages):
-            if not (self.forgets or (self.judges and (messages, True) in junk.conversations(QUICK))):
+            if not (
+                self.forgets or (self.judges and (messages, True) in junk.conversations(QUICK))
+            ):
                 self.add(f"{session} {number}", text)
 
     def delete(self, key: str) -> None:
@@ -92,7 +97,9 @@ def fake(monkeypatch: pytest.MonkeyPatch, module: Any, **how: bool) -> None:
 
 
 @pytest.mark.parametrize("deletes", [True, False])
-def test_a_system_that_keeps_deleted_texts_in_its_files_is_found(monkeypatch: pytest.MonkeyPatch, deletes: bool) -> None:
+def test_a_system_that_keeps_deleted_texts_in_its_files_is_found(
+    monkeypatch: pytest.MonkeyPatch, deletes: bool
+) -> None:
     fake(monkeypatch, deleted, deletes=deletes)
     (row,) = deleted.check(QUICK)
     assert row.valid
@@ -100,7 +107,9 @@ def test_a_system_that_keeps_deleted_texts_in_its_files_is_found(monkeypatch: py
 
 
 @pytest.mark.deep
-def test_a_memory_that_is_not_deleted_is_found_by_every_reader_and_in_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_that_is_not_deleted_is_found_by_every_reader_and_in_the_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(MemoryMesh, "erase", lambda *_: None)
     monkeypatch.setattr(MemoryMesh, "delete", lambda *_: None)
     read, left = deleted.ours(QUICK, "sqlite")
@@ -117,7 +126,8 @@ def test_a_hidden_text_that_reaches_a_method_or_a_page_is_found(
 ) -> None:
     world = hidden.tests("faces.test_hidden_memories")
     if not whole:
-        monkeypatch.setattr(world, "put", lambda *_, **__: None)  # nothing gets its status: all of it is shown
+        # Nothing gets its status: all of it is shown.
+        monkeypatch.setattr(world, "put", lambda *_, **__: None)
     row = asked("memory", hidden.world("memory://"), str(tmp_path))
     assert (row.bad == 0) is whole
     assert row.valid or not whole
@@ -133,7 +143,9 @@ def test_a_write_that_is_acknowledged_and_not_stored_is_found(tmp_path: Path) ->
     assert (tally.trials, tally.bad, tally.examples) == (3, 1, ["It was not.: 0 times"])
 
 
-@pytest.mark.parametrize(("how", "bad", "valid"), [("answers_all", True, True), ("answers_none", False, False)])
+@pytest.mark.parametrize(
+    ("how", "bad", "valid"), [("answers_all", True, True), ("answers_none", False, False)]
+)
 def test_a_system_that_answers_everything_is_bad_and_one_that_answers_nothing_invalid(
     monkeypatch: pytest.MonkeyPatch, how: str, bad: bool, valid: bool
 ) -> None:
@@ -143,14 +155,18 @@ def test_a_system_that_answers_everything_is_bad_and_one_that_answers_nothing_in
 
 
 @pytest.mark.parametrize("deduplicates", [True, False])
-def test_a_system_that_keeps_duplicates_is_found(monkeypatch: pytest.MonkeyPatch, deduplicates: bool) -> None:
+def test_a_system_that_keeps_duplicates_is_found(
+    monkeypatch: pytest.MonkeyPatch, deduplicates: bool
+) -> None:
     fake(monkeypatch, duplicates, deduplicates=deduplicates)
     (row,) = duplicates.check(QUICK)
     assert row.valid
     assert (row.bad == 0) is deduplicates
 
 
-def test_texts_with_another_meaning_that_are_merged_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_with_another_meaning_that_are_merged_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(duplicates.WAYS, "merges all", lambda mesh, one, _: mesh.add(one))
     row = duplicates.merged(QUICK, "merges all")
     assert row.bad == row.trials > 0
@@ -158,7 +174,8 @@ def test_texts_with_another_meaning_that_are_merged_are_found(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("how", "bad", "valid"), [({}, True, True), ({"judges": True}, False, True), ({"forgets": True}, False, False)]
+    ("how", "bad", "valid"),
+    [({}, True, True), ({"judges": True}, False, True), ({"forgets": True}, False, False)],
 )
 def test_a_system_that_keeps_junk_is_found_and_one_that_keeps_nothing_is_invalid(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, bool], bad: bool, valid: bool
@@ -176,7 +193,9 @@ def test_a_statement_that_is_called_junk_is_found(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("loses", [True, False])
-def test_a_system_that_loses_an_acknowledged_text_is_found(monkeypatch: pytest.MonkeyPatch, loses: bool) -> None:
+def test_a_system_that_loses_an_acknowledged_text_is_found(
+    monkeypatch: pytest.MonkeyPatch, loses: bool
+) -> None:
     fake(monkeypatch, killed, loses=loses)
     (row,) = killed.check(QUICK)
     assert row.valid
@@ -232,7 +251,9 @@ def test_a_claim_that_does_not_supersede_is_found(monkeypatch: pytest.MonkeyPatc
     assert supersession.histories(QUICK).bad > 0
 
 
-def test_a_system_that_answers_with_the_stale_text_first_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_that_answers_with_the_stale_text_first_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fake(monkeypatch, supersession, answers_all=True)
     (row,) = supersession.check(QUICK)
     assert row.valid
@@ -266,7 +287,8 @@ def test_other_programs_edit_each_kind_of_store(tmp_path: Path, kind: str) -> No
         mesh.add_many([(text, None) for text in tampering._TEXTS])
         mesh.compact()
     edits = [*tampering.edits()]
-    for edit in (edits[0], edits[1], edits[9], edits[-1]):  # a deletion, a change, an exchange of blocks, and one of memories
+    # A deletion, a change, an exchange of blocks, and one of memories.
+    for edit in (edits[0], edits[1], edits[9], edits[-1]):
         with tampering.copied(store) as copy:
             assert tampering._all_of(tampering.EDITORS[kind], edit, copy)
             assert not tampering.is_verified(f"{kind}:///{copy}")
@@ -277,7 +299,9 @@ def test_other_programs_edit_each_kind_of_store(tmp_path: Path, kind: str) -> No
 
 
 def row(check: str = "deleted", *, bad: int = 0, control: int = 1, system: str = OURS) -> Row:
-    return Row(check=check, what="left", system=system, trials=4, bad=bad, control=control, controls=1)
+    return Row(
+        check=check, what="left", system=system, trials=4, bad=bad, control=control, controls=1
+    )
 
 
 def test_a_row_whose_control_fails_is_invalid_and_so_is_one_without_controls_or_trials() -> None:
@@ -292,12 +316,24 @@ def test_a_check_that_is_run_again_replaces_its_own_rows_only(tmp_path: Path) ->
         made = row(name, bad=bad)
         assert list(hygiene.measure(name, run, out, lambda _, made=made: [made])) == [made]  # type: ignore[misc]
     parts = json.loads(out.read_text())["parts"]
-    assert [(part["check"], [one["bad"] for one in part["rows"]]) for part in parts] == [("hidden", [3]), ("deleted", [2])]
+    assert [(part["check"], [one["bad"] for one in part["rows"]]) for part in parts] == [
+        ("hidden", [3]),
+        ("deleted", [2]),
+    ]
 
 
 def test_the_picture_has_a_bar_for_each_system_of_a_figure_that_several_have() -> None:
     rows = [row(bad=1), row(bad=2, system="chroma"), row(system="mem0", control=0)]
-    made = bars([{"rows": [{**{name: getattr(one, name) for name in Row.__slots__}, "valid": one.valid} for one in rows]}])
+    made = bars(
+        [
+            {
+                "rows": [
+                    {**{name: getattr(one, name) for name in Row.__slots__}, "valid": one.valid}
+                    for one in rows
+                ]
+            }
+        ]
+    )
     assert made.count("<rect") == 2
     assert "memory-mesh 25.0" in made
     assert "mem0" not in made

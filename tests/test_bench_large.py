@@ -18,7 +18,10 @@ def test_each_agent_of_a_large_store_finds_its_own_memories_and_no_others(
         assert store.recall(asked) == 1
         for agent, query in asked:
             own = set(store.ids[10 * agent : 10 * agent + 10])
-            found = [{result.id for result in handle.search(query, use_cache=False)} for handle in store.handles]
+            found = [
+                {result.id for result in handle.search(query, use_cache=False)}
+                for handle in store.handles
+            ]
             assert found[agent] <= own
             assert found[agent]
             assert not any(ids & own for ids in found if ids is not found[agent])

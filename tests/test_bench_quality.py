@@ -13,7 +13,14 @@ from bench.quality.evaluating import Evaluation
 from bench.quality.measuring import figures, recalls
 from bench.quality.nothing import Mixed, read_mixed, separation, swapped
 from bench.quality.reliability import diagram, reliability
-from bench.quality.sets import Question, Said, Space, facts_of, longmemeval_oracle_turns, newest_fact
+from bench.quality.sets import (
+    Question,
+    Said,
+    Space,
+    facts_of,
+    longmemeval_oracle_turns,
+    newest_fact,
+)
 from bench.quality.vectors import KeptEmbedder
 
 import bench_docs
@@ -21,17 +28,25 @@ from memory_mesh.core.search.weights import MIN_EXPECTED
 from memory_mesh.models import HashingEmbedder
 
 AT = "2025-03-01T10:00:00.000Z"
-FACTS = ["Ada plays chess.", "Ada lives in the city of Bern.", "Bo lives in the city of Oslo.", "Ada lives in the city of Rome."]
+FACTS = [
+    "Ada plays chess.",
+    "Ada lives in the city of Bern.",
+    "Bo lives in the city of Oslo.",
+    "Ada lives in the city of Rome.",
+]
 
 
 def question(text: str, *gold: str, kind: str = "single-hop") -> Question:
     return Question(text=text, gold=frozenset(gold), kind=kind, at=AT)
 
 
-def conversation(name: str, speakers: tuple[str, str], texts: list[str], *questions: Question) -> Space:
+def conversation(
+    name: str, speakers: tuple[str, str], texts: list[str], *questions: Question
+) -> Space:
     memories = [
         Said(
-            id=f"D1:{turn}", text=f"{speakers[turn % 2]}: {text}", at=AT, session="1", speaker=speakers[turn % 2], turn=turn
+            id=f"D1:{turn}", text=f"{speakers[turn % 2]}: {text}", at=AT, session="1",
+            speaker=speakers[turn % 2], turn=turn
         )
         for turn, text in enumerate(texts)
     ]  # fmt: skip
@@ -40,48 +55,92 @@ def conversation(name: str, speakers: tuple[str, str], texts: list[str], *questi
 
 @pytest.fixture
 def conversations() -> list[Space]:
-    ann = ["I adopted a grey kitten called Pepper", "Lovely! I bake rye bread on Sundays", "My flight to Lisbon leaves in May"]
+    ann = [
+        "I adopted a grey kitten called Pepper",
+        "Lovely! I bake rye bread on Sundays",
+        "My flight to Lisbon leaves in May",
+    ]
     bread = question("What does Bob bake?", "D1:1")
-    kim = ["The violin lessons start on Monday", "I repaired the old tractor", "We painted the kitchen yellow"]
+    kim = [
+        "The violin lessons start on Monday",
+        "I repaired the old tractor",
+        "We painted the kitchen yellow",
+    ]
     return [
-        conversation("one", ("Ann", "Bob"), ann, question("Which kitten did Ann adopt?", "D1:0"), bread),
-        conversation("two", ("Kim", "Lou"), kim, question("When do Kim's violin lessons start?", "D1:0", kind="temporal")),
+        conversation(
+            "one", ("Ann", "Bob"), ann, question("Which kitten did Ann adopt?", "D1:0"), bread
+        ),
+        conversation(
+            "two",
+            ("Kim", "Lou"),
+            kim,
+            question("When do Kim's violin lessons start?", "D1:0", kind="temporal"),
+        ),
     ]
 
 
 def mixed() -> Mixed:
-    texts = ["The boiler was serviced in October", "Deploys run on Fridays", "The pie needs six apples", "The bike is locked"]
+    texts = [
+        "The boiler was serviced in October",
+        "Deploys run on Fridays",
+        "The pie needs six apples",
+        "The bike is locked",
+    ]
     memories = [Said(id=f"m{at}", text=text, at=AT) for at, text in enumerate(texts)]
-    unrelated = [question("Quelle est la capitale du Pérou ?", kind="trivia:fr"), question("zzyzx qwrtp", kind="noise")]
-    return Mixed(memories=memories, unrelated=unrelated, controls=[question("When was the boiler serviced?", "m0")])
+    unrelated = [
+        question("Quelle est la capitale du Pérou ?", kind="trivia:fr"),
+        question("zzyzx qwrtp", kind="noise"),
+    ]
+    return Mixed(
+        memories=memories,
+        unrelated=unrelated,
+        controls=[question("When was the boiler serviced?", "m0")],
+    )
 
 
-def test_the_turns_of_all_evidence_sessions_are_one_store_and_turns_with_the_answer_are_gold(tmp_path: Path) -> None:
-    turns = [{"role": "user", "content": "I got a dog", "has_answer": True}, {"role": "assistant", "content": "Congratulations!"}]
+def test_the_turns_of_all_evidence_sessions_are_one_store_and_turns_with_the_answer_are_gold(
+    tmp_path: Path,
+) -> None:
+    turns = [
+        {"role": "user", "content": "I got a dog", "has_answer": True},
+        {"role": "assistant", "content": "Congratulations!"},
+    ]
     row = {
         "question_id": "q1", "question_type": "single-session-user", "question": "Which pet?",
         "question_date": "2023/05/20 (Sat) 02:21",
-        "haystack_dates": ["2023/05/01 (Mon) 10:00"], "haystack_session_ids": ["s1"], "haystack_sessions": [turns],
+        "haystack_dates": ["2023/05/01 (Mon) 10:00"], "haystack_session_ids": ["s1"],
+        "haystack_sessions": [turns],
     }  # fmt: skip
     (tmp_path / "longmemeval_oracle").mkdir()
     rows = [row, {**row, "question_id": "q2"}, {**row, "question_id": "q3_abs"}]
     (tmp_path / "longmemeval_oracle" / "longmemeval_oracle.json").write_text(json.dumps(rows))
     (space,) = longmemeval_oracle_turns(tmp_path)
-    assert [said.text for said in space.memories] == ["user: I got a dog", "assistant: Congratulations!"]
-    assert [each.gold for each in space.questions] == [frozenset({"s1:0"})] * 2, "no question without an answer"
+    assert [said.text for said in space.memories] == [
+        "user: I got a dog",
+        "assistant: Congratulations!",
+    ]
+    assert [each.gold for each in space.questions] == [frozenset({"s1:0"})] * 2, (
+        "no question without an answer"
+    )
 
 
 def test_the_gold_of_a_question_is_the_last_fact_with_its_answer() -> None:
     row = {
-        "context": "Here is a list of facts:\n" + "\n".join(f"{at}. {fact}" for at, fact in enumerate(FACTS)),
-        "questions": ["Which city does Ada live in?"], "answers": [["Rome"]], "metadata": {"source": "factconsolidation_sh_6k"},
+        "context": "Here is a list of facts:\n"
+        + "\n".join(f"{at}. {fact}" for at, fact in enumerate(FACTS)),
+        "questions": ["Which city does Ada live in?"], "answers": [["Rome"]],
+        "metadata": {"source": "factconsolidation_sh_6k"},
     }  # fmt: skip
     space = facts_of(row)
     assert [said.text for said in space.memories] == FACTS
-    assert [(each.gold, each.kind) for each in space.questions] == [(frozenset({space.memories[3].id}), "6k tokens")]
+    assert [(each.gold, each.kind) for each in space.questions] == [
+        (frozenset({space.memories[3].id}), "6k tokens")
+    ]
     assert newest_fact([*FACTS, FACTS[3]], "Which city does Ada live in?", ["Rome"]) == 4
     assert newest_fact(FACTS, "Which city does Ada live in?", ["Paris"]) is None
-    assert newest_fact(FACTS, "Which city does Ada live in?", ["Bern"]) is None, "a later fact contradicts this label"
+    assert newest_fact(FACTS, "Which city does Ada live in?", ["Bern"]) is None, (
+        "a later fact contradicts this label"
+    )
 
 
 def test_the_figure_first_looks_at_the_first_result_only() -> None:
@@ -101,7 +160,9 @@ def test_swapped_names_replace_whole_words_only() -> None:
 def test_a_question_is_empty_if_its_scores_together_are_below_the_cut_of_the_mode() -> None:
     recall, precise = MIN_EXPECTED["recall"], MIN_EXPECTED["precise"]
     wrong = [recall / 2, (recall + precise) / 2, precise, 0.99]
-    found = separation([[("a", 0.9)], [("a", 0.8)]], [[("b", score / 2), ("c", score / 2)] for score in wrong], 500)
+    found = separation(
+        [[("a", 0.9)], [("a", 0.8)]], [[("b", score / 2), ("c", score / 2)] for score in wrong], 500
+    )
     assert found["empty"] == {"recall": 25.0, "precise": 50.0}
     assert found["auc"] == 1.0
 
@@ -119,7 +180,10 @@ def test_scores_that_are_probabilities_have_no_calibration_error() -> None:
 
 def test_mixed_memories_and_questions_are_read_with_their_kinds(tmp_path: Path) -> None:
     (tmp_path / "mixed_memories.jsonl").write_text('{"id": "m1", "text": "The boiler is old"}\n')
-    rows = [{"text": "Who won?", "kind": "sport"}, {"text": "How old is the boiler?", "answer": "m1"}]
+    rows = [
+        {"text": "Who won?", "kind": "sport"},
+        {"text": "How old is the boiler?", "answer": "m1"},
+    ]
     (tmp_path / "unrelated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = read_mixed(tmp_path)
     assert [said.id for said in found.memories] == ["m1"]
@@ -131,9 +195,17 @@ def test_mixed_questions_are_asked_of_stores_of_every_size() -> None:
     evaluation = Evaluation(HashingEmbedder())
     evaluation.measure_mixed(mixed(), sizes=(2, 4))
     rows = evaluation.nothing["mixed"]
-    assert [(row["memories"], row["stores"], row["questions"]) for row in rows] == [(2, 2, 2), (4, 1, 2)]
+    assert [(row["memories"], row["stores"], row["questions"]) for row in rows] == [
+        (2, 2, 2),
+        (4, 1, 2),
+    ]
     assert [row["controls"]["questions"] for row in rows] == [1, 1]
-    assert set(rows[0]["kinds"]) == {"trivia:fr", "noise", "all in English", "all in other languages"}
+    assert set(rows[0]["kinds"]) == {
+        "trivia:fr",
+        "noise",
+        "all in English",
+        "all in other languages",
+    }
 
 
 @pytest.mark.deep
@@ -144,13 +216,25 @@ def test_the_two_commands_write_results_that_the_page_shows(
     monkeypatch.setattr(command, "local", lambda path: KeptEmbedder(HashingEmbedder(), path))
     monkeypatch.setattr(command, "read_mixed", mixed)
     monkeypatch.setattr(evaluating, "SIZES", (4,))
-    given = ["bench.quality", "--data", "unused", "--vectors", str(tmp_path / "vectors.npz"), "--out", str(tmp_path)]
+    given = [
+        "bench.quality",
+        "--data",
+        "unused",
+        "--vectors",
+        str(tmp_path / "vectors.npz"),
+        "--out",
+        str(tmp_path),
+    ]
     for words in (given, [*given, "--peers"]):
         monkeypatch.setattr("sys.argv", words)
         command.main()
     for name in ("quality", "quality_peers"):  # as if measured at a commit
         path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "commit": "0123456789abcdef", "clean": True}))
+        path.write_text(
+            json.dumps(
+                {**json.loads(path.read_text()), "commit": "0123456789abcdef", "clean": True}
+            )
+        )
 
     result = json.loads((tmp_path / "quality.json").read_text())
     assert result["sets"]["locomo"]["parts"]["all"]["rankers"][evaluating.UNCUT]["recall@5"] == 100
@@ -160,8 +244,19 @@ def test_the_two_commands_write_results_that_the_page_shows(
     monkeypatch.setattr(bench_docs, "RESULTS", tmp_path)
     monkeypatch.setattr(bench_docs, "TRIED", tmp_path / "tried.md")
     page = bench_docs.page()
-    rows = ("| Chroma", "| locomo | temporal | 1 |", "| trivia:fr | 1 |", "| all in other languages | 1 |")
-    for text in (*rows, "reliability.svg", "commit 0123456", "names swapped: AUC", "- wider windows"):
+    rows = (
+        "| Chroma",
+        "| locomo | temporal | 1 |",
+        "| trivia:fr | 1 |",
+        "| all in other languages | 1 |",
+    )
+    for text in (
+        *rows,
+        "reliability.svg",
+        "commit 0123456",
+        "names swapped: AUC",
+        "- wider windows",
+    ):
         assert text in page
 
 
@@ -189,7 +284,9 @@ class LastFirst:
         self._ids.clear()
 
 
-def test_a_curve_has_the_recall_of_each_number_of_results(conversations: list[Space], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_curve_has_the_recall_of_each_number_of_results(
+    conversations: list[Space], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert recalls(["b", "x", "a"], frozenset("abc"))[:4] == [1 / 3, 1 / 3, 2 / 3, 2 / 3]
     monkeypatch.setattr(measured_curves, "RETRIEVAL", {"last first": ("last first", LastFirst)})
     monkeypatch.setattr(measured_curves, "installed_versions", lambda _: {})

@@ -1,4 +1,5 @@
-"""Result files name the commit, and the page of benchmarks refuses what was measured with uncommitted changes."""
+"""Result files name the commit, and the page of benchmarks refuses what was measured with
+uncommitted changes."""
 
 import json
 import re
@@ -18,17 +19,22 @@ RESULT = {"command": "python -m bench.quality", "sets": {}, "commit": "012345678
 
 def git(folder: Path, *words: str) -> str:
     own = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words]
-    return subprocess.run(own, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        own, cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
-def test_a_result_has_the_commit_and_whether_the_files_were_those_of_the_commit(tmp_path: Path) -> None:
+def test_a_result_has_the_commit_and_whether_the_files_were_those_of_the_commit(
+    tmp_path: Path,
+) -> None:
     git(tmp_path, "init", "-q")
     (tmp_path / "code.py").write_text("one\n")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "one")
     commit = git(tmp_path, "rev-parse", "HEAD")
     (tmp_path / "bench" / "results").mkdir(parents=True)
-    (tmp_path / "bench" / "results" / "speed.json").write_text("{}")  # the benchmark before wrote its result
+    # The benchmark before wrote its result.
+    (tmp_path / "bench" / "results" / "speed.json").write_text("{}")
     assert measured_at(tmp_path) == {"commit": commit, "clean": True}
     (tmp_path / "code.py").write_text("two\n")
     assert measured_at(tmp_path) == {"commit": commit, "clean": False}
@@ -102,17 +108,33 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
     [
         ("README", bench_docs.readme, "/s |"),
         ("STORAGE", bench_docs.storage, "/s |"),
-        *([("SCALE", bench_docs.scale, "/s |")] if (bench_docs.RESULTS / "stores.json").exists() else []),
+        *(
+            [("SCALE", bench_docs.scale, "/s |")]
+            if (bench_docs.RESULTS / "stores.json").exists()
+            else []
+        ),
         ("CONTEXT", bench_docs.context, " % |"),
         ("LIFECYCLE", bench_docs.lifecycle, " MB |"),
         ("TRACES", bench_docs.traces, " ms |"),
         ("REST", bench_docs.rest, " ms |"),
-        *([("CONSOLE", bench_docs.console, " ms |")] if (bench_docs.RESULTS / "console.json").exists() else []),
-        *([("HYGIENE", bench_docs.hygiene, "| memory-mesh |")] if (bench_docs.RESULTS / "hygiene.json").exists() else []),
+        *(
+            [("CONSOLE", bench_docs.console, " ms |")]
+            if (bench_docs.RESULTS / "console.json").exists()
+            else []
+        ),
+        *(
+            [("HYGIENE", bench_docs.hygiene, "| memory-mesh |")]
+            if (bench_docs.RESULTS / "hygiene.json").exists()
+            else []
+        ),
     ],
 )
 def test_figures_that_are_not_those_of_the_results_are_written_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, write: Callable[[], str], figure: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    write: Callable[[], str],
+    figure: str,
 ) -> None:
     page, current = getattr(bench_docs, path), write()
     assert current == page.read_text(encoding="utf-8")
@@ -125,12 +147,28 @@ def test_figures_that_are_not_those_of_the_results_are_written_anew(
         write()
 
 
-def test_a_part_that_is_measured_again_replaces_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_is_measured_again_replaces_itself_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, timing = tmp_path / "stores.json", {"p50_ms": 1.0, "cpu_p50_ms": 1.0}
     times = {"bulk_per_s": 100.0, "add": timing, "search": timing, "filtered": timing}
-    for store, size, disk in (("sqlite", 1000, 5), ("postgresql", 1000, 7), ("sqlite", 100, 6), ("sqlite", 1000, 8)):
-        store_results.put(file, 0.1, store, "sizes", size, {"memories": size, "times": times, "resident": -1, "disk": disk})
-    store_results.put(file, 0.1, "sqlite", "tests", "crash", {"passed": 3, "failed": 1, "skipped": 0})
+    for store, size, disk in (
+        ("sqlite", 1000, 5),
+        ("postgresql", 1000, 7),
+        ("sqlite", 100, 6),
+        ("sqlite", 1000, 8),
+    ):
+        store_results.put(
+            file,
+            0.1,
+            store,
+            "sizes",
+            size,
+            {"memories": size, "times": times, "resident": -1, "disk": disk},
+        )
+    store_results.put(
+        file, 0.1, "sqlite", "tests", "crash", {"passed": 3, "failed": 1, "skipped": 0}
+    )
     store_results.put(file, 0.1, "s3", "sizes", 1000, {"memories": 1000, "left_out": "no server"})
     sqlite, postgresql, _ = store_results.read(file)
     assert [(one["memories"], one["disk"]) for one in sqlite["sizes"]] == [(100, 6), (1000, 8)]
@@ -139,7 +177,9 @@ def test_a_part_that_is_measured_again_replaces_itself_only(tmp_path: Path, monk
     assert {path.name for path in tmp_path.glob("*.svg")} == {
         f"stores_{name}.svg" for name in ("insert", "search", "filtered", "disk")
     }
-    monkeypatch.setattr(bench_docs, "_read", lambda _: {**json.loads(file.read_text()), "clean": True})
+    monkeypatch.setattr(
+        bench_docs, "_read", lambda _: {**json.loads(file.read_text()), "clean": True}
+    )
     found = json.loads(file.read_text())
     for row in found["stores"]:
         for part in (*row["tests"].values(), *row["sizes"]):
@@ -154,16 +194,25 @@ def test_a_part_that_is_measured_again_replaces_itself_only(tmp_path: Path, monk
 def test_the_tests_of_a_store_are_counted_in_the_report_of_a_whole_run(tmp_path: Path) -> None:
     report, file = tmp_path / "deep.xml", "tests/stores/test_a.py"
     report.write_text(
-        '<testsuites><testsuite><testcase classname="tests.stores.test_a.TestRam" name="test_one[a::b-c]"/>'
-        '<testcase classname="tests.stores.test_a.TestRam" name="test_two"><failure/></testcase>'
+        '<testsuites><testsuite><testcase classname="tests.stores.test_a.TestRam" '
+        'name="test_one[a::b-c]"/><testcase classname="tests.stores.test_a.TestRam" '
+        'name="test_two"><failure/></testcase>'
         '<testcase classname="tests.stores.test_a.TestRam" name="test_three"/>'
         '<testcase classname="tests.stores.test_a.TestRam" name="test_three"><error/></testcase>'
         '<testcase classname="tests.stores.test_a" name="test_four"><skipped/></testcase>'
-        '<testcase classname="tests.stores.test_a" name="test_of_another_store"/></testsuite></testsuites>'
+        '<testcase classname="tests.stores.test_a" '
+        'name="test_of_another_store"/></testsuite></testsuites>'
     )
     outcomes = read_report(report)
-    nodes = [f"{file}::TestRam::test_one[a::b-c]", *(f"{file}::TestRam::test_{name}" for name in ("two", "three"))]
-    assert count_outcomes(outcomes, [*nodes, f"{file}::test_four"]) == {"passed": 1, "failed": 2, "skipped": 1}
+    nodes = [
+        f"{file}::TestRam::test_one[a::b-c]",
+        *(f"{file}::TestRam::test_{name}" for name in ("two", "three")),
+    ]
+    assert count_outcomes(outcomes, [*nodes, f"{file}::test_four"]) == {
+        "passed": 1,
+        "failed": 2,
+        "skipped": 1,
+    }
     with pytest.raises(SystemExit, match="test_new: it is of another version"):
         count_outcomes(outcomes, [*nodes, f"{file}::test_new"])
 

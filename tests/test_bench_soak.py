@@ -1,4 +1,5 @@
-"""The soak benchmark: what grows is named, what is lost is counted, and a run of a few seconds has samples of every process."""
+"""The soak benchmark: what grows is named, what is lost is counted, and a run of a few seconds
+has samples of every process."""
 
 import json
 from pathlib import Path
@@ -28,12 +29,17 @@ def samples(**slopes: float) -> list[Sample]:
         "cpu_ms": 4.0,
     }
     return [
-        Sample(seconds=10.0 * at, **{name: value + at * slopes.get(name, 0) for name, value in start.items()})  # type: ignore[arg-type]
+        Sample(
+            seconds=10.0 * at,
+            **{name: value + at * slopes.get(name, 0) for name, value in start.items()},
+        )  # type: ignore[arg-type]
         for at in range(120)
     ]
 
 
-@pytest.mark.parametrize(("name", "slope"), [("resident_mb", 0.2), ("handles", 0.1), ("threads", 0.05), ("cpu_ms", 0.2)])
+@pytest.mark.parametrize(
+    ("name", "slope"), [("resident_mb", 0.2), ("handles", 0.1), ("threads", 0.05), ("cpu_ms", 0.2)]
+)
 def test_what_grows_is_named(name: str, slope: float) -> None:
     assert growing({"REST": growth(samples())}) == []
     assert growing({"REST": growth(samples(**{name: slope}))}) == [f"REST: {name}"]
@@ -42,15 +48,30 @@ def test_what_grows_is_named(name: str, slope: float) -> None:
 
 def test_what_grows_at_the_start_only_is_not_named() -> None:
     start = [
-        Sample(seconds=0, resident_mb=40, anon_mb=20, handles=9, threads=1, calls=0, p50_ms=None, p95_ms=None, cpu_ms=None)
+        Sample(
+            seconds=0,
+            resident_mb=40,
+            anon_mb=20,
+            handles=9,
+            threads=1,
+            calls=0,
+            p50_ms=None,
+            p95_ms=None,
+            cpu_ms=None,
+        )
     ] * 20
     assert growing({"REST": growth(start + samples())}) == []
 
 
-def test_a_write_that_is_lost_and_a_deleted_memory_that_is_there_are_counted(tmp_path: Path) -> None:
+def test_a_write_that_is_lost_and_a_deleted_memory_that_is_there_are_counted(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "memory.db"
     with MemoryMesh(file, embedder="none") as mesh:
-        one, two, gone = (mesh.add(text).id for text in ("The lantern needs oil", "The wick is short", "The shelf is empty"))
+        one, two, gone = (
+            mesh.add(text).id
+            for text in ("The lantern needs oil", "The wick is short", "The shelf is empty")
+        )
         kept = {one: "The lantern needs oil", two: "The wick is short"}
         assert check(file, kept, [gone])["returned"] == 1
         mesh.erase(gone)
@@ -59,12 +80,19 @@ def test_a_write_that_is_lost_and_a_deleted_memory_that_is_there_are_counted(tmp
     assert check(file, {**kept, "mem_1_000000": "never stored"}, [gone])["lost"] == 1
 
 
-def test_a_client_keeps_a_limited_number_of_memories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_keeps_a_limited_number_of_memories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "none")
     monkeypatch.setattr("bench.soak.clients.KEPT", 3)
     monkeypatch.setattr("bench.soak.clients.REOPEN", 10)
     errors: list[str | None] = []
-    client = Client("one", Embedded(tmp_path / "memory.db", "one"), lambda _, error: errors.append(error), pause=0)
+    client = Client(
+        "one",
+        Embedded(tmp_path / "memory.db", "one"),
+        lambda _, error: errors.append(error),
+        pause=0,
+    )
     for _ in range(60):
         client.step()
     assert errors == [None] * 60

@@ -6,7 +6,13 @@ from urllib.parse import quote
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, StoreReadOnly, StoreUnavailable
+from memory_mesh.core.errors import (
+    InvalidInput,
+    MemoryMeshError,
+    SettingsError,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from memory_mesh.core.model import Kind
 from memory_mesh.stores import open_store, store_file
 from memory_mesh.stores.ram import RamStore
@@ -54,7 +60,16 @@ def test_a_path_is_a_file(working_folder: Path, tmp_path: Path) -> None:
     opened(str(tmp_path / "absolute.db"))
     opened("~/mine.db")
     made = [
-        *(working_folder / name for name in ("memory.db", "memory.sqlite", "memory.sqlite3", "memory", "deep/memory.data")),
+        *(
+            working_folder / name
+            for name in (
+                "memory.db",
+                "memory.sqlite",
+                "memory.sqlite3",
+                "memory",
+                "deep/memory.data",
+            )
+        ),
         tmp_path / "me" / "mine",
         working_folder / "deep" / "down.db",
         tmp_path / "absolute.db",
@@ -65,9 +80,22 @@ def test_a_path_is_a_file(working_folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["with space.db", "100%.db", "a%20b.db", "what?.db", "no#1.db", "a&b=c.db", "ünïcödé 漢.db", "+.db", "a;b.db"]
+    "name",
+    [
+        "with space.db",
+        "100%.db",
+        "a%20b.db",
+        "what?.db",
+        "no#1.db",
+        "a&b=c.db",
+        "ünïcödé 漢.db",
+        "+.db",
+        "a;b.db",
+    ],
 )
-def test_odd_names_mean_themselves_as_a_path_and_quoted_in_a_url(working_folder: Path, name: str) -> None:
+def test_odd_names_mean_themselves_as_a_path_and_quoted_in_a_url(
+    working_folder: Path, name: str
+) -> None:
     opened(name)
     opened(f"sqlite:///url/{quote(name)}")
     assert [path.name for path in working_folder.glob("*.db")] == [name]
@@ -138,7 +166,9 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("url", UNKNOWN)
-def test_a_url_that_names_no_store_is_an_error_and_makes_no_file(working_folder: Path, url: str) -> None:
+def test_a_url_that_names_no_store_is_an_error_and_makes_no_file(
+    working_folder: Path, url: str
+) -> None:
     with pytest.raises(InvalidInput, match="expected"):
         open_store(url)
     assert list(working_folder.iterdir()) == []
@@ -147,8 +177,8 @@ def test_a_url_that_names_no_store_is_an_error_and_makes_no_file(working_folder:
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresq://me:hunter2@host/db", "sqlite://me:hunter2@host/x.db", "mysql://hunter2@h/x?a=@", "mysql://me:p/hunter2@h/x",
-        "mysql://me:p@hunter2@h/x",
+        "postgresq://me:hunter2@host/db", "sqlite://me:hunter2@host/x.db",
+        "mysql://hunter2@h/x?a=@", "mysql://me:p/hunter2@h/x", "mysql://me:p@hunter2@h/x",
     ],
 )  # fmt: skip
 def test_a_password_in_a_url_is_not_shown_in_an_error(url: str) -> None:
@@ -178,7 +208,9 @@ def test_a_file_that_cannot_be_made_is_an_error_that_names_it(working_folder: Pa
 
 
 @pytest.mark.parametrize("name", ["plain", "with space", "50%", "a%20b", "what?", "no#1"])
-def test_a_home_folder_of_any_name_holds_the_memories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_home_folder_of_any_name_holds_the_memories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     home = tmp_path / name
     monkeypatch.setenv("MEMORY_MESH_HOME", str(home))
     with MemoryMesh() as mesh:
@@ -196,8 +228,12 @@ def test_the_file_of_a_url_is_the_one_that_opens(working_folder: Path, tmp_path:
 
 
 @pytest.mark.parametrize("wrong", [0, False, [], b"x.db", object(), RamStore, MemoryMesh])
-def test_an_object_that_is_not_a_store_is_an_error_before_anything_is_stored(tmp_path: Path, wrong: object) -> None:
-    with pytest.raises(SettingsError, match=r"expected a URL, a path, or an object with url, index_folder, apply"):
+def test_an_object_that_is_not_a_store_is_an_error_before_anything_is_stored(
+    tmp_path: Path, wrong: object
+) -> None:
+    with pytest.raises(
+        SettingsError, match=r"expected a URL, a path, or an object with url, index_folder, apply"
+    ):
         MemoryMesh(store=wrong)
     assert not (tmp_path / "home").exists()
 
@@ -222,17 +258,31 @@ def test_a_store_of_ones_own_is_used_as_it_is() -> None:
     assert one.stats().db_path == "memory://"
 
 
-def test_the_store_may_be_given_by_position_and_as_a_path_object(working_folder: Path, tmp_path: Path) -> None:
-    stores = ["memory.db", Path("other.sqlite"), Path("without a suffix"), tmp_path / "absolute", Path("~/mine.db")]
+def test_the_store_may_be_given_by_position_and_as_a_path_object(
+    working_folder: Path, tmp_path: Path
+) -> None:
+    stores = [
+        "memory.db",
+        Path("other.sqlite"),
+        Path("without a suffix"),
+        tmp_path / "absolute",
+        Path("~/mine.db"),
+    ]
     for store in stores:
         with MemoryMesh(store) as mesh:
             mesh.add("text")
     names = ["memory.db", "other.sqlite", "without a suffix"]
-    made = [*(working_folder / name for name in names), tmp_path / "absolute", tmp_path / "me" / "mine.db"]
+    made = [
+        *(working_folder / name for name in names),
+        tmp_path / "absolute",
+        tmp_path / "me" / "mine.db",
+    ]
     assert all(path.is_file() for path in made)
 
 
-def test_the_environment_and_a_file_may_name_a_plain_path(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_and_a_file_may_name_a_plain_path(
+    working_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMORY_MESH_STORE", "deep/notes.sqlite3")
     with MemoryMesh() as mesh:
         mesh.add("text")
@@ -242,7 +292,9 @@ def test_the_environment_and_a_file_may_name_a_plain_path(working_folder: Path, 
 def test_a_folder_and_a_url_made_to_a_path_are_refused(working_folder: Path) -> None:
     (working_folder / "data").mkdir()
     for folder in ("./data", "data/", "sqlite:///data", Path("data")):
-        with pytest.raises(InvalidInput, match=r"is a folder; expected a file in it|does not name a file"):
+        with pytest.raises(
+            InvalidInput, match=r"is a folder; expected a file in it|does not name a file"
+        ):
             MemoryMesh(folder).add("text")
     with pytest.raises(SettingsError, match="a URL as a text"):
         MemoryMesh(Path("sqlite:///memory.db"))

@@ -1,4 +1,5 @@
-"""The page for those who know one of the five documents: every name of ours that it shows exists."""
+"""The page for those who know one of the five documents: every name of ours that it shows
+exists."""
 
 import re
 from collections.abc import Iterator
@@ -75,8 +76,16 @@ def call_fault(first: str, rest: list[str], arguments: str) -> str | None:
 def command_fault(text: str) -> str | None:
     words = [word for word in text.split()[1:] if not word.startswith("--")]
     flags = {word for word in text.split() if word.startswith("--")}
-    found = [one for one in OPERATIONS if (one.aliases or {}).get(Interface.CLI, one.name).split(" --")[0] == " ".join(words)]
-    known = {f"--{(each.flag or each.name).strip('-').replace('_', '-')}" for one in found for each in one.parameters}
+    found = [
+        one
+        for one in OPERATIONS
+        if (one.aliases or {}).get(Interface.CLI, one.name).split(" --")[0] == " ".join(words)
+    ]
+    known = {
+        f"--{(each.flag or each.name).strip('-').replace('_', '-')}"
+        for one in found
+        for each in one.parameters
+    }
     return None if found and flags <= known else f"unknown command or flags {flags - known}"
 
 
@@ -95,8 +104,9 @@ def test_every_name_of_ours_on_the_page_exists() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    ["mesh.serch", "mesh.graph.store(evnt=…)", "MemoryMash", "LessonBlock.wire", "memory-mesh stroe", "memory-mesh get --idd",
-     "enable_yam", "memory_mesh.core.ports.Shop", "a b"],
+    ["mesh.serch", "mesh.graph.store(evnt=…)", "MemoryMash", "LessonBlock.wire",
+     "memory-mesh stroe", "memory-mesh get --idd", "enable_yam", "memory_mesh.core.ports.Shop",
+     "a b"],
 )  # fmt: skip
 def test_a_name_that_does_not_exist_is_found(wrong: str) -> None:
     assert fault(wrong)
@@ -104,8 +114,9 @@ def test_a_name_that_does_not_exist_is_found(wrong: str) -> None:
 
 def test_the_names_of_the_documents_are_on_the_page() -> None:
     theirs = (
-        "create_memory createMemory json_storage estimate_tokens compute_trust eventTime whenToUse suggestedApproach lmStudioUrl "
-        "search_all orphans enableYamo distillLesson match_pattern memory_lane_store experience_id"
+        "create_memory createMemory json_storage estimate_tokens compute_trust eventTime whenToUse "
+        "suggestedApproach lmStudioUrl search_all orphans enableYamo distillLesson match_pattern "
+        "memory_lane_store experience_id"
     )
     left = " ".join(left for left, _ in rows())
     assert [name for name in theirs.split() if name not in left] == []

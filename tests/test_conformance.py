@@ -1,4 +1,5 @@
-"""Requirement marks: a run records which tests cover which id, and a resolved milestone keeps the ids that it promised."""
+"""Requirement marks: a run records which tests cover which id, and a resolved milestone keeps
+the ids that it promised."""
 
 import json
 import os
@@ -30,32 +31,60 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write_list(project: Path, *, holds: list[str], resolved: bool = True, missing: str = "") -> None:
+def write_list(
+    project: Path, *, holds: list[str], resolved: bool = True, missing: str = ""
+) -> None:
     (project / "conformance" / "requirements.toml").write_text(
         '[[documents]]\nprefix = "ONE"\ntitle = "The first document"\nids = ["ONE-1", "ONE-2"]\n'
-        f'[[milestones]]\nnumber = 1\ntitle = "first"\nresolved = {str(resolved).lower()}\nholds = {json.dumps(holds)}\n'
+        f'[[milestones]]\nnumber = 1\ntitle = "first"\nresolved = {str(resolved).lower()}\n'
+        f"holds = {json.dumps(holds)}\n"
         f"[missing]\n{missing}\n"
     )
 
 
-def run_tests(project: Path, text: str, *options: str, ci: bool = False) -> "subprocess.CompletedProcess[str]":
+def run_tests(
+    project: Path, text: str, *options: str, ci: bool = False
+) -> "subprocess.CompletedProcess[str]":
     (project / "tests" / "test_it.py").write_text("import pytest\n" + text)
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:hypothesispytest"]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:cov",
+        "-p",
+        "no:hypothesispytest",
+    ]
     words += ["--req-results=results.json", *options]
     # The run is one of its own, not a worker of ours.
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_"))
+    }
     environment = {**inherited, "CI": "true" if ci else "false"}
-    return subprocess.run(words, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        words, cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def recorded(project: Path) -> dict[str, tuple[str, list[str]]]:
     tests = json.loads((project / "results.json").read_text())["tests"]
-    return {node.split("::")[1]: (result["outcome"], result["ids"]) for node, result in tests.items()}
+    return {
+        node.split("::")[1]: (result["outcome"], result["ids"]) for node, result in tests.items()
+    }
 
 
-def judge(project: Path, results: dict[str, tuple[str, list[str]]], *options: str) -> tuple[int, str]:
+def judge(
+    project: Path, results: dict[str, tuple[str, list[str]]], *options: str
+) -> tuple[int, str]:
     """Run the tool on these results, and return its exit code and what it prints."""
-    tests = {f"tests/test_it.py::{name}": {"outcome": outcome, "ids": ids} for name, (outcome, ids) in results.items()}
+    tests = {
+        f"tests/test_it.py::{name}": {"outcome": outcome, "ids": ids}
+        for name, (outcome, ids) in results.items()
+    }
     (project / "results.json").write_text(json.dumps({"tests": tests}))
     words = ["--results", str(project / "results.json"), "--page", str(project / "page.md")]
     words += ["--requirements", str(project / "conformance" / "requirements.toml"), *options]
@@ -128,11 +157,16 @@ def test_slow(): pass
 def test_many(n): pass
 """
 # With workers the tests run in other processes, and only the controller writes the results.
-WORKERS = [pytest.param([], id="alone"), pytest.param(["-n", "2"], id="workers", marks=pytest.mark.deep)]
+WORKERS = [
+    pytest.param([], id="alone"),
+    pytest.param(["-n", "2"], id="workers", marks=pytest.mark.deep),
+]
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_each_id_is_recorded_with_the_outcomes_of_its_tests_and_an_unknown_id_fails(project: Path, workers: list[str]) -> None:
+def test_each_id_is_recorded_with_the_outcomes_of_its_tests_and_an_unknown_id_fails(
+    project: Path, workers: list[str]
+) -> None:
     done = run_tests(project, MIXED, *workers)
     assert done.returncode == 1
     assert recorded(project) == {
@@ -152,13 +186,20 @@ def test_collected_tests_are_recorded_without_a_run(project: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_in_ci_a_skipped_test_fails_the_run_and_a_deselected_one_does_not(project: Path, workers: list[str]) -> None:
-    (project / "tests" / "test_other.py").write_text("import pytest\npytest.importorskip('no_such_module')\n")
+def test_in_ci_a_skipped_test_fails_the_run_and_a_deselected_one_does_not(
+    project: Path, workers: list[str]
+) -> None:
+    (project / "tests" / "test_other.py").write_text(
+        "import pytest\npytest.importorskip('no_such_module')\n"
+    )
     done = run_tests(project, LEFT_OUT + DEEP, *workers, ci=True)
     assert done.returncode == 1
     assert "4 passed" in done.stdout
     named = done.stdout.split("which CI does not allow")[1]
-    assert all(name in named for name in ("test_other.py", "test_marked", "test_called", "test_expected_to_fail"))
+    assert all(
+        name in named
+        for name in ("test_other.py", "test_marked", "test_called", "test_expected_to_fail")
+    )
     assert not any(name in named for name in ("test_fine", "test_slow", "test_many"))
 
 
@@ -203,15 +244,29 @@ def test_property_inside():
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_what_passed_with_the_same_inputs_is_not_run_again_and_counts_as_passed(project: Path, workers: list[str]) -> None:
+def test_what_passed_with_the_same_inputs_is_not_run_again_and_counts_as_passed(
+    project: Path, workers: list[str]
+) -> None:
     (project / "tests" / "test_inside.py").write_text(INSIDE)
-    assert "1 failed, 5 passed" in run_tests(project, TWICE, "--passed=passed.json", *workers).stdout
+    assert (
+        "1 failed, 5 passed" in run_tests(project, TWICE, "--passed=passed.json", *workers).stdout
+    )
     passed = json.loads((project / "passed.json").read_text())
     assert len(passed) == 2
-    assert all(node.startswith("tests/test_it.py::test_many[") and ids == ["ONE-1"] for node, ids in passed.items())
-    assert "8 passed" in run_tests(project, TWICE, "--deep", "--not-again=passed.json", *workers).stdout
+    assert all(
+        node.startswith("tests/test_it.py::test_many[") and ids == ["ONE-1"]
+        for node, ids in passed.items()
+    )
+    assert (
+        "8 passed"
+        in run_tests(project, TWICE, "--deep", "--not-again=passed.json", *workers).stdout
+    )
     again = {f"test_many[{n}]": ("passed", ["ONE-1"]) for n in range(5)}
-    assert recorded(project) == {**again, "test_property": ("passed", ["ONE-2"]), "test_effort": ("passed", ["ONE-2"])}
+    assert recorded(project) == {
+        **again,
+        "test_property": ("passed", ["ONE-2"]),
+        "test_effort": ("passed", ["ONE-2"]),
+    }
 
 
 def test_a_promise_kept_passes_and_is_written_down(project: Path) -> None:
@@ -234,23 +289,37 @@ def test_what_is_covered_in_part_is_shown_as_such_and_keeps_no_promise(project: 
     write_list(project, holds=["ONE-1"], missing='ONE-1 = "the other half"')
     assert "milestone 1 promises ONE-1, but no passing test covers it" in judge(project, results)[1]
     write_list(project, holds=[], missing='ONE-2 = "the other half"')
-    assert "ONE-2 is listed as covered in part, but no passing test covers it" in judge(project, {})[1]
+    assert (
+        "ONE-2 is listed as covered in part, but no passing test covers it" in judge(project, {})[1]
+    )
 
 
 @pytest.mark.parametrize(
     ("results", "said"),
     [
         ({}, "milestone 1 promises ONE-1, but no passing test covers it"),
-        ({"test_x": ("failed", ["ONE-1"])}, "tests/test_it.py::test_x did not pass; it covers ONE-1"),
         (
-            {"test_y": ("passed", ["ONE-1"]), "test_x[a]": ("passed", ["ONE-2"]), "test_x[b]": ("failed", ["ONE-2"])},
+            {"test_x": ("failed", ["ONE-1"])},
+            "tests/test_it.py::test_x did not pass; it covers ONE-1",
+        ),
+        (
+            {
+                "test_y": ("passed", ["ONE-1"]),
+                "test_x[a]": ("passed", ["ONE-2"]),
+                "test_x[b]": ("failed", ["ONE-2"]),
+            },
             "tests/test_it.py::test_x did not pass; it covers ONE-2",
         ),
-        ({"test_y": ("passed", ["ONE-1"]), "test_z": ("skipped", ["ONE-2"])}, "test_z did not pass; it covers ONE-2"),
+        (
+            {"test_y": ("passed", ["ONE-1"]), "test_z": ("skipped", ["ONE-2"])},
+            "test_z did not pass; it covers ONE-2",
+        ),
         ({"test_y": ("passed", ["ONE-1", "TWO-1"])}, "unknown requirement TWO-1"),
     ],
 )
-def test_a_promise_broken_fails_with_its_name(project: Path, results: dict[str, tuple[str, list[str]]], said: str) -> None:
+def test_a_promise_broken_fails_with_its_name(
+    project: Path, results: dict[str, tuple[str, list[str]]], said: str
+) -> None:
     code, printed = judge(project, results)
     assert code == 1
     assert said in printed

@@ -1,9 +1,11 @@
-"""The documentation is true: its examples run and print what it shows, its tables are the code's own, its links lead somewhere.
+"""The documentation is true: its examples run and print what it shows, its tables are the code's
+own, its links lead somewhere.
 
-Every `python` and `console` block of a page is run, in order, in one empty folder with a memory of its own. What a `python` block
-prints stands in the `output` block behind it; in a `console` block the lines behind each `$ command` are what it prints, errors
-included, and a line `...` stands for any lines. An id, hash or moment differs from run to run: the first time that a page shows
-one in an output it becomes a name for the real one, and later commands of the page use the real one.
+Every `python` and `console` block of a page is run, in order, in one empty folder with a memory of
+its own. What a `python` block prints stands in the `output` block behind it; in a `console` block
+the lines behind each `$ command` are what it prints, errors included, and a line `...` stands for
+any lines. An id, hash or moment differs from run to run: the first time that a page shows one in an
+output it becomes a name for the real one, and later commands of the page use the real one.
 """
 
 import ast
@@ -50,8 +52,8 @@ LONG_PAGES = (
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 TOKEN = re.compile(
-    r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)|(?P<name>(?:mem|lesson|reflect|skill|conflict|yamo_[a-z]+)_\d{13}_[0-9a-f]{6}"
-    r"|\b[0-9a-f]{64}\b|trace-\d{13}-[0-9a-f]{6}"
+    r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)|(?P<name>(?:mem|lesson|reflect|skill|"
+    r"conflict|yamo_[a-z]+)_\d{13}_[0-9a-f]{6}|\b[0-9a-f]{64}\b|trace-\d{13}-[0-9a-f]{6}"
     r"|(?<=signing_key;)[0-9a-f]{16})"
 )
 ANY_LINES = "\ufffc"
@@ -63,7 +65,9 @@ def names(pages: list[Path]) -> list[str]:
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    return [(match["kind"], match["text"]) for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+    return [
+        (match["kind"], match["text"]) for match in FENCE.finditer(page.read_text(encoding="utf-8"))
+    ]
 
 
 def without_blocks(page: Path) -> str:
@@ -80,7 +84,9 @@ class Reading:
     namespace: dict[str, object] = field(default_factory=lambda: {"__name__": "__page__"})
 
     def compare(self, shown: str, printed: str) -> None:
-        printed = printed.replace(str(self.home), "/abs/.memory-mesh").replace(str(self.folder), "/abs/project")
+        printed = printed.replace(str(self.home), "/abs/.memory-mesh").replace(
+            str(self.folder), "/abs/project"
+        )
         shown, printed = (text.strip("\n") for text in (shown, printed))
         match = re.fullmatch(self._pattern(shown), printed, flags=re.DOTALL)
         assert match, f"the page shows\n{shown}\nand the run printed\n{printed}"
@@ -114,7 +120,9 @@ class Reading:
 
 
 # A score comes from a model, and its last digits from the processor.
-SCORE = re.compile(r"(?m)(?<=IMPORTANCE:\\ )[01]\\\.\d\d|(?<=similarity\\ )[01]\\\.\d\d|^[01]\\\.\d\d(?=\\ )")
+SCORE = re.compile(
+    r"(?m)(?<=IMPORTANCE:\\ )[01]\\\.\d\d|(?<=similarity\\ )[01]\\\.\d\d|^[01]\\\.\d\d(?=\\ )"
+)
 
 
 def _literal(text: str) -> str:
@@ -124,7 +132,14 @@ def _literal(text: str) -> str:
 def _near(score: re.Match[str]) -> str:
     """A pattern of the scores that differ by at most 0.05."""
     shown = round(float(score.group().replace("\\", "")) * 100)
-    return "(?:" + "|".join(re.escape(f"{near / 100:.2f}") for near in range(max(0, shown - 5), min(100, shown + 5) + 1)) + ")"
+    return (
+        "(?:"
+        + "|".join(
+            re.escape(f"{near / 100:.2f}")
+            for near in range(max(0, shown - 5), min(100, shown + 5) + 1)
+        )
+        + ")"
+    )
 
 
 @pytest.fixture
@@ -149,7 +164,9 @@ def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reading:
         if {"python", "console"} & {kind for kind, _ in blocks(ROOT / name)}
     ],
 )
-def test_the_examples_of_a_page_run_and_print_what_it_shows(reading: Reading, page: str, deep: bool) -> None:
+def test_the_examples_of_a_page_run_and_print_what_it_shows(
+    reading: Reading, page: str, deep: bool
+) -> None:
     held = [*blocks(ROOT / page), ("", "")]
     for (kind, text), (next_kind, next_text) in pairwise(held):
         if kind == "python":
@@ -176,19 +193,27 @@ def run_console(reading: Reading, text: str, *, deep: bool) -> None:
 
 
 # [a command |] [NAME=value …] memory-mesh …, without anything else that the shell would read.
-OURS = re.compile(r"(?:(?P<input>[^|]+) \| )?(?P<set>(?:[A-Z_]+=\S+ )*)memory-mesh (?P<words>[^|<>;&$`]*)")
+OURS = re.compile(
+    r"(?:(?P<input>[^|]+) \| )?(?P<set>(?:[A-Z_]+=\S+ )*)memory-mesh (?P<words>[^|<>;&$`]*)"
+)
 
 
 def run_shell(command: str) -> tuple[int, str]:
     words = ["/bin/sh", "-c", command]
     done = subprocess.run(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, stdin=subprocess.DEVNULL
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
     return done.returncode, done.stdout
 
 
 def run_ours(command: re.Match[str]) -> tuple[int, str]:
-    """Run `memory-mesh` in this process: a deep run starts it, for half a second of CPU time each."""
+    """Run `memory-mesh` in this process: a deep run starts it, for half a second of CPU time
+    each."""
     given = run_shell(command["input"])[1] if command["input"] else ""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -205,10 +230,17 @@ def run_ours(command: re.Match[str]) -> tuple[int, str]:
 def test_a_name_of_a_page_stands_for_one_real_thing(tmp_path: Path) -> None:
     reading = Reading(tmp_path, tmp_path / "home")
     first, second = "mem_1760000000000_aaaaaa", "mem_1760000000001_bbbbbb"
-    reading.compare(f"stored {first}\nat 2026-01-01T00:00:00.000Z", "stored mem_1_x\nat 2031-02-03T04:05:06.007Z\n")
+    reading.compare(
+        f"stored {first}\nat 2026-01-01T00:00:00.000Z",
+        "stored mem_1_x\nat 2031-02-03T04:05:06.007Z\n",
+    )
     reading.compare(f"{first} {second} {second}", "mem_1_x mem_2_y mem_2_y")
     assert reading.command(f"get {first} {second}") == "get mem_1_x mem_2_y"
-    for wrong in ("mem_1_x mem_2_y mem_3_z", "mem_2_y mem_2_y mem_2_y", "mem_1_x mem_2_y mem_2_y and more"):
+    for wrong in (
+        "mem_1_x mem_2_y mem_3_z",
+        "mem_2_y mem_2_y mem_2_y",
+        "mem_1_x mem_2_y mem_2_y and more",
+    ):
         with pytest.raises(AssertionError, match="the page shows"):
             reading.compare(f"{first} {second} {second}", wrong)
 
@@ -253,7 +285,14 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
 NAMED_FILE = re.compile(r"`(?:python )?((?:[a-z_.]+/)+[a-z_0-9]+\.(?:py|toml))\b")
 
 
-@pytest.mark.parametrize("page", [name for name in names(PAGES) if name not in ("CHANGELOG.md", "docs/internals/conformance.md")])
+@pytest.mark.parametrize(
+    "page",
+    [
+        name
+        for name in names(PAGES)
+        if name not in ("CHANGELOG.md", "docs/internals/conformance.md")
+    ],
+)
 def test_every_file_that_a_page_names_exists(page: str) -> None:
     folders = (ROOT, ROOT / "src", ROOT / "src" / "memory_mesh")
     named = NAMED_FILE.findall(without_blocks(ROOT / page))
@@ -263,7 +302,11 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
 
 def test_every_page_is_in_the_navigation_of_the_site_and_linked_from_its_first_page() -> None:
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
-    listed = re.findall(r"^ +- .+: ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    listed = re.findall(
+        r"^ +- .+: ([\w/-]+\.md)$",
+        (ROOT / "mkdocs.yml").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
     assert sorted(listed) == sorted({*pages, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"})
     first = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert pages - {"index.md"} <= set(LINK.findall(first))
@@ -276,20 +319,27 @@ def test_every_page_is_in_the_navigation_of_the_site_and_linked_from_its_first_p
 def rows(page: str, columns_: int) -> list[list[str]]:
     """The table rows of a page that have so many columns and begin with code."""
     lines = re.findall(r"^\| (`.*) \|$", without_blocks(ROOT / page), flags=re.MULTILINE)
-    return [cells for line in lines if len(cells := [cell.strip() for cell in line.split(" | ")]) == columns_]
+    return [
+        cells
+        for line in lines
+        if len(cells := [cell.strip() for cell in line.split(" | ")]) == columns_
+    ]
 
 
 def test_the_page_of_settings_lists_every_option() -> None:
     assert [cells[0].strip("`") for cells in rows("docs/settings.md", 5)] == list(NAMES)
 
 
-def test_the_page_of_errors_lists_every_error_with_its_parent_exit_code_status_and_meaning() -> None:
+def test_the_page_of_errors_lists_every_error_with_parent_exit_code_status_and_meaning() -> None:
     page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    assert [line for line in page.splitlines() if line.startswith("| `")] == list(error_rows(MemoryMeshError))
+    assert [line for line in page.splitlines() if line.startswith("| `")] == list(
+        error_rows(MemoryMeshError)
+    )
 
 
 def error_rows(kind: type[MemoryMeshError]) -> Iterator[str]:
-    """The rows of an error and of those below it. The meaning is the first paragraph of its docstring."""
+    """The rows of an error and of those below it. The meaning is the first paragraph of its
+    docstring."""
     codes, meaning = outcome(kind("x")), " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
     parent = f"`{kind.__bases__[0].__name__}`" if kind is not MemoryMeshError else "`Exception`"
     yield f"| `{kind.__name__}` | {parent} | {codes.exit_code} | {codes.http_status} | {meaning} |"
@@ -298,17 +348,31 @@ def error_rows(kind: type[MemoryMeshError]) -> Iterator[str]:
 
 
 def every_error() -> list[type[MemoryMeshError]]:
-    return [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MemoryMeshError)]
+    return [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, MemoryMeshError)
+    ]
 
 
 def test_the_page_of_the_filter_language_lists_every_column() -> None:
-    listed = {cell.strip("`") for cells in rows("docs/python.md", 3) for cell in cells[0].split(", ")}
+    listed = {
+        cell.strip("`") for cells in rows("docs/python.md", 3) for cell in cells[0].split(", ")
+    }
     assert listed - {"metadata.KEY"} == set(FILTERABLE)
 
 
 def test_the_page_of_storage_lists_every_method_of_the_port() -> None:
-    listed = {cells[0].strip("`").partition("(")[0] for cells in rows("docs/storage.md", 2) if "(" in cells[0]}
-    assert listed == {name for name, member in vars(Store).items() if isfunction(member) and not name.startswith("_")}
+    listed = {
+        cells[0].strip("`").partition("(")[0]
+        for cells in rows("docs/storage.md", 2)
+        if "(" in cells[0]
+    }
+    assert listed == {
+        name
+        for name, member in vars(Store).items()
+        if isfunction(member) and not name.startswith("_")
+    }
 
 
 def test_the_page_of_the_command_line_shows_every_command() -> None:
@@ -319,31 +383,40 @@ def test_the_page_of_the_command_line_shows_every_command() -> None:
 def test_a_command_line_that_is_not_run_names_a_command_and_its_flags() -> None:
     assert _unknown_words("memory-mesh --store a.db list") == {"--store"}
     assert _unknown_words("memory-mesh list --sore a.db") == {"--sore"}
-    lines = {line for page in PAGES for line in _command_lines(page)} - {"memory-mesh add"}  # newcomers typed this one
+    # Newcomers typed this one.
+    lines = {line for page in PAGES for line in _command_lines(page)} - {"memory-mesh add"}
     assert len(lines) > 100
     assert {line: unknown for line in lines if (unknown := _unknown_words(line))} == {}
 
 
 def _command_lines(page: Path) -> Iterator[str]:
-    """Yield the command lines in the blocks and in the prose of a page, without what follows a pipe or a comment."""
+    """Yield the command lines in the blocks and in the prose of a page, without what follows a
+    pipe or a comment."""
     prose = re.findall(r"`(memory-mesh [^`\n]+)`", without_blocks(page))
     shown = "\n".join(text for kind, text in blocks(page) if kind in ("text", "sh"))
-    for line in (*prose, *re.findall(r"^(?:.*(?:&&|;) )?(memory-mesh .+)$", shown, flags=re.MULTILINE)):
+    for line in (
+        *prose,
+        *re.findall(r"^(?:.*(?:&&|;) )?(memory-mesh .+)$", shown, flags=re.MULTILINE),
+    ):
         yield re.split(r" (?:#|\||&&|>)", line)[0].rstrip()
 
 
 def _unknown_words(line: str) -> set[str]:
-    """Return the flags of a command line that its command does not have, or its first word if it names no command."""
+    """Return the flags of a command line that its command does not have, or its first word if it
+    names no command."""
     words = line.split()[1:]
     command = next((name for n in (3, 2, 1) if (name := " ".join(words[:n])) in COMMANDS), "")
     groups = {name.split()[0] for name in COMMANDS}
     if not command:
-        return set() if words[0] in groups | {"help", "--version", "--help", "COMMAND"} else {words[0]}
+        return (
+            set() if words[0] in groups | {"help", "--version", "--help", "COMMAND"} else {words[0]}
+        )
     known = {one.word for one in parameters(command)} | {"--help", "--debug"}
     return {word for word in words if re.fullmatch(r"--[a-z][a-z-]*", word)} - known
 
 
-_PICTURE = pytest.param("terminal_picture", marks=pytest.mark.deep)  # it starts four processes with the model
+# It starts four processes with the model.
+_PICTURE = pytest.param("terminal_picture", marks=pytest.mark.deep)
 _MCP = pytest.param("mcp_transcript", marks=pytest.mark.deep)  # it starts a server
 
 
@@ -368,15 +441,23 @@ def test_generated_pages_are_current(tool: str) -> None:
 
 def test_every_line_of_the_page_of_threats_names_a_test_that_is_collected() -> None:
     lines = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8").splitlines()
-    rows = [line for line in lines if line.startswith("|") and not line.startswith(("|---", "| attack"))]
-    named = [(row, re.findall(r"`(tests/[\w/]+/test_\w+\.py|tests/test_\w+\.py)::(test_\w+)` \|$", row)) for row in rows]
+    rows = [
+        line for line in lines if line.startswith("|") and not line.startswith(("|---", "| attack"))
+    ]
+    named = [
+        (row, re.findall(r"`(tests/[\w/]+/test_\w+\.py|tests/test_\w+\.py)::(test_\w+)` \|$", row))
+        for row in rows
+    ]
     assert len(rows) > 80
     assert [row for row, found in named if len(found) != 1] == []
-    assert [test for _, found in named for file, test in found if test not in _collected(ROOT / file)] == []
+    assert [
+        test for _, found in named for file, test in found if test not in _collected(ROOT / file)
+    ] == []
 
 
 @cache
 def _collected(file: Path) -> set[str]:
-    """Return the tests of a file as pytest finds them: functions of the module, not those inside another one."""
+    """Return the tests of a file as pytest finds them: functions of the module, not those inside
+    another one."""
     body = ast.parse(file.read_text(encoding="utf-8")).body
     return {node.name for node in body if isinstance(node, ast.FunctionDef)}

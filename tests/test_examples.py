@@ -25,7 +25,9 @@ def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.req("MESH-166")
-def test_the_agent_loop_fails_once_and_then_follows_the_lesson(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_loop_fails_once_and_then_follows_the_lesson(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     LOOP["main"](["--store", "memory.db"])
     assert capsys.readouterr().out == (
         "Run 1: The deploy of the billing service failed with 401.\n"
@@ -68,9 +70,14 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def test_the_agent_loop_asks_a_language_model(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_loop_asks_a_language_model(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     LOOP["main"](["--url", server])
-    assert capsys.readouterr().out.splitlines()[1] == "Run 2: The billing service was deployed with a fresh token."
+    assert (
+        capsys.readouterr().out.splitlines()[1]
+        == "Run 2: The billing service was deployed with a fresh token."
+    )
     first, second = Model.prompts
     assert RULE not in first
     assert f"Rule: {RULE}" in second
@@ -78,7 +85,9 @@ def test_the_agent_loop_asks_a_language_model(server: str, capsys: pytest.Captur
 
 
 @pytest.mark.req("NOTE-38")
-def test_the_agent_with_notes_has_what_it_found_out_in_its_next_prompt(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_with_notes_has_what_it_found_out_in_its_next_prompt(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     NOTES["main"]([])
     first, second, note = capsys.readouterr().out.splitlines()
     assert (first.endswith("failed."), second.endswith("done.")) == (True, True)
@@ -98,29 +107,47 @@ def test_the_same_agent_answers_the_events_of_a_host(
         NOTES["main"](["--hook"])
         return capsys.readouterr().out
 
-    report = "Causes:\n- The services are built with Node 20 only, because the lock file requires it."
+    report = (
+        "Causes:\n- The services are built with Node 20 only, because the lock file requires it."
+    )
     messages = [
         {"role": "user", "content": "Fix the build"},
-        {"role": "assistant", "content": [{"type": "text", "text": report}, {"type": "tool_use", "id": "1"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": report}, {"type": "tool_use", "id": "1"}],
+        },
         {"role": "user", "content": [{"type": "tool_result", "content": "ok"}]},
     ]
-    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"type": "x", "message": message}) for message in messages))
+    (tmp_path / "t.jsonl").write_text(
+        "\n".join(json.dumps({"type": "x", "message": message}) for message in messages)
+    )
     assert answer(hook_event_name="UserPromptSubmit", prompt="Fix the build") == "{}\n"
     assert answer(hook_event_name="Stop", transcript_path=str(tmp_path / "t.jsonl")) == "{}\n"
     (tmp_path / "empty.jsonl").touch()
     assert answer(hook_event_name="Stop", transcript_path=str(tmp_path / "empty.jsonl")) == "{}\n"
-    given = json.loads(answer(hook_event_name="UserPromptSubmit", prompt="Fix the build"))["hookSpecificOutput"]
-    assert (given["hookEventName"], "Node 20 only" in given["additionalContext"]) == ("UserPromptSubmit", True)
+    given = json.loads(answer(hook_event_name="UserPromptSubmit", prompt="Fix the build"))[
+        "hookSpecificOutput"
+    ]
+    assert (given["hookEventName"], "Node 20 only" in given["additionalContext"]) == (
+        "UserPromptSubmit",
+        True,
+    )
     assert answer(hook_event_name="UserPromptSubmit", prompt="Paint the door") == "{}\n"
 
 
 @pytest.mark.req("TRACE-23", "TRACE-28")
-def test_twelve_traces_become_two_learnings_and_one_skill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_twelve_traces_become_two_learnings_and_one_skill(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     example = run_path(str(Path(__file__).parents[1] / "examples" / "trace_learning.py"))
     example["main"](["--traces", "traces"])
     shown = capsys.readouterr().out
-    assert shown.startswith("12 traces, 2 learnings, 1 skill\n\n# Learning: Deploy the shop to production\n")
+    assert shown.startswith(
+        "12 traces, 2 learnings, 1 skill\n\n# Learning: Deploy the shop to production\n"
+    )
     assert "- Observed in 7 executions\n- Success rate: 86%\n- Common tools: make, ssh\n" in shown
     assert "- Observed in 5 executions\n- Success rate: 40%\n- Common tools: csv\n" in shown
-    learnings = (tmp_path / "traces" / "projects" / "default" / "memory" / "long_term" / "learnings.md").read_text()
+    learnings = (
+        tmp_path / "traces" / "projects" / "default" / "memory" / "long_term" / "learnings.md"
+    ).read_text()
     assert learnings.count("# Learning: ") == 2

@@ -1,6 +1,8 @@
-"""Any text, file or body: it is read, or refused with an error of memory-mesh, in a time that grows with its length only.
+"""Any text, file or body: it is read, or refused with an error of memory-mesh, in a time that grows
+with its length only.
 
-`make test` tries a few examples, the same in every run; `make fuzz EXAMPLES=20000` many random ones.
+`make test` tries a few examples, the same in every run; `make fuzz EXAMPLES=20000` many random
+ones.
 """
 
 import asyncio
@@ -39,7 +41,12 @@ from memory_mesh.core.notes.relevance import matching_pattern
 from memory_mesh.core.search.mentions import proper_names, time_spans
 from memory_mesh.core.traces.schema import read_experiences, read_traces
 from memory_mesh.core.transfer.export import read_line
-from memory_mesh.core.transfer.foreign import read_blocks, read_mcp_entities, read_mcp_relations, read_mem0
+from memory_mesh.core.transfer.foreign import (
+    read_blocks,
+    read_mcp_entities,
+    read_mcp_relations,
+    read_mem0,
+)
 from memory_mesh.flows.search import filters
 from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.mcp.server import Caller, MemoryServer, OperationTools
@@ -48,7 +55,8 @@ from memory_mesh.interfaces.operation import Interface
 NOW = "2026-03-01T10:00:00.000Z"
 REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
 SCRUBBING = ScrubSettings().merged(MESH_OVERRIDES)
-CPU_SECONDS = 20.0  # for 20,000 characters, which take well below a second: only what does not end meets it
+# For 20,000 characters, which take well below a second: only what does not end meets it.
+CPU_SECONDS = 20.0
 LONG = 20_000
 
 
@@ -58,47 +66,65 @@ def from_pieces(text: str) -> Callable[[int], str]:
     return lambda _: next(rest, "")
 
 
-READERS: Mapping[str, tuple[Callable[[str], object], str]] = {  # what reads a text, and the words that it knows
+# What reads a text, and the words that it knows.
+READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "redaction": (REDACTOR.redact,
-        'password¦=¦:¦"¦token¦a@b.¦org¦+1¦415 ¦5552671¦eyJ¦sk-¦-----BEGIN ¦://¦@¦Bearer ¦[[EMAIL]]¦4111 '),
-    "scrubber": (lambda text: scrub(text, SCRUBBING), "<p>¦</p>¦<!--¦-->¦**¦`¦```\n¦# ¦- ¦[a](¦)¦&lt;¦|¦\n\n¦<script>¦_¦> "),
+        ('password¦=¦:¦"¦token¦a@b.¦org¦+1¦415 ¦5552671¦eyJ¦sk-¦-----BEGIN ¦://¦@¦Bearer '
+         '¦[[EMAIL]]¦4111 ')),
+    "scrubber": (lambda text: scrub(text, SCRUBBING),
+                 "<p>¦</p>¦<!--¦-->¦**¦`¦```\n¦# ¦- ¦[a](¦)¦&lt;¦|¦\n\n¦<script>¦_¦> "),
     "filter": (filters.parse,
-        "tags¦ = ¦'a'¦ AND ¦ OR ¦NOT ¦(¦)¦ IN ¦importance¦>¦0.5¦ LIKE ¦'%_'¦metadata['k']¦,¦ BETWEEN ¦ IS NULL¦--¦"
-        "/*"),
+        "tags¦ = ¦'a'¦ AND ¦ OR ¦NOT ¦(¦)¦ IN ¦importance¦>¦0.5¦ LIKE ¦'%_'¦metadata['k']¦,¦ "
+        "BETWEEN ¦ IS NULL¦--¦/*"),
     "yamo": (parse,
-        "agent: A;\n¦intent: b;\n¦context:\n¦  k;v;\n¦constraints:\n¦  - a;\n¦meta: x;\n¦log: ;\n¦handoff: End;\n¦"
-        "; ¦\n"),
-    "several yamo blocks": (parse_many, "agent: A;\n¦intent: b;\n¦context:\n¦  k;v;\n¦log: ;\n¦handoff: End;\n¦\n"),
+        "agent: A;\n¦intent: b;\n¦context:\n¦  k;v;\n¦constraints:\n¦  - a;\n¦meta: x;\n¦log: ;\n"
+        "¦handoff: End;\n¦; ¦\n"),
+    "several yamo blocks": (
+        parse_many, "agent: A;\n¦intent: b;\n¦context:\n¦  k;v;\n¦log: ;\n¦handoff: End;\n¦\n",
+    ),
     "a lesson as a block": (read_block,
-        "agent: A;\nintent: distill_wisdom_from_execution;\n¦context:\n¦  original_context;a;\n¦  error_pattern;b;\n¦"
-        "  severity;low;\n¦output:\n¦  lesson_id;c;\n  preventative_rule;d;\n  rule_confidence;0.5;\n¦meta:\n¦"
+        "agent: A;\nintent: distill_wisdom_from_execution;\n¦context:\n¦  original_context;a;\n"
+        "¦  error_pattern;b;\n¦  severity;low;\n¦output:\n¦  lesson_id;c;\n  preventative_rule;d;\n"
+        "  rule_confidence;0.5;\n¦meta:\n¦"
         "  applicability_scope;e;\n¦  rationale;f;\n¦log: a;\n¦handoff: SubconsciousReflector;\n"),
-    "a file of blocks": (lambda text: [*read_blocks(text.splitlines(keepends=True))], "agent: A;\n¦handoff: End;\n¦\r\n¦a;¦\n"),
+    "a file of blocks": (lambda text: [*read_blocks(text.splitlines(keepends=True))],
+                         "agent: A;\n¦handoff: End;\n¦\r\n¦a;¦\n"),
     "frontmatter": (lambda text: split_frontmatter(text, expected="a key"),
         '---\n¦a: ¦b\n¦- c\n¦[¦]¦{¦}¦&x ¦*x¦!!python/object ¦|\n¦\'¦"¦? ¦  ¦<<: ¦...\n¦%YAML¦\t'),
     "notes": (lambda text: [*read_sections("a.md", text)],
-        "---\n¦\n\n---\n\n¦title: a\n¦whenToUse: [a]\n¦tags: []\n¦importance: high\n¦discoveredAt: 2026-01-01\n¦"
-        "discoveredBy: b\n¦claim: {a: b}\n¦text\n¦# x\n¦\r\n"),
-    "instructions": (lambda text: [*read_instructions("a.mdc", text.encode(errors="surrogatepass"))],
+        "---\n¦\n\n---\n\n¦title: a\n¦whenToUse: [a]\n¦tags: []\n¦importance: high\n"
+        "¦discoveredAt: 2026-01-01\n¦discoveredBy: b\n¦claim: {a: b}\n¦text\n¦# x\n¦\r\n"),
+    "instructions": (lambda text: [
+        *read_instructions("a.mdc", text.encode(errors="surrogatepass"))
+    ],
         "---\n¦globs: *.py\n¦description: a\n¦alwaysApply: true\n¦# A\n¦## B\n¦text\n¦```\n¦\n"),
     "patterns": (lambda text: matching_pattern([text], text * 2), "a¦*¦.*¦|¦when ¦(¦[¦+¦\\"),
-    "skill": (lambda text: read_skill(text, {}), "---\n¦name: a\n¦description: b\n¦tags: [a]\n¦# A\n¦text. ¦\n"),
+    "skill": (lambda text: read_skill(text, {}),
+              "---\n¦name: a\n¦description: b\n¦tags: [a]\n¦# A\n¦text. ¦\n"),
     "trace": (lambda text: [*read_traces(text)],
         "---\n¦trace_id: t\n¦goal: g\n¦status: success\n¦## Steps\n¦1. a (success)\n¦- b\n¦\\¦\n"),
     "experience": (lambda text: [*read_experiences(text)],
         "---\n¦experience_id: 1\n¦primary_goal: g\n¦final_outcome: success\n¦\n"),
-    "exported line": (read_line, '{"id": "¦mem_1"¦, "content": "a"¦}¦[¦1e999¦NaN¦"revision": 1¦:¦null¦\\ud800'),
+    "exported line": (
+        read_line, '{"id": "¦mem_1"¦, "content": "a"¦}¦[¦1e999¦NaN¦"revision": 1¦:¦null¦\\ud800',
+    ),
     "mem0": (lambda text: [*read_mem0(from_pieces(text), NOW)],
         '{"results": [¦{"id": "a", "memory": "b"}¦,¦]¦}¦[¦"created_at": "x"¦null¦1e999'),
-    "mcp": (lambda text: [*read_mcp_entities(text.split("\n"), NOW), *read_mcp_relations(text.split("\n"))],
+    "mcp": (lambda text: [*read_mcp_entities(text.split("\n"), NOW),
+                          *read_mcp_relations(text.split("\n"))],
         '{"type":"entity",¦"name":"a",¦"entityType":"b",¦"observations":["c"]}¦{"type":"relation",¦'
         '"from":"a","to":"b","relationType":"c"}¦\n¦[¦null'),
     "answer of a model": (read_object, '{¦}¦[¦"a": ¦1¦,¦```json\n¦```¦<think>¦</think>¦"¦\\'),
     "claim": (find_statement,
-        "Ann ¦lives in ¦Rome¦moved ¦from ¦to ¦not ¦my ¦favourite ¦is ¦'s ¦used to ¦, ¦since ¦2024 ¦and "),
-    "injection": (detect, "ignore ¦previous ¦instructions¦system¦:¦a-¦aWdub3Jl¦%69¦\u200b¦<¦>¦\u202e¦i g n o r e "),
+        ("Ann ¦lives in ¦Rome¦moved ¦from ¦to ¦not ¦my ¦favourite ¦is ¦'s ¦used to ¦, ¦since "
+         "¦2024 ¦and ")),
+    "injection": (
+        detect,
+        "ignore ¦previous ¦instructions¦system¦:¦a-¦aWdub3Jl¦%69¦\u200b¦<¦>¦\u202e¦i g n o r e ",
+    ),
     "fence": (lambda text: unescape(escape(text)), "<¦>¦&¦&amp;¦&#60;¦&lt¦;¦</untrusted>"),
-    "time in a query": (lambda text: time_spans(text, NOW), "last ¦year ¦2024¦-¦/¦May ¦3 ¦weeks ¦ago ¦between ¦and ¦31¦Feb "),
+    "time in a query": (lambda text: time_spans(text, NOW),
+                        "last ¦year ¦2024¦-¦/¦May ¦3 ¦weeks ¦ago ¦between ¦and ¦31¦Feb "),
     "time": (lambda text: parse_time(text, "at"), "2026¦-¦03¦T¦:¦10¦Z¦+¦.5¦9999¦24"),
     "names": (proper_names, "Ann ¦O'¦Lee¦-¦Mc¦, ¦\xe9¦\u200d"),
     "small talk": (why_not, "hi ¦ok ¦error: ¦Traceback ¦?¦$ ¦{¦|¦\n¦password ¦\t"),
@@ -114,15 +140,21 @@ def texts_of(words: str) -> st.SearchStrategy[str]:
 
 
 def long_texts_of(words: str) -> st.SearchStrategy[str]:
-    """A few words repeated to 20,000 characters: what makes a reader slow that tries its ways again and again."""
+    """A few words repeated to 20,000 characters: what makes a reader slow that tries its ways
+    again and again."""
     known = st.sampled_from(words.split("¦"))
-    unit = st.lists(known | st.characters(codec="utf-8").map(str), min_size=1, max_size=4).map("".join)
+    unit = st.lists(known | st.characters(codec="utf-8").map(str), min_size=1, max_size=4).map(
+        "".join
+    )
     few = st.lists(known, max_size=3).map("".join)
-    return st.builds(lambda before, unit, after: before + unit * (LONG // len(unit)) + after, few, unit, few)
+    return st.builds(
+        lambda before, unit, after: before + unit * (LONG // len(unit)) + after, few, unit, few
+    )
 
 
 def within_time(read: Callable[[str], object], text: str) -> None:
-    """Read a text; only errors of memory-mesh may be raised, each one line, and the time is limited."""
+    """Read a text; only errors of memory-mesh may be raised, each one line, and the time is
+    limited."""
     began = time.process_time()
     refused = ""
     try:
@@ -163,7 +195,13 @@ def test_a_long_text_is_read_or_refused_in_time(name: str) -> None:
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_a_note_is_read_as_it_was_written(title: str, content: str) -> None:
     kept = " ".join(title.replace("\x00", "").split())
-    note = Note(title=kept or "a", when_to_use=("a|b",), discovered_at=NOW, discovered_by="x", content=content)
+    note = Note(
+        title=kept or "a",
+        when_to_use=("a|b",),
+        discovered_at=NOW,
+        discovered_by="x",
+        content=content,
+    )
     with suppress(MemoryMeshError, UnicodeEncodeError):
         found = [one for one in read_sections("a.md", note.text) if isinstance(one, Note)]
         if len(found) == 1:
@@ -180,8 +218,15 @@ def test_a_block_that_can_be_read_is_written_as_it_is_read(text: str) -> None:
 # --- JSON import ---
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("x" * 5000),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.just("x" * 5000),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -220,7 +265,9 @@ def test_any_file_is_imported_or_refused(tmp_path: Path) -> None:
 
     @given(
         st.binary(max_size=200)
-        | texts_of(f"{READERS['mem0'][1]}¦{READERS['mcp'][1]}").map(lambda text: text.encode(errors="replace"))
+        | texts_of(f"{READERS['mem0'][1]}¦{READERS['mcp'][1]}").map(
+            lambda text: text.encode(errors="replace")
+        )
     )
     def one(data: bytes) -> None:
         file.write_bytes(data)
@@ -258,7 +305,10 @@ def test_any_body_gets_an_answer_that_rest_describes(part: int, tmp_path: Path) 
             for body in examples(bodies(operation).filter(finite) | JSON.filter(finite)):
                 answer = client.post(path, json=body)
                 assert answer.status_code < 500, (path, body, answer.text[:500])
-                assert answer.status_code == 200 or answer.headers["content-type"] == "application/problem+json"
+                assert (
+                    answer.status_code == 200
+                    or answer.headers["content-type"] == "application/problem+json"
+                )
 
 
 @pytest.mark.sample(1)

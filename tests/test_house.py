@@ -9,7 +9,10 @@ import house
 
 
 def test_imports_docstrings_and_dots_are_no_statements() -> None:
-    text = '"""Doc."""\nimport os\nfrom a import (\n    b,\n)\n\n\ndef f(x: int) -> int:\n    """Doc."""\n'
+    text = (
+        '"""Doc."""\nimport os\nfrom a import (\n    b,\n)\n\n\ndef f(x: int) -> int:\n'
+        '    """Doc."""\n'
+    )
     text += "    if x:\n        return 1\n    return 2\n"
     size = house.size_of(text)
     assert (size.modules, size.lines, size.imports, size.statements) == (1, 12, 4, 4)
@@ -37,7 +40,12 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 @pytest.mark.parametrize(("statements", "modules", "code"), [(1, 1, 0), (0, 1, 1), (1, 0, 1)])
 def test_a_check_fails_above_a_bound_and_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], statements: int, modules: int, code: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    statements: int,
+    modules: int,
+    code: int,
 ) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     bounds = tmp_path / "bounds.toml"

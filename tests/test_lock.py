@@ -1,4 +1,5 @@
-"""The locked packages have exact versions and hashes, and fit what is asked for; each fault of the file is found."""
+"""The locked packages have exact versions and hashes, and fit what is asked for; each fault of
+the file is found."""
 
 import re
 

@@ -1,4 +1,5 @@
-"""The pictures of the documentation are current, and the life of a memory is as the first of them shows it."""
+"""The pictures of the documentation are current, and the life of a memory is as the first of
+them shows it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,9 @@ class Life:
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
-        self.mesh = MemoryMesh(store="memory://", agent_id="a", session_id="s", embedder="none", clock=lambda: self.now)
+        self.mesh = MemoryMesh(
+            store="memory://", agent_id="a", session_id="s", embedder="none", clock=lambda: self.now
+        )
         self.id = ""
 
     @property
@@ -67,17 +70,26 @@ class Life:
 STEPS: dict[tuple[str, str], tuple[Callable[[Life], object], Callable[[Life], object]]] = {
     ("new", "active"): (lambda life: None, Life.active),
     ("new", "quarantined"): (lambda life: None, Life.quarantined),
-    ("quarantined", "active"): (Life.quarantined, lambda life: life.mesh.graph.review_quarantine(life.id, action="activate")),
+    ("quarantined", "active"): (
+        Life.quarantined,
+        lambda life: life.mesh.graph.review_quarantine(life.id, action="activate"),
+    ),
     ("active", "quarantined"): (Life.active, lambda life: life.dispute(3)),
     ("disputed", "quarantined"): (Life.disputed, lambda life: life.dispute(2)),
     ("active", "disputed"): (Life.active, lambda life: life.dispute(1)),
     ("disputed", "active"): (Life.disputed, lambda life: life.mesh.graph.reinforce(life.id)),
     ("active", "superseded"): (Life.active, lambda life: life.store("Porto", provenance=USER)),
-    ("superseded", "active"): (Life.superseded, lambda life: life.mesh.graph.undo_review(life.newer)),
+    ("superseded", "active"): (
+        Life.superseded,
+        lambda life: life.mesh.graph.undo_review(life.newer),
+    ),
     ("active", "archived"): (Life.active, Life.decay),
     ("archived", "active"): (Life.archived, lambda life: life.mesh.graph.unarchive(life.id)),
     ("superseded", "archived"): (Life.superseded, Life.prune),
-    ("quarantined", "archived"): (Life.quarantined, lambda life: life.mesh.graph.review_quarantine(life.id, action="reject")),
+    ("quarantined", "archived"): (
+        Life.quarantined,
+        lambda life: life.mesh.graph.review_quarantine(life.id, action="reject"),
+    ),
     ("archived", "erased"): (Life.archived, lambda life: life.mesh.delete(life.id)),
 }
 

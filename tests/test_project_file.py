@@ -1,4 +1,5 @@
-"""The file of a project is untrusted input: it sets names and preferences, until the user trusts exactly this file."""
+"""The file of a project is untrusted input: it sets names and preferences, until the user trusts
+exactly this file."""
 
 import json
 import os
@@ -15,7 +16,8 @@ from memory_mesh.api.settings import FILE, PREFIX, Settings, Trust, load, record
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.options import BY_NAME, NAMES, Project, kind_of
 
-# What a project may set, with a value that it may give. Every option that is not named here is refused, also a new one.
+# What a project may set, with a value that it may give. Every option that is not named here is
+# refused, also a new one.
 ALLOWED = {
     "agent_id": ("'planner'", "planner"),
     "session_id": ("'s42'", "s42"),
@@ -40,11 +42,13 @@ ALLOWED = {
     "trace_similarity": ("0.8", 0.8),
 }
 ATTACKS = {
-    "store": "'sqlite:///theirs.db'", "db_dir": "'theirs'", "redaction": "'off'", "enable_yamo": "false",
-    "audit_recalls": "false", "recall_retention_days": "1", "model_path": "'model'", "cache_dir": "'cache'",
-    "embedder": "'openai'", "embedding_url": "'https://theirs.example/v1'", "llm_provider": "'openai'",
-    "llm_base_url": "'https://theirs.example/v1'", "llm_allow_local": "true", "llm_api_key": "'theirs'", "user_id": "'ana'",
-    "skill_directories": "['skills']", "traces_dir": "'traces'", "enable_memory": "false", "lesson_retention_days": "1",
+    "store": "'sqlite:///theirs.db'", "db_dir": "'theirs'", "redaction": "'off'",
+    "enable_yamo": "false", "audit_recalls": "false", "recall_retention_days": "1",
+    "model_path": "'model'", "cache_dir": "'cache'", "embedder": "'openai'",
+    "embedding_url": "'https://theirs.example/v1'", "llm_provider": "'openai'",
+    "llm_base_url": "'https://theirs.example/v1'", "llm_allow_local": "true",
+    "llm_api_key": "'theirs'", "user_id": "'ana'", "skill_directories": "['skills']",
+    "traces_dir": "'traces'", "enable_memory": "false", "lesson_retention_days": "1",
     "decay_enabled": "true",
 }  # fmt: skip
 
@@ -79,19 +83,25 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 def any_value(name: str) -> str:
     """A value of the option's kind in TOML; whether it makes sense does not matter."""
-    return {bool: "true", int: "1", float: "1.0", dict: "{}", list: "['x']"}.get(kind_of(name), "'x'")
+    return {bool: "true", int: "1", float: "1.0", dict: "{}", list: "['x']"}.get(
+        kind_of(name), "'x'"
+    )
 
 
 # --- what a project may set ---
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_project_sets_names_and_preferences_and_every_other_option_is_refused(place: Place, name: str) -> None:
+def test_a_project_sets_names_and_preferences_and_every_other_option_is_refused(
+    place: Place, name: str
+) -> None:
     if name in ALLOWED:
         text, value = ALLOWED[name]
         place.write(f"{name} = {text}")
         found = place.load()
-        assert getattr(found.options, name) == (str(place.project / "notes") if name == "notes_dir" else value)
+        assert getattr(found.options, name) == (
+            str(place.project / "notes") if name == "notes_dir" else value
+        )
         assert found.origins[name] == f"file ({place.file})"
         return
     place.write(f"{name} = {ATTACKS.get(name, any_value(name))}")
@@ -103,11 +113,16 @@ def test_a_project_sets_names_and_preferences_and_every_other_option_is_refused(
 
 
 def test_an_option_is_closed_to_projects_unless_its_declaration_opens_it() -> None:
-    assert {name for name in NAMES if BY_NAME[name].metadata["project"] is not Project.NO} == set(ALLOWED)
+    assert {name for name in NAMES if BY_NAME[name].metadata["project"] is not Project.NO} == set(
+        ALLOWED
+    )
 
 
 def test_every_refused_name_is_named_at_once_and_no_value_is_shown(place: Place) -> None:
-    place.write("agent_id = 'a'\nstore = 'mysql://bob:hunter2@host/db'\nllm_api_key = 'hunter2'\nredaction = ['hunter2']")
+    place.write(
+        "agent_id = 'a'\nstore = 'mysql://bob:hunter2@host/db'\nllm_api_key = 'hunter2'\n"
+        "redaction = ['hunter2']"
+    )
     message = place.refused()
     assert "store, llm_api_key, redaction cannot be set" in message
     assert "agent_id" not in message
@@ -120,7 +135,9 @@ def test_the_home_file_may_set_what_a_project_may_not(place: Place, name: str) -
     assert place.load().origins[name] == f"file ({place.home / FILE})"
 
 
-def test_a_refusal_opens_no_mesh_and_creates_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_opens_no_mesh_and_creates_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.write(f"store = 'sqlite:///{place.project / 'theirs.db'}'\nredaction = 'off'")
     monkeypatch.chdir(place.project)
     with pytest.raises(SettingsError, match="store, redaction cannot be set"):
@@ -145,11 +162,17 @@ def test_a_file_above_the_working_folder_is_refused_alike(place: Place) -> None:
 
 # --- limits ---
 
-LIMITS = [name for name in ALLOWED if BY_NAME[name].metadata["project"] is Project.LOWER and kind_of(name) is not bool]
+LIMITS = [
+    name
+    for name in ALLOWED
+    if BY_NAME[name].metadata["project"] is Project.LOWER and kind_of(name) is not bool
+]
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_a_project_lowers_the_limits_of_the_user_and_cannot_raise_them(place: Place, name: str) -> None:
+def test_a_project_lowers_the_limits_of_the_user_and_cannot_raise_them(
+    place: Place, name: str
+) -> None:
     (place.home / FILE).write_text(f"{name} = 20")
     for lower in (20, 19):
         place.write(f"{name} = {lower}")
@@ -161,7 +184,9 @@ def test_a_project_lowers_the_limits_of_the_user_and_cannot_raise_them(place: Pl
     assert str(place.home / FILE) in message
 
 
-@pytest.mark.parametrize(("name", "default"), [("max_content_chars", "1000000"), ("llm_timeout", "60.0")])
+@pytest.mark.parametrize(
+    ("name", "default"), [("max_content_chars", "1000000"), ("llm_timeout", "60.0")]
+)
 def test_a_project_cannot_raise_a_default_limit(place: Place, name: str, default: str) -> None:
     place.write(f"{name} = {default}1")
     assert f"goes beyond your own {default}" in place.refused()
@@ -193,9 +218,22 @@ def test_a_folder_inside_the_project_counts_from_its_file(place: Place, path: st
 
 
 @pytest.mark.parametrize(
-    "path", ["..", "../other", "/etc", "~", "~/notes", "notes/../../home", "link", "link/deeper", "../project-b"]
+    "path",
+    [
+        "..",
+        "../other",
+        "/etc",
+        "~",
+        "~/notes",
+        "notes/../../home",
+        "link",
+        "link/deeper",
+        "../project-b",
+    ],
 )
-def test_a_folder_outside_the_project_is_refused_also_through_a_link(place: Place, path: str) -> None:
+def test_a_folder_outside_the_project_is_refused_also_through_a_link(
+    place: Place, path: str
+) -> None:
     (place.project / "link").symlink_to(place.home)
     (place.folder / "project-b").mkdir()
     place.write(f"notes_dir = '{path}'")
@@ -208,7 +246,9 @@ def test_a_folder_that_cannot_exist_is_a_settings_error(place: Place, path: str)
     assert "notes_dir" in place.refused()
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 10_000, "agent_id = '" + "x" * 2**20 + "'"], ids=["deep", "long"])
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 10_000, "agent_id = '" + "x" * 2**20 + "'"], ids=["deep", "long"]
+)
 def test_a_hostile_file_is_one_line_of_error(place: Place, text: str) -> None:
     place.write(text)
     message = place.refused()
@@ -224,15 +264,24 @@ def test_a_trusted_file_sets_every_option_until_it_changes(place: Place) -> None
     place.refused()
     assert trust(str(place.file)) == (place.file, ["redaction", "store"])
     found = place.load()
-    assert (found.options.redaction, found.options.store, found.project.trust) == ("off", "memory://", Trust.YES)
+    assert (found.options.redaction, found.options.store, found.project.trust) == (
+        "off",
+        "memory://",
+        Trust.YES,
+    )
     place.write("redaction = 'off'\nstore = 'memory:// '")
     message = place.refused()
-    assert f"file ({place.file}, changed since you trusted it): redaction, store cannot be set" in message
+    assert (
+        f"file ({place.file}, changed since you trusted it): redaction, store cannot be set"
+        in message
+    )
     trust(str(place.project))  # the folder will do
     assert place.load().project.trust is Trust.YES
 
 
-def test_a_changed_file_with_harmless_options_is_used_with_a_warning(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_changed_file_with_harmless_options_is_used_with_a_warning(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
     place.write("agent_id = 'a'")
     trust(str(place.file))
     assert place.load().project.trust is Trust.YES
@@ -261,7 +310,13 @@ def test_a_record_of_another_file_is_no_trust(place: Place) -> None:
     place.write("redaction = 'off'")
     trust(str(place.file))
     (record,) = (place.home / "trusted").iterdir()
-    for text in ("{}", "[]", "\xff", "", json.dumps(json.loads(record.read_bytes()) | {"path": "/other/memory-mesh.toml"})):
+    for text in (
+        "{}",
+        "[]",
+        "\xff",
+        "",
+        json.dumps(json.loads(record.read_bytes()) | {"path": "/other/memory-mesh.toml"}),
+    ):
         record.write_text(text, encoding="latin-1")
         assert "redaction cannot be set" in place.refused()
 
@@ -287,7 +342,10 @@ def test_the_record_is_private(place: Place) -> None:
         os.umask(old)
     (record,) = (place.home / "trusted").iterdir()
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
-    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (record.parent, place.home)] == [0o700, 0o700]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (record.parent, place.home)] == [
+        0o700,
+        0o700,
+    ]
 
 
 @pytest.mark.parametrize("text", [None, "agnet_id = 'x'", "store = 5", "store = "])
@@ -311,9 +369,13 @@ def test_processes_that_trust_at_once_lose_nothing(place: Place) -> None:
         file.parent.mkdir()
         file.write_text("redaction = 'off'")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for done in [pool.submit(trust_in_a_process, str(place.home), str(file)) for file in files * 2]:
+        for done in [
+            pool.submit(trust_in_a_process, str(place.home), str(file)) for file in files * 2
+        ]:
             done.result()
-    assert [(one.path, one.trust) for one in recorded(place.home)] == [(file, Trust.YES) for file in files]
+    assert [(one.path, one.trust) for one in recorded(place.home)] == [
+        (file, Trust.YES) for file in files
+    ]
     assert len(list((place.home / "trusted").iterdir())) == len(files)
 
 

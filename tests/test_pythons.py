@@ -1,4 +1,5 @@
-"""The tests run with every Python that the package names: each is found, or is named as one that was not."""
+"""The tests run with every Python that the package names: each is found, or is named as one that
+was not."""
 
 import re
 import sys
@@ -28,7 +29,11 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_package_names_the_versions_that_the_tests_are_run_with() -> None:
     root = pythons.ROOT
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = [one.rpartition(" ")[2] for one in project["classifiers"] if one.startswith("Programming Language :: Python :: 3.")]
+    named = [
+        one.rpartition(" ")[2]
+        for one in project["classifiers"]
+        if one.startswith("Programming Language :: Python :: 3.")
+    ]
     assert pythons.supported() == named == ["3.11", "3.12", "3.13"]
     assert project["requires-python"] == f">={named[0]}"
     makefile = (root / "Makefile").read_text(encoding="utf-8")
@@ -38,17 +43,21 @@ def test_the_package_names_the_versions_that_the_tests_are_run_with() -> None:
 
 def test_a_python_is_taken_from_the_path_or_else_the_newest_of_pyenv(bare: Path) -> None:
     assert pythons.find("3.12") is None
-    script(bare / "bin" / "python3.12", "exit 127")  # as pyenv's own, if the version is not switched on
+    # As pyenv's own, if the version is not switched on.
+    script(bare / "bin" / "python3.12", "exit 127")
     script(bare / "pyenv" / "versions" / "3.12.9" / "bin" / "python", "echo 3.12")
     newest = script(bare / "pyenv" / "versions" / "3.12.10" / "bin" / "python", "echo 3.12")
-    script(bare / "pyenv" / "versions" / "3.12.11" / "bin" / "python", "echo 3.11")  # not what its name says
+    # Not what its name says.
+    script(bare / "pyenv" / "versions" / "3.12.11" / "bin" / "python", "echo 3.11")
     assert pythons.find("3.12") == newest
     assert pythons.find("3.13") is None
     named = script(bare / "bin" / "python3.12", "echo 3.12")
     assert pythons.find("3.12") == named
 
 
-def test_a_version_that_is_missing_is_named_and_is_no_failure(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_version_that_is_missing_is_named_and_is_no_failure(
+    bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert pythons.main([]) == 0
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     missing = [version for version in pythons.supported() if version != running]
@@ -57,8 +66,14 @@ def test_a_version_that_is_missing_is_named_and_is_no_failure(bare: Path, capsys
     assert f"Python {running}: that of .venv" in out
 
 
-def test_a_version_whose_tests_fail_is_a_failure(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    version = next(one for one in pythons.supported() if one != f"{sys.version_info.major}.{sys.version_info.minor}")
+def test_a_version_whose_tests_fail_is_a_failure(
+    bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = next(
+        one
+        for one in pythons.supported()
+        if one != f"{sys.version_info.major}.{sys.version_info.minor}"
+    )
     python = script(bare / "bin" / f"python{version}", f"echo {version}")
     calls = bare / "calls"
     script(bare / "bin" / "make", f'echo "$@" >> {calls}')

@@ -70,7 +70,9 @@ def in_toml(value: object) -> str:
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("first", range(5))
-def test_argument_before_environment_before_project_before_home_before_default(place: Place, name: str, first: int) -> None:
+def test_argument_before_environment_before_project_before_home_before_default(
+    place: Place, name: str, first: int
+) -> None:
     written, read, default = VALUES[name]
     arguments = {name: written[0]} if first <= 0 else {}
     if first <= 1:
@@ -82,7 +84,10 @@ def test_argument_before_environment_before_project_before_home_before_default(p
     loaded = place.load(**arguments)
     assert getattr(loaded.options, name) == [*read, default][first]
     assert type(getattr(loaded.options, name)) is type([*read, default][first])
-    assert loaded.origins[name].split(" ")[0] == ["argument", "environment", "file", "file", "default"][first]
+    assert (
+        loaded.origins[name].split(" ")[0]
+        == ["argument", "environment", "file", "file", "default"][first]
+    )
 
 
 def test_an_origin_names_the_variable_or_the_file(place: Place) -> None:
@@ -118,8 +123,13 @@ def test_an_argument_of_none_was_not_given(place: Place) -> None:
 
 
 def test_the_files_of_agents_are_relative_to_the_project_that_names_them(place: Place) -> None:
-    place.set_project('note_agents = { dev = "agents/dev.yaml", ann = { max_injected = 1 } }', trusted=True)
-    assert place.load().options.note_agents == {"dev": str(place.project / "agents/dev.yaml"), "ann": {"max_injected": 1}}
+    place.set_project(
+        'note_agents = { dev = "agents/dev.yaml", ann = { max_injected = 1 } }', trusted=True
+    )
+    assert place.load().options.note_agents == {
+        "dev": str(place.project / "agents/dev.yaml"),
+        "ann": {"max_injected": 1},
+    }
 
 
 def test_the_nearest_project_file_counts_alone(place: Place) -> None:
@@ -144,7 +154,9 @@ def test_a_file_that_is_project_and_home_at_once_is_read(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"agent_id = ", b"\xff\xfe", b"agent_id = 'a'\nagent_id = 'b'", b"agent_id", b"[unclosed", b'llm_api_key = "open'],
+    "text",
+    [b"agent_id = ", b"\xff\xfe", b"agent_id = 'a'\nagent_id = 'b'", b"agent_id", b"[unclosed",
+     b'llm_api_key = "open'],
     ids=range(6),
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_an_error_that_names_it(place: Place, text: bytes) -> None:
@@ -157,12 +169,20 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(place: Place, text
 
 
 @pytest.mark.parametrize(
-    ("key", "meant"), [("agent", "agent_id"), ("agentid", "agent_id"), ("enable_yammo", "enable_yamo"), ("stor", "store")]
+    ("key", "meant"),
+    [
+        ("agent", "agent_id"),
+        ("agentid", "agent_id"),
+        ("enable_yammo", "enable_yamo"),
+        ("stor", "store"),
+    ],
 )
 def test_an_unknown_key_is_an_error_with_a_suggestion(place: Place, key: str, meant: str) -> None:
     for write in (place.set_project, place.set_home):
         write(f"{key} = 'x'")
-        with pytest.raises(SettingsError, match=f"unknown option '{key}'; did you mean '{meant}'\\?"):
+        with pytest.raises(
+            SettingsError, match=f"unknown option '{key}'; did you mean '{meant}'\\?"
+        ):
             place.load()
         write("")
 
@@ -176,7 +196,9 @@ def test_an_unknown_key_like_no_other_is_an_error_too(place: Place) -> None:
 
 def test_what_is_overridden_is_checked_all_the_same(place: Place) -> None:
     place.set_home("max_content_chars = 'many'")
-    with pytest.raises(SettingsError, match="max_content_chars 'many' is not valid; expected a whole number from 1"):
+    with pytest.raises(
+        SettingsError, match="max_content_chars 'many' is not valid; expected a whole number from 1"
+    ):
         place.load(max_content_chars=5)
 
 
@@ -185,9 +207,14 @@ def test_what_is_overridden_is_checked_all_the_same(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [*((word, True) for word in ("1", "true", "TRUE", " yes ", "On")), *((word, False) for word in ("0", "false", "No", "OFF"))],
+    [
+        *((word, True) for word in ("1", "true", "TRUE", " yes ", "On")),
+        *((word, False) for word in ("0", "false", "No", "OFF")),
+    ],
 )
-def test_the_environment_says_yes_and_no_in_many_words(place: Place, text: str, value: bool) -> None:
+def test_the_environment_says_yes_and_no_in_many_words(
+    place: Place, text: str, value: bool
+) -> None:
     place.environ[PREFIX + "ENABLE_YAMO"] = text
     assert place.load().options.enable_yamo is value
 
@@ -204,14 +231,20 @@ def test_the_environment_says_yes_and_no_in_many_words(place: Place, text: str, 
         *(("redaction", text) for text in ("", "maybe", "MASK")),
     ],
 )
-def test_the_environment_is_refused_where_it_makes_no_sense(place: Place, name: str, text: str) -> None:
+def test_the_environment_is_refused_where_it_makes_no_sense(
+    place: Place, name: str, text: str
+) -> None:
     place.environ[PREFIX + name.upper()] = text
-    with pytest.raises(SettingsError, match=rf"environment \({PREFIX}{name.upper()}\): {name} .*is not valid; expected"):
+    with pytest.raises(
+        SettingsError,
+        match=rf"environment \({PREFIX}{name.upper()}\): {name} .*is not valid; expected",
+    ):
         place.load()
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "value"), [("max_content_chars", " 7 ", 7), ("busy_seconds", "0", 0.0), ("busy_seconds", "1e2", 100.0)]
+    ("name", "text", "value"),
+    [("max_content_chars", " 7 ", 7), ("busy_seconds", "0", 0.0), ("busy_seconds", "1e2", 100.0)],
 )
 def test_the_environment_says_numbers(place: Place, name: str, text: str, value: float) -> None:
     place.environ[PREFIX + name.upper()] = text
@@ -228,14 +261,19 @@ def test_text_from_the_environment_is_kept_as_it_is(place: Place) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("agent_id", value) for value in ("5", "true", "['a']", "''", "' '", "{a = 1}", "2026-01-01")),
+        *(
+            ("agent_id", value)
+            for value in ("5", "true", "['a']", "''", "' '", "{a = 1}", "2026-01-01")
+        ),
         *(("enable_yamo", value) for value in ("1", "0", "'true'", "[]")),
         *(("max_content_chars", value) for value in ("0", "-1", "1.0", "'1'", "true")),
         *(("busy_seconds", value) for value in ("-0.1", "'1'", "true", "nan", "-inf")),
         *(("skill_directories", value) for value in ("5", "[1]", "true", "{a = 1}")),
     ],
 )
-def test_a_file_is_refused_where_a_value_is_of_the_wrong_kind(place: Place, name: str, value: str) -> None:
+def test_a_file_is_refused_where_a_value_is_of_the_wrong_kind(
+    place: Place, name: str, value: str
+) -> None:
     place.set_home(f"{name} = {value}")
     with pytest.raises(SettingsError, match=f"{name} .*is not valid; expected"):
         place.load()
@@ -259,7 +297,9 @@ def test_without_a_store_it_is_a_file_in_the_home_folder(place: Place) -> None:
     assert place.load(store="memory://").store_url == "memory://"
 
 
-def test_the_home_folder_is_the_users_own_without_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_home_folder_is_the_users_own_without_a_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for environ in ({}, {PREFIX + "HOME": ""}, {PREFIX + "HOME": "~/.memory-mesh"}):
         assert load({}, environ=environ, cwd=tmp_path).home == tmp_path / ".memory-mesh"
@@ -278,7 +318,9 @@ def test_a_relative_home_is_made_absolute(place: Place, monkeypatch: pytest.Monk
     assert place.load().store_url == f"sqlite:///{place.project / 'mine' / 'memory.db'}"
 
 
-def test_the_process_itself_is_asked_where_nothing_is_given(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_itself_is_asked_where_nothing_is_given(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(place.inner)
     monkeypatch.setenv(PREFIX + "HOME", str(place.home))
     monkeypatch.setenv(PREFIX + "AGENT_ID", "e")
@@ -298,7 +340,9 @@ def test_a_secret_is_read_and_never_shown(place: Place) -> None:
     assert shown["llm_api_key"] == ("(set, not shown)", "environment (MEMORY_MESH_LLM_API_KEY)")
     for text in (repr(loaded), str(loaded), repr(loaded.options), str(loaded.displayed())):
         assert SECRET not in text
-    assert {name: value for name, value, _ in place.load(llm_api_key=None).displayed()}["user_id"] == "-"
+    assert {name: value for name, value, _ in place.load(llm_api_key=None).displayed()}[
+        "user_id"
+    ] == "-"
 
 
 @pytest.mark.parametrize("wrong", [[SECRET], {"key": SECRET}, SECRET.encode(), 5])
@@ -327,7 +371,12 @@ def test_a_secret_in_a_broken_file_is_not_shown(place: Place) -> None:
 
 def test_a_key_is_taken_from_the_providers_own_variable_where_none_is_given(place: Place) -> None:
     place.environ |= {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "CO_API_KEY": "sk-c"}
-    for provider, key in (("openai", "sk-o"), ("anthropic", "sk-a"), ("cohere", "sk-c"), ("ollama", None)):
+    for provider, key in (
+        ("openai", "sk-o"),
+        ("anthropic", "sk-a"),
+        ("cohere", "sk-c"),
+        ("ollama", None),
+    ):
         assert place.load(llm_provider=provider).options.llm_api_key == key
     loaded = place.load(llm_provider="openai", embedder="cohere")
     assert (loaded.options.llm_api_key, loaded.options.embedding_api_key) == ("sk-o", "sk-c")
@@ -347,23 +396,52 @@ def test_a_key_is_taken_from_the_providers_own_variable_where_none_is_given(plac
         ({"agnet_id": "a"}, "unknown option 'agnet_id'; did you mean 'agent_id'?"),
         ({"zzz": "a"}, "unknown option 'zzz'; see memory-mesh config show"),
         ({"path": "a"}, "unknown option 'path'; did you mean 'store'?"),
-        ({"lesson_min_confidence": 4}, "argument: lesson_min_confidence 4.0 is not valid; expected a number from 0 to 1"),
-        ({"ranker": "lernt"}, "argument: ranker 'lernt' is not valid; expected one of learnt, deep, rrf; did you mean 'learnt'?"),
-        ({"redact_names": {"Ana": 3}}, "argument: redact_names is not valid; expected names and ids that are texts"),
-        ({"redact_names": {3: "a"}}, "argument: redact_names is not valid; expected names and ids that are texts"),
-        ({"redact_names": {" ": "a"}}, "argument: redact_names is not valid; expected names and ids that are texts"),
+        (
+            {"lesson_min_confidence": 4},
+            "argument: lesson_min_confidence 4.0 is not valid; expected a number from 0 to 1",
+        ),
+        (
+            {"ranker": "lernt"},
+            (
+                "argument: ranker 'lernt' is not valid; expected one of learnt, deep, rrf; did you "
+                "mean 'learnt'?"
+            ),
+        ),
+        (
+            {"redact_names": {"Ana": 3}},
+            "argument: redact_names is not valid; expected names and ids that are texts",
+        ),
+        (
+            {"redact_names": {3: "a"}},
+            "argument: redact_names is not valid; expected names and ids that are texts",
+        ),
+        (
+            {"redact_names": {" ": "a"}},
+            "argument: redact_names is not valid; expected names and ids that are texts",
+        ),
         (
             {"channel_weights": {"keyword": 1}},
-            "argument: channel_weights {'keyword': 1} is not valid; expected numbers from 0 for keywords and vectors",
+            (
+                "argument: channel_weights {'keyword': 1} is not valid; expected numbers from 0 "
+                "for keywords and vectors"
+            ),
         ),
         (
             {"channel_weights": {"vectors": "1"}},
-            "argument: channel_weights {'vectors': '1'} is not valid; expected numbers from 0 for keywords and vectors",
+            (
+                "argument: channel_weights {'vectors': '1'} is not valid; expected numbers from 0 "
+                "for keywords and vectors"
+            ),
         ),
-        ({"llm_timeout": 0}, "argument: llm_timeout 0.0 is not valid; expected seconds above 0, at most 86400"),
+        (
+            {"llm_timeout": 0},
+            "argument: llm_timeout 0.0 is not valid; expected seconds above 0, at most 86400",
+        ),
     ],
 )
-def test_a_wrong_option_is_an_error_before_anything_is_opened(options: dict[str, object], message: str) -> None:
+def test_a_wrong_option_is_an_error_before_anything_is_opened(
+    options: dict[str, object], message: str
+) -> None:
     for mesh in (MemoryMesh, AsyncMemoryMesh):
         with pytest.raises(SettingsError) as refused:
             mesh(**options)
@@ -371,7 +449,10 @@ def test_a_wrong_option_is_an_error_before_anything_is_opened(options: dict[str,
 
 
 def test_a_stemmer_language_that_does_not_exist_is_an_error_with_a_suggestion(place: Place) -> None:
-    with pytest.raises(SettingsError, match=r"stemmer_language 'germna' is not valid; expected one of .*did you mean 'german.\?"):
+    with pytest.raises(
+        SettingsError,
+        match=r"stemmer_language 'germna' is not valid; expected one of .*did you mean 'german.\?",
+    ):
         place.load(stemmer_language="germna")
     assert place.load(stemmer_language="german").options.stemmer_language == "german"
 
@@ -387,14 +468,19 @@ def test_a_wrong_setting_of_the_scrubber_is_an_error_at_construction() -> None:
         MemoryMesh(store="memory://", scrub={"structrual": {}})
 
 
-def test_an_unknown_variable_is_one_warning_line(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_variable_is_one_warning_line(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
     place.load()
     assert caplog.messages == []
     place.environ |= {PREFIX + "AGNET_ID": "a", PREFIX + "ZZZ": "b"}
     for _ in range(3):
         place.load()
     assert caplog.messages == [
-        f"ignored unknown environment variables {PREFIX}AGNET_ID, {PREFIX}ZZZ; did you mean {PREFIX}AGENT_ID?"
+        (
+            f"ignored unknown environment variables {PREFIX}AGNET_ID, {PREFIX}ZZZ; did you mean "
+            f"{PREFIX}AGENT_ID?"
+        )
     ]
 
 
@@ -414,7 +500,10 @@ def test_the_warning_is_one_safe_line_with_a_good_suggestion(
     assert caplog.messages == [f"ignored unknown environment variable {message}"]
 
 
-@pytest.mark.parametrize("kinds", [{"": False}, {0: False}, {None: False}, {"EMAIL": False}, {"email": 0}, {"email": "off"}, []])
+@pytest.mark.parametrize(
+    "kinds",
+    [{"": False}, {0: False}, {None: False}, {"EMAIL": False}, {"email": 0}, {"email": "off"}, []],
+)
 def test_kinds_of_redaction_that_do_not_exist_are_refused(place: Place, kinds: object) -> None:
     place.load(redaction_kinds={"email": False})
     with pytest.raises(SettingsError, match="redaction_kinds"):
@@ -437,7 +526,8 @@ def test_a_home_that_cannot_be_looked_into_is_an_error(place: Place) -> None:
 # --- presets ---
 
 LANE = {
-    "store": "~/.opencode/memories.db", "embedder": "lmstudio", "embedding_model": "mixedbread-ai/mxbai-embed-large-v1",
+    "store": "~/.opencode/memories.db", "embedder": "lmstudio",
+    "embedding_model": "mixedbread-ai/mxbai-embed-large-v1",
     "embedding_url": "http://127.0.0.1:1234", "min_score_threshold": 0.2,
 }  # fmt: skip
 
@@ -476,21 +566,27 @@ def test_every_value_that_is_given_counts_more_than_the_preset(place: Place) -> 
     assert (found.options.store, found.options.embedder) == (None, "lmstudio")
     assert found.store_url.startswith("lancedb:///")
     place.environ[PREFIX + "EMBEDDER"] = "local"
-    assert [getattr(place.load().options, name) for name in ("embedder", "embedding_model", "embedding_url")] == [
-        "local", None, None,
-    ]  # fmt: skip
+    assert [getattr(place.load().options, name)
+            for name in ("embedder", "embedding_model", "embedding_url")] == [
+                "local", None, None,
+            ]  # fmt: skip
 
 
 @pytest.mark.req("LANE-40")
 @pytest.mark.parametrize(
     ("name", "option", "value"),
     [
-        ("db_path", "store", "/x/memories.db"), ("dbPath", "store", "/x/memories.db"), ("embeddingModel", "embedding_model", "m"),
-        ("lm_studio_url", "embedding_url", "http://127.0.0.1:1"), ("lmStudioUrl", "embedding_url", "http://127.0.0.1:1"),
-        ("minScoreThreshold", "min_score_threshold", 0.3), ("min_score_threshold", "min_score_threshold", 0.3),
+        ("db_path", "store", "/x/memories.db"), ("dbPath", "store", "/x/memories.db"),
+        ("embeddingModel", "embedding_model", "m"),
+        ("lm_studio_url", "embedding_url", "http://127.0.0.1:1"),
+        ("lmStudioUrl", "embedding_url", "http://127.0.0.1:1"),
+        ("minScoreThreshold", "min_score_threshold", 0.3),
+        ("min_score_threshold", "min_score_threshold", 0.3),
     ],
 )  # fmt: skip
-def test_the_names_of_memory_lane_are_accepted(place: Place, name: str, option: str, value: object) -> None:
+def test_the_names_of_memory_lane_are_accepted(
+    place: Place, name: str, option: str, value: object
+) -> None:
     assert getattr(place.load(**{name: value}).options, option) == value
     place.set_home(f"{name} = {value!r}")
     assert getattr(place.load().options, option) == value
@@ -505,6 +601,8 @@ def test_the_names_of_memory_lane_are_accepted(place: Place, name: str, option: 
             place.load()
 
 
-def test_a_store_below_the_home_of_the_user_is_found(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_below_the_home_of_the_user_is_found(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert place.load(store="~/own.db").store_url == f"sqlite:///{tmp_path}/own.db"

@@ -1,4 +1,5 @@
-"""Every interface with the defaults that users get: the local model, the learnt ranker and a file in the home folder.
+"""Every interface with the defaults that users get: the local model, the learnt ranker and a file
+in the home folder.
 
 Most other tests use no embedder, or a fake one, because the model takes a moment to load.
 """
@@ -15,7 +16,12 @@ from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.interfaces.cli.main import run
 
 FERRY = "The ferry to the island departs at noon."
-FACTS = [FERRY, "Ana is allergic to peanuts.", "The deploy key rotates on Mondays.", "The cat sleeps on the radiator."]
+FACTS = [
+    FERRY,
+    "Ana is allergic to peanuts.",
+    "The deploy key rotates on Mondays.",
+    "The cat sleeps on the radiator.",
+]
 # Has no word in common with the memory that answers it: only the vectors can find it.
 QUESTION = "When does our boat leave?"
 BILLING = {
@@ -57,7 +63,9 @@ def test_an_agent_that_sends_its_history_again_finds_each_turn_once() -> None:
         assert mesh.stats().total_memories == 3
 
 
-def test_the_mesh_finds_by_meaning_with_the_local_model_and_the_learnt_ranker(shipped_defaults: Path) -> None:
+def test_the_mesh_finds_by_meaning_with_the_local_model_and_the_learnt_ranker(
+    shipped_defaults: Path,
+) -> None:
     with MemoryMesh() as mesh:
         mesh.add_many([(fact, None) for fact in FACTS])
         explained = mesh.explain(QUESTION)
@@ -74,10 +82,13 @@ def test_the_mesh_finds_lessons_by_meaning() -> None:
         mesh.distill_lesson(BILLING)
         mesh.distill_lesson(OVEN)
         assert mesh.query_lessons("cook cookies")[0].preventative_rule == OVEN["preventative_rule"]
-        assert mesh.query_lessons("credentials are out of date")[0].preventative_rule == BILLING["preventative_rule"]
+        assert (
+            mesh.query_lessons("credentials are out of date")[0].preventative_rule
+            == BILLING["preventative_rule"]
+        )
 
 
-def test_without_a_language_model_extract_stores_the_whole_text_and_it_is_found_by_meaning() -> None:
+def test_without_a_language_model_extract_stores_the_whole_text_which_meaning_finds() -> None:
     with MemoryMesh() as mesh:
         done = mesh.extract(FERRY)
         assert done.stored_whole == "no language model is set"
@@ -89,7 +100,9 @@ def test_the_async_mesh_finds_by_meaning() -> None:
         async with AsyncMemoryMesh() as mesh:
             await mesh.add_many([(fact, None) for fact in FACTS])
             await mesh.distill_lesson(OVEN)
-            assert [lesson.severity for lesson in await mesh.query_lessons("cook cookies")] == ["high"]
+            assert [lesson.severity for lesson in await mesh.query_lessons("cook cookies")] == [
+                "high"
+            ]
             return [result.content for result in await mesh.search(QUESTION)]
 
     assert asyncio.run(answers())[0] == FERRY
@@ -100,10 +113,19 @@ def test_the_command_line_finds_by_meaning() -> None:
         command("store", "--content", fact)
     first, *_ = json.loads(command("search", QUESTION, "--json"))["results"]
     assert first["content"] == FERRY
-    assert "no language model is set" in command("extract", "--content", "Ana said that the deploy key rotates on Fridays.")
+    assert "no language model is set" in command(
+        "extract", "--content", "Ana said that the deploy key rotates on Fridays."
+    )
 
 
 def test_the_command_line_finds_lessons_by_meaning() -> None:
     for lesson in (BILLING, OVEN):
-        command("distill", *(word for name, text in lesson.items() for word in (f"--{FLAGS.get(name, name)}", text)))
+        command(
+            "distill",
+            *(
+                word
+                for name, text in lesson.items()
+                for word in (f"--{FLAGS.get(name, name)}", text)
+            ),
+        )
     assert OVEN["preventative_rule"] in command("lessons", "cook cookies").splitlines()[1]

@@ -16,7 +16,9 @@ BATTERIES = ("ssrf", "injection")
 def main() -> int:
     """Write the page, or with --check compare it; return 1 if it is stale."""
     parser = argparse.ArgumentParser(description="Write the tables of docs/outgoing.md")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is stale")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is stale"
+    )
     arguments = parser.parse_args()
     old = PAGE.read_text(encoding="utf-8")
     new = old

@@ -1,4 +1,5 @@
-"""Write docs/benchmarks.md and the figures of README.md and other pages from the results, or check that they are current.
+"""Write docs/benchmarks.md and the figures of README.md and other pages from the results, or check
+that they are current.
 
 python tools/bench_docs.py [--check]
 """
@@ -27,7 +28,8 @@ _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end o
 _SOAKED = ("resident_mb", "handles", "threads", "cpu_ms")
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
 _BY_KIND = ("recall@5", "recall@10", "nDCG@10", "first")
-_SHOWN = ("all", "conversations 6–10")  # parts with a table of their own; most settings were chosen on conversations 1–5
+# Parts with a table of their own; most settings were chosen on conversations 1–5.
+_SHOWN = ("all", "conversations 6–10")
 _RANKS = (1, 2, 3, 5, 10)
 _FIRST_VIEW = 1000  # milliseconds
 _IN_SAMPLE = ("longmemeval-s-lite", "longmemeval-oracle-turns", "fact-consolidation")
@@ -288,9 +290,17 @@ def _console(result: Mapping[str, Any] | None) -> Iterator[str]:
         for row in result["rows"]
         if "search" not in row["what"] and row["ms"] >= _FIRST_VIEW
     ]
-    yield f"Goal: every first view in less than a second. {'Not met: ' + ', '.join(slow) if slow else 'Met'}.\n\n"
-    rows = [[row["what"], f"{row['ms']:,.0f} ms", f"{row['cpu_ms']:,.0f} ms"] for row in result["rows"]]
-    yield _table([f"{result['memories']:,} memories in SQLite", "until it is shown", "CPU of the server"], rows)
+    yield (
+        "Goal: every first view in less than a second. "
+        f"{'Not met: ' + ', '.join(slow) if slow else 'Met'}.\n\n"
+    )
+    rows = [
+        [row["what"], f"{row['ms']:,.0f} ms", f"{row['cpu_ms']:,.0f} ms"] for row in result["rows"]
+    ]
+    yield _table(
+        [f"{result['memories']:,} memories in SQLite", "until it is shown", "CPU of the server"],
+        rows,
+    )
 
 
 def hygiene() -> str:
@@ -305,7 +315,16 @@ def _hygiene(result: Mapping[str, Any] | None) -> Iterator[str]:
     trials = sum(row["trials"] for row in rows if row["system"] == "memory-mesh")
     bad = sum(row["bad"] for row in rows if row["system"] == "memory-mesh")
     yield f"memory-mesh: {bad:,} bad of {trials:,} trials. {result['system']}.\n\n"
-    shown = [[row["what"], row["system"], f"{row['bad']:,} of {row['trials']:,}", _control(row), row["note"]] for row in rows]
+    shown = [
+        [
+            row["what"],
+            row["system"],
+            f"{row['bad']:,} of {row['trials']:,}",
+            _control(row),
+            row["note"],
+        ]
+        for row in rows
+    ]
     yield f"{_table(['bad if', 'system', 'bad', 'controls', ''], shown)}\n"
     yield "![bad trials by check and system](../bench/results/hygiene.svg)\n\n"
     yield "Measured by, and at which commit:\n\n"
@@ -320,16 +339,31 @@ def soak() -> str:
 def _soak(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None or "growth" not in result:
         return
-    checked, calls, failed = result["checked"], sum(result["calls"].values()), sum(result["errors"].values())
+    checked, calls, failed = (
+        result["checked"],
+        sum(result["calls"].values()),
+        sum(result["errors"].values()),
+    )
     yield f"{_source(result['command'], result)}\n"
-    yield f"{calls:,} calls, {failed:,} failed. {checked['lost']:,} of {checked['kept']:,} memories lost, "
-    yield f"{checked['returned']:,} of {checked['deleted']:,} deleted ones came back, {checked['broken']} chains broken. "
+    yield (
+        f"{calls:,} calls, {failed:,} failed. {checked['lost']:,} of {checked['kept']:,} "
+        "memories lost, "
+    )
+    yield (
+        f"{checked['returned']:,} of {checked['deleted']:,} deleted ones came back, "
+        f"{checked['broken']} chains broken. "
+    )
     yield f"Growing beyond its limit: {', '.join(result['growing']) or 'nothing'}.\n\n"
     rows = [
-        [name, f"{result['calls'][name]:,}", *(f"{part[of]['before']:,.0f} → {part[of]['after']:,.0f}" for of in _SOAKED)]
+        [
+            name,
+            f"{result['calls'][name]:,}",
+            *(f"{part[of]['before']:,.0f} → {part[of]['after']:,.0f}" for of in _SOAKED),
+        ]
         for name, part in result["growth"].items()
     ]
-    yield f"{_table(['process', 'calls', 'memory, MB', 'handles', 'threads', 'CPU of a call, ms'], rows)}\n"
+    names = ["process", "calls", "memory, MB", "handles", "threads", "CPU of a call, ms"]
+    yield f"{_table(names, rows)}\n"
     for part, what in (
         ("resident", "memory"),
         ("handles", "open files and sockets"),
@@ -343,19 +377,40 @@ def _soak_alone(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
     yield f"One kind of call alone, on a REST server: {_source(result['command'], result)}\n"
-    yield f"{len(result['errors']):,} calls failed. Growing beyond its limit: {', '.join(result['growing']) or 'nothing'}.\n\n"
+    yield (
+        f"{len(result['errors']):,} calls failed. Growing beyond its limit: "
+        f"{', '.join(result['growing']) or 'nothing'}.\n\n"
+    )
     rows = []
     for name, part in result["growth"].items():
-        own, (before, after) = result["samples"][name], (part["resident_mb"][at] for at in ("before", "after"))
-        private = f"{own[0]['anon_mb']:,.0f} → {own[len(own) // 2]['anon_mb']:,.0f} → {own[-1]['anon_mb']:,.0f}"
+        own, (before, after) = (
+            result["samples"][name],
+            (part["resident_mb"][at] for at in ("before", "after")),
+        )
+        private = (
+            f"{own[0]['anon_mb']:,.0f} → {own[len(own) // 2]['anon_mb']:,.0f} → "
+            f"{own[-1]['anon_mb']:,.0f}"
+        )
         rows.append([name, f"{result['calls']:,}", f"{before:,.0f} → {after:,.0f}", private])
-    head = ["calls, embedder", "calls", "memory, MB, second → last quarter", "without files, MB, at the start → middle → end"]
+    head = [
+        "calls, embedder",
+        "calls",
+        "memory, MB, second → last quarter",
+        "without files, MB, at the start → middle → end",
+    ]
     yield f"{_table(head, rows)}\n"
-    yield "![memory of a server without files over the calls, for each kind](../../bench/results/soak_alone.svg)\n\n"
+    yield (
+        "![memory of a server without files over the calls, for each "
+        "kind](../../bench/results/soak_alone.svg)\n\n"
+    )
 
 
 def _control(row: Mapping[str, Any]) -> str:
-    return f"{row['control']:,} of {row['controls']:,}" if row["valid"] else f"**invalid**: {row['control']} of {row['controls']}"
+    return (
+        f"{row['control']:,} of {row['controls']:,}"
+        if row["valid"]
+        else f"**invalid**: {row['control']} of {row['controls']}"
+    )
 
 
 def _rest(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -364,12 +419,14 @@ def _rest(result: Mapping[str, Any] | None) -> Iterator[str]:
     yield f"{_source(result['made_by'], result)}\n"
     rows = [
         [
-            f"{row['connections']}", f"{row['requests']:,}", f"{row['errors']}", f"{row['per_second']:,.0f}", _times(row),
-            f"{row['cpu_ms']:.2f} ms",
+            f"{row['connections']}", f"{row['requests']:,}", f"{row['errors']}",
+            f"{row['per_second']:,.0f}", _times(row), f"{row['cpu_ms']:.2f} ms",
         ]
         for row in result["rows"]
     ]  # fmt: skip
-    yield _table(["connections", "requests", "errors", "per second", "p50 / p95", "CPU of the server"], rows)
+    yield _table(
+        ["connections", "requests", "errors", "per second", "p50 / p95", "CPU of the server"], rows
+    )
 
 
 def _traces(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -379,14 +436,17 @@ def _traces(result: Mapping[str, Any] | None) -> Iterator[str]:
     names = list(dict.fromkeys(row["what"] for row in result["rows"]))
     times = {(row["what"], row["traces"]): f"{row['cpu_ms']:,.1f} ms" for row in result["rows"]}
     sizes = dict.fromkeys(row["traces"] for row in result["rows"])
-    yield f"{_table(['traces', *names], [[f'{size:,}', *(times[name, size] for name in names)] for size in sizes])}\n"
+    rows = [[f"{size:,}", *(times[name, size] for name in names)] for size in sizes]
+    yield f"{_table(['traces', *names], rows)}\n"
     yield "![CPU time by the number of traces](../bench/results/traces.svg)\n\n"
 
 
 def deep_ranker() -> str:
     """Return the page of the deep ranker with its figures."""
     data = {"reader": "LoCoMo", "reader_longmemeval": "LongMemEval"}
-    return _with_figures(DEEP, chain.from_iterable(_deep_ranker(_read(file), name) for file, name in data.items()))
+    return _with_figures(
+        DEEP, chain.from_iterable(_deep_ranker(_read(file), name) for file, name in data.items())
+    )
 
 
 def _deep_ranker(result: Mapping[str, Any] | None, data: str) -> Iterator[str]:
@@ -395,29 +455,62 @@ def _deep_ranker(result: Mapping[str, Any] | None, data: str) -> Iterator[str]:
     yield f"{_source(result['command'], result)}\n"
     rows = []
     for name, part in result["parts"].items():
-        recalls = [f"{part[ranker]['recall@5']} / {part[ranker]['recall@10']}" for ranker in ("fast", "deep")]
+        recalls = [
+            f"{part[ranker]['recall@5']} / {part[ranker]['recall@10']}"
+            for ranker in ("fast", "deep")
+        ]
         rows.append(
-            [name, f"{part['questions']:,}", *recalls, *(f"{low:+.1f} to {high:+.1f}" for low, high in part["gain"].values())]
+            [
+                name,
+                f"{part['questions']:,}",
+                *recalls,
+                *(f"{low:+.1f} to {high:+.1f}" for low, high in part["gain"].values()),
+            ]
         )
-    names = [f"questions of {data}", "number", "recall@5 / @10, default", "deep", "difference @5, 95 %", "@10"]
+    names = [
+        f"questions of {data}",
+        "number",
+        "recall@5 / @10, default",
+        "deep",
+        "difference @5, 95 %",
+        "@10",
+    ]
     yield f"{_table(names, rows)}\n"
     first = [result["parts"]["all"][ranker]["first"] for ranker in ("fast", "deep")]
-    yield f"The first result is right for {first[0]} % of all questions by default, for {first[1]} % with the deep ranker.\n\n"
+    yield (
+        f"The first result is right for {first[0]} % of all questions by default, for {first[1]} % "
+        "with the deep ranker.\n\n"
+    )
     names = ["candidates read", "processor time", "recall@5", "recall@10"]
-    curve = [[str(row["read"]), f"{row['ms']:.0f} ms", f"{row['recall@5']}", f"{row['recall@10']}"] for row in result["curve"]]
+    curve = [
+        [str(row["read"]), f"{row['ms']:.0f} ms", f"{row['recall@5']}", f"{row['recall@10']}"]
+        for row in result["curve"]
+    ]
     yield f"{_table(names, curve)}\n"
-    errors = " and ".join(f"{100 * result['reliability'][ranker]['error']:.1f}" for ranker in ("fast", "deep"))
-    yield f"The scores of the first ten results are off by {errors} points on average (default and deep).\n\n"
+    errors = " and ".join(
+        f"{100 * result['reliability'][ranker]['error']:.1f}" for ranker in ("fast", "deep")
+    )
+    yield (
+        f"The scores of the first ten results are off by {errors} points on average (default and "
+        "deep).\n\n"
+    )
 
 
 def _captured(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
     yield "| pieces | judge | precision | recall | same type |\n|---|---|---|---|---|\n"
-    names = {"own": "seen by the author of the rules", "second": "learnt from", "third": "learnt from", "blind": "unseen"}
+    names = {
+        "own": "seen by the author of the rules",
+        "second": "learnt from",
+        "third": "learnt from",
+        "blind": "unseen",
+    }
     for name, judges in result["files"].items():
         for judge, score in judges.items():
-            shares = " | ".join(f"{100 * score[key]:.1f} %" for key in ("precision", "recall", "same_type"))
+            shares = " | ".join(
+                f"{100 * score[key]:.1f} %" for key in ("precision", "recall", "same_type")
+            )
             by = "with vectors" if judge == "vectors" else "without"
             yield f"| {score['pieces']} {names[name]} | {by} | {shares} |\n"
     yield f"\n`{result['command']}` at {result['commit']}.\n"
@@ -435,7 +528,10 @@ def _extracted(result: Mapping[str, Any] | None) -> Iterator[str]:
     for judges in result["files"].values():
         for judge, score in judges.items():
             by = "with the vectors of the local model" if judge == "vectors" else "without vectors"
-            yield f"| {score['reports']}, {by} | {100 * score['precision']:.1f} % | {100 * score['recall']:.1f} % |\n"
+            yield (
+                f"| {score['reports']}, {by} | {100 * score['precision']:.1f} % | "
+                f"{100 * score['recall']:.1f} % |\n"
+            )
     yield f"\n`{result['command']}` at {result['commit']}.\n"
 
 
@@ -452,32 +548,50 @@ def _curves(result: Mapping[str, Any] | None) -> Iterator[str]:
         return
     yield _CURVES
     yield _source(result["command"], result)
-    rows = [[name, *(f"{curve[at - 1]:.1f}" for at in _RANKS)] for name, curve in result["curves"].items()]
+    rows = [
+        [name, *(f"{curve[at - 1]:.1f}" for at in _RANKS)]
+        for name, curve in result["curves"].items()
+    ]
     yield _table(["", *(f"recall@{at}" for at in _RANKS)], rows)
     yield "![recall by the number of results](images/recall.svg)\n"
 
 
 def _headline(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None) -> Iterator[str]:
     if quality:
-        found = {name: values["recall@10"] for name, values in quality["sets"]["locomo"]["parts"]["all"]["rankers"].items()}
+        found = {
+            name: values["recall@10"]
+            for name, values in quality["sets"]["locomo"]["parts"]["all"]["rankers"].items()
+        }
         yield (
-            f"**Recall** on LoCoMo, questions about long conversations: the first ten results contain {found['ours']:.1f} % of "
-            f"the evidence. Keywords alone find {found['BM25']:.1f} %, and vectors alone (a vector store with the same model) "
+            "**Recall** on LoCoMo, questions about long conversations: the first ten results "
+            f"contain {found['ours']:.1f} % of the evidence. Keywords alone find "
+            f"{found['BM25']:.1f} %, and vectors alone (a vector store with the same model) "
             f"{found['cosine']:.1f} %.\n\n"
         )
     if speed:
-        yield f"**Speed** with {speed['peers'][0]['memories']:,} memories, without the embedding, in one run:\n\n"
         yield (
-            _table(["", "on disk", "search p50 / p95", "add p50 / p95", "bulk"], [_peer(peer) for peer in speed["peers"]]) + "\n"
+            f"**Speed** with {speed['peers'][0]['memories']:,} memories, without the embedding, in "
+            "one run:\n\n"
+        )
+        yield (
+            _table(
+                ["", "on disk", "search p50 / p95", "add p50 / p95", "bulk"],
+                [_peer(peer) for peer in speed["peers"]],
+            )
+            + "\n"
         )
 
 
 def _read(name: str) -> Any:
-    """Return a result, or None if there is none. A result of uncommitted files is refused: nobody could measure it again."""
+    """Return a result, or None if there is none. A result of uncommitted files is refused:
+    nobody could measure it again."""
     path = RESULTS / f"{name}.json"
     result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     if result and result.get("clean") is False:
-        sys.exit(f"{path.name} was measured with uncommitted changes: commit them and measure again, or restore the file")
+        sys.exit(
+            f"{path.name} was measured with uncommitted changes: commit them and measure again, or "
+            "restore the file"
+        )
     return result
 
 
@@ -491,7 +605,9 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
     for name, data_set in result["sets"].items():
         for part, table in data_set["parts"].items():
             if part in _SHOWN:
-                stores = peers["sets"].get(name, {}).get("stores", {}) if peers and part == "all" else {}
+                stores = (
+                    peers["sets"].get(name, {}).get("stores", {}) if peers and part == "all" else {}
+                )
                 others = {store: row for store, row in stores.items() if store != "ours"}
                 yield from _rankers(f"{_set(name)}, {part}", table, others)
     yield "![recall at 10](../bench/results/quality.svg)\n"
@@ -504,7 +620,10 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
             f"({each['low']:+.1f} to {each['high']:+.1f} against {each['baseline']})"
             for each in result["violations"]
         ]
-        yield f"Below a baseline by more than chance, of all figures, sets and kinds: {'; '.join(shown) or 'none'}.\n"
+        yield (
+            "Below a baseline by more than chance, of all figures, sets and kinds: "
+            f"{'; '.join(shown) or 'none'}.\n"
+        )
     if nothing := result.get("nothing"):
         yield from _nothing(nothing, result["min_scores"])
     if reliability := result.get("reliability"):
@@ -518,12 +637,15 @@ def _everyday(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None)
     if result is None:
         return
     sizes, second = result["splits"]["test"], result["agreement"]["test"]
-    same = f"{second['equal']:,} of {second['asked']:,} questions ({_percent(second['equal'], second['asked'])} %)"
+    same = (
+        f"{second['equal']:,} of {second['asked']:,} questions "
+        f"({_percent(second['equal'], second['asked'])} %)"
+    )
     yield _EVERYDAY
     yield (
-        f"{second['authors']} authors wrote the {second['worlds']} worlds of `test`. Second authors, who did not see the "
-        f"answers, named exactly the same memories for {same}; then {second['mended']} questions were mended and "
-        f"{second['dropped']} dropped.\n"
+        f"{second['authors']} authors wrote the {second['worlds']} worlds of `test`. Second "
+        f"authors, who did not see the answers, named exactly the same memories for {same}; then "
+        f"{second['mended']} questions were mended and {second['dropped']} dropped.\n"
     )
     yield _source(result["made_by"], result)
     yield _EVERYDAY_CELLS
@@ -540,30 +662,41 @@ def _everyday_size(size: str, table: Mapping[str, Any]) -> Iterator[str]:
     yield f"**{_EVERYDAY_SIZES[size]}**\n"
     yield from _everyday_table(table, list(whole["rankers"]), "plain ranker")
     ours, precise = whole["rankers"]["ours"], whole["rankers"]["ours, precise mode"]
-    first, in_three = (_percent(ours[name] - precise[name], whole["questions"]) for name in ("first", "in three"))
+    first, in_three = (
+        _percent(ours[name] - precise[name], whole["questions"]) for name in ("first", "in three")
+    )
     missing = _percent(precise["missing"] - ours["missing"], whole["questions"])
     yield (
-        f"What `precise` mode loses, of all {whole['questions']:,} questions with an answer: {first} % are no longer right first "
-        f"and {in_three} % no longer right in three; {missing} % more are missing.\n"
+        f"What `precise` mode loses, of all {whole['questions']:,} questions with an answer: "
+        f"{first} % are no longer right first and {in_three} % no longer right in three; {missing} "
+        "% more are missing.\n"
     )
 
 
 def _everyday_peers(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what other stores find, with their versions, and why the ones that failed have no column."""
+    """Yield what other stores find, with their versions, and why the ones that failed have no
+    column."""
     yield _EVERYDAY_PEERS
     yield _source(result["made_by"], result)
     for size, figures in result["splits"]["test"].items():
         stores = {store: row for store, row in figures["stores"].items() if "failure" not in row}
         yield f"**{_EVERYDAY_SIZES[size]}, other stores**\n"
         yield from _everyday_table(
-            figures["table"], ["ours", *(f"{store} {_versions(row)}" for store, row in stores.items())], "other store"
+            figures["table"],
+            ["ours", *(f"{store} {_versions(row)}" for store, row in stores.items())],
+            "other store",
         )
-        if failed := [f"{store} ({row['failure']})" for store, row in figures["stores"].items() if store not in stores]:
+        if failed := [
+            f"{store} ({row['failure']})"
+            for store, row in figures["stores"].items()
+            if store not in stores
+        ]:
             yield f"Not measured: {'; '.join(failed)}.\n"
 
 
 def _everyday_table(table: Mapping[str, Any], names: Sequence[str], other: str) -> Iterator[str]:
-    """Yield the figures by kind, with a column for each name, and how far ours is from the best of the others."""
+    """Yield the figures by kind, with a column for each name, and how far ours is from the best
+    of the others."""
     rows = [
         [
             f"{kind} ({row['questions']:,})",
@@ -573,13 +706,23 @@ def _everyday_table(table: Mapping[str, Any], names: Sequence[str], other: str) 
     ]
     yield _table(["questions", *names], rows)
     ahead = table["without change"]["ahead"]
-    apart = (f"{figure} {low:+.1f} to {high:+.1f} (against {best})" for figure, (best, low, high) in ahead.items())
-    yield f"Ours minus the best {other} without change, 95 % interval of paired bootstraps: {'; '.join(apart)}.\n"
+    apart = (
+        f"{figure} {low:+.1f} to {high:+.1f} (against {best})"
+        for figure, (best, low, high) in ahead.items()
+    )
+    yield (
+        f"Ours minus the best {other} without change, 95 % interval of paired bootstraps: "
+        f"{'; '.join(apart)}.\n"
+    )
 
 
 def _everyday_cell(kind: str, counts: Mapping[str, int], questions: int) -> str:
     cell = " / ".join(_percent(counts[name], questions) for name in _EVERYDAY_FIGURES)
-    return f"{cell}, outdated {_percent(counts['outdated above'], questions)}" if kind.startswith("changed") else cell
+    return (
+        f"{cell}, outdated {_percent(counts['outdated above'], questions)}"
+        if kind.startswith("changed")
+        else cell
+    )
 
 
 def _percent(count: int, total: int) -> str:
@@ -587,40 +730,71 @@ def _percent(count: int, total: int) -> str:
 
 
 def _everyday_scores(figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield whether scores are probabilities, and what questions get that nothing answers, each world alone."""
-    yield "**Is the score a probability?** The ten best results of each question, and what the labels say about them.\n"
-    errors = [[name, f"{curve['results']:,}", f"{curve['error']:.4f}"] for name, curve in figures["calibration"].items()]
+    """Yield whether scores are probabilities, and what questions get that nothing answers, each
+    world alone."""
+    yield (
+        "**Is the score a probability?** The ten best results of each question, and what the "
+        "labels say about them.\n"
+    )
+    errors = [
+        [name, f"{curve['results']:,}", f"{curve['error']:.4f}"]
+        for name, curve in figures["calibration"].items()
+    ]
     yield _table(["worlds", "results", "expected calibration error"], errors)
-    yield "![reliability of the score, everyday memory](../bench/results/everyday_reliability.svg)\n"
-    yield "**Questions without an answer**: *negative* ones are about their world, *unrelated* ones trivia, code and so on.\n"
+    yield (
+        "![reliability of the score, everyday memory](../bench/results/everyday_reliability.svg)\n"
+    )
+    yield (
+        "**Questions without an answer**: *negative* ones are about their world, *unrelated* ones "
+        "trivia, code and so on.\n"
+    )
     rows = [
         [
             f"{name} ({row['questions']:,})",
-            *(f"{_percent(row['answered'][mode], row['questions'])} %" for mode in ("ours", "ours, precise mode")),
+            *(
+                f"{_percent(row['answered'][mode], row['questions'])} %"
+                for mode in ("ours", "ours, precise mode")
+            ),
             f"{row['auc']:.4f}",
         ]
         for name, row in figures["nothing"].items()
     ]
-    yield _table(["questions", "answered, default mode", "answered, precise mode", "area under the curve"], rows)
+    yield _table(
+        ["questions", "answered, default mode", "answered, precise mode", "area under the curve"],
+        rows,
+    )
 
 
 def _everyday_misses(misses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield (
-        "**The worst misses** of the default mode, each world alone, without questions of what changed: missing memories before "
-        "low places, and among these the highest score of a wrong result first.\n"
+        "**The worst misses** of the default mode, each world alone, without questions of what "
+        "changed: missing memories before low places, and among these the highest score of a wrong "
+        "result first.\n"
     )
     rows = [
         [
-            f"{miss['kind']}, {miss['world']}", *(_words(miss[name] or "nothing") for name in ("question", "gold", "first")),
+            f"{miss['kind']}, {miss['world']}",
+            *(_words(miss[name] or "nothing") for name in ("question", "gold", "first")),
             str(miss["place"] or "–"), f"{miss['score']:.2f}",
         ]
         for miss in misses
     ]  # fmt: skip
-    yield _table(["kind, world", "question", "right memory", "first result", "place of the right one", "highest score"], rows)
+    yield _table(
+        [
+            "kind, world",
+            "question",
+            "right memory",
+            "first result",
+            "place of the right one",
+            "highest score",
+        ],
+        rows,
+    )
 
 
 def _words(text: str) -> str:
-    """Return a text for a cell of a table, with the characters escaped that mean something in Markdown."""
+    """Return a text for a cell of a table, with the characters escaped that mean something in
+    Markdown."""
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", escape(" ".join(text.split()), quote=False))
 
 
@@ -635,21 +809,38 @@ _FROM_SPEED = re.compile(r"\{(goal|reached):([^{}]+)\}")
 
 
 def _reached(name: re.Match[str]) -> str:
-    """Return a goal of speed and what was reached, or the latter alone: all of them come from one run."""
+    """Return a goal of speed and what was reached, or the latter alone: all of them come from
+    one run."""
     goals = {goal["what"]: goal for goal in (_read("speed") or {"goals": []})["goals"]}
     goal = goals.get(name[2], {"target": "", "measured": "not measured"})
-    return f"{name[2]} {goal['target']} | {goal['measured']}" if name[1] == "goal" else str(goal["measured"])
+    return (
+        f"{name[2]} {goal['target']} | {goal['measured']}"
+        if name[1] == "goal"
+        else str(goal["measured"])
+    )
 
 
 def _rankers(title: str, table: Mapping[str, Any], stores: Mapping[str, Any]) -> Iterator[str]:
     yield f"**{title}** ({table['questions']:,} questions)\n"
     figures = [figure for figure in _FIGURES if figure in next(iter(table["rankers"].values()))]
-    rows = [[ranker, *(f"{values[figure]:.1f}" for figure in figures)] for ranker, values in table["rankers"].items()]
-    yield _table(["", *figures], [*rows, *(_store(store, row, figures) for store, row in stores.items())])
-    ahead = (f"{figure} {low:+.1f} to {high:+.1f} (against {best})" for figure, (best, low, high) in table["ahead"].items())
+    rows = [
+        [ranker, *(f"{values[figure]:.1f}" for figure in figures)]
+        for ranker, values in table["rankers"].items()
+    ]
+    yield _table(
+        ["", *figures], [*rows, *(_store(store, row, figures) for store, row in stores.items())]
+    )
+    ahead = (
+        f"{figure} {low:+.1f} to {high:+.1f} (against {best})"
+        for figure, (best, low, high) in table["ahead"].items()
+    )
     yield f"Ours minus the best baseline, 95 % interval of paired bootstraps: {'; '.join(ahead)}.\n"
-    if apart := {store: row["ahead"]["recall@10"] for store, row in stores.items() if "ahead" in row}:
-        shown = (f"{low:+.1f} to {high:+.1f} (against {store})" for store, (low, high) in apart.items())
+    if apart := {
+        store: row["ahead"]["recall@10"] for store, row in stores.items() if "ahead" in row
+    }:
+        shown = (
+            f"{low:+.1f} to {high:+.1f} (against {store})" for store, (low, high) in apart.items()
+        )
         yield f"Ours minus other stores, recall@10: {'; '.join(shown)}.\n"
 
 
@@ -663,7 +854,12 @@ def _kinds(sets: Mapping[str, Any]) -> Iterator[list[str]]:
     for name, data_set in sets.items():
         for part, table in data_set["parts"].items():
             if part != "all" and not part.startswith("conversations"):
-                yield [_set(name), part, f"{table['questions']:,}", *(_against(table, figure) for figure in _BY_KIND)]
+                yield [
+                    _set(name),
+                    part,
+                    f"{table['questions']:,}",
+                    *(_against(table, figure) for figure in _BY_KIND),
+                ]
 
 
 def _set(name: str) -> str:
@@ -674,27 +870,52 @@ def _against(table: Mapping[str, Any], figure: str) -> str:
     if figure not in table["ahead"]:
         return "–"
     best, low, high = table["ahead"][figure]
-    cell = f"{table['rankers']['ours'][figure]:.1f}, {best} {table['rankers'][best][figure]:.1f} ({low:+.1f} to {high:+.1f})"
+    cell = (
+        f"{table['rankers']['ours'][figure]:.1f}, {best} {table['rankers'][best][figure]:.1f} "
+        f"({low:+.1f} to {high:+.1f})"
+    )
     return f"**{cell}**" if high < 0 else cell
 
 
 def _nothing(nothing: Mapping[str, Any], cuts: Mapping[str, float]) -> Iterator[str]:
     yield _NOTHING
-    yield f"`recall` leaves out scores below {cuts['recall']:g}, `precise` below {cuts['precise']:g}.\n"
+    yield (
+        f"`recall` leaves out scores below {cuts['recall']:g}, `precise` below "
+        f"{cuts['precise']:g}.\n"
+    )
     rows = [
-        [name, part, f"{row['auc']:.4f}", *_percents(row["empty"]), f"{parts['recall@5 kept']['precise']:.1f} %"]
+        [
+            name,
+            part,
+            f"{row['auc']:.4f}",
+            *_percents(row["empty"]),
+            f"{parts['recall@5 kept']['precise']:.1f} %",
+        ]
         for part, parts in nothing.items()
         if part != "mixed"
         for name, row in parts.items()
         if name != "recall@5 kept"
     ]
-    yield _table(["questions", "of", "AUC", "empty, recall", "empty, precise", "recall@5 kept, precise"], rows)
+    yield _table(
+        ["questions", "of", "AUC", "empty, recall", "empty, precise", "recall@5 kept, precise"],
+        rows,
+    )
     if mixed := nothing.get("mixed"):
         yield _MIXED
-        names = ["memories", "questions", "empty, recall", "empty, precise", "highest score", "above 0.3", "found first, precise"]
+        names = [
+            "memories",
+            "questions",
+            "empty, recall",
+            "empty, precise",
+            "highest score",
+            "above 0.3",
+            "found first, precise",
+        ]
         yield _table(names, [_mixed(row) for row in mixed])
         sizes = [f"empty, precise; highest, over {row['memories']}" for row in mixed]
-        yield _table(["kind", "questions", *sizes], [_mixed_kind(kind, mixed) for kind in mixed[0]["kinds"]])
+        yield _table(
+            ["kind", "questions", *sizes], [_mixed_kind(kind, mixed) for kind in mixed[0]["kinds"]]
+        )
 
 
 def _mixed(row: Mapping[str, Any]) -> list[str]:
@@ -705,7 +926,11 @@ def _mixed(row: Mapping[str, Any]) -> list[str]:
 
 def _mixed_kind(kind: str, mixed: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [row["kinds"][kind] for row in mixed]
-    return [kind, str(rows[0]["questions"]), *(f"{row['empty']['precise']:.1f} %; {row['highest']:.3f}" for row in rows)]
+    return [
+        kind,
+        str(rows[0]["questions"]),
+        *(f"{row['empty']['precise']:.1f} %; {row['highest']:.3f}" for row in rows),
+    ]
 
 
 def _percents(empty: Mapping[str, float]) -> list[str]:
@@ -716,7 +941,12 @@ def _reliability(groups: Mapping[str, Any]) -> Iterator[str]:
     yield _RELIABILITY
     yield "![reliability of the score](../bench/results/reliability.svg)\n"
     rows = [[f"{low:g}–{high:g}", *cells] for low, high, cells in _bins(list(groups.values()))]
-    rows.append(["expected calibration error", *(f"{group['error']:.4f} ({group['results']:,})" for group in groups.values())])
+    rows.append(
+        [
+            "expected calibration error",
+            *(f"{group['error']:.4f} ({group['results']:,})" for group in groups.values()),
+        ]
+    )
     yield "Each cell: mean score → fraction that is right (number of results).\n"
     yield _table(["score", *groups], rows)
 
@@ -724,7 +954,10 @@ def _reliability(groups: Mapping[str, Any]) -> Iterator[str]:
 def _bins(groups: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float, list[str]]]:
     for bins in zip(*(group["bins"] for group in groups), strict=True):
         cells = [
-            f"{each['predicted']:.3f} → {each['observed']:.3f} ({each['results']:,})" if each["results"] else "–" for each in bins
+            f"{each['predicted']:.3f} → {each['observed']:.3f} ({each['results']:,})"
+            if each["results"]
+            else "–"
+            for each in bins
         ]
         yield bins[0]["from"], bins[0]["to"], cells
 
@@ -740,15 +973,24 @@ def _quality_goals(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield _goal("names swapped: empty in precise mode", swapped["empty"]["precise"], 80)
         yield _goal("recall@5 kept in precise mode", nothing["all"]["recall@5 kept"]["precise"], 85)
     for row in nothing.get("mixed", ()):
-        yield _goal(f"unrelated questions over {row['memories']} memories: empty in precise mode", row["empty"]["precise"], 95)
+        yield _goal(
+            f"unrelated questions over {row['memories']} memories: empty in precise mode",
+            row["empty"]["precise"],
+            95,
+        )
         yield {
-            "what": f"unrelated questions over {row['memories']} memories: scores above 0.3", "target": "0",
-            "measured": str(row["high"]), "met": row["high"] == 0,
+            "what": f"unrelated questions over {row['memories']} memories: scores above 0.3",
+            "target": "0", "measured": str(row["high"]), "met": row["high"] == 0,
         }  # fmt: skip
 
 
 def _goal(what: str, measured: float, target: float) -> dict[str, Any]:
-    return {"what": what, "target": f"≥ {target:g}", "measured": f"{measured:.1f}", "met": measured >= target}
+    return {
+        "what": what,
+        "target": f"≥ {target:g}",
+        "measured": f"{measured:.1f}",
+        "met": measured >= target,
+    }
 
 
 def _speed(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -759,8 +1001,8 @@ def _speed(result: Mapping[str, Any] | None) -> Iterator[str]:
     cost = result["embedding"]
     if isinstance(cost, dict):
         yield (
-            f"Embedding takes {cost['single']['p50_ms']:.1f} ms for a single text, and processes {cost['batch_per_s']:.0f} texts "
-            "per second in batches.\n"
+            f"Embedding takes {cost['single']['p50_ms']:.1f} ms for a single text, and processes "
+            f"{cost['batch_per_s']:.0f} texts per second in batches.\n"
         )
     names = [
         "memories",
@@ -791,15 +1033,22 @@ def _speed(result: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _size(size: Mapping[str, Any]) -> list[str]:
     return [
-        f"{size['memories']:,}", str(size["engine"]), _times(size["search"]), _time(size["after_write"]), _time(size["filtered"]),
-        _times(size["add"]), f"{size['ingest_per_s']:,.0f}/s", f"{100 * size['recall_at_10']:.1f} %",
+        f"{size['memories']:,}", str(size["engine"]), _times(size["search"]),
+        _time(size["after_write"]), _time(size["filtered"]), _times(size["add"]),
+        f"{size['ingest_per_s']:,.0f}/s", f"{100 * size['recall_at_10']:.1f} %",
     ]  # fmt: skip
 
 
 def _footprint(size: Mapping[str, Any]) -> list[str]:
     cold, footprint = size["cold_s"], size["bytes_a_record"]
-    seconds = [f"{cold[name]:.2f} s" for name in ("stats", "search, keywords", "search, local model")]
-    return [f"{size['memories']:,}", *seconds, *(f"{footprint[name]:,.0f}" for name in ("resident", "index_files", "database"))]
+    seconds = [
+        f"{cold[name]:.2f} s" for name in ("stats", "search, keywords", "search, local model")
+    ]
+    return [
+        f"{size['memories']:,}",
+        *seconds,
+        *(f"{footprint[name]:,.0f}" for name in ("resident", "index_files", "database")),
+    ]
 
 
 def _stores(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -822,8 +1071,9 @@ def _stores(result: Mapping[str, Any] | None) -> Iterator[str]:
 def _store_speed(row: Mapping[str, Any]) -> list[str]:
     footprint = row["bytes_a_record"]
     return [
-        row["store"], f"{row['memories']:,}", f"{footprint['open_ms']:.0f} ms", _times(row["add"]), _times(row["search"]),
-        f"{row['ingest_per_s']:,.0f}/s", _times(row["delete"]), f"{footprint['database']:,.0f}",
+        row["store"], f"{row['memories']:,}", f"{footprint['open_ms']:.0f} ms", _times(row["add"]),
+        _times(row["search"]), f"{row['ingest_per_s']:,.0f}/s", _times(row["delete"]),
+        f"{footprint['database']:,.0f}",
     ]  # fmt: skip
 
 
@@ -833,19 +1083,35 @@ def _all_stores(result: Mapping[str, Any] | None) -> Iterator[str]:
     columns, stores = ("contract", "processes", "crash"), result["stores"]
     parts = [part for row in stores for part in (*row["tests"].values(), *row["sizes"])]
     if any(part["clean"] is False for part in parts):
-        sys.exit("stores.json was measured with uncommitted changes: commit them and measure these parts again")
+        sys.exit(
+            "stores.json was measured with uncommitted changes: commit them and measure these "
+            "parts again"
+        )
     commits = ", ".join(sorted({str(part["commit"])[:7] for part in parts}))
     loads = [part["load_average"][at] for part in parts for at in ("before", "after")]
     load = f"load average {min(loads):.1f} to {max(loads):.1f}"
     yield f"`{result['made_by']}`, {result['system']}, at the commits {commits}, {load}.\n\n"
-    rows = [[row["store"], *(_tested(row["tests"].get(column)) for column in columns)] for row in stores]
+    rows = [
+        [row["store"], *(_tested(row["tests"].get(column)) for column in columns)] for row in stores
+    ]
     if any(store["tests"] for store in stores):
         yield f"{_table(['store', 'contract', 'several processes', 'crash'], rows)}\n"
-    names = ["store", "memories", "bulk", "add", "search", "filtered search", "memory, bytes each", "disk, bytes each"]
+    names = [
+        "store",
+        "memories",
+        "bulk",
+        "add",
+        "search",
+        "filtered search",
+        "memory, bytes each",
+        "disk, bytes each",
+    ]
     sizes = [(row["store"], one) for row in stores for one in row["sizes"]]
     yield f"{_table(names, [_at_size(store, one) for store, one in sizes if 'times' in one])}\n"
     left_out = [
-        f"- {store} with {one['memories']:,} was not measured: {one['left_out']}\n" for store, one in sizes if "left_out" in one
+        f"- {store} with {one['memories']:,} was not measured: {one['left_out']}\n"
+        for store, one in sizes
+        if "left_out" in one
     ]
     yield from (*left_out, "\n") if left_out else ()
     for name, title in _STORE_CHARTS.items():
@@ -864,12 +1130,19 @@ _STORE_CHARTS = {
 def _tested(found: Mapping[str, int] | None) -> str:
     if not found or not found["passed"] + found["failed"]:
         return "–"
-    return f"{found['passed']} passed" if not found["failed"] else f"**{found['failed']} failed**, {found['passed']} passed"
+    return (
+        f"{found['passed']} passed"
+        if not found["failed"]
+        else f"**{found['failed']} failed**, {found['passed']} passed"
+    )
 
 
 def _at_size(store: str, one: Mapping[str, Any]) -> list[str]:
     times = one["times"]
-    timed = [f"{times[name]['p50_ms']:.1f} / {times[name]['cpu_p50_ms']:.1f} ms" for name in ("add", "search", "filtered")]
+    timed = [
+        f"{times[name]['p50_ms']:.1f} / {times[name]['cpu_p50_ms']:.1f} ms"
+        for name in ("add", "search", "filtered")
+    ]
     kept = ["–" if one[name] is None else f"{one[name]:,.0f}" for name in ("resident", "disk")]
     return [store, f"{one['memories']:,}", f"{times['bulk_per_s']:,.0f}/s", *timed, *kept]
 
@@ -882,9 +1155,16 @@ def _contexts(result: Mapping[str, Any] | None) -> Iterator[str]:
         ways, ahead = result["parts"][part]["ways"], result["parts"][part]["ahead"]
         budgets = list(next(iter(ways.values())))
         names = [part, *(f"{int(budget):,} tokens" for budget in budgets)]
-        yield f"{_table(names, [[way, *(f'{found[budget][0]:.1f} %' for budget in budgets)] for way, found in ways.items()])}\n"
+        rows = [
+            [way, *(f"{found[budget][0]:.1f} %" for budget in budgets)]
+            for way, found in ways.items()
+        ]
+        yield f"{_table(names, rows)}\n"
         for way, intervals in ahead.items():
-            shown = (f"{int(budget):,}: {low:+.1f} to {high:+.1f}" for budget, (low, high) in intervals.items())
+            shown = (
+                f"{int(budget):,}: {low:+.1f} to {high:+.1f}"
+                for budget, (low, high) in intervals.items()
+            )
             yield f"- `context` minus {way}: {'; '.join(shown)}\n"
         yield "\n"
     yield "![questions with all evidence](../bench/results/context.svg)\n\n"
@@ -914,7 +1194,8 @@ def _users(result: Mapping[str, Any] | None) -> Iterator[str]:
     yield _USERS
     yield _source(result["made_by"], result)
     rows = [
-        [row["what"], f"{row['number']:,}", f"{row['seconds']:.2f} s", f"{row['megabytes']:.0f} MB"] for row in result["rows"]
+        [row["what"], f"{row['number']:,}", f"{row['seconds']:.2f} s", f"{row['megabytes']:.0f} MB"]
+        for row in result["rows"]
     ]
     yield _table(["", "number", "time", "memory"], rows)
 
@@ -931,7 +1212,15 @@ def _reflect(result: Mapping[str, Any] | None) -> Iterator[str]:
 def _reflected(row: Mapping[str, Any]) -> list[str]:
     others = [f"{row[name]} [{low:+} to {high:+}]" for name, (low, high) in row["ahead"].items()]
     by = "words and vectors" if row["vectors"] else "words"
-    return [row["set"], str(row["cases"]), f"`{row['operation']}`", by, str(row["characters"]), str(row["ours"]), *others]
+    return [
+        row["set"],
+        str(row["cases"]),
+        f"`{row['operation']}`",
+        by,
+        str(row["characters"]),
+        str(row["ours"]),
+        *others,
+    ]
 
 
 def _claims(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -948,9 +1237,15 @@ def _claims(result: Mapping[str, Any] | None) -> Iterator[str]:
         "second look": result["second_look"],
     }
     heads = ("sentences", "claims", "found", "right", "precision", "recall")
-    yield _table(["labelled", *heads], [[name, *(str(row[head]) for head in heads)] for name, row in rows.items()])
+    yield _table(
+        ["labelled", *heads],
+        [[name, *(str(row[head]) for head in heads)] for name, row in rows.items()],
+    )
     figures = ("facts", "questions", "first", "above_older")
-    facts = [[size, *(f"{row[figure]:,}" for figure in figures)] for size, row in (result["facts"] or {}).items()]
+    facts = [
+        [size, *(f"{row[figure]:,}" for figure in figures)]
+        for size, row in (result["facts"] or {}).items()
+    ]
     yield _table(["FactConsolidation", "facts", "questions", "first", "above older"], facts)
 
 
@@ -959,20 +1254,38 @@ def _redaction(result: Mapping[str, Any] | None) -> Iterator[str]:
         return
     yield _REDACTION
     yield _source(result["made_by"], result)
-    rows = [[*(str(row[name]) for name in ("kind", "source")), *_masked(row)] for row in result["vectors"]]
+    rows = [
+        [*(str(row[name]) for name in ("kind", "source")), *_masked(row)]
+        for row in result["vectors"]
+    ]
     labelled, lines = result["labelled"], result["negatives"]
     spans = labelled["spans"].items()
-    rows += [[label.lower(), "labelled sentences", f"{span['found']} of {span['of']}", "–"] for label, span in spans]
+    rows += [
+        [label.lower(), "labelled sentences", f"{span['found']} of {span['of']}", "–"]
+        for label, span in spans
+    ]
     counts = {
-        "labelled sentences": (sum(labelled["found_but_not_labelled"].values()), labelled["sentences"]),
+        "labelled sentences": (
+            sum(labelled["found_but_not_labelled"].values()),
+            labelled["sentences"],
+        ),
         "harmless lines": (lines["redacted"], lines["lines"]),
         "LoCoMo": (sum(result["locomo"]["false_alarms"].values()), result["locomo"]["sentences"]),
-        "this repository": (sum(result["repository"]["false_alarms"].values()), result["repository"]["sentences"]),
+        "this repository": (
+            sum(result["repository"]["false_alarms"].values()),
+            result["repository"]["sentences"],
+        ),
     }
-    rows += [["all kinds", source, "–", f"{alarms} in {texts:,} texts"] for source, (alarms, texts) in counts.items()]
+    rows += [
+        ["all kinds", source, "–", f"{alarms} in {texts:,} texts"]
+        for source, (alarms, texts) in counts.items()
+    ]
     yield _table(["kind", "source", "masked", "false alarms"], rows)
     speed = result["speed"]
-    yield f"A memory of 200 characters takes {speed['memory_us']} µs, 1 MB of mixed text {speed['cpu_seconds_per_mb']:.1f} s.\n"
+    yield (
+        f"A memory of 200 characters takes {speed['memory_us']} µs, 1 MB of mixed text "
+        f"{speed['cpu_seconds_per_mb']:.1f} s.\n"
+    )
 
 
 def _hostile(result: Mapping[str, Any] | None) -> Iterator[str]:
@@ -983,13 +1296,30 @@ def _hostile(result: Mapping[str, Any] | None) -> Iterator[str]:
     yield ", ".join(_code(text) for text in dict.fromkeys(row["text"] for row in rows)) + ".\n"
     yield _source(result.get("made_by", ""), result)
     sizes = sorted({row["characters"] for row in rows})
-    heads = ["path", *(f"{size:,} characters: {what}" for size in sizes for what in ("slowest text", "seconds", "median"))]
+    heads = [
+        "path",
+        *(
+            f"{size:,} characters: {what}"
+            for size in sizes
+            for what in ("slowest text", "seconds", "median")
+        ),
+    ]
     paths = dict.fromkeys(row["path"] for row in rows)
-    yield _table(heads, [[path, *chain.from_iterable(_slowest(rows, path, size) for size in sizes)] for path in paths])
+    yield _table(
+        heads,
+        [
+            [path, *chain.from_iterable(_slowest(rows, path, size) for size in sizes)]
+            for path in paths
+        ],
+    )
 
 
 def _slowest(rows: Sequence[Mapping[str, Any]], path: str, size: int) -> list[str]:
-    times = sorted((row["cpu_seconds"], row["text"]) for row in rows if (row["path"], row["characters"]) == (path, size))
+    times = sorted(
+        (row["cpu_seconds"], row["text"])
+        for row in rows
+        if (row["path"], row["characters"]) == (path, size)
+    )
     if not times:
         return ["–", "–", "–"]
     return [_code(times[-1][1]), f"{times[-1][0]:.2f}", f"{times[len(times) // 2][0]:.2f}"]
@@ -1001,7 +1331,9 @@ def _code(text: str) -> str:
 
 
 def _masked(row: Mapping[str, int]) -> list[str]:
-    alarms = f"{row['false_alarms']} in {row['harmless']} harmless texts" if row["harmless"] else "–"
+    alarms = (
+        f"{row['false_alarms']} in {row['harmless']} harmless texts" if row["harmless"] else "–"
+    )
     return [f"{row['masked']} of {row['texts']}" if row["texts"] else "–", alarms]
 
 
@@ -1010,8 +1342,14 @@ def _peers(result: Mapping[str, Any] | None) -> Iterator[str]:
         return
     yield _PEERS
     yield _source(result["made_by"], result)
-    rows = [[*_peer(peer), f"{peer['disk_bytes']:,.0f}" if peer.get("disk_bytes") else "–"] for peer in result["peers"]]
-    yield _table(["", "durable", "search p50 / p95", "add p50 / p95", "bulk", "bytes on disk per record"], rows)
+    rows = [
+        [*_peer(peer), f"{peer['disk_bytes']:,.0f}" if peer.get("disk_bytes") else "–"]
+        for peer in result["peers"]
+    ]
+    yield _table(
+        ["", "durable", "search p50 / p95", "add p50 / p95", "bulk", "bytes on disk per record"],
+        rows,
+    )
     yield _goals(result["goals"])
 
 
@@ -1020,7 +1358,13 @@ def _peer(peer: Mapping[str, Any]) -> list[str]:
     if peer["failure"]:
         return [name, "–", str(peer["failure"]), "–", "–"]
     durable = "yes" if peer["durable"] else "no"
-    return [name, durable, _times(peer["search"]), _times(peer["add"]), f"{peer['ingest_per_s']:,.0f}/s"]
+    return [
+        name,
+        durable,
+        _times(peer["search"]),
+        _times(peer["add"]),
+        f"{peer['ingest_per_s']:,.0f}/s",
+    ]
 
 
 def _versions(row: Mapping[str, Any]) -> str:
@@ -1030,7 +1374,10 @@ def _versions(row: Mapping[str, Any]) -> str:
 
 
 def _goals(goals: Sequence[Mapping[str, Any]]) -> str:
-    rows = [[goal["what"], goal["target"], goal["measured"], "met" if goal["met"] else "**not met**"] for goal in goals]
+    rows = [
+        [goal["what"], goal["target"], goal["measured"], "met" if goal["met"] else "**not met**"]
+        for goal in goals
+    ]
     return _table(["goal", "target", "measured", ""], rows)
 
 
@@ -1045,7 +1392,9 @@ def _commit(result: Mapping[str, Any]) -> str:
     """Name the commit. Older results do not say whether the files were as the commit has them."""
     if not result.get("commit"):
         return "commit not recorded"
-    return f"commit {result['commit'][:7]}" + ("" if result.get("clean") else " (uncommitted changes not recorded)")
+    return f"commit {result['commit'][:7]}" + (
+        "" if result.get("clean") else " (uncommitted changes not recorded)"
+    )
 
 
 def _times(timing: Mapping[str, float]) -> str:
@@ -1062,8 +1411,12 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write docs/benchmarks.md, and the figures of the README and other pages")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if the page is not current")
+    parser = argparse.ArgumentParser(
+        description="Write docs/benchmarks.md, and the figures of the README and other pages"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail if the page is not current"
+    )
     check = parser.parse_args().check
     pages = (
         (PAGE, page),

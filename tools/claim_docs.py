@@ -1,4 +1,5 @@
-"""Write the truth table of conflicts into docs/claims.md from the table that the tests use, or check that it is current.
+"""Write the truth table of conflicts into docs/claims.md from the table that the tests use, or
+check that it is current.
 
 python tools/claim_docs.py [--check]
 """
@@ -13,15 +14,18 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "claims.md"
 BEGIN, END = "<!-- written by tools/claim_docs.py -->\n", "<!-- end of the table -->"
 NAMES = {
-    "cardinality": "cardinality", "exclusive": "exclusive", "windows": "windows", "scopes": "scopes (new and stored)",
-    "values": "values", "dedup_policy": "dedup policy", "conflict_policy": "conflict policy", "trust": "trust of the new one",
+    "cardinality": "cardinality", "exclusive": "exclusive", "windows": "windows",
+    "scopes": "scopes (new and stored)", "values": "values", "dedup_policy": "dedup policy",
+    "conflict_policy": "conflict policy", "trust": "trust of the new one",
 }  # fmt: skip
 
 
 def main() -> int:
     """Write the page, or with --check compare it; return 1 if it is stale."""
     parser = argparse.ArgumentParser(description="Write the table of docs/claims.md")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is stale")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is stale"
+    )
     check = parser.parse_args().check
     old = PAGE.read_text(encoding="utf-8")
     before, _, rest = old.partition(BEGIN)
@@ -39,7 +43,10 @@ def table() -> str:
     tested = runpy.run_path(str(ROOT / "tests" / "claim_table.py"))
     lines = ["| | if | then |", "|---|---|---|"]
     for at, (row, outcome) in enumerate(tested["ROWS"], start=1):
-        given = ", ".join(f"{NAMES[name]}: {value}" for name, value in asdict(row).items() if value) or "in all other cases"
+        given = (
+            ", ".join(f"{NAMES[name]}: {value}" for name, value in asdict(row).items() if value)
+            or "in all other cases"
+        )
         lines.append(f"| {at} | {given} | **{outcome}**: {tested['OUTCOMES'][outcome]} |")
     return "\n".join(lines)
 

@@ -1,9 +1,11 @@
-"""List the tests that cover each requirement, by the results of the last `make test-deep`: writes docs/internals/conformance.md.
+"""List the tests that cover each requirement, by the results of the last `make test-deep`: writes
+docs/internals/conformance.md.
 
-A requirement with several statements may be covered in part. The list then names what is missing, and the requirement does not
-count as covered. The tool fails if a test of a requirement did not pass, if no passing test covers an id that a resolved
-milestone promises, and with `--check` if the page differs from the one that it would write. `make lint` has it read the tests
-that pytest only collected, which shows an old page in seconds; such a test counts as passed.
+A requirement with several statements may be covered in part. The list then names what is missing,
+and the requirement does not count as covered. The tool fails if a test of a requirement did not
+pass, if no passing test covers an id that a resolved milestone promises, and with `--check` if the
+page differs from the one that it would write. `make lint` has it read the tests that pytest only
+collected, which shows an old page in seconds; such a test counts as passed.
 """
 
 import argparse
@@ -75,10 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_requirements(path: Path) -> Requirements:
-    """Return the documents with their ids, the milestones, and what is missing of ids covered in part."""
+    """Return the documents with their ids, the milestones, and what is missing of ids covered in
+    part."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    documents = [Document(one["prefix"], one["title"], tuple(one["ids"])) for one in raw["documents"]]
-    milestones = [Milestone(one["number"], one["title"], one["resolved"], tuple(one["holds"])) for one in raw["milestones"]]
+    documents = [
+        Document(one["prefix"], one["title"], tuple(one["ids"])) for one in raw["documents"]
+    ]
+    milestones = [
+        Milestone(one["number"], one["title"], one["resolved"], tuple(one["holds"]))
+        for one in raw["milestones"]
+    ]
     return Requirements(documents, milestones, raw.get("missing", {}))
 
 
@@ -102,14 +110,25 @@ def _faults(required: Requirements, tests: Sequence[Test]) -> Iterator[str]:
         | required.missing.keys()
         | {i for one in required.milestones for i in one.holds}
     )
-    yield from (f"{test.name} did not pass; it covers {', '.join(sorted(test.ids))}" for test in tests if not test.passed)
+    yield from (
+        f"{test.name} did not pass; it covers {', '.join(sorted(test.ids))}"
+        for test in tests
+        if not test.passed
+    )
     yield from (f"unknown requirement {id_}" for id_ in sorted(named - set(required.ids)))
     yield from (
-        f"{id_} is listed as covered in part, but no passing test covers it" for id_ in required.missing if id_ not in covering
+        f"{id_} is listed as covered in part, but no passing test covers it"
+        for id_ in required.missing
+        if id_ not in covering
     )
     for milestone in required.milestones:
-        broken = [id_ for id_ in milestone.holds if id_ not in covered] if milestone.resolved else []
-        yield from (f"milestone {milestone.number} promises {id_}, but no passing test covers it" for id_ in broken)
+        broken = (
+            [id_ for id_ in milestone.holds if id_ not in covered] if milestone.resolved else []
+        )
+        yield from (
+            f"milestone {milestone.number} promises {id_}, but no passing test covers it"
+            for id_ in broken
+        )
 
 
 def _covering(tests: Sequence[Test]) -> dict[str, list[str]]:
@@ -124,12 +143,22 @@ def _covering(tests: Sequence[Test]) -> dict[str, list[str]]:
 def _summary(required: Requirements, covering: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for document in required.documents:
         covered, partly, missing = _counts(document.ids, required, covering)
-        yield f"{document.prefix}: {covered} of {len(document.ids)} covered, {partly} in part, {missing} not yet"
+        yield (
+            f"{document.prefix}: {covered} of {len(document.ids)} covered, {partly} in part, "
+            f"{missing} not yet"
+        )
         if 0 < missing < len(document.ids):
-            yield f"  not yet: {' '.join(id_.removeprefix(document.prefix + '-') for id_ in document.ids if id_ not in covering)}"
+            uncovered = (
+                id_.removeprefix(f"{document.prefix}-")
+                for id_ in document.ids
+                if id_ not in covering
+            )
+            yield f"  not yet: {' '.join(uncovered)}"
 
 
-def _counts(ids: Sequence[str], required: Requirements, covering: Mapping[str, Sequence[str]]) -> tuple[int, int, int]:
+def _counts(
+    ids: Sequence[str], required: Requirements, covering: Mapping[str, Sequence[str]]
+) -> tuple[int, int, int]:
     """Return how many are covered, covered in part, and not covered."""
     partly = sum(id_ in covering and id_ in required.missing for id_ in ids)
     missing = sum(id_ not in covering for id_ in ids)
@@ -139,23 +168,35 @@ def _counts(ids: Sequence[str], required: Requirements, covering: Mapping[str, S
 def _page(required: Requirements, covering: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "# Conformance"
     yield ""
-    yield "Each id is one requirement of one document, listed with the tests that fail if it is broken."
+    yield (
+        "Each id is one requirement of one document, listed with the tests that fail if it "
+        "is broken."
+    )
     yield "`make conformance` generates this page from the last test run; do not edit it."
     yield ""
     yield "| document | requirements | covered | in part | not yet |"
     yield "|---|---|---|---|---|"
     for document in required.documents:
-        yield _line(f"[{document.title}](#{document.prefix.lower()})", document.ids, required, covering)
+        yield _line(
+            f"[{document.title}](#{document.prefix.lower()})", document.ids, required, covering
+        )
     yield _line("all", required.ids, required, covering)
     for document in required.documents:
         yield from _table(document, required, covering)
 
 
-def _line(name: str, ids: Sequence[str], required: Requirements, covering: Mapping[str, Sequence[str]]) -> str:
-    return f"| {name} | {len(ids)} | {' | '.join(str(count) for count in _counts(ids, required, covering))} |"
+def _line(
+    name: str, ids: Sequence[str], required: Requirements, covering: Mapping[str, Sequence[str]]
+) -> str:
+    return (
+        f"| {name} | {len(ids)} | "
+        f"{' | '.join(str(count) for count in _counts(ids, required, covering))} |"
+    )
 
 
-def _table(document: Document, required: Requirements, covering: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _table(
+    document: Document, required: Requirements, covering: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
     yield ""
     yield f"## {document.prefix}"
     yield ""
@@ -165,7 +206,11 @@ def _table(document: Document, required: Requirements, covering: Mapping[str, Se
     yield "|---|---|"
     for id_ in document.ids:
         tests = "<br>".join(dict.fromkeys(_shown(name) for name in covering.get(id_, ())))
-        partly = f"in part; missing: {required.missing[id_]}<br>" if tests and id_ in required.missing else ""
+        partly = (
+            f"in part; missing: {required.missing[id_]}<br>"
+            if tests and id_ in required.missing
+            else ""
+        )
         yield f"| {id_} | {partly}{tests or 'not yet'} |"
 
 
@@ -179,9 +224,13 @@ def _shown(name: str) -> str:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "requirements.json")
-    parser.add_argument("--requirements", type=Path, default=ROOT / "conformance" / "requirements.toml")
+    parser.add_argument(
+        "--requirements", type=Path, default=ROOT / "conformance" / "requirements.toml"
+    )
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "internals" / "conformance.md")
-    parser.add_argument("--check", action="store_true", help="compare the page instead of writing it")
+    parser.add_argument(
+        "--check", action="store_true", help="compare the page instead of writing it"
+    )
     return parser.parse_args(arguments)
 
 

@@ -1,10 +1,11 @@
-"""Measure the size of the package: modules, lines and statements of each folder, and the bound of the statements.
+"""Measure the size of the package: modules, lines and statements of each folder, and the bound of
+the statements.
 
     python tools/house.py [--check] [--json] [--source FOLDER]
 
 A statement is one of Python's syntax tree, without imports, docstrings and `...`: it counts the
-same however lines are broken. `tools/house.toml` has the bound, and the reason for each time that it
-was raised. With `--check` the tool fails if there are more statements or modules than that.
+same however lines are broken. `tools/house.toml` has the bound, and the reason for each time that
+it was raised. With `--check` the tool fails if there are more statements or modules than that.
 """
 
 import argparse
@@ -41,13 +42,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The size of the package, by folder")
     parser.add_argument("--check", action="store_true", help="fail if it has outgrown its bounds")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--source", type=Path, default=ROOT / "src" / "memory_mesh", help="another package")
+    parser.add_argument(
+        "--source", type=Path, default=ROOT / "src" / "memory_mesh", help="another package"
+    )
     options = parser.parse_args()
     folders = sizes(options.source)
     total = sum(folders.values(), Size())
     bounds = tomllib.loads(BOUNDS.read_text(encoding="utf-8"))
     if options.json:
-        print(json.dumps({name: asdict(size) for name, size in {**folders, "all": total}.items()}, indent=1))
+        print(
+            json.dumps(
+                {name: asdict(size) for name, size in {**folders, "all": total}.items()}, indent=1
+            )
+        )
     else:
         show({**folders, "all": total}, bounds)
     return 1 if options.check and any(outgrown(total, bounds)) else 0
@@ -68,7 +75,11 @@ def size_of(text: str) -> Size:
     tree, lines = ast.parse(text), text.splitlines()
     statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     imports = [node for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
-    constants = [node for node in statements if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    constants = [
+        node
+        for node in statements
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
     return Size(
         modules=1,
         lines=len(lines),

@@ -1,10 +1,12 @@
-"""Count the modules of the package that run in one `add` and in one `search`, and the switches between them.
+"""Count the modules of the package that run in one `add` and in one `search`, and the switches
+between them.
 
     python tools/modules_run.py [--json]
 
-Opens a store in a temporary folder with the default settings, adds some memories, and repeats each operation until everything
-is loaded. Then lists the distinct modules of `memory_mesh` whose functions run in one call. A switch is a call of a function by
-one of another module. Background threads are not counted.
+Opens a store in a temporary folder with the default settings, adds some memories, and repeats each
+operation until everything is loaded. Then lists the distinct modules of `memory_mesh` whose
+functions run in one call. A switch is a call of a function by one of another module. Background
+threads are not counted.
 """
 
 import argparse
@@ -30,7 +32,9 @@ TEXTS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--json", action="store_true", help="print one JSON object: module names by operation")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object: module names by operation"
+    )
     as_json = parser.parse_args().json
     with tempfile.TemporaryDirectory() as home:
         os.environ["MEMORY_MESH_HOME"] = home
@@ -39,12 +43,17 @@ def main() -> None:
         print(json.dumps({operation: asdict(run) for operation, run in modules.items()}, indent=1))
         return
     for operation, run in modules.items():
-        print(f"{operation}: {len(run.modules)} modules, {run.switches} switches", *run.modules, sep="\n  ")
+        print(
+            f"{operation}: {len(run.modules)} modules, {run.switches} switches",
+            *run.modules,
+            sep="\n  ",
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The modules whose functions ran in one call, and how often one called a function of another."""
+    """The modules whose functions ran in one call, and how often one called a function of
+    another."""
 
     modules: list[str]
     switches: int
@@ -59,10 +68,16 @@ def measure(store: Path) -> dict[str, Run]:
             mesh.add(text, {"session_id": "s1", "turn": number})
         for number in range(WARM_UP):
             mesh.add(f"Note {number}: the index was rebuilt in the night.")
-        added = modules_run(lambda: mesh.add("The backup of the database runs at four in the morning."))
-        for number in range(WARM_UP):  # other queries, so that no answer comes from the search cache
+        added = modules_run(
+            lambda: mesh.add("The backup of the database runs at four in the morning.")
+        )
+        # Other queries, so that no answer comes from the search cache.
+        for number in range(WARM_UP):
             mesh.search(f"When is the index shipped? {number}")
-        return {"add": added, "search": modules_run(lambda: mesh.search("Who works as a nurse in Lisbon?"))}
+        return {
+            "add": added,
+            "search": modules_run(lambda: mesh.search("Who works as a nurse in Lisbon?")),
+        }
 
 
 def modules_run(call: Callable[[], object]) -> Run:

@@ -1,6 +1,8 @@
-"""A pytest plugin that tools/mutants.py loads: it runs the tests of one requirement and notes the first that catches a bug.
+"""A pytest plugin that tools/mutants.py loads: it runs the tests of one requirement and notes the
+first that catches a bug.
 
-`MUTANT_ROOT` is the copy to test, `MUTANT_ID` the requirement (none: every test), `MUTANT_CAUGHT` the file for the test's name.
+`MUTANT_ROOT` is the copy to test, `MUTANT_ID` the requirement (none: every test), `MUTANT_CAUGHT`
+the file for the test's name.
 """
 
 import os
@@ -11,7 +13,12 @@ from hypothesis import Phase, settings
 
 # Few fixed examples and no shrinking: the first counter-example is enough.
 settings.register_profile(
-    "mutants", max_examples=30, derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate]
+    "mutants",
+    max_examples=30,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
 )
 _ID = os.environ["MUTANT_ID"]
 
@@ -40,13 +47,16 @@ def _carries(item: pytest.Item) -> bool:
 
 
 def _catches(call: pytest.CallInfo[None], raised: pytest.ExceptionInfo[BaseException]) -> bool:
-    """Return whether a test noticed the bug. For a requirement an assertion in the test failed, or the program refused what the
-    test asked of it; any other error, such as one at import, is not enough."""
+    """Return whether a test noticed the bug. For a requirement an assertion in the test failed,
+    or the program refused what the test asked of it; any other error, such as one at import, is
+    not enough."""
     from memory_mesh.core.errors import MemoryMeshError
 
     if not _ID:
         return not raised.errisinstance(pytest.skip.Exception)
     timed_out = str(raised.value).startswith("Timeout")
     return (
-        call.when == "call" and raised.errisinstance((AssertionError, pytest.fail.Exception, MemoryMeshError)) and not timed_out
+        call.when == "call"
+        and raised.errisinstance((AssertionError, pytest.fail.Exception, MemoryMeshError))
+        and not timed_out
     )

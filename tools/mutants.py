@@ -1,15 +1,18 @@
-"""Mutation testing: put deliberate bugs into copies of the package, one at a time, and see that the tests catch them.
+"""Mutation testing: put deliberate bugs into copies of the package, one at a time, and see that the
+tests catch them.
 
     python tools/mutants.py [WORD ...]      only the bugs whose id or name contains one of the words
-    python tools/mutants.py --changed       only those whose file, or the file of the test that caught them, has changed since
+    python tools/mutants.py --changed       only those whose file, or the file of the test that
+                                            caught them, has changed since
 
-The bugs are in tests/mutants/, in two parts. Those of stores.toml must fail the tests of the stores; two may survive. Each bug of
-requirements.toml breaks one requirement, and a test that carries its id must fail; none may survive, and every id that a test
-carries has a bug. The test that caught a bug the last time, by the page, is tried before the others. The tool also fails if a bug
-no longer fits the code, or if a test that catches one fails without it. It writes build/mutants.json and
-docs/internals/mutations.md; with `--check` it compares the page instead; a run of some bugs does neither.
-tests/mutants/checked.json has the digests of the files with which each bug was caught; a run without `--check` brings it up to
-date.
+The bugs are in tests/mutants/, in two parts. Those of stores.toml must fail the tests of the
+stores; two may survive. Each bug of requirements.toml breaks one requirement, and a test that
+carries its id must fail; none may survive, and every id that a test carries has a bug. The test
+that caught a bug the last time, by the page, is tried before the others. The tool also fails if a
+bug no longer fits the code, or if a test that catches one fails without it. It writes
+build/mutants.json and docs/internals/mutations.md; with `--check` it compares the page instead; a
+run of some bugs does neither. tests/mutants/checked.json has the digests of the files with which
+each bug was caught; a run without `--check` brings it up to date.
 """
 
 import argparse
@@ -31,7 +34,9 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src") / "memory_mesh"
-STORE_TESTS = tuple(f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "state_machine"))
+STORE_TESTS = tuple(
+    f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "state_machine")
+)
 ENGINES = "tests/engines/"  # all of these are deep
 SEARCHED_IN_ENGINE = ("index/remote", "index/paged")
 CHECKED = Path("tests") / "mutants" / "checked.json"
@@ -53,7 +58,8 @@ LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "results")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One bug: in `file` of the package `old` is replaced by `new`. If it has an id, it breaks that requirement."""
+    """One bug: in `file` of the package `old` is replaced by `new`. If it has an id, it breaks
+    that requirement."""
 
     name: str
     file: str
@@ -105,7 +111,11 @@ class Trees:
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     given = _arguments(arguments)
-    mutants = [one for one in read(root) if not given.words or any(word in one.label for word in given.words)]
+    mutants = [
+        one
+        for one in read(root)
+        if not given.words or any(word in one.label for word in given.words)
+    ]
     files = files_of_tests(root)
     faults = [*unfit(mutants, root), *untested(mutants, files)]
     faults += without_bug(mutants, files) if not given.words else ()
@@ -120,7 +130,14 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     if not given.words and not given.changed:
         faults += _written(root, outcomes, check=given.check)
     if not given.check and not faults:
-        remember({mutant: outcome.caught_by for mutant, outcome in outcomes.items() if outcome.caught_by}, root)
+        remember(
+            {
+                mutant: outcome.caught_by
+                for mutant, outcome in outcomes.items()
+                if outcome.caught_by
+            },
+            root,
+        )
     print(*_figures(outcomes), *faults, sep="\n")
     return 1 if faults else 0
 
@@ -128,16 +145,24 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
 def read(root: Path) -> Iterator[Mutant]:
     """Yield the bugs of all files."""
     for path in sorted((root / "tests" / "mutants").glob("*.toml")):
-        yield from (Mutant(**one) for one in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"])
+        yield from (
+            Mutant(**one) for one in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
+        )
 
 
 def files_of_tests(root: Path) -> dict[str, list[str]]:
     """Return the files of tests that name each requirement, those with slow tests last."""
-    documents = tomllib.loads((root / "conformance" / "requirements.toml").read_text(encoding="utf-8"))["documents"]
+    documents = tomllib.loads(
+        (root / "conformance" / "requirements.toml").read_text(encoding="utf-8")
+    )["documents"]
     files: dict[str, list[str]] = {id_: [] for document in documents for id_ in document["ids"]}
-    names = sorted(path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py"))
+    names = sorted(
+        path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")
+    )
     for name in sorted(names, key=lambda name: name.startswith(SLOW)):
-        for id_ in {*re.findall(r'"([A-Z]+-\d+)"', (root / name).read_text(encoding="utf-8"))} & files.keys():
+        for id_ in {
+            *re.findall(r'"([A-Z]+-\d+)"', (root / name).read_text(encoding="utf-8"))
+        } & files.keys():
             files[id_].append(name)
     return {id_: named for id_, named in files.items() if named}
 
@@ -148,43 +173,65 @@ def unfit(mutants: Iterable[Mutant], root: Path) -> Iterator[str]:
         path = root / PACKAGE / mutant.file
         count = path.read_text(encoding="utf-8").count(mutant.old) if path.is_file() else 0
         if count != 1:
-            yield f"{mutant.file}: the bug no longer fits the code, its old text occurs {count} times: {mutant.label}"
+            yield (
+                f"{mutant.file}: the bug no longer fits the code, its old text occurs {count} "
+                f"times: {mutant.label}"
+            )
 
 
 def untested(mutants: Iterable[Mutant], files: Mapping[str, object]) -> Iterator[str]:
     """Yield one line for each requirement that has a bug and no test."""
     ids = {mutant.id for mutant in mutants if mutant.id}
-    return (f"{id_} has a bug in tests/mutants/ but no test carries it" for id_ in sorted(ids - files.keys()))
+    return (
+        f"{id_} has a bug in tests/mutants/ but no test carries it"
+        for id_ in sorted(ids - files.keys())
+    )
 
 
 def without_bug(mutants: Iterable[Mutant], files: Mapping[str, object]) -> Iterator[str]:
     """Yield one line for each requirement that has a test and no bug."""
     ids = {mutant.id for mutant in mutants}
-    return (f"{id_} has a test but no bug in tests/mutants/requirements.toml" for id_ in sorted(files.keys() - ids))
+    return (
+        f"{id_} has a test but no bug in tests/mutants/requirements.toml"
+        for id_ in sorted(files.keys() - ids)
+    )
 
 
 def caught_before(root: Path) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return the file and the name of the test that caught each bug at the last run, by the page: it is tried first."""
+    """Return the file and the name of the test that caught each bug at the last run, by the
+    page: it is tried first."""
     page = root / "docs" / "internals" / "mutations.md"
     lines = re.findall(
         r"^\| (?:[A-Z]+-\d+ \| )?(.+) \| `(.+)` \| ([\w ]+) \(`(.+)`\) \|$",
         page.read_text("utf-8") if page.is_file() else "",
         re.M,
     )
-    return {(name, file): (test, f"test_{sentence.replace(' ', '_')}") for name, file, sentence, test in lines}
+    return {
+        (name, file): (test, f"test_{sentence.replace(' ', '_')}")
+        for name, file, sentence, test in lines
+    }
 
 
 def changed(mutants: Iterable[Mutant], root: Path) -> Iterator[Mutant]:
     """Yield the bugs that are not known to be caught with the files as they are."""
     known = _remembered(root)
-    return (mutant for mutant in mutants if known.get(_key(mutant)) != _digest(mutant, known.get(_key(mutant), ""), root))
+    return (
+        mutant
+        for mutant in mutants
+        if known.get(_key(mutant)) != _digest(mutant, known.get(_key(mutant), ""), root)
+    )
 
 
 def remember(caught: Mapping[Mutant, str], root: Path) -> None:
-    """Write down by which test, and with which files, these bugs were caught; bugs that are gone are forgotten."""
-    known = _remembered(root) | {_key(mutant): _digest(mutant, test, root) for mutant, test in caught.items()}
+    """Write down by which test, and with which files, these bugs were caught; bugs that are gone
+    are forgotten."""
+    known = _remembered(root) | {
+        _key(mutant): _digest(mutant, test, root) for mutant, test in caught.items()
+    }
     keys = {_key(mutant) for mutant in read(root)}
-    text = json.dumps({key: known[key] for key in sorted(keys & known.keys())}, indent=0, ensure_ascii=False)
+    text = json.dumps(
+        {key: known[key] for key in sorted(keys & known.keys())}, indent=0, ensure_ascii=False
+    )
     (root / CHECKED).write_text(text + "\n", encoding="utf-8")
 
 
@@ -198,16 +245,25 @@ def _remembered(root: Path) -> dict[str, str]:
 
 
 def _digest(mutant: Mutant, caught_by: str, root: Path) -> str:
-    """Return the file of the test that caught the bug, and a digest of the bug, its file and that one."""
+    """Return the file of the test that caught the bug, and a digest of the bug, its file and
+    that one."""
     test = re.split("::| ", caught_by)[0]
-    contents = [path.read_bytes() for path in (root / PACKAGE / mutant.file, root / test) if path.is_file()]
-    return f"{test} {hashlib.sha256(b'/'.join([repr(mutant).encode(), *contents])).hexdigest()[:16]}"
+    contents = [
+        path.read_bytes() for path in (root / PACKAGE / mutant.file, root / test) if path.is_file()
+    ]
+    return (
+        f"{test} {hashlib.sha256(b'/'.join([repr(mutant).encode(), *contents])).hexdigest()[:16]}"
+    )
 
 
 def _each(
-    mutants: Sequence[Mutant], trees: Trees, files: Mapping[str, Sequence[str]], before: Mapping[tuple[str, str], tuple[str, str]]
+    mutants: Sequence[Mutant],
+    trees: Trees,
+    files: Mapping[str, Sequence[str]],
+    before: Mapping[tuple[str, str], tuple[str, str]],
 ) -> Iterator[tuple[Mutant, Outcome]]:
-    """Yield each bug with its outcome, in the order given, and print a line for each as it is done."""
+    """Yield each bug with its outcome, in the order given, and print a line for each as it is
+    done."""
 
     def run(mutant: Mutant) -> Outcome:
         words, test = _words(mutant, files), before.get((mutant.name, mutant.file))
@@ -218,7 +274,11 @@ def _each(
         runs = {pool.submit(run, mutant): mutant for mutant in mutants}
         for number, done in enumerate(as_completed(runs), 1):
             caught = done.result().caught_by
-            print(f"[{number}/{len(runs)}] {runs[done].label}: {_sentence(caught) if caught else 'SURVIVED'}", flush=True)
+            print(
+                f"[{number}/{len(runs)}] {runs[done].label}: "
+                f"{_sentence(caught) if caught else 'SURVIVED'}",
+                flush=True,
+            )
     yield from ((mutant, run.result()) for run, mutant in runs.items())
 
 
@@ -226,7 +286,12 @@ def _only(test: tuple[str, str], words: Sequence[str]) -> list[str]:
     """Return the words that choose one test, of the same stores as `words`."""
     file, name = test
     of_stores = f" and ({words[words.index('-k') + 1]})" if "-k" in words else ""
-    return [*["--deep"] * ("--deep" in words or file.startswith(ENGINES)), file, "-k", name + of_stores]
+    return [
+        *["--deep"] * ("--deep" in words or file.startswith(ENGINES)),
+        file,
+        "-k",
+        name + of_stores,
+    ]
 
 
 def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
@@ -240,40 +305,83 @@ def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
         return (f"tests/stores/test_{mutant.name.partition(':')[0].lower()}.py",)
     if mutant.file == "stores/files.py":
         return ("tests/durability/test_permissions.py",)
-    if mutant.file.startswith("stores/lance/"):  # a plain run has only a part of the contract for this store
+    # A plain run has only a part of the contract for this store.
+    if mutant.file.startswith("stores/lance/"):
         return ("--deep", "-k", LANCE, *STORE_TESTS)
     if mutant.file.startswith("stores/postgres/"):
-        return ("--deep", *(f"tests/engines/test_postgres_{name}.py" for name in ("faults", "contract", "search")))
+        return (
+            "--deep",
+            *(
+                f"tests/engines/test_postgres_{name}.py"
+                for name in ("faults", "contract", "search")
+            ),
+        )
     if mutant.file.startswith("stores/json/"):
         return ("--deep", "-k", JSON, *STORE_TESTS)
-    return ("-k", CHOSEN.get(mutant.file, f"not ({RAM} or {JSON} or Lance or in_lance)"), *STORE_TESTS)
+    return (
+        "-k",
+        CHOSEN.get(mutant.file, f"not ({RAM} or {JSON} or Lance or in_lance)"),
+        *STORE_TESTS,
+    )
 
 
 def _tested(tree: Path, id_: str, words: Sequence[str]) -> Outcome:
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-p", "mutant_plugin"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--no-header",
+        "--tb=short",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "mutant_plugin",
+    ]
     command += ["--hypothesis-profile=mutants", "--timeout=60", *words]
     caught = tree / "caught"
     caught.unlink(missing_ok=True)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "tools")]), "MUTANT_ID": id_}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "MUTANT_ROOT": str(tree), "MUTANT_CAUGHT": str(caught)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "tools")]),
+        "MUTANT_ID": id_,
+    }
+    environment |= {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MUTANT_ROOT": str(tree),
+        "MUTANT_CAUGHT": str(caught),
+    }
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=_MAX_SECONDS
+            command,
+            cwd=tree,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_MAX_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return Outcome(None, f"the tests did not end within {_MAX_SECONDS} seconds")
     output = done.stdout + done.stderr
     if caught.exists():
         return Outcome(caught.read_text(encoding="utf-8"), output)
-    if done.returncode not in (0, 1) and not id_:  # anything else means that pytest itself could not run
+    # Anything else means that pytest itself could not run.
+    if done.returncode not in (0, 1) and not id_:
         raise RuntimeError(f"the tests did not run:\n{output}")
     return Outcome(None, output)
 
 
 def _failing_without(outcomes: Mapping[Mutant, Outcome], trees: Trees) -> Iterator[str]:
     """Yield a line if a test that caught a bug fails without one too."""
-    tests = sorted({outcome.caught_by.partition("[")[0] for outcome in outcomes.values() if outcome.caught_by})
-    deep = [test for test in tests if "TestLanceTables" in test or "TestJson" in test or test.startswith(ENGINES)]
+    tests = sorted(
+        {outcome.caught_by.partition("[")[0] for outcome in outcomes.values() if outcome.caught_by}
+    )
+    deep = [
+        test
+        for test in tests
+        if "TestLanceTables" in test or "TestJson" in test or test.startswith(ENGINES)
+    ]
     for words in (["--deep", *deep] if deep else [], [test for test in tests if test not in deep]):
         without = trees.run(None, *words) if words else Outcome(None, "")
         if without.caught_by:
@@ -287,13 +395,23 @@ def _survivors(outcomes: Mapping[Mutant, Outcome]) -> Iterator[str]:
     for mutant in survivors:
         if mutant.id or len(in_stores) > MAY_SURVIVE:
             yield "\n  ".join(
-                [f"survived: {mutant.label} ({mutant.file})", *outcomes[mutant].output.splitlines()[-_SHOWN_LINES:]]
+                [
+                    f"survived: {mutant.label} ({mutant.file})",
+                    *outcomes[mutant].output.splitlines()[-_SHOWN_LINES:],
+                ]
             )
 
 
 def _figures(outcomes: Mapping[Mutant, Outcome]) -> Iterator[str]:
-    for title, of_requirements in (("bugs in the stores", False), ("bugs that break a requirement", True)):
-        caught = [bool(outcome.caught_by) for mutant, outcome in outcomes.items() if bool(mutant.id) == of_requirements]
+    for title, of_requirements in (
+        ("bugs in the stores", False),
+        ("bugs that break a requirement", True),
+    ):
+        caught = [
+            bool(outcome.caught_by)
+            for mutant, outcome in outcomes.items()
+            if bool(mutant.id) == of_requirements
+        ]
         yield f"{sum(caught)} of {len(caught)} {title} were caught"
 
 
@@ -302,14 +420,17 @@ def _figures(outcomes: Mapping[Mutant, Outcome]) -> Iterator[str]:
 _INTRO = """\
 # Mutations
 
-Deliberate bugs, put into copies of the package one at a time, and the first test that fails with each. `make mutants` generates
+Deliberate bugs, put into copies of the package one at a time, and the first test that fails with \
+each. `make mutants` generates
 this page; do not edit it. The bugs are in `tests/mutants/`.
 """
 _REQUIREMENTS = """\
 ## Requirements
 
-At least one bug for each requirement that a test carries. Only the tests that carry the id are run. It is caught if an assertion
-of such a test fails, or if the program refuses what the test asks of it; an import error or a time-out is not enough. None may
+At least one bug for each requirement that a test carries. Only the tests that carry the id are \
+run. It is caught if an assertion
+of such a test fails, or if the program refuses what the test asks of it; an import error or a \
+time-out is not enough. None may
 survive.
 """
 _STORES = """\
@@ -321,9 +442,13 @@ Plausible mistakes in the stores. The tests of the stores must catch all but two
 
 def _written(root: Path, outcomes: Mapping[Mutant, Outcome], *, check: bool) -> list[str]:
     """Write the results and the page, or with `check` return a line if the page is not current."""
-    results = [{**asdict(mutant), "caught_by": outcome.caught_by} for mutant, outcome in outcomes.items()]
+    results = [
+        {**asdict(mutant), "caught_by": outcome.caught_by} for mutant, outcome in outcomes.items()
+    ]
     (root / "build").mkdir(exist_ok=True)
-    (root / "build" / "mutants.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (root / "build" / "mutants.json").write_text(
+        json.dumps(results, indent=1) + "\n", encoding="utf-8"
+    )
     page, text = root / "docs" / "internals" / "mutations.md", "\n".join(_page(outcomes)) + "\n"
     if not check:
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -334,7 +459,8 @@ def _written(root: Path, outcomes: Mapping[Mutant, Outcome], *, check: bool) -> 
 
 
 def _bugs(page: str) -> list[str]:
-    """Return the lines of a page without the last column: which of several tests fails first may differ between machines."""
+    """Return the lines of a page without the last column: which of several tests fails first may
+    differ between machines."""
     return [line.rpartition(" | ")[0] or line for line in page.splitlines()]
 
 
@@ -348,7 +474,10 @@ def _page(outcomes: Mapping[Mutant, Outcome]) -> Iterator[str]:
         for mutant, outcome in outcomes.items():
             if bool(mutant.id) == of_requirements:
                 caught = _sentence(outcome.caught_by) if outcome.caught_by else "survived"
-                yield f"| {f'{mutant.id} | ' * of_requirements}{mutant.name} | `{mutant.file}` | {caught} |"
+                yield (
+                    f"| {f'{mutant.id} | ' * of_requirements}{mutant.name} | `{mutant.file}` | "
+                    f"{caught} |"
+                )
 
 
 def _sentence(node: str) -> str:
@@ -359,9 +488,19 @@ def _sentence(node: str) -> str:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("words", nargs="*", help="only the bugs whose id or name contains one of these")
-    parser.add_argument("--changed", action="store_true", help="only the bugs whose files have changed since they were caught")
-    parser.add_argument("--check", action="store_true", help="compare docs/internals/mutations.md instead of writing it")
+    parser.add_argument(
+        "words", nargs="*", help="only the bugs whose id or name contains one of these"
+    )
+    parser.add_argument(
+        "--changed",
+        action="store_true",
+        help="only the bugs whose files have changed since they were caught",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare docs/internals/mutations.md instead of writing it",
+    )
     return parser.parse_args(arguments)
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/quickstart.md", "docs/coming-from.md")
-_BLOCK = re.compile(r"^```(?P<kind>python|output)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^```(?P<kind>python|output)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL
+)
 
 
 def program(page: str) -> str:

@@ -1,9 +1,11 @@
-"""Run `make test` with every supported Python that this machine has, each in an environment of its own, and say which.
+"""Run `make test` with every supported Python that this machine has, each in an environment of its
+own, and say which.
 
     python tools/pythons.py            # those other than the running one; see `make test-pythons`
     python tools/pythons.py --list     # where each is; nothing is run
 
-The supported ones are those that pyproject.toml names. One that is not on this machine is no failure: it is named as not run.
+The supported ones are those that pyproject.toml names. One that is not on this machine is no
+failure: it is named as not run.
 """
 
 import os
@@ -38,7 +40,11 @@ def main(arguments: list[str]) -> int:
 
 def _test(version: str, python: Path) -> str:
     words = ["make", "test", f"VENV=build/python{version}", f"PYTHON={python}"]
-    return "failed" if subprocess.run(words, cwd=ROOT, check=False).returncode else f"passed with {python}"
+    return (
+        "failed"
+        if subprocess.run(words, cwd=ROOT, check=False).returncode
+        else f"passed with {python}"
+    )
 
 
 def supported() -> list[str]:
@@ -57,12 +63,20 @@ def _candidates(version: str) -> Iterator[Path]:
         yield Path(named)
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     installed = (pyenv / "versions").glob(f"{version}.*/bin/python")
-    yield from sorted(installed, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parts[-3])], reverse=True)
+    yield from sorted(
+        installed,
+        key=lambda path: [int(part) for part in re.findall(r"\d+", path.parts[-3])],
+        reverse=True,
+    )
 
 
 def _is(python: Path, version: str) -> bool:
     """Ask it: a name on the path may be pyenv's, which runs only versions that are switched on."""
-    words = [str(python), "-c", "import sys, ensurepip, venv; print('%d.%d' % sys.version_info[:2])"]
+    words = [
+        str(python),
+        "-c",
+        "import sys, ensurepip, venv; print('%d.%d' % sys.version_info[:2])",
+    ]
     try:
         answer = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

@@ -2,7 +2,8 @@
 
     python tools/redaction_docs.py [--check]
 
-Long examples are shortened in the middle: the page shows what a key looks like without containing a complete one.
+Long examples are shortened in the middle: the page shows what a key looks like without containing a
+complete one.
 """
 
 import argparse
@@ -28,11 +29,15 @@ from memory_mesh.core.language.redaction import (
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "redaction.md"
-EXAMPLES = ROOT / "src" / "memory_mesh" / "core" / "language" / "redaction" / "data" / "examples.toml"
-# The made-up characters that <a36> stands for. With prefix and characters apart, no file contains a complete key.
+EXAMPLES = (
+    ROOT / "src" / "memory_mesh" / "core" / "language" / "redaction" / "data" / "examples.toml"
+)
+# The made-up characters that <a36> stands for. With prefix and characters apart, no file contains a
+# complete key.
 _ALPHABETS = {
-    "a": "a1B2c3D4e5F6g7H8i9J0", "c": "A2B3C4D5E6F7GHIJKLMN", "d": "7305918264", "h": "0a1b2c3d4e5f6789",
-    "k": "QPZRY9X8GF2TVDW0S3JN", "l": "aBcDeFgHiJkLmNoPqRsT", "s": "a1B/c3D4e5+F6g7H8i9J", "x": "4f3c2b1a0d9e8f76",
+    "a": "a1B2c3D4e5F6g7H8i9J0", "c": "A2B3C4D5E6F7GHIJKLMN", "d": "7305918264",
+    "h": "0a1b2c3d4e5f6789", "k": "QPZRY9X8GF2TVDW0S3JN", "l": "aBcDeFgHiJkLmNoPqRsT",
+    "s": "a1B/c3D4e5+F6g7H8i9J", "x": "4f3c2b1a0d9e8f76",
 }  # fmt: skip
 _SHOWN = 44  # characters of an example
 
@@ -121,7 +126,14 @@ _GROUPS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
     ("National ids", (*national_ids.NATIONAL_IDS, *national_ids.DOCUMENTS)),
     (
         "Secrets",
-        (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS, *pairs.COMMAND_PATTERNS, *pairs.PATTERNS, *pairs.TABLE_PATTERNS),
+        (
+            *keys.FORMS,
+            *keys.GENERAL,
+            *assignments.PATTERNS,
+            *pairs.COMMAND_PATTERNS,
+            *pairs.PATTERNS,
+            *pairs.TABLE_PATTERNS,
+        ),
     ),
     ("Keys of vendors", keys.VENDORS),
 )
@@ -149,7 +161,11 @@ def load_entries() -> dict[str, Entry]:
     """Read the examples of all patterns, by id."""
     tables = tomllib.loads(EXAMPLES.read_text(encoding="utf-8"))
     return {
-        id_: Entry(table["why"], tuple(map(_example, table["examples"])), tuple(map(filled, table["stays"])))
+        id_: Entry(
+            table["why"],
+            tuple(map(_example, table["examples"])),
+            tuple(map(filled, table["stays"])),
+        )
         for id_, table in tables.items()
     }
 
@@ -161,7 +177,9 @@ def _example(marked: str) -> Example:
 
 def filled(text: str) -> str:
     """Replace `<a36>` by 36 made-up characters."""
-    return re.sub(r"<([a-z])(\d+)>", lambda run: (_ALPHABETS[run[1]] * int(run[2]))[: int(run[2])], text)
+    return re.sub(
+        r"<([a-z])(\d+)>", lambda run: (_ALPHABETS[run[1]] * int(run[2]))[: int(run[2])], text
+    )
 
 
 def main() -> int:
@@ -186,15 +204,23 @@ def rendered() -> str:
 
 def _tables() -> Iterator[str]:
     for title, patterns in _GROUPS:
-        yield f"\n## {title}\n\n| id | masked as | why | redacted | stays |\n|---|---|---|---|---|\n"
+        yield (
+            f"\n## {title}\n\n| id | masked as | why | redacted | stays |\n|---|---|---|---|---|\n"
+        )
         yield from (_row(pattern) for pattern in patterns)
 
 
 def _row(pattern: Pattern) -> str:
     redactor, entry = Redactor(), load_entries()[pattern.id]
-    examples = (f"{_code(example.text)} → {_code(redactor.redact(example.text))}" for example in entry.examples)
+    examples = (
+        f"{_code(example.text)} → {_code(redactor.redact(example.text))}"
+        for example in entry.examples
+    )
     stays = "<br>".join(map(_code, entry.stays))
-    return f"| `{pattern.id}` | `[{pattern.label}]` | {entry.why} | {'<br>'.join(examples)} | {stays} |\n"
+    return (
+        f"| `{pattern.id}` | `[{pattern.label}]` | {entry.why} | {'<br>'.join(examples)} | "
+        f"{stays} |\n"
+    )
 
 
 def _code(text: str) -> str:

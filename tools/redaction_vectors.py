@@ -1,9 +1,11 @@
-"""Read the vectors of redaction: texts with values that must be masked, and texts that must stay, by kind and source.
+"""Read the vectors of redaction: texts with values that must be masked, and texts that must stay,
+by kind and source.
 
-`tests/data/redaction_vectors/*.toml` holds tables `[[vectors]]` with `kind` (see `KINDS`), `source` (where such texts occur, in a
-few words), `masked` and `stays` (lists of texts). In a text of `masked`, «…» surrounds each value that must be masked; all else
-must stay. With a blank inside, « … » are quotes of the text. For `stays`, the kind is the one that it could be mistaken for.
-<a36> stands for 36 made-up characters, as in `data/examples.toml`.
+`tests/data/redaction_vectors/*.toml` holds tables `[[vectors]]` with `kind` (see `KINDS`), `source`
+(where such texts occur, in a few words), `masked` and `stays` (lists of texts). In a text of
+`masked`, «…» surrounds each value that must be masked; all else must stay. With a blank inside, « …
+» are quotes of the text. For `stays`, the kind is the one that it could be mistaken for. <a36>
+stands for 36 made-up characters, as in `data/examples.toml`.
 """
 
 import re
@@ -40,7 +42,8 @@ class Vector:
         return _VALUE.findall(self.marked)
 
     def verdict(self, redact: Callable[[str], str]) -> Verdict:
-        """Return whether all values are masked and nothing else. Part of a value that is left counts as missed."""
+        """Return whether all values are masked and nothing else. Part of a value that is left
+        counts as missed."""
         redacted, at = redact(self.text), 0
         if MASK.sub("«»", redacted) == _VALUE.sub("«»", self.marked):
             return "right"
@@ -54,7 +57,8 @@ class Vector:
 
 
 def load_secrets(path: Path = SECRETS) -> Iterator[Vector]:
-    """Yield the lines of the list of secrets: «…» marks a secret, ⏎ is a line break, and `## …` names the source."""
+    """Yield the lines of the list of secrets: «…» marks a secret, ⏎ is a line break, and `## …`
+    names the source."""
     source = ""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):

@@ -1,4 +1,5 @@
-"""Write docs/methods.md from docstrings and docs/routes.md from the table of operations, or check that both are current.
+"""Write docs/methods.md from docstrings and docs/routes.md from the table of operations, or check
+that both are current.
 
 python tools/reference_docs.py [--check]
 """
@@ -40,15 +41,19 @@ _METHODS = f"""# Python methods
 
 {_MADE_BY}
 
-Every public method, from its docstring; each section links to the guide with examples. `AsyncMemoryMesh` and the other `Async…`
-classes have the same methods, awaited. Options of the constructors are in [settings](settings.md), errors in [errors](errors.md).
+Every public method, from its docstring; each section links to the guide with examples. \
+`AsyncMemoryMesh` and the other `Async…`
+classes have the same methods, awaited. Options of the constructors are in \
+[settings](settings.md), errors in [errors](errors.md).
 """
 _ROUTES = f"""# Routes and tools
 
 {_MADE_BY}
 
-Every operation that the servers offer: its route in the [REST server](rest.md), its tool in the [MCP server](mcp.md), with the
-toolset that adds it in brackets, and its arguments, of which those in bold are required. A route takes `POST` with a JSON object;
+Every operation that the servers offer: its route in the [REST server](rest.md), its tool in the \
+[MCP server](mcp.md), with the
+toolset that adds it in brackets, and its arguments, of which those in bold are required. A route \
+takes `POST` with a JSON object;
 one with *(GET)* only reads and also takes `GET`. `/openapi.json` of a running server has the types.
 """
 
@@ -59,7 +64,10 @@ def methods() -> str:
     for name, face, page in FACES:
         lines += [f"## {name}\n", f"{_text(face)} See [the guide]({page}).\n"]
         for method, found in _public(face):
-            lines += [f"### {method if face is MemoryMesh else f'{name}.{method}'}\n", *_described(method, found)]
+            lines += [
+                f"### {method if face is MemoryMesh else f'{name}.{method}'}\n",
+                *_described(method, found),
+            ]
     lines.append("## Functions\n")
     functions = [(name, getattr(memory_mesh, name)) for name in sorted(memory_mesh.__all__)]
     for name, function in functions:
@@ -76,10 +84,21 @@ def routes() -> str:
         heading = operation.heading or heading  # one without a command has none
         if {Interface.REST, Interface.MCP} & operation.exposed:
             tool = toolsets.get(operation.name, "")
-            row = f"| {_route(operation)} | {tool} | {_arguments(operation)} | {_summary(operation)} |"
+            row = (
+                f"| {_route(operation)} | {tool} | {_arguments(operation)} | "
+                f"{_summary(operation)} |"
+            )
             sections.setdefault(heading, []).append(row)
     tables = (
-        "\n".join([f"## {heading}", "", "| route | tool | arguments | what it does |", "|---|---|---|---|", *rows])
+        "\n".join(
+            [
+                f"## {heading}",
+                "",
+                "| route | tool | arguments | what it does |",
+                "|---|---|---|---|",
+                *rows,
+            ]
+        )
         for heading, rows in sections.items()
     )
     return "\n".join([_ROUTES, "\n\n".join(tables)]) + "\n"
@@ -103,7 +122,11 @@ def _described(name: str, found: Callable[..., object] | property) -> Iterator[s
 def _signature(name: str, found: Callable[..., object]) -> str:
     """Return the call with defaults and without types, in lines of at most 110 characters."""
     signature = inspect.signature(found)
-    bare = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values() if one.name != "self"]
+    bare = [
+        one.replace(annotation=inspect.Parameter.empty)
+        for one in signature.parameters.values()
+        if one.name != "self"
+    ]
     words = str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
     words = re.sub(r"<(?:\w+\.)?\w+: ('[^']*')>", r"\1", words)  # members of an enumeration
     words = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", words)
@@ -115,7 +138,11 @@ def _signature(name: str, found: Callable[..., object]) -> str:
 def _type_name(annotation: object) -> str:
     if annotation in (inspect.Signature.empty, None):
         return ""
-    text = annotation.__name__ if isinstance(annotation, type) and not hasattr(annotation, "__origin__") else str(annotation)
+    text = (
+        annotation.__name__
+        if isinstance(annotation, type) and not hasattr(annotation, "__origin__")
+        else str(annotation)
+    )
     return re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)
 
 
@@ -130,7 +157,9 @@ def _results() -> Iterator[str]:
         kind = getattr(memory_mesh, name)
         if isinstance(kind, type) and is_dataclass(kind) and not issubclass(kind, Exception):
             about = " ".join(_text(kind).partition("\n\n")[0].split())
-            listed = ", ".join(f"`{one.name}`" for one in fields(kind) if not one.name.startswith("_"))
+            listed = ", ".join(
+                f"`{one.name}`" for one in fields(kind) if not one.name.startswith("_")
+            )
             yield f"| `{name}` | {about} | {listed} |"
 
 
@@ -141,13 +170,17 @@ def _toolsets() -> dict[str, str]:
     for toolset in ("", *TOOLSETS):
         offers = TOOLSETS[toolset] if toolset else DEFAULT
         for offer in offers:
-            tool = offer.name or remote.name_in(Interface.MCP, known[offer.operation]).replace(" ", "_").replace("-", "_")
+            tool = offer.name or remote.name_in(Interface.MCP, known[offer.operation]).replace(
+                " ", "_"
+            ).replace("-", "_")
             named.setdefault(offer.operation, {}).setdefault(tool, []).append(toolset)
     return {operation: _shown_tools(tools) for operation, tools in named.items()}
 
 
 def _shown_tools(tools: dict[str, list[str]]) -> str:
-    return ", ".join(f"`{tool}`{'' if '' in sets else f' ({_first(sets)})'}" for tool, sets in tools.items())
+    return ", ".join(
+        f"`{tool}`{'' if '' in sets else f' ({_first(sets)})'}" for tool, sets in tools.items()
+    )
 
 
 def _first(sets: list[str]) -> str:
@@ -161,7 +194,9 @@ def _route(operation: Operation) -> str:
 
 
 def _arguments(operation: Operation) -> str:
-    return ", ".join(f"**`{one.name}`**" if one.required else f"`{one.name}`" for one in operation.parameters)
+    return ", ".join(
+        f"**`{one.name}`**" if one.required else f"`{one.name}`" for one in operation.parameters
+    )
 
 
 def _summary(operation: Operation) -> str:
@@ -170,7 +205,9 @@ def _summary(operation: Operation) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only check that the pages are current")
+    parser.add_argument(
+        "--check", action="store_true", help="only check that the pages are current"
+    )
     check = parser.parse_args().check
     for name, made in (("methods.md", methods()), ("routes.md", routes())):
         if not check:

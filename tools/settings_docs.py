@@ -25,7 +25,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only compare")
     check = parser.parse_args().check
     old = PAGE.read_text(encoding="utf-8")
-    new = re.sub(f"{BEGIN}.*{END}", lambda _: "\n".join([BEGIN, *tables(), END]), old, flags=re.DOTALL)
+    new = re.sub(
+        f"{BEGIN}.*{END}", lambda _: "\n".join([BEGIN, *tables(), END]), old, flags=re.DOTALL
+    )
     if check and new != old:
         sys.stderr.write("docs/settings.md is stale: run python tools/settings_docs.py\n")
         return 1
@@ -39,11 +41,17 @@ def tables() -> Iterator[str]:
     for group in reversed(Options.__bases__):
         title = (group.__doc__ or "").rstrip(".")
         yield f"\n### {title}\n"
-        yield "| option | environment variable | default | a project may set it | meaning |\n|---|---|---|---|---|"
+        yield (
+            "| option | environment variable | default | a project may set it | meaning |\n"
+            "|---|---|---|---|---|"
+        )
         for option in fields(group):
             default = "–" if option.default is None else f"`{option.default}`"
             variable, metadata = PREFIX + option.name.upper(), option.metadata
-            yield f"| `{option.name}` | `{variable}` | {default} | {metadata['project']} | {metadata['about']} |"
+            yield (
+                f"| `{option.name}` | `{variable}` | {default} | {metadata['project']} | "
+                f"{metadata['about']} |"
+            )
     yield ""
 
 

@@ -2,9 +2,10 @@
 
     python tools/ssrf_battery.py [--markdown]
 
-Each trick goes through `HttpClient(...).post` with a resolver that answers as the file says, and connections that are only
-recorded. No network is used. "Reads as" is the address that a program without the guard (libc, urllib, …) would have called.
-The exit code is 1 if a trick got through, or if a harmless URL was refused.
+Each trick goes through `HttpClient(...).post` with a resolver that answers as the file says, and
+connections that are only recorded. No network is used. "Reads as" is the address that a program
+without the guard (libc, urllib, …) would have called. The exit code is 1 if a trick got through, or
+if a harmless URL was refused.
 """
 
 import argparse
@@ -60,7 +61,9 @@ def tricks() -> list[Trick]:
 
 def allowed() -> list[Trick]:
     """Return the URLs that must not be refused."""
-    return [Trick(**entry) for entry in tomllib.loads(TRICKS.read_text(encoding="utf-8"))["allowed"]]
+    return [
+        Trick(**entry) for entry in tomllib.loads(TRICKS.read_text(encoding="utf-8"))["allowed"]
+    ]
 
 
 def try_trick(trick: Trick, *, allow_local: bool = False) -> Outcome:
@@ -79,7 +82,9 @@ def try_trick(trick: Trick, *, allow_local: bool = False) -> Outcome:
         jitter=lambda most: 0.0,
     )
     try:
-        HttpClient(trick.url, allow_local=allow_local, attempts=2, system=system).post("/v1/chat", {})
+        HttpClient(trick.url, allow_local=allow_local, attempts=2, system=system).post(
+            "/v1/chat", {}
+        )
     except SettingsError as error:
         outcome.verdict, outcome.reason = AT_ONCE, error.what
     except UnsafeAddress as error:
@@ -92,7 +97,11 @@ def try_trick(trick: Trick, *, allow_local: bool = False) -> Outcome:
 def is_blocked(trick: Trick, outcome: Outcome) -> bool:
     """Return whether only the checked public addresses were called."""
     called = list(trick.answers) if trick.later else []
-    return outcome.verdict != THROUGH and outcome.connected == called and not any(map(address_refusal, outcome.connected))
+    return (
+        outcome.verdict != THROUGH
+        and outcome.connected == called
+        and not any(map(address_refusal, outcome.connected))
+    )
 
 
 def _host(trick: Trick) -> str:
@@ -110,39 +119,56 @@ READERS: dict[str, Callable[[Trick], str]] = {
     "browser": lambda trick: urlsplit(trick.url.replace("\\", "/")).hostname or "",
     "percent": lambda trick: unquote(_host(trick)),
     "idna": lambda trick: _host(trick).encode("idna").decode("ascii"),
-    "resolver": lambda trick: next((address for address in trick.answers if address_refusal(address)), ""),
-    "rebinding": lambda trick: next((address for address in trick.later if address_refusal(address)), ""),
+    "resolver": lambda trick: next(
+        (address for address in trick.answers if address_refusal(address)), ""
+    ),
+    "rebinding": lambda trick: next(
+        (address for address in trick.later if address_refusal(address)), ""
+    ),
 }
 
 
 def main() -> int:
-    """Print the table and the summary; return 1 if a trick got through or a harmless URL was refused."""
+    """Print the table and the summary; return 1 if a trick got through or a harmless URL was
+    refused."""
     parser = argparse.ArgumentParser(description="tricks against the address guard")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     markdown: bool = parser.parse_args().markdown
     outcomes = [(trick, try_trick(trick)) for trick in tricks()]
     passed = [trick for trick, outcome in outcomes if not is_blocked(trick, outcome)]
-    wrongly = [trick for trick in allowed() if not try_trick(trick, allow_local=trick.allow_local).connected]
+    wrongly = [
+        trick
+        for trick in allowed()
+        if not try_trick(trick, allow_local=trick.allow_local).connected
+    ]
     print("\n".join(_markdown(outcomes) if markdown else _plain(outcomes)))
     print(_summary(outcomes, passed, wrongly))
     return 1 if passed or wrongly else 0
 
 
-def _summary(outcomes: Sequence[tuple[Trick, Outcome]], passed: Sequence[Trick], wrongly: Sequence[Trick]) -> str:
+def _summary(
+    outcomes: Sequence[tuple[Trick, Outcome]], passed: Sequence[Trick], wrongly: Sequence[Trick]
+) -> str:
     verdicts = Counter(outcome.verdict for _, outcome in outcomes)
-    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in (AT_ONCE, LATER) if verdicts[verdict])
+    counts = ", ".join(
+        f"{verdicts[verdict]} {verdict}" for verdict in (AT_ONCE, LATER) if verdicts[verdict]
+    )
     named = "".join(f"\n  {trick.url!r}: {trick.why}" for trick in (*passed, *wrongly))
     harmless = len(allowed())
     return (
-        f"\n{len(outcomes)} tricks: {len(outcomes) - len(passed)} blocked ({counts}), {len(passed)} got through. "
-        f"{harmless} harmless URLs: {harmless - len(wrongly)} connected, {len(wrongly)} refused.{named}"
+        f"\n{len(outcomes)} tricks: {len(outcomes) - len(passed)} blocked ({counts}), "
+        f"{len(passed)} got through. {harmless} harmless URLs: {harmless - len(wrongly)} "
+        f"connected, {len(wrongly)} refused.{named}"
     )
 
 
 def _plain(outcomes: Sequence[tuple[Trick, Outcome]]) -> Iterator[str]:
     yield f"{'trick':<52} {'kind':<10} {'reads as':<26} verdict"
     for trick, outcome in outcomes:
-        yield f"{_shown(trick.url):<52} {trick.kind:<10} {trick.naive or '–':<26} {_verdict(trick, outcome)}"
+        yield (
+            f"{_shown(trick.url):<52} {trick.kind:<10} {trick.naive or '–':<26} "
+            f"{_verdict(trick, outcome)}"
+        )
 
 
 def _markdown(outcomes: Sequence[tuple[Trick, Outcome]]) -> Iterator[str]:
@@ -150,7 +176,10 @@ def _markdown(outcomes: Sequence[tuple[Trick, Outcome]]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for trick, outcome in outcomes:
         reads = f"`{trick.naive}`" if trick.naive else "–"
-        yield f"| `{_shown(trick.url)}` | {trick.why} | {trick.kind} | {reads} | {_verdict(trick, outcome)} |"
+        yield (
+            f"| `{_shown(trick.url)}` | {trick.why} | {trick.kind} | {reads} | "
+            f"{_verdict(trick, outcome)} |"
+        )
 
 
 def _verdict(trick: Trick, outcome: Outcome) -> str:

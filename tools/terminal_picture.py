@@ -2,8 +2,8 @@
 
 python tools/terminal_picture.py [--check]
 
-The commands really run, in an empty memory of their own, in a pseudo-terminal. `--check` runs them again and compares the words,
-without scores and ids, which differ from run to run.
+The commands really run, in an empty memory of their own, in a pseudo-terminal. `--check` runs them
+again and compares the words, without scores and ids, which differ from run to run.
 """
 
 import argparse
@@ -36,12 +36,14 @@ _BRIGHT = "6e7681 ffa198 56d364 e3b341 79c0ff d2a8ff 56d4dd ffffff"
 _SVG = """\
 <svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
-.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: {char_height}px; }}
+.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; \
+font-size: {char_height}px; }}
 .{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
 {styles}
 </style>
 <defs>
-<clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" /></clipPath>
+<clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" \
+height="{terminal_height}" /></clipPath>
 {lines}
 </defs>
 {chrome}
@@ -58,7 +60,9 @@ _VARIES = re.compile(r"mem_\d+_[0-9a-f]+|[01]\.\d\d")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Draw the terminal of the README")
-    parser.add_argument("--check", action="store_true", help="only compare the picture with a new run")
+    parser.add_argument(
+        "--check", action="store_true", help="only compare the picture with a new run"
+    )
     drawn = picture(session())
     if parser.parse_args().check:
         if not PICTURE.is_file() or words(PICTURE.read_text(encoding="utf-8")) != words(drawn):
@@ -69,9 +73,13 @@ def main() -> None:
 
 
 def session() -> str:
-    """Return what a terminal shows when the commands are typed one after the other, escape sequences included."""
+    """Return what a terminal shows when the commands are typed one after the other, escape
+    sequences included."""
     with TemporaryDirectory() as home:
-        shown = [f"\x1b[32m$\x1b[0m memory-mesh {command}\n{run_at_terminal(command, home)}" for command in COMMANDS]
+        shown = [
+            f"\x1b[32m$\x1b[0m memory-mesh {command}\n{run_at_terminal(command, home)}"
+            for command in COMMANDS
+        ]
     return "\n".join(part.rstrip("\n") + "\n" for part in shown)
 
 
@@ -79,12 +87,16 @@ def run_at_terminal(command: str, home: str) -> str:
     """Return the output of a command whose standard output is a terminal."""
     ours, theirs = pty.openpty()
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_") and name != "NO_COLOR"
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MEMORY_MESH_") and name != "NO_COLOR"
     }
     environment |= {"MEMORY_MESH_HOME": home, "COLUMNS": str(_COLUMNS), "TERM": "xterm-256color"}
     program = Path(sys.executable).with_name("memory-mesh")
     with open(ours, "rb", buffering=0) as reader:
-        done = subprocess.Popen(["sh", "-c", f"'{program}' {command}"], stdout=theirs, stderr=theirs, env=environment)
+        done = subprocess.Popen(
+            ["sh", "-c", f"'{program}' {command}"], stdout=theirs, stderr=theirs, env=environment
+        )
         os.close(theirs)
         output = read_all(reader)
         if done.wait():
@@ -104,11 +116,19 @@ def read_all(reader: io.RawIOBase) -> str:
 
 def picture(shown: str) -> str:
     """Return the terminal as SVG."""
-    console = Console(record=True, width=_COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(
+        record=True,
+        width=_COLUMNS,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+    )
     console.print(Text.from_ansi(shown))
     background, text = colours("1b1f24 d0d7de")
     theme = TerminalTheme(background, text, colours(_NORMAL), colours(_BRIGHT))
-    return console.export_svg(title="memory-mesh", theme=theme, code_format=_SVG, unique_id="terminal")
+    return console.export_svg(
+        title="memory-mesh", theme=theme, code_format=_SVG, unique_id="terminal"
+    )
 
 
 def colours(text: str) -> list[tuple[int, int, int]]:

@@ -1,11 +1,11 @@
 """Labelled pieces of transcripts, and what capture makes of them.
 
-A piece of a JSON Lines file has messages and what is to be kept of them: `type`, and `says`, words that the memory or its part
-of the transcript must contain. A memory is right if a label has all its words there. Whether the type is the same
-is counted too.
+A piece of a JSON Lines file has messages and what is to be kept of them: `type`, and `says`, words
+that the memory or its part of the transcript must contain. A memory is right if a label has all its
+words there. Whether the type is the same is counted too.
 
-A line of a text file is a type, or `none`, a tab, and the words of the user. `A: ` before them makes them the assistant's; words
-before ` || ` are the assistant's message that the user answers.
+A line of a text file is a type, or `none`, a tab, and the words of the user. `A: ` before them
+makes them the assistant's; words before ` || ` are the assistant's message that the user answers.
 """
 
 import json
@@ -38,7 +38,8 @@ class Piece:
 
 @dataclass(slots=True)
 class Verdict:
-    """The memories that were kept rightly and wrongly, those with the labelled type, and the labels without a memory."""
+    """The memories that were kept rightly and wrongly, those with the labelled type, and the
+    labels without a memory."""
 
     piece: Piece
     right: list[Captured] = field(default_factory=list)
@@ -56,8 +57,12 @@ def read(path: Path) -> list[Piece]:
 
 def _parse_json(_: str, line: str) -> Piece:
     raw = json.loads(line)
-    keep = tuple(Keep(each["type"], tuple(word.lower() for word in each["says"])) for each in raw["keep"])
-    return Piece(raw["id"], tuple((each["role"], each["content"]) for each in raw["messages"]), keep)
+    keep = tuple(
+        Keep(each["type"], tuple(word.lower() for word in each["says"])) for each in raw["keep"]
+    )
+    return Piece(
+        raw["id"], tuple((each["role"], each["content"]) for each in raw["messages"]), keep
+    )
 
 
 def _parse_line(id_: str, line: str) -> Piece:

@@ -2,9 +2,10 @@
 
     python -m bench.capture.train [--check]
 
-Learns from the files of SOURCES, each by another writer; blind.jsonl is never read. The lowest chance to keep a text is chosen by
-leaving out one writer after the other: the lowest at which `PRECISION` of what is kept was labelled so. `--check` prints these
-figures and writes nothing. The same data give the same weights.
+Learns from the files of SOURCES, each by another writer; blind.jsonl is never read. The lowest
+chance to keep a text is chosen by leaving out one writer after the other: the lowest at which
+`PRECISION` of what is kept was labelled so. `--check` prints these figures and writes nothing. The
+same data give the same weights.
 """
 
 import argparse
@@ -27,17 +28,25 @@ LIMITS = (0.75, 0.8, 0.85, 0.9, 0.95)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.capture.train", description="Learn the weights of capture")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.capture.train", description="Learn the weights of capture"
+    )
     parser.add_argument("--check", action="store_true", help="only print the figures")
     given = parser.parse_args()
     model, vectors = local_model()
     pieces = {name: read(FOLDER / name) for name in SOURCES if (FOLDER / name).exists()}
-    samples = {name: [sample for piece in some for sample in samples_of(piece)] for name, some in pieces.items()}
+    samples = {
+        name: [sample for piece in some for sample in samples_of(piece)]
+        for name, some in pieces.items()
+    }
     tables: dict[str, Weights] = {}
     for name, vector in (("vectors", vectors), ("plain", None)):
         limit = choose_limit(name, pieces, samples, vector)
         tables[name] = replace(
-            learn([each for some in samples.values() for each in some], len(CLASSES), vector, L2[name]), limit=limit
+            learn(
+                [each for some in samples.values() for each in some], len(CLASSES), vector, L2[name]
+            ),
+            limit=limit,
         )
     if not given.check:
         write_weights(TARGET, model, tables)
@@ -49,7 +58,9 @@ def samples_of(piece: Piece) -> list[Sample]:
     for number, (role, content) in enumerate(piece.messages):
         if role not in ("user", "assistant"):
             continue
-        usable = [sentence for sentence in extract.sentences(content) if not why_not(sentence, role=role)]
+        usable = [
+            sentence for sentence in extract.sentences(content) if not why_not(sentence, role=role)
+        ]
         for text in extract.windows(usable):
             values = features(text, role=role, answered=answered if role == "user" else "")
             found.append((text, values, CLASSES.index(class_of(piece, number, role, text))))
@@ -61,26 +72,55 @@ def class_of(piece: Piece, number: int, role: str, text: str) -> str:
     """Return the type of the label that a text belongs to, or none."""
     for keep in piece.keep:
         own = role == "user" or keep.type not in ("correction", "decision", "commitment")
-        named = any(word in text.lower() for word in keep.says) if keep.says else number == len(piece.messages) - 1
+        named = (
+            any(word in text.lower() for word in keep.says)
+            if keep.says
+            else number == len(piece.messages) - 1
+        )
         if own and named:
             return keep.type
     return NONE
 
 
-def choose_limit(table: str, pieces: dict[str, list[Piece]], samples: dict[str, list[Sample]], vector: Vectors | None) -> float:
-    """Return the lowest limit with enough precision on pieces of writers that the weights were not learnt from."""
+def choose_limit(
+    table: str,
+    pieces: dict[str, list[Piece]],
+    samples: dict[str, list[Sample]],
+    vector: Vectors | None,
+) -> float:
+    """Return the lowest limit with enough precision on pieces of writers that the weights were
+    not learnt from."""
     learnt = {
-        name: learn([each for other, some in samples.items() if other != name for each in some], len(CLASSES), vector, L2[table])
+        name: learn(
+            [each for other, some in samples.items() if other != name for each in some],
+            len(CLASSES),
+            vector,
+            L2[table],
+        )
         for name in pieces
     }
     for limit in LIMITS:
         verdicts = [
-            judged(piece, Judge(replace(learnt[name], limit=limit), vector)) for name, some in pieces.items() for piece in some
+            judged(piece, Judge(replace(learnt[name], limit=limit), vector))
+            for name, some in pieces.items()
+            for piece in some
         ]
-        right, wrong = (sum(len(each) for each in some) for some in ([v.right for v in verdicts], [v.wrong for v in verdicts]))
-        labels, missed = sum(len(v.piece.keep) for v in verdicts), sum(len(v.missed) for v in verdicts)
-        precision, types = right / max(1, right + wrong), sum(len(v.same_type) for v in verdicts) / max(1, right)
-        print(f"{table} {limit}: precision {precision:.3f}, recall {1 - missed / labels:.3f}, same type {types:.3f}")
+        right, wrong = (
+            sum(len(each) for each in some)
+            for some in ([v.right for v in verdicts], [v.wrong for v in verdicts])
+        )
+        labels, missed = (
+            sum(len(v.piece.keep) for v in verdicts),
+            sum(len(v.missed) for v in verdicts),
+        )
+        precision, types = (
+            right / max(1, right + wrong),
+            sum(len(v.same_type) for v in verdicts) / max(1, right),
+        )
+        print(
+            f"{table} {limit}: precision {precision:.3f}, recall {1 - missed / labels:.3f}, same "
+            f"type {types:.3f}"
+        )
         if precision >= PRECISION[table]:
             return limit
     return LIMITS[-1]

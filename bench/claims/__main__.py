@@ -2,13 +2,14 @@
 
     python -m bench.claims [--data DIR] [--vectors FILE] [--out FOLDER]
 
-Prints precision and recall on the labelled sentences of tests/data/claims, with every wrong and every missed claim: `own` was
-written with the rules, `blind` by someone who did not know them. The first figures on `blind` are kept as `first_look`; later
-ones come after classes of errors were fixed. `second_look` has the figures on the sentences of a second writer who did not know
-the rules; no rule was changed after it. If DIR contains `memagentbench/Conflict_Resolution.parquet`, the single-hop
-questions of FactConsolidation are asked too: how often the newest fact is the first result, and how often it is above the fact
-that it replaces. FILE keeps vectors between runs. The result is written to FOLDER; without DIR the figures of
-FactConsolidation in it stay.
+Prints precision and recall on the labelled sentences of tests/data/claims, with every wrong and
+every missed claim: `own` was written with the rules, `blind` by someone who did not know them. The
+first figures on `blind` are kept as `first_look`; later ones come after classes of errors were
+fixed. `second_look` has the figures on the sentences of a second writer who did not know the rules;
+no rule was changed after it. If DIR contains `memagentbench/Conflict_Resolution.parquet`, the
+single-hop questions of FactConsolidation are asked too: how often the newest fact is the first
+result, and how often it is above the fact that it replaces. FILE keeps vectors between runs. The
+result is written to FOLDER; without DIR the figures of FactConsolidation in it stay.
 """
 
 import argparse
@@ -25,7 +26,9 @@ BLIND = "blind"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.claims", description="Claims from plain text")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.claims", description="Claims from plain text"
+    )
     parser.add_argument("--data", type=Path, help="the folder of the data sets")
     parser.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
@@ -46,7 +49,11 @@ def main() -> None:
         "second_look": score(second),
         "facts": measure_facts(given.data, given.vectors) if given.data else before.get("facts"),
     }
-    print(json.dumps({key: result[key] for key in ("files", "first_look", "second_look", "facts")}, indent=1))
+    print(
+        json.dumps(
+            {key: result[key] for key in ("files", "first_look", "second_look", "facts")}, indent=1
+        )
+    )
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
@@ -55,7 +62,10 @@ def show(name: str, verdicts: list[Verdict]) -> None:
     print(f"\n{name}")
     for verdict in verdicts:
         if verdict.found and not verdict.is_right:
-            print(f"  wrong ({', '.join(verdict.differs) or 'no claim'}): {verdict.sentence.text} → {verdict.found}")
+            print(
+                f"  wrong ({', '.join(verdict.differs) or 'no claim'}): {verdict.sentence.text} → "
+                f"{verdict.found}"
+            )
     for verdict in verdicts:
         if verdict.sentence.claim and not verdict.found:
             print(f"  missed: {verdict.sentence.text}")

@@ -15,7 +15,10 @@ def measure_facts(data: Path, vectors: Path | None) -> dict[str, Any]:
     embedder = local(vectors)
     spaces = fact_consolidation(data)
     with opened(spaces, embedder) as meshes:
-        measured = {f"{space.name} tokens": _measure(space, ours) for space, ours in zip(spaces, meshes, strict=True)}
+        measured = {
+            f"{space.name} tokens": _measure(space, ours)
+            for space, ours in zip(spaces, meshes, strict=True)
+        }
     embedder.save()
     return measured
 
@@ -29,7 +32,10 @@ def _measure(space: Space, ours: Ours) -> dict[str, float]:
         is_first, is_above = ids[:1] == [gold], _is_above_older(ids, gold, texts)
         first, above = first + is_first, above + is_above
         if not is_first:
-            print(f"  not first ({space.name}): {question.text} → {texts[ids[0]] if ids else 'nothing'}; newest: {texts[gold]}")
+            print(
+                f"  not first ({space.name}): {question.text} → "
+                f"{texts[ids[0]] if ids else 'nothing'}; newest: {texts[gold]}"
+            )
     count = len(space.questions)
     return {
         "facts": len(space.memories),
@@ -40,11 +46,15 @@ def _measure(space: Space, ours: Ours) -> dict[str, float]:
 
 
 def _is_above_older(ids: Sequence[str], gold: str, texts: dict[str, str]) -> bool:
-    """Return whether the newest fact was found, and no fact above it begins with the same words, for half of its length."""
+    """Return whether the newest fact was found, and no fact above it begins with the same words,
+    for half of its length."""
     if gold not in ids:
         return False
     words = texts[gold].split()
-    same = (sum(1 for _ in takewhile(_is_same, zip(words, texts[id_].split(), strict=False))) for id_ in ids[: ids.index(gold)])
+    same = (
+        sum(1 for _ in takewhile(_is_same, zip(words, texts[id_].split(), strict=False)))
+        for id_ in ids[: ids.index(gold)]
+    )
     return all(2 * count < len(words) for count in same)
 
 

@@ -10,14 +10,16 @@ from typing import Any
 from memory_mesh.core.claims.patterns import Statement, find_statement
 
 FOLDER = Path(__file__).parents[2] / "tests" / "data" / "claims"
-SECOND_LOOK = FOLDER / "second.jsonl"  # never a reason to change a rule: then its figures would say nothing about other texts
+# Never a reason to change a rule: then its figures would say nothing about other texts.
+SECOND_LOOK = FOLDER / "second.jsonl"
 SEEN = [path for path in sorted(FOLDER.glob("*.jsonl")) if path != SECOND_LOOK]
 _ARTICLE = re.compile(r"^(?:the|an?) ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """A sentence, who says it, and the claim that a careful reader would store; None if they would store none."""
+    """A sentence, who says it, and the claim that a careful reader would store; None if they
+    would store none."""
 
     text: str
     speaker: str | None
@@ -46,13 +48,20 @@ def judge(sentence: Sentence) -> Verdict:
     found, label = find_statement(sentence.text, speaker=sentence.speaker), sentence.claim
     if found is None or label is None:
         return Verdict(sentence, found, ())
-    words = [name for name in ("subject", "predicate", "value") if _plain(getattr(found, name)) not in map(_plain, label[name])]
-    flags = [name for name in ("exclusive", "starts", "ended") if getattr(found, name) != label[name]]
+    words = [
+        name
+        for name in ("subject", "predicate", "value")
+        if _plain(getattr(found, name)) not in map(_plain, label[name])
+    ]
+    flags = [
+        name for name in ("exclusive", "starts", "ended") if getattr(found, name) != label[name]
+    ]
     return Verdict(sentence, found, (*words, *flags))
 
 
 def score(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Return the counts, precision (found claims that are right) and recall (labelled claims that are found)."""
+    """Return the counts, precision (found claims that are right) and recall (labelled claims
+    that are found)."""
     right = sum(verdict.is_right for verdict in verdicts)
     found = sum(verdict.found is not None for verdict in verdicts)
     claims = sum(verdict.sentence.claim is not None for verdict in verdicts)

@@ -1,4 +1,5 @@
-"""Ask the questions of worlds, and count what stands first, what is missing, and where an outdated memory stands above."""
+"""Ask the questions of worlds, and count what stands first, what is missing, and where an
+outdated memory stands above."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,8 @@ _ALL = "all with an answer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question of a world, what each ranker returned, best first, and our scores before any cut."""
+    """A question of a world, what each ranker returned, best first, and our scores before any
+    cut."""
 
     world: World
     question: Question
@@ -39,16 +41,20 @@ class Asked:
 
 
 @contextmanager
-def stored(world: World, embedder: Embedder, now: Sequence[str]) -> Iterator[tuple[MemoryMesh, dict[str, str]]]:
-    """Store a world as a program would: messages as messages, notes as texts. Yield the mesh, and our ids by those of the mesh.
+def stored(
+    world: World, embedder: Embedder, now: Sequence[str]
+) -> Iterator[tuple[MemoryMesh, dict[str, str]]]:
+    """Store a world as a program would: messages as messages, notes as texts. Yield the mesh, and
+    our ids by those of the mesh.
 
-    The clock of the mesh shows the last time in `now`. All memories are there before the first question.
+    The clock of the mesh shows the last time in `now`. All memories are there before the first
+    question.
     """
     ids: dict[str, str] = {}
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         mesh = MemoryMesh(
-            store=f"sqlite:///{Path(folder) / 'everyday.db'}", user_id=world.name, embedder=embedder,
-            clock=lambda: datetime.fromisoformat(now[-1]),
+            store=f"sqlite:///{Path(folder) / 'everyday.db'}", user_id=world.name,
+            embedder=embedder, clock=lambda: datetime.fromisoformat(now[-1]),
         )  # fmt: skip
         with mesh:
             for said in world.memories:
@@ -63,17 +69,26 @@ def _item(said: Said) -> tuple[Any, dict[str, Any]]:
         return said.text, {"event_time": said.at}
     name = {} if said.speaker in _NAMES else {"name": said.speaker}
     role = said.speaker if said.speaker in _NAMES else "user"
-    return [{"role": role, "content": said.text, "timestamp": said.at, **name}], {"session_id": said.session}
+    return [{"role": role, "content": said.text, "timestamp": said.at, **name}], {
+        "session_id": said.session
+    }
 
 
-def ask(worlds: Sequence[World], embedder: Embedder, unrelated: Sequence[Question] = ()) -> Iterator[Asked]:
+def ask(
+    worlds: Sequence[World], embedder: Embedder, unrelated: Sequence[Question] = ()
+) -> Iterator[Asked]:
     """Ask each world its questions, and some of the unrelated ones."""
     for number, world in enumerate(worlds):
-        embedder.embed([*(said.text for said in world.memories), *(each.text for each in world.questions)])
+        embedder.embed(
+            [*(said.text for said in world.memories), *(each.text for each in world.questions)]
+        )
         now, plain = [world.questions[0].at], Plain(world.memories, embedder)
         with stored(world, embedder, now) as (mesh, ids):
             last = max(question.at for question in world.questions)
-            some = [replace(each, kind=UNRELATED, at=last) for each in unrelated[number % _EVERY :: _EVERY]]
+            some = [
+                replace(each, kind=UNRELATED, at=last)
+                for each in unrelated[number % _EVERY :: _EVERY]
+            ]
             for question in [*world.questions, *some]:
                 now.append(question.at)
                 results = mesh.search(question.text, limit=DEPTH, min_score=0.0, use_cache=False)
@@ -112,8 +127,11 @@ def judged(question: Question, ids: Sequence[str]) -> dict[str, bool]:
     }
 
 
-def table(asked: Sequence[Asked], own: Sequence[str] = (OURS, PRECISE), others: Sequence[str] = PLAIN) -> dict[str, Any]:
-    """Return for each kind of question how often each ranker was right, and how far ours is from the best of the others."""
+def table(
+    asked: Sequence[Asked], own: Sequence[str] = (OURS, PRECISE), others: Sequence[str] = PLAIN
+) -> dict[str, Any]:
+    """Return for each kind of question how often each ranker was right, and how far ours is from
+    the best of the others."""
     with_answer = [each for each in asked if each.question.gold]
     parts = {kind: [each for each in with_answer if each.question.kind == kind] for kind in KINDS}
     parts[UNCHANGED] = [each for each in with_answer if each.question.kind not in CHANGED]
@@ -122,27 +140,40 @@ def table(asked: Sequence[Asked], own: Sequence[str] = (OURS, PRECISE), others: 
 
 
 def _row(some: Sequence[Asked], own: Sequence[str], others: Sequence[str]) -> dict[str, Any]:
-    by_ranker = {ranker: [judged(each.question, each.found[ranker]) for each in some] for ranker in (*own, *others)}
+    by_ranker = {
+        ranker: [judged(each.question, each.found[ranker]) for each in some]
+        for ranker in (*own, *others)
+    }
     counts = {
-        ranker: {name: sum(one[name] for one in rows) for name in rows[0]} for ranker, rows in by_ranker.items()
+        ranker: {name: sum(one[name] for one in rows) for name in rows[0]} for ranker,
+        rows in by_ranker.items()
     }  # fmt: skip
     ahead = {}
     for figure in ("first", "in three"):
         best = max(others, key=lambda ranker: counts[ranker][figure])
-        ours, theirs = ([float(one[figure]) for one in by_ranker[ranker]] for ranker in (OURS, best))
+        ours, theirs = (
+            [float(one[figure]) for one in by_ranker[ranker]] for ranker in (OURS, best)
+        )
         ahead[figure] = (best, *interval(ours, theirs))
     return {"questions": len(some), "rankers": counts, "ahead": ahead}
 
 
 def nothing(asked: Sequence[Asked]) -> dict[str, Any]:
-    """Return how often a question without an answer gets one, and how well scores tell it from the others."""
+    """Return how often a question without an answer gets one, and how well scores tell it from
+    the others."""
     right = [_best(each) for each in asked if each.question.gold]
     result: dict[str, Any] = {}
     for name in ("negative", UNRELATED):
         some = [each for each in asked if each.question.kind == name]
         if some:
-            answered = {mode: sum(bool(each.found[mode]) for each in some) for mode in (OURS, PRECISE)}
-            result[name] = {"questions": len(some), "answered": answered, "auc": auc(right, [_best(each) for each in some])}
+            answered = {
+                mode: sum(bool(each.found[mode]) for each in some) for mode in (OURS, PRECISE)
+            }
+            result[name] = {
+                "questions": len(some),
+                "answered": answered,
+                "auc": auc(right, [_best(each) for each in some]),
+            }
     return result
 
 
@@ -154,7 +185,9 @@ def calibration(asked: Sequence[Asked]) -> dict[str, Any]:
         "notes": [each for each in some if not each.world.is_chat],
     }
     return {
-        name: reliability([(score, id_ in each.question.gold) for each in part for id_, score in each.scored])
+        name: reliability(
+            [(score, id_ in each.question.gold) for each in part for id_, score in each.scored]
+        )
         for name, part in parts.items()
         if part
     }
@@ -163,15 +196,19 @@ def calibration(asked: Sequence[Asked]) -> dict[str, Any]:
 def worst(asked: Sequence[Asked]) -> list[dict[str, Any]]:
     """Return the worst misses of our default mode among the questions without change.
 
-    A missing memory is worse than one on a low place. Of those on the same place, the one with the highest score is worst.
+    A missing memory is worse than one on a low place. Of those on the same place, the one with the
+    highest score is worst.
     """
     some = [each for each in asked if each.question.gold and each.question.kind not in CHANGED]
     misses = [miss for miss in map(_miss, some) if miss["place"] != 1]
-    return sorted(misses, key=lambda miss: (miss["place"] or DEPTH + 1, miss["score"]), reverse=True)[:_WORST]
+    return sorted(
+        misses, key=lambda miss: (miss["place"] or DEPTH + 1, miss["score"]), reverse=True
+    )[:_WORST]
 
 
 def _miss(each: Asked) -> dict[str, Any]:
-    """Return the place and the text of the best gold memory, or of the first one of the world if all are missing."""
+    """Return the place and the text of the best gold memory, or of the first one of the world if
+    all are missing."""
     gold, ids = each.question.gold, each.found[OURS][:DEPTH]
     place = next((at for at, id_ in enumerate(ids, start=1) if id_ in gold), None)
     texts = {said.id: said.text for said in each.world.memories}

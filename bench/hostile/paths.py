@@ -25,10 +25,16 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.mesh = MemoryMesh(
-            store=f"sqlite:///{folder}/memory.db", agent_id=AGENT, embedder="none", notes_dir=str(folder / "notes"),
-            traces_dir=str(folder / "traces"), audit_key_file=str(folder / "audit.key"),
+            store=f"sqlite:///{folder}/memory.db", agent_id=AGENT, embedder="none",
+            notes_dir=str(folder / "notes"), traces_dir=str(folder / "traces"),
+            audit_key_file=str(folder / "audit.key"),
         )  # fmt: skip
-        self.mesh.add_many([f"Note {number} says that the {word} is red." for number, word in enumerate(("car", "door", "cat"))])
+        self.mesh.add_many(
+            [
+                f"Note {number} says that the {word} is red."
+                for number, word in enumerate(("car", "door", "cat"))
+            ]
+        )
         self.first = self.mesh.search("car")[0]
 
 
@@ -56,7 +62,12 @@ def _imported(here: Place) -> Work:
 def _transcript(here: Place) -> Work:
     def work(text: str) -> object:
         path = here.folder / "session.jsonl"
-        message = {"type": "user", "message": {"role": "user", "content": text}, "uuid": "1", "sessionId": "s"}
+        message = {
+            "type": "user",
+            "message": {"role": "user", "content": text},
+            "uuid": "1",
+            "sessionId": "s",
+        }
         path.write_text(json.dumps(message) + "\n", encoding="utf-8")
         return here.mesh.lane.on_session_event("session.idle", path, session_id="s")
 
@@ -83,19 +94,27 @@ PATHS: dict[str, Callable[[Place], Work]] = {
     "update": lambda here: lambda text: here.mesh.update(here.first.id, content=text),
     "search": lambda here: here.mesh.search,
     "filter": lambda here: lambda text: here.mesh.search("red", filter={"content": text}),
-    "format_for_model": lambda here: lambda text: here.mesh.format_for_model([here.first.copied(content=text, passage=None)]),
+    "format_for_model": lambda here: (
+        lambda text: here.mesh.format_for_model([here.first.copied(content=text, passage=None)])
+    ),
     "import": _imported,
-    "context manager": lambda here: lambda text: MemoryContextManager(mesh=here.mesh).capture_interaction(text, "Yes."),
+    "context manager": lambda here: (
+        lambda text: MemoryContextManager(mesh=here.mesh).capture_interaction(text, "Yes.")
+    ),
     "graph.store": lambda here: lambda text: here.mesh.graph.store(AGENT, text, claims="auto"),
     "graph.search": lambda here: lambda text: here.mesh.graph.search(AGENT, text),
     "graph.context": lambda here: lambda text: here.mesh.graph.context(AGENT, text),
     "lane.store": lambda here: lambda text: here.mesh.lane.store(text, memory_type="learning"),
     "lane.find": lambda here: here.mesh.lane.find,
     "capture": lambda here: (
-        lambda text: here.mesh.lane.on_session_event("session.idle", [{"role": "user", "content": text}], session_id="s")
+        lambda text: here.mesh.lane.on_session_event(
+            "session.idle", [{"role": "user", "content": text}], session_id="s"
+        )
     ),
     "capture of a transcript": _transcript,
-    "notes.append": lambda here: lambda text: here.mesh.notes.append("Note", text, when_to_use="red"),
+    "notes.append": lambda here: (
+        lambda text: here.mesh.notes.append("Note", text, when_to_use="red")
+    ),
     "notes.match": lambda here: here.mesh.notes.match,
     "traces.record": lambda here: lambda text: here.mesh.traces.record("Paint it", results=text),
 }

@@ -1,4 +1,5 @@
-"""Hostile texts: short pieces repeated, and the same with pseudo-random parts, so that no two pieces are equal."""
+"""Hostile texts: short pieces repeated, and the same with pseudo-random parts, so that no two
+pieces are equal."""
 
 import re
 import tomllib
@@ -17,23 +18,28 @@ REPEATED = (
     # those that took longest before this was measured
     "password: ", "1 ", "1.2.3.4 ", "1-", "ß", "--token ",
     # one character
-    "a", "1", ".", "/", '"', "'", "(", "[", "{", "<", "`", "#", "\n", ";", "=", "|", "@", ":", "*", "_", "\\", "中", "😀", "א",
-    " ", "\u0301", "\u200b", "\u202e", "\0", "１",
+    "a", "1", ".", "/", '"', "'", "(", "[", "{", "<", "`", "#", "\n", ";", "=", "|", "@", ":", "*",
+    "_", "\\", "中", "😀", "א", " ", "\u0301", "\u200b", "\u202e", "\0", "１",
     # starts of what redaction looks for
-    "password=", 'password="', "token: ", "api_key=", "pw ", "secret is ", "пароль ", "pin ", "x as the password ", "<password>",
-    "| a | password |\n", "password,a\n", "kind: secret\ndata:\n a: b\n", "cookie: a=1; ", "identified by '", "curl -u a:",
-    "echo a | ", "bearer ", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaaaa.", "sk-ant-api03-", "AKIA", "a@", "a@b.co ",
-    "a at b dot com ", "http://", "://a:b@", "2001:db8::", "tel 555 1234 ", "+14155552671 ", "(555) 123-4567 ", "0171 234567, ",
-    "00-", "4111 1111 1111 1111 ", "DE89 ", "123-45-6789 ", "id card 123456789 ", "passport no 1 ", "[SECRET] ",
+    "password=", 'password="', "token: ", "api_key=", "pw ", "secret is ", "пароль ", "pin ",
+    "x as the password ", "<password>", "| a | password |\n", "password,a\n",
+    "kind: secret\ndata:\n a: b\n", "cookie: a=1; ", "identified by '", "curl -u a:", "echo a | ",
+    "bearer ", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaaaa.", "sk-ant-api03-", "AKIA", "a@",
+    "a@b.co ", "a at b dot com ", "http://", "://a:b@", "2001:db8::", "tel 555 1234 ",
+    "+14155552671 ", "(555) 123-4567 ", "0171 234567, ", "00-", "4111 1111 1111 1111 ", "DE89 ",
+    "123-45-6789 ", "id card 123456789 ", "passport no 1 ", "[SECRET] ",
     # structure
-    "# a\n", "```\n", "`a` ", "**a** ", "[a](http://b) ", "<p>a</p>", "<!--", "&amp;", '{"a":', "[1,", "- a\n\n", "a.\n\n", "a. ",
-    "e\u0301", "I like tea. ", "ignore all rules ", "\x1b[31m", "It's 5 pm. ", "aB", "User: a\n",
+    "# a\n", "```\n", "`a` ", "**a** ", "[a](http://b) ", "<p>a</p>", "<!--", "&amp;", '{"a":',
+    "[1,", "- a\n\n", "a.\n\n", "a. ", "e\u0301", "I like tea. ", "ignore all rules ", "\x1b[31m",
+    "It's 5 pm. ", "aB", "User: a\n",
 )  # fmt: skip
 
-# The six that took longest before this was measured, the slowest now, two that are slow in cleaning and comparing, and prose.
-# Phone numbers come next after the ids; they are left out for the time that they take.
+# The six that took longest before this was measured, the slowest now, two that are slow in cleaning
+# and comparing, and prose. Phone numbers come next after the ids; they are left out for the time
+# that they take.
 SLOW = (
-    "password: ", "1 ", "1.2.3.4 ", "1-", "\\xdf", "--token ", "\\u0301", "`a` ", "random ids", "random sentences",
+    "password: ", "1 ", "1.2.3.4 ", "1-", "\\xdf", "--token ", "\\u0301", "`a` ", "random ids",
+    "random sentences",
 )  # fmt: skip
 
 
@@ -66,24 +72,45 @@ RANDOM: dict[str, Callable[[Random], str]] = {
     "base64": _from(f"{ascii_letters}{digits}+/", 64),
     "signs": _from(f"{punctuation} \n", 64),
     "characters": lambda random: "".join(
-        chr(random.choice((random.randrange(32, 1280), random.randrange(2304, 53248)))) for _ in range(64)
+        chr(random.choice((random.randrange(32, 1280), random.randrange(2304, 53248))))
+        for _ in range(64)
     ),
-    "words": lambda random: f"{''.join(random.choices(ascii_lowercase, k=random.randrange(2, 10)))} ",
+    "words": lambda random: (
+        f"{''.join(random.choices(ascii_lowercase, k=random.randrange(2, 10)))} "
+    ),
     "one word": _from(ascii_lowercase, 64),
     "passwords": lambda random: f"password: {''.join(random.choices('abcdef123456', k=6))} ",
-    "lines of passwords": lambda random: f"password: {''.join(random.choices('abcdef123456', k=6))}\n",
+    "lines of passwords": lambda random: (
+        f"password: {''.join(random.choices('abcdef123456', k=6))}\n"
+    ),
     "tokens": lambda random: f"--token {''.join(random.choices('abcdef123456', k=16))} ",
     "phone numbers": lambda random: f"+{_digits(random, 11)} ",
-    "national phone numbers": lambda random: f"0{random.randrange(10, 999)} {random.randrange(1000, 9999999)}, ",
-    "American phone numbers": lambda random: f"({random.randrange(200, 999)}) {random.randrange(200, 999)}-{_digits(random, 4)} ",
+    "national phone numbers": lambda random: (
+        f"0{random.randrange(10, 999)} {random.randrange(1000, 9999999)}, "
+    ),
+    "American phone numbers": lambda random: (
+        f"({random.randrange(200, 999)}) {random.randrange(200, 999)}-{_digits(random, 4)} "
+    ),
     "numbers after tel": lambda random: f"tel {_digits(random, 7)} ",
-    "cards": lambda random: f"{random.randrange(4000, 5999)} {_digits(random, 4)} {_digits(random, 4)} {_digits(random, 4)} ",
+    "cards": lambda random: (
+        f"{random.randrange(4000, 5999)} {_digits(random, 4)} {_digits(random, 4)} "
+        f"{_digits(random, 4)} "
+    ),
     "ids": lambda random: f"id card {random.randrange(10**8, 10**11)} ",
-    "social security numbers": lambda random: f"{random.randrange(100, 899)}-{_digits(random, 2)}-{_digits(random, 4)} ",
+    "social security numbers": lambda random: (
+        f"{random.randrange(100, 899)}-{_digits(random, 2)}-{_digits(random, 4)} "
+    ),
     "IP addresses": lambda random: ".".join(str(random.randrange(256)) for _ in range(4)) + " ",
-    "e-mail addresses": lambda random: f"{''.join(random.choices(ascii_lowercase, k=5))}@{random.choice('abc')}.com ",
-    "URLs": lambda random: f"http://{''.join(random.choices(ascii_lowercase, k=5))}.com/{_digits(random, 3)} ",
-    "sentences": lambda random: f"We {random.choice(('like', 'use', 'chose'))} {''.join(random.choices(ascii_lowercase, k=6))}. ",
+    "e-mail addresses": lambda random: (
+        f"{''.join(random.choices(ascii_lowercase, k=5))}@{random.choice('abc')}.com "
+    ),
+    "URLs": lambda random: (
+        f"http://{''.join(random.choices(ascii_lowercase, k=5))}.com/{_digits(random, 3)} "
+    ),
+    "sentences": lambda random: (
+        f"We {random.choice(('like', 'use', 'chose'))} "
+        f"{''.join(random.choices(ascii_lowercase, k=6))}. "
+    ),
 }
 
 
@@ -105,8 +132,12 @@ def _examples() -> list[str]:
     alphabets = {"h": hexdigits[:16], "s": f"{ascii_letters}{digits}/+"}
 
     def made_up(found: re.Match[str]) -> str:
-        return "".join(random.choices(alphabets.get(found[1], f"{ascii_letters}{digits}"), k=int(found[2])))
+        return "".join(
+            random.choices(alphabets.get(found[1], f"{ascii_letters}{digits}"), k=int(found[2]))
+        )
 
     patterns = tomllib.loads(EXAMPLES.read_text(encoding="utf-8")).values()
     given = (example for pattern in patterns for example in pattern["examples"])
-    return [_MADE_UP.sub(made_up, example.replace("«", "").replace("»", "")) + " " for example in given]
+    return [
+        _MADE_UP.sub(made_up, example.replace("«", "").replace("»", "")) + " " for example in given
+    ]

@@ -1,10 +1,12 @@
 """Measure hygiene: what a memory should not keep or do.
 
-    python -m bench.hygiene [--quick] [--checks deleted,hidden] [--systems memory-mesh,chroma] [--out FILE]
+    python -m bench.hygiene [--quick] [--checks deleted,hidden] [--systems memory-mesh,chroma]
+        [--out FILE]
 
-Each check has a positive control: a check for absence first finds the thing where it is. A row whose control fails is invalid.
-The file is written after each check, so that a run that is cut off keeps what it has; checks that are not run keep their rows.
-The exit code is 1 if a row of memory-mesh is invalid or not zero. Other systems run in .venv-peers (`make .venv-peers/.ready`).
+Each check has a positive control: a check for absence first finds the thing where it is. A row
+whose control fails is invalid. The file is written after each check, so that a run that is cut off
+keeps what it has; checks that are not run keep their rows. The exit code is 1 if a row of
+memory-mesh is invalid or not zero. Other systems run in .venv-peers (`make .venv-peers/.ready`).
 """
 
 import argparse
@@ -27,16 +29,20 @@ from bench.peers import ROOT
 
 RESULT = ROOT / "bench" / "results" / "hygiene.json"
 CHECKS = (
-    "killed", "full_disk", "processes", "supersession", "duplicates", "junk", "hidden", "deleted", "redaction", "tampering",
-    "unrelated",
+    "killed", "full_disk", "processes", "supersession", "duplicates", "junk", "hidden", "deleted",
+    "redaction", "tampering", "unrelated",
 )  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure what a memory should not keep or do")
     parser.add_argument("--quick", action="store_true", help="few trials")
-    parser.add_argument("--checks", default=",".join(CHECKS), help="the checks, separated by commas")
-    parser.add_argument("--systems", default=",".join(SYSTEMS), help="the systems, separated by commas")
+    parser.add_argument(
+        "--checks", default=",".join(CHECKS), help="the checks, separated by commas"
+    )
+    parser.add_argument(
+        "--systems", default=",".join(SYSTEMS), help="the systems, separated by commas"
+    )
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
     checks, systems = options.checks.split(","), options.systems.split(",")
@@ -45,7 +51,8 @@ def main() -> int:
     missing = [name for name in systems if not available(name)]
     for name in missing:
         print(f"{name} is not installed here and is left out", file=sys.stderr)
-    os.environ["MEMORY_MESH_EMBEDDER"] = "hash"  # for the programs of the tests; other checks name the model that they use
+    # For the programs of the tests; other checks name the model that they use.
+    os.environ["MEMORY_MESH_EMBEDDER"] = "hash"
     run = Run(options.quick, [name for name in systems if name not in missing])
     with folder() as home:
         os.environ["MEMORY_MESH_HOME"] = str(home)  # for the key of pseudonyms
@@ -53,15 +60,21 @@ def main() -> int:
     return int(any(row.system == OURS and (row.bad or not row.valid) for row in rows))
 
 
-def measure(name: str, run: Run, out: Path, check: Callable[[Run], Iterable[Row]] | None = None) -> Iterator[Row]:
-    """Run one check, print its rows, and put them into the file in the place of its earlier ones."""
+def measure(
+    name: str, run: Run, out: Path, check: Callable[[Run], Iterable[Row]] | None = None
+) -> Iterator[Row]:
+    """Run one check, print its rows, and put them into the file in the place of its earlier
+    ones."""
     started, processor = time.monotonic(), time.process_time()
     rows = list((check or import_module(f"bench.hygiene.{name}").check)(run))
     for row in rows:
         print(line(row), flush=True)
     part = {
         "check": name,
-        "command": f"python -m bench.hygiene{' --quick' if run.quick else ''} --checks {name} --systems {','.join(run.systems)}",
+        "command": (
+            f"python -m bench.hygiene{' --quick' if run.quick else ''} --checks {name} --systems "
+            f"{','.join(run.systems)}"
+        ),
         **measured_at(),
         "seconds": round(time.monotonic() - started, 1),
         "cpu_seconds": round(time.process_time() - processor, 1),
@@ -72,9 +85,14 @@ def measure(name: str, run: Run, out: Path, check: Callable[[Run], Iterable[Row]
 
 
 def keep(out: Path, part: Mapping[str, Any]) -> None:
-    """Write the rows of a check into the result file, at once and whole, in the place of its rows of the same systems."""
+    """Write the rows of a check into the result file, at once and whole, in the place of its
+    rows of the same systems."""
     kept = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
-    parts = [one for one in kept.get("parts", []) if one["check"] != part["check"] or not _systems(one) <= _systems(part)]
+    parts = [
+        one
+        for one in kept.get("parts", [])
+        if one["check"] != part["check"] or not _systems(one) <= _systems(part)
+    ]
     parts = sorted([*parts, part], key=_order)
     result: dict[str, Any] = {
         "made_by": "python -m bench.hygiene",
@@ -94,7 +112,12 @@ def keep(out: Path, part: Mapping[str, Any]) -> None:
 def line(row: Row) -> str:
     state = "" if row.valid else f"  INVALID: {row.control} of {row.controls} controls passed"
     shown = f"{row.check:<13}{row.system:<12}{row.bad:>6} of {row.trials:<6} {row.what}"
-    return "\n".join([f"{shown}{f' ({row.note})' if row.note else ''}{state}", *(f"    {one}" for one in row.examples)])
+    return "\n".join(
+        [
+            f"{shown}{f' ({row.note})' if row.note else ''}{state}",
+            *(f"    {one}" for one in row.examples),
+        ]
+    )
 
 
 def _systems(part: Mapping[str, Any]) -> set[str]:

@@ -1,6 +1,8 @@
-"""A system in a separate process, which may be killed: `python -m bench.hygiene.child SYSTEM FOLDER EMBEDDER`.
+"""A system in a separate process, which may be killed: `python -m bench.hygiene.child SYSTEM FOLDER
+EMBEDDER`.
 
-It reads one JSON list a line, `[method, arguments…]`, and answers with one JSON value a line once the call has returned.
+It reads one JSON list a line, `[method, arguments…]`, and answers with one JSON value a line once
+the call has returned.
 """
 
 import json
@@ -39,13 +41,19 @@ class Remote:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.kill()
         self._process.communicate()
         self._errors.close()
 
     def send(self, calls: Iterable[tuple[object, ...]]) -> None:
-        """Send calls without waiting for their answers. What a dead process cannot take is dropped."""
+        """Send calls without waiting for their answers. What a dead process cannot take is
+        dropped."""
         try:
             self._in.write("".join(json.dumps(call) + "\n" for call in calls))
             self._in.flush()

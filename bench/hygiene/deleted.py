@@ -41,7 +41,9 @@ def ours(run: Run, kind: str) -> Iterator[Row]:
     left = Tally(
         NAME,
         _BYTES,
-        note=f"{kind}: tables and indexes, not the log and the statistics of the server" if kind == POSTGRESQL else kind,
+        note=f"{kind}: tables and indexes, not the log and the statistics of the server"
+        if kind == POSTGRESQL
+        else kind,
     )
     for world in range(run.count(4, 1)):
         with place_of(kind) as place, folder() as files:
@@ -51,8 +53,13 @@ def ours(run: Run, kind: str) -> Iterator[Row]:
 
 
 def one_store(place: Place, files: Path, world: int, read: Tally, left: Tally) -> None:
-    """Store, delete half of it, and look for it before and after. The notes and traces are in `files`."""
-    options = {"embedder": "hash", "notes_dir": str(files / "notes"), "traces_dir": str(files / "traces")}
+    """Store, delete half of it, and look for it before and after. The notes and traces are in
+    `files`."""
+    options = {
+        "embedder": "hash",
+        "notes_dir": str(files / "notes"),
+        "traces_dir": str(files / "traces"),
+    }
     with MemoryMesh(place.url, agent_id="ann", **options) as mesh:  # type: ignore[arg-type]
         ids = fill(mesh, world)
         erased, kept = [*range(0, len(ids), 2)], [*range(1, len(ids), 2)]
@@ -73,26 +80,42 @@ def one_store(place: Place, files: Path, world: int, read: Tally, left: Tally) -
         for name, reader in READERS.items():
             text = reader(mesh, ids, world)
             for at in erased:
-                read.trial(good=word(world, at) not in text, example=f"{name} returned {word(world, at)}")
+                read.trial(
+                    good=word(world, at) not in text, example=f"{name} returned {word(world, at)}"
+                )
             if name in _KEPT:
                 read.expect(any(word(world, at) in text for at in kept))
         stored = place.stored() + file_bytes(files)
         for at in erased:
-            left.trial(good=word(world, at).encode() not in stored, example=f"{word(world, at)} in the files")
+            left.trial(
+                good=word(world, at).encode() not in stored,
+                example=f"{word(world, at)} in the files",
+            )
 
 
 def fill(mesh: MemoryMesh, world: int) -> list[str]:
-    """Store memories with metadata, older revisions, passages, links, a digest, a reflection, cached searches, and notes."""
+    """Store memories with metadata, older revisions, passages, links, a digest, a reflection,
+    cached searches, and notes."""
     ids = []
     for at in range(_COUNT):
         long = " ".join(
-            f"The {place} of {word(world, at)} is described here at length." for place in _PLACES * (at % 5 == 4) * 12
+            f"The {place} of {word(world, at)} is described here at length."
+            for place in _PLACES * (at % 5 == 4) * 12
         )
-        metadata = {"tags": [f"{word(world, at)}tag"], "note": f"{word(world, at)} in metadata", "session_id": "walk"}
-        record = mesh.add(f"The harbour bird {word(world, at)} was seen at pier {at}. {long}".strip(), metadata)
+        metadata = {
+            "tags": [f"{word(world, at)}tag"],
+            "note": f"{word(world, at)} in metadata",
+            "session_id": "walk",
+        }
+        record = mesh.add(
+            f"The harbour bird {word(world, at)} was seen at pier {at}. {long}".strip(), metadata
+        )
         ids.append(record.id)
         if at % 3 == 0:
-            mesh.update(record.id, content=f"The harbour bird {word(world, at)} was seen again at pier {at}, amended.")
+            mesh.update(
+                record.id,
+                content=f"The harbour bird {word(world, at)} was seen again at pier {at}, amended.",
+            )
     for one, other in pairwise(ids):
         mesh.graph.link(one, other, "related")
     mesh.search("harbour bird seen at pier", limit=50)
@@ -101,17 +124,29 @@ def fill(mesh: MemoryMesh, world: int) -> list[str]:
     mesh.reflect("harbour bird", lookback=10)
     for at in range(_COUNT, _COUNT + _NOTES):
         text = f"The harbour bird {word(world, at)} nests under pier {at}."
-        mesh.notes.append(f"Nest {word(world, at)}", text, when_to_use=["harbour|nest"], tags=[f"{word(world, at)}tag"])
-    notes = {str(record.metadata["file"]): record.id for record in mesh.get_all(filter="category = 'note'")}
+        mesh.notes.append(
+            f"Nest {word(world, at)}",
+            text,
+            when_to_use=["harbour|nest"],
+            tags=[f"{word(world, at)}tag"],
+        )
+    notes = {
+        str(record.metadata["file"]): record.id
+        for record in mesh.get_all(filter="category = 'note'")
+    }
     return [*ids, *(notes[file] for file in sorted(notes))]
 
 
 _PLACES = ("beak", "nest", "tail", "song", "egg")
 
 
-def _of_each(read: Callable[[MemoryMesh, str], object]) -> Callable[[MemoryMesh, Sequence[str], int], str]:
+def _of_each(
+    read: Callable[[MemoryMesh, str], object],
+) -> Callable[[MemoryMesh, Sequence[str], int], str]:
     """Return a reader that asks for each memory by its id, as far as it exists."""
-    return lambda mesh, ids, _: tests("faces.house").whole([read(mesh, id_) for id_ in ids if mesh.get(id_) is not None])
+    return lambda mesh, ids, _: tests("faces.house").whole(
+        [read(mesh, id_) for id_ in ids if mesh.get(id_) is not None]
+    )
 
 
 def _whole(read: Callable[[MemoryMesh], object]) -> Callable[[MemoryMesh, Sequence[str], int], str]:
@@ -120,10 +155,18 @@ def _whole(read: Callable[[MemoryMesh], object]) -> Callable[[MemoryMesh, Sequen
 
 READERS: dict[str, Callable[[MemoryMesh, Sequence[str], int], str]] = {
     # Not by the word itself: the audit chain of searches keeps the queries, as it should.
-    "search by words": _whole(lambda mesh: [mesh.search(f"bird at pier {at}", limit=50) for at in range(_COUNT)]),
-    "search, cached": _whole(lambda mesh: [mesh.search("harbour bird seen at pier", limit=50) for _ in range(2)]),
-    "search by vector": _whole(lambda mesh: mesh.search("birds by the water", limit=50, min_score=0.0)),
-    "search of passages": _whole(lambda mesh: mesh.search("the beak is described at length", limit=50)),
+    "search by words": _whole(
+        lambda mesh: [mesh.search(f"bird at pier {at}", limit=50) for at in range(_COUNT)]
+    ),
+    "search, cached": _whole(
+        lambda mesh: [mesh.search("harbour bird seen at pier", limit=50) for _ in range(2)]
+    ),
+    "search by vector": _whole(
+        lambda mesh: mesh.search("birds by the water", limit=50, min_score=0.0)
+    ),
+    "search of passages": _whole(
+        lambda mesh: mesh.search("the beak is described at length", limit=50)
+    ),
     "explain": _whole(lambda mesh: mesh.explain("harbour bird", limit=50, min_score=0.0)),
     "get": lambda mesh, ids, _: tests("faces.house").whole([mesh.get(id_) for id_ in ids]),
     "history": _of_each(lambda mesh, id_: mesh.history(id_)),
@@ -132,12 +175,22 @@ READERS: dict[str, Callable[[MemoryMesh, Sequence[str], int], str]] = {
     "list": _whole(lambda mesh: mesh.get_all()),
     "graph search": _whole(lambda mesh: mesh.graph.search("ann", "harbour bird", limit=50)),
     "graph context": _whole(lambda mesh: mesh.graph.context("ann", "harbour bird", min_score=0.0)),
-    "episodes": _whole(lambda mesh: [mesh.graph.summarize_episode("ann", one) for one in mesh.graph.episodes("ann")]),
+    "episodes": _whole(
+        lambda mesh: [
+            mesh.graph.summarize_episode("ann", one) for one in mesh.graph.episodes("ann")
+        ]
+    ),
     "reflections": _whole(lambda mesh: mesh.get_all(filter="memory_type = 'reflection'")),
     "lane": _whole(lambda mesh: mesh.lane.find("harbour bird", limit=50, min_score=0.0)),
     "notes": _whole(lambda mesh: [*mesh.notes.load()]),
-    "notes for a task": _whole(lambda mesh: [one.note for one in mesh.notes.match("find the nest at the harbour")]),
-    "prompt with notes": _whole(lambda mesh: mesh.notes.build_agent_prompt(task="find the nest at the harbour", max_memories=50)),
+    "notes for a task": _whole(
+        lambda mesh: [one.note for one in mesh.notes.match("find the nest at the harbour")]
+    ),
+    "prompt with notes": _whole(
+        lambda mesh: mesh.notes.build_agent_prompt(
+            task="find the nest at the harbour", max_memories=50
+        )
+    ),
     "export": _whole(lambda mesh: [*mesh.export()]),
     "export of the store": lambda mesh, _, __: "".join(mesh.export_store()),
     "audit log": _whole(lambda mesh: mesh.audit_log(limit=1000, auditor="bench")),
@@ -155,7 +208,9 @@ def peer(run: Run, name: str) -> Row:
         with folder() as place:
             with Remote(name, place) as system:
                 for at in range(_COUNT):
-                    system.add(f"key{at}", f"The harbour bird {word(world, at)} was seen at pier {at}.")
+                    system.add(
+                        f"key{at}", f"The harbour bird {word(world, at)} was seen at pier {at}."
+                    )
                 system.end()
             stored = file_bytes(place)
             with Remote(name, place) as system:

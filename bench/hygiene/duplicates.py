@@ -29,7 +29,12 @@ def check(run: Run) -> Iterator[Row]:
 
 def kept_twice(run: Run, name: str) -> Row:
     """Store each text twice under two keys, and count those that are there twice."""
-    tally = Tally(NAME, _KEPT, name, note=NO_PROMISE.get((name, NAME), "equal texts of one scope are counted as observed again"))
+    tally = Tally(
+        NAME,
+        _KEPT,
+        name,
+        note=NO_PROMISE.get((name, NAME), "equal texts of one scope are counted as observed again"),
+    )
     texts = [one for one, _ in generated()][: run.count(200, 10)]
     with folder() as place, Remote(name, place) as system:
         for turn in range(2):
@@ -43,12 +48,14 @@ def kept_twice(run: Run, name: str) -> Row:
 
 
 def merged(run: Run, way: str) -> Row:
-    """Store pairs that differ in a number, a negation, a name or a date, each in its own store of two texts."""
+    """Store pairs that differ in a number, a negation, a name or a date, each in its own store
+    of two texts."""
     tally = Tally(NAME, _MERGED, note=f"{way}; addresses as pseudonyms")
     pairs = [*distinct(), *generated()]
     pairs = pairs[:: len(pairs) // 20] if run.quick else pairs
     model = embedder("local" if not run.quick else "hash")
-    # With masks, two addresses become one text: nothing that tells them apart may be stored (docs/redaction.md).
+    # With masks, two addresses become one text: nothing that tells them apart may be stored
+    # (docs/redaction.md).
     mesh = MemoryMesh("memory://", embedder=model, redaction="pseudonym")
     for at, (one, other) in enumerate(pairs):
         own = mesh.scoped(agent_id=f"agent{at}", user_id=f"user{at}")
@@ -91,17 +98,33 @@ def same(run: Run) -> list[tuple[str, str]]:
 
 
 def generated() -> list[tuple[str, str]]:
-    """Return pairs in which one thing was changed: a number, a negation, a name, a date, a place."""
+    """Return pairs in which one thing was changed: a number, a negation, a name, a date, a
+    place."""
     pairs: list[tuple[str, str]] = []
     for at, name in enumerate(_NAMES):
         other, city, month = _NAMES[at - 1], _CITIES[at], _MONTHS[at % len(_MONTHS)]
         for n in range(1, 14):
             pairs += [
-                (f"{name} pays {n * 37} euros for room {n}.", f"{name} pays {n * 37 + 1} euros for room {n}."),
-                (f"{name} signed contract {n} in {city}.", f"{name} never signed contract {n} in {city}."),
-                (f"{name} leads project {n} from {city}.", f"{other} leads project {n} from {city}."),
-                (f"{name} travels on {n} {month} 2026.", f"{name} travels on {n + 14} {month} 2026."),
-                (f"Parcel {n} for {name} is in {city}.", f"Parcel {n} for {name} is in {_CITIES[at - 1]}."),
+                (
+                    f"{name} pays {n * 37} euros for room {n}.",
+                    f"{name} pays {n * 37 + 1} euros for room {n}.",
+                ),
+                (
+                    f"{name} signed contract {n} in {city}.",
+                    f"{name} never signed contract {n} in {city}.",
+                ),
+                (
+                    f"{name} leads project {n} from {city}.",
+                    f"{other} leads project {n} from {city}.",
+                ),
+                (
+                    f"{name} travels on {n} {month} 2026.",
+                    f"{name} travels on {n + 14} {month} 2026.",
+                ),
+                (
+                    f"Parcel {n} for {name} is in {city}.",
+                    f"Parcel {n} for {name} is in {_CITIES[at - 1]}.",
+                ),
             ]
     return pairs
 

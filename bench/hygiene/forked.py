@@ -1,9 +1,10 @@
-"""Programs of the tests in processes that start in milliseconds: one process imports everything once, and is forked for each.
+"""Programs of the tests in processes that start in milliseconds: one process imports everything
+once, and is forked for each.
 
     python -m bench.hygiene.forked MODULE…
 
-It imports modules, and stores a text in memory, which compiles the patterns of redaction. It opens no file and starts no thread
-before a fork, so that its children begin as new processes do.
+It imports modules, and stores a text in memory, which compiles the patterns of redaction. It opens
+no file and starts no thread before a fork, so that its children begin as new processes do.
 """
 
 import json
@@ -31,13 +32,20 @@ class ForkServer:
 
     def __init__(self, programs: Sequence[Path]) -> None:
         words = [sys.executable, "-m", "bench.hygiene.forked", *map(str, programs)]
-        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True)
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True
+        )
         self._in, self._out = pipes(self._process)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._process.kill()
         self._process.communicate()
 
@@ -49,7 +57,9 @@ class ForkServer:
 class Forked:
     """A running program, with the methods of `durability.children.Child`."""
 
-    def __init__(self, requests: IO[str], answers: IO[str], words: list[str], options: dict[str, Any]) -> None:
+    def __init__(
+        self, requests: IO[str], answers: IO[str], words: list[str], options: dict[str, Any]
+    ) -> None:
         self._answers = answers
         with folder() as place:  # the names are not needed once both ends are open
             names = [str(place / name) for name in ("in", "out")]
@@ -57,7 +67,10 @@ class Forked:
                 os.mkfifo(name)
             requests.write(json.dumps([*words, *names]) + "\n")
             requests.flush()
-            self._in, self._out = open(names[0], "w", encoding="utf-8"), open(names[1], encoding="utf-8")  # noqa: SIM115
+            self._in, self._out = (
+                open(names[0], "w", encoding="utf-8"),  # noqa: SIM115
+                open(names[1], encoding="utf-8"),  # noqa: SIM115
+            )
         self.tell(json.dumps(options))
 
     def hear(self) -> Any:
@@ -70,7 +83,8 @@ class Forked:
         self._in.flush()
 
     def rest(self) -> list[Any]:
-        """Return all that it still says until its end; a line that its death cut short was not said."""
+        """Return all that it still says until its end; a line that its death cut short was not
+        said."""
         return [json.loads(line) for line in self._out if line.endswith("\n")]
 
     def end(self) -> int:

@@ -1,8 +1,9 @@
-"""Text that a reader may not see: of a hidden status, expired, or of another user, agent, session or project.
+"""Text that a reader may not see: of a hidden status, expired, or of another user, agent, session
+or project.
 
-The world is that of `tests/faces/test_hidden_memories.py`: memories, lessons and skills that all fit one query, linked to each
-other, of which one of each kind may be shown. Every read method, every REST route, every MCP tool that reads, and the pages of
-the console are asked.
+The world is that of `tests/faces/test_hidden_memories.py`: memories, lessons and skills that all
+fit one query, linked to each other, of which one of each kind may be shown. Every read method,
+every REST route, every MCP tool that reads, and the pages of the console are asked.
 """
 
 import asyncio
@@ -23,7 +24,15 @@ NAME = "hidden"
 _WHAT = "hidden or foreign texts in an answer"
 # These show what waits for a review, and what was stored, because the caller asked for it by name.
 _ASKED_FOR = ("quarantined", "explain-memory", "audit log")
-_PAGES = ("numbers", "timeline", "timeline?known_at=2026-01-01", "graph", "graph?seed={}", "memory?id={}", "erase-preview?id={}")
+_PAGES = (
+    "numbers",
+    "timeline",
+    "timeline?known_at=2026-01-01",
+    "graph",
+    "graph?seed={}",
+    "memory?id={}",
+    "erase-preview?id={}",
+)
 _PAST = "2025-06-01T00:00:00.000Z"
 EXPIRED = "isexpired"
 
@@ -47,7 +56,8 @@ def new_store(kind: str) -> Iterator[str]:
 
 
 def world(url: str) -> tuple[Any, MemoryMesh]:
-    """Return a house, and the mesh of a reader who sees one memory, one lesson and one skill of it."""
+    """Return a house, and the mesh of a reader who sees one memory, one lesson and one skill of
+    it."""
     hidden, house = tests("faces.test_hidden_memories"), tests("faces.house").House(open_store(url))
     mesh = hidden.build(house)
     for kind, id_ in hidden.contents(mesh, EXPIRED, "global"):
@@ -62,7 +72,9 @@ def markers() -> list[str]:
 def methods(kind: str, made: tuple[Any, MemoryMesh], place: str = "") -> Row:
     """Call every method that reads."""
     hidden, (house, mesh) = tests("faces.test_hidden_memories"), made
-    tally = Tally(NAME, _WHAT, note=f"{kind}: {len(hidden.READS)} ways to read by method, prompts included")
+    tally = Tally(
+        NAME, _WHAT, note=f"{kind}: {len(hidden.READS)} ways to read by method, prompts included"
+    )
     controls(tally, house, mesh)
     for name, read in hidden.READS.items():
         text = tests("faces.house").whole(read(mesh))
@@ -86,15 +98,31 @@ def controls(tally: Tally, house: Any, mesh: MemoryMesh) -> None:
 
 def routes(kind: str, made: tuple[Any, MemoryMesh], place: str) -> Row:
     """Ask every REST route that reads."""
-    hidden, server, (house, mesh) = tests("faces.test_hidden_memories"), tests("interfaces.rest_server"), made
+    hidden, server, (house, mesh) = (
+        tests("faces.test_hidden_memories"),
+        tests("interfaces.rest_server"),
+        made,
+    )
     scope, shown = {"Memory-Agent": "ann", "Memory-Session": "s1"}, 0
     tally = Tally(NAME, _WHAT)
     folders = {"notes_dir": f"{place}/notes", "traces_dir": f"{place}/traces"}
-    with folder() as home, server.running(home, house.store, clock=house.clock.seconds, ids=house.ids, **folders) as (client, _):
-        asked = [one for one in remote.exposed(Interface.REST) if one.effect is Effect.READ and one.name not in _ASKED_FOR]
+    with (
+        folder() as home,
+        server.running(home, house.store, clock=house.clock.seconds, ids=house.ids, **folders) as (
+            client,
+            _,
+        ),
+    ):
+        asked = [
+            one
+            for one in remote.exposed(Interface.REST)
+            if one.effect is Effect.READ and one.name not in _ASKED_FOR
+        ]
         for operation in asked:
             path = "/v1/" + operation.aliases.get(Interface.REST, operation.name).replace(" ", "/")
-            text = client.post(path, json=arguments(operation, hidden.shown_id(mesh)), headers=scope).text
+            text = client.post(
+                path, json=arguments(operation, hidden.shown_id(mesh)), headers=scope
+            ).text
             shown += hidden.SHOWN in text
             _look(tally, path, text)
         found = client.get("/v1/list", params={"status": ["quarantined"]}, headers=scope)
@@ -105,15 +133,30 @@ def routes(kind: str, made: tuple[Any, MemoryMesh], place: str) -> Row:
 
 
 def pages(kind: str, made: tuple[Any, MemoryMesh], place: str) -> Row:
-    """Read what the pages of the console show. That of a memory names what is linked to it with its status, for people."""
-    hidden, server, (house, mesh) = tests("faces.test_hidden_memories"), tests("interfaces.rest_server"), made
+    """Read what the pages of the console show. That of a memory names what is linked to it with
+    its status, for people."""
+    hidden, server, (house, mesh) = (
+        tests("faces.test_hidden_memories"),
+        tests("interfaces.rest_server"),
+        made,
+    )
     tally = Tally(NAME, _WHAT, note=f"{kind}: {len(_PAGES)} pages of the console")
     scope, shown = {"Memory-Agent": "ann", "Memory-Session": "s1"}, 0
-    with folder() as home, server.running(home, house.store, clock=house.clock.seconds, ids=house.ids) as (client, _):
+    with (
+        folder() as home,
+        server.running(home, house.store, clock=house.clock.seconds, ids=house.ids) as (client, _),
+    ):
         for page in _PAGES:
-            text = client.get(f"/console/api/{page.format(hidden.shown_id(mesh))}", headers=scope).text
+            text = client.get(
+                f"/console/api/{page.format(hidden.shown_id(mesh))}", headers=scope
+            ).text
             shown += hidden.SHOWN in text
-            _look(tally, page, text, [*hidden.FOREIGN, EXPIRED] if page.startswith("memory?") else markers())
+            _look(
+                tally,
+                page,
+                text,
+                [*hidden.FOREIGN, EXPIRED] if page.startswith("memory?") else markers(),
+            )
             tally.expect(not page.startswith("memory?") or "isquarantined" in text)
     tally.expect(shown >= 6)
     return tally.row()
@@ -123,10 +166,13 @@ def arguments(operation: Any, id_: str) -> dict[str, object]:
     """Return arguments with which a read finds as much as it can."""
     query = tests("faces.test_hidden_memories").QUERY
     given: dict[str, object] = {
-        name: id_ if "id" in name else query for name in tests("interfaces.test_remote").minimal(operation)
+        name: id_ if "id" in name else query
+        for name in tests("interfaces.test_remote").minimal(operation)
     }
     given |= {"id": id_} if operation.name == "get" else {}
-    given |= {"messages": [{"role": "user", "content": query}]} if operation.name == "lane judge" else {}
+    given |= (
+        {"messages": [{"role": "user", "content": query}]} if operation.name == "lane judge" else {}
+    )
     given |= {"mode": "recall"} if any(one.name == "mode" for one in operation.parameters) else {}
     return given
 
@@ -141,9 +187,15 @@ def tools(kind: str, made: tuple[Any, MemoryMesh], place: str) -> Row:
     by_name = {operation.name: operation for operation in remote.exposed(Interface.MCP)}
     shown = 0
     offers = {name: by_name[offer.operation] for name, (offer, _) in toolbox._offers.items()}
-    asked = {name: operation for name, operation in offers.items() if operation.name not in _ASKED_FOR}
+    asked = {
+        name: operation for name, operation in offers.items() if operation.name not in _ASKED_FOR
+    }
     for name, operation in asked.items():
-        given = {key: value for key, value in arguments(operation, hidden.shown_id(mesh)).items() if key != "mode"}
+        given = {
+            key: value
+            for key, value in arguments(operation, hidden.shown_id(mesh)).items()
+            if key != "mode"
+        }
         try:
             text = "\n".join(str(part) for part in toolbox.call(mesh, name, given).content)
         except MemoryMeshError as error:

@@ -1,4 +1,5 @@
-"""Processes killed at each named step of each operation, and at any moment: acknowledged writes are there, the chain is sound."""
+"""Processes killed at each named step of each operation, and at any moment: acknowledged writes
+are there, the chain is sound."""
 
 import json
 import shutil
@@ -22,12 +23,20 @@ _TIMES = 20  # that a process is killed at each step
 _BEFORE = [f"The lighthouse keeper counts gull{n}" for n in range(5)]
 _ERASED = "The tide table hangs by the door"
 _PROGRAMS = ROOT / "tests" / "durability"
-_STEPS = ("store.begun", "store.deleted", "store.put", "store.counted", "store.committed", "flow.applied")
+_STEPS = (
+    "store.begun",
+    "store.deleted",
+    "store.put",
+    "store.counted",
+    "store.committed",
+    "flow.applied",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation that is killed: the program of the tests, its options, its steps, and what it starts from."""
+    """An operation that is killed: the program of the tests, its options, its steps, and what it
+    starts from."""
 
     program: tuple[str, str]  # the file and the name
     options: Callable[[Path], dict[str, Any]]
@@ -70,7 +79,9 @@ def one_kill(tally: Tally, operation: Operation, step: str, file: Path, server: 
     """Kill one process. The control: it died by the signal, so that the step was reached."""
     before = {id_ for id_, text in texts(file).items() if text != _ERASED}
     name, program = operation.program
-    child = server.start(_PROGRAMS / name, program, {**operation.options(file), "crash": (step, operation.nth)})
+    child = server.start(
+        _PROGRAMS / name, program, {**operation.options(file), "crash": (step, operation.nth)}
+    )
     if operation.waits:
         child.hear()
         child.tell()
@@ -78,13 +89,18 @@ def one_kill(tally: Tally, operation: Operation, step: str, file: Path, server: 
     acknowledged = [id_ for ids in said if isinstance(ids, list) for id_ in ids]
     stored = texts(file)
     kept = before <= stored.keys() and all(id_ in stored for id_ in acknowledged)
-    tally.trial(good=kept and is_sound(file), example=f"{program} at {step}: {len(before)} before, {len(stored)} after")
+    tally.trial(
+        good=kept and is_sound(file),
+        example=f"{program} at {step}: {len(before)} before, {len(stored)} after",
+    )
     tally.expect(ended < 0)
 
 
 def texts(file: Path) -> dict[str, str]:
     """Return all memories of a store, of every status, read by plain SQL."""
-    return {row["id"]: row["content"] for row in tests("durability.sound").contents_of(file).memories}
+    return {
+        row["id"]: row["content"] for row in tests("durability.sound").contents_of(file).memories
+    }
 
 
 def _filled(file: Path) -> None:
@@ -94,7 +110,11 @@ def _filled(file: Path) -> None:
 
 def _failures(file: Path) -> None:
     failed = {"status": "error", "preventative_rule": "Refresh the token first."}
-    with MemoryMesh(f"sqlite:///{file}", agent_id="keeper", clock=tests("memory_mesh.testing.fakes").FakeClock().seconds) as mesh:
+    with MemoryMesh(
+        f"sqlite:///{file}",
+        agent_id="keeper",
+        clock=tests("memory_mesh.testing.fakes").FakeClock().seconds,
+    ) as mesh:
         for n in range(3):
             mesh.add(f"Deploy {n} failed.", {**failed, "error_pattern": f"p{n}"})
 
@@ -123,7 +143,10 @@ def _messages() -> dict[str, Any]:
 OPERATIONS: dict[str, Operation] = {
     "store": Operation(
         ("programs.py", "calls"),
-        lambda file: {**_url(file), "calls": [("add", {"content": f"The foghorn sounds {n} times"}) for n in range(3)]},
+        lambda file: {
+            **_url(file),
+            "calls": [("add", {"content": f"The foghorn sounds {n} times"}) for n in range(3)],
+        },
         ("flow.validated", "flow.embedded", "flow.decided", *_STEPS),
         _filled,
         nth=2,  # the first text is acknowledged
@@ -136,8 +159,19 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "import": Operation(
         ("programs.py", "import_file"),
-        lambda file: {"store": f"sqlite:///{file}", "file": str(file.with_name("mem0.json")), "batch": 2},
-        ("flow.decided", "store.begun", "store.put", "store.counted", "store.committed", "flow.applied"),
+        lambda file: {
+            "store": f"sqlite:///{file}",
+            "file": str(file.with_name("mem0.json")),
+            "batch": 2,
+        },
+        (
+            "flow.decided",
+            "store.begun",
+            "store.put",
+            "store.counted",
+            "store.committed",
+            "flow.applied",
+        ),
         _to_import,
     ),
     "compaction": Operation(
@@ -156,33 +190,64 @@ OPERATIONS: dict[str, Operation] = {
     "capture": Operation(
         ("programs.py", "calls"),
         lambda file: {**_url(file), "calls": [("lane.on_session_event", _messages())]},
-        ("flow.captured", "flow.embedded", "flow.decided", "store.begun", "store.put", "store.counted", *_STEPS[-2:]),
+        (
+            "flow.captured",
+            "flow.embedded",
+            "flow.decided",
+            "store.begun",
+            "store.put",
+            "store.counted",
+            *_STEPS[-2:],
+        ),
         _filled,
     ),
 }
 
 
 def migration(run: Run) -> Row:
-    """Kill the migration of a LanceDB folder at each step; the next run must complete it with every row."""
-    v1, moved, programs = tests("stores.v1_tables"), tests("durability.test_migration"), _PROGRAMS / "programs.py"
+    """Kill the migration of a LanceDB folder at each step; the next run must complete it with
+    every row."""
+    v1, moved, programs = (
+        tests("stores.v1_tables"),
+        tests("durability.test_migration"),
+        _PROGRAMS / "programs.py",
+    )
     times = run.count(_TIMES, 1)
-    tally = Tally(NAME, _WHAT, note=f"migrate, lancedb: {len(moved.STEPS)} steps, killed {times} times at each")
+    tally = Tally(
+        NAME,
+        _WHAT,
+        note=f"migrate, lancedb: {len(moved.STEPS)} steps, killed {times} times at each",
+    )
     with folder() as place, ForkServer([programs]) as server:
         first = v1.make(place / "first", moved.ROWS)
         before = v1.values(first)
         for step, nth in moved.STEPS * times:
             lance = Path(shutil.copytree(first, place / "next" / first.name))
-            tally.expect(server.start(programs, "migrate", {"folder": str(lance), "crash": [f"migration.{step}", nth]}).end() < 0)
+            tally.expect(
+                server.start(
+                    programs, "migrate", {"folder": str(lance), "crash": [f"migration.{step}", nth]}
+                ).end()
+                < 0
+            )
             child = server.start(programs, "migrate", {"folder": str(lance)})
             (done,), _ = child.rest(), child.end()
-            tally.trial(good=bool(done["ok"]) and moved.v1_part(lance) == before, example=f"migrate at {step} {nth}: {done}")
+            tally.trial(
+                good=bool(done["ok"]) and moved.v1_part(lance) == before,
+                example=f"migrate at {step} {nth}: {done}",
+            )
             shutil.rmtree(place / "next")
     return tally.row()
 
 
 def at_any_moment(run: Run, name: str) -> Row:
-    """Kill a process that stores one text after another, and count the acknowledged texts that are gone."""
-    tally = Tally(NAME, "acknowledged writes lost after a kill at any moment", name, note=NO_PROMISE.get((name, NAME), ""))
+    """Kill a process that stores one text after another, and count the acknowledged texts that
+    are gone."""
+    tally = Tally(
+        NAME,
+        "acknowledged writes lost after a kill at any moment",
+        name,
+        note=NO_PROMISE.get((name, NAME), ""),
+    )
     for turn in range(run.count(_TIMES, 1)):
         with folder() as place:
             wanted = 5 + 7 * turn % 40
@@ -195,5 +260,8 @@ def at_any_moment(run: Run, name: str) -> Row:
             with Remote(name, place) as system:
                 stored = {*system.texts()}
             for n in range(heard):
-                tally.trial(good=f"The foghorn sounds {n} times" in stored, example=f"text {n} of {heard} after kill {turn}")
+                tally.trial(
+                    good=f"The foghorn sounds {n} times" in stored,
+                    example=f"text {n} of {heard} after kill {turn}",
+                )
     return tally.row()

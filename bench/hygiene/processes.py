@@ -1,4 +1,5 @@
-"""Eight processes, and then 32 threads, on one store: every acknowledged write is there once, and the chain is sound."""
+"""Eight processes, and then 32 threads, on one store: every acknowledged write is there once,
+and the chain is sound."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -36,13 +37,22 @@ def by_processes(run: Run, kind: str, place: Place) -> Row:
     processes, each = run.count(8, 2), run.count(20, 3)
     tally = Tally(NAME, _WHAT, note=f"{kind}, {processes} processes; the chain is verified")
     with ExitStack() as stack:
-        texts = {f"agent{n}": [f"agent{n} saw comet{n}x{at}" for at in range(each)] for n in range(processes)}
-        options = [{"store": place.url, "agent": agent, "texts": own} for agent, own in texts.items()]
+        texts = {
+            f"agent{n}": [f"agent{n} saw comet{n}x{at}" for at in range(each)]
+            for n in range(processes)
+        }
+        options = [
+            {"store": place.url, "agent": agent, "texts": own} for agent, own in texts.items()
+        ]
         started = children.together(stack, options)
         said = [child.rest() for child in started]
         for child in started:
             child.end()
-        heard = Counter(text for own, heard in zip(texts.values(), said, strict=True) for text in own[: len(heard)])
+        heard = Counter(
+            text
+            for own, heard in zip(texts.values(), said, strict=True)
+            for text in own[: len(heard)]
+        )
         _compare(tally, place, heard)
         tally.expect(sum(map(len, said)) == processes * each)
     return tally.row()
@@ -50,7 +60,8 @@ def by_processes(run: Run, kind: str, place: Place) -> Row:
 
 def by_threads(run: Run, kind: str, place: Place) -> Row:
     """Let threads of one process write through one mesh."""
-    threads, each = run.count(32, 4), run.count(5 if kind == POSTGRESQL else 20, 3)  # each write waits for the server
+    # Each write waits for the server.
+    threads, each = run.count(32, 4), run.count(5 if kind == POSTGRESQL else 20, 3)
     tally = Tally(NAME, _WHAT, note=f"{kind}, {threads} threads; the chain is verified")
     texts = [[f"thread{n} saw comet{n}x{at}" for at in range(each)] for n in range(threads)]
     with MemoryMesh(place.url, agent_id="one", embedder="hash") as mesh:
@@ -66,7 +77,8 @@ def by_threads(run: Run, kind: str, place: Place) -> Row:
 
 
 def _compare(tally: Tally, place: Place, acknowledged: Counter[str]) -> None:
-    """Count what is not there exactly as often as it was acknowledged, and a store that is not sound."""
+    """Count what is not there exactly as often as it was acknowledged, and a store that is not
+    sound."""
     with MemoryMesh(place.url, agent_id="reader", embedder="hash") as mesh:
         stored = Counter(record.content for record in mesh.get_all())
     for text, times in acknowledged.items():
@@ -76,7 +88,8 @@ def _compare(tally: Tally, place: Place, acknowledged: Counter[str]) -> None:
 
 
 def peer(run: Run, name: str) -> Row:
-    """Let processes write to one folder; those that the system refuses have acknowledged nothing."""
+    """Let processes write to one folder; those that the system refuses have acknowledged
+    nothing."""
     processes, each = run.count(8, 2), run.count(20, 3)
     tally = Tally(NAME, _WHAT, name)
     with folder() as place, ExitStack() as stack:
@@ -85,7 +98,9 @@ def peer(run: Run, name: str) -> Row:
             first.end()
         children = [stack.enter_context(Remote(name, place)) for _ in range(processes)]
         for n, child in enumerate(children):
-            child.send(("add", f"key{n}x{at}", f"process{n} saw comet{n}x{at}") for at in range(each))
+            child.send(
+                ("add", f"key{n}x{at}", f"process{n} saw comet{n}x{at}") for at in range(each)
+            )
         said = [len(child.answers(each)) for child in children]
         for child in children:
             child.kill()
@@ -96,5 +111,10 @@ def peer(run: Run, name: str) -> Row:
                 text = f"process{n} saw comet{n}x{at}"
                 tally.trial(good=stored[text] == 1, example=f"{text}: {stored[text]} times")
         tally.expect(stored["the first text of all"] == 1)
-    tally.note = "; ".join(filter(None, (NO_PROMISE.get((name, NAME), ""), f"{sum(said)} of {processes * each} acknowledged")))
+    tally.note = "; ".join(
+        filter(
+            None,
+            (NO_PROMISE.get((name, NAME), ""), f"{sum(said)} of {processes * each} acknowledged"),
+        )
+    )
     return tally.row()

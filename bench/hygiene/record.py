@@ -14,7 +14,8 @@ _MAX_EXAMPLES = 5
 class Row:
     """The figure of one check for one system.
 
-    A control shows that the check can find what it looks for. A row whose controls did not all pass is invalid.
+    A control shows that the check can find what it looks for. A row whose controls did not all pass
+    is invalid.
     """
 
     check: str
@@ -70,7 +71,8 @@ class Tally:
 
     def row(self) -> Row:
         values = {
-            name: getattr(self, name) for name in ("check", "what", "system", "trials", "bad", "control", "controls", "note")
+            name: getattr(self, name)
+            for name in ("check", "what", "system", "trials", "bad", "control", "controls", "note")
         }
         return Row(**values, examples=tuple(self.examples))
 
@@ -84,4 +86,8 @@ def folder() -> Iterator[Path]:
 
 def file_bytes(place: Path) -> bytes:
     """Return the names and all bytes of all files below a folder."""
-    return b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file())
+    return b"\0".join(
+        path.name.encode() + b"\0" + path.read_bytes()
+        for path in sorted(place.rglob("*"))
+        if path.is_file()
+    )

@@ -1,4 +1,5 @@
-"""Secrets and personal data that redaction misses, and harmless texts that it changes: the corpus of `bench.redaction`."""
+"""Secrets and personal data that redaction misses, and harmless texts that it changes: the
+corpus of `bench.redaction`."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,5 @@
-"""Generated histories of claims against a small model of what holds, and answers in which stale comes above current."""
+"""Generated histories of claims against a small model of what holds, and answers in which stale
+comes above current."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,7 +12,18 @@ from memory_mesh import MemoryMesh
 NAME = "supersession"
 _PLACES = ("Lisbon", "Porto", "Rome", "Oslo", "Vienna", "Riga", "Prague", "Tunis", "Malmö", "Ghent")
 _PEOPLE = ("Ana", "Bruno", "Chiara", "Daniel", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jonas")
-_NAMES = ("Almeida", "Berg", "Costa", "Dahl", "Eriksen", "Fischer", "Gruber", "Haas", "Ivanov", "Jansen")
+_NAMES = (
+    "Almeida",
+    "Berg",
+    "Costa",
+    "Dahl",
+    "Eriksen",
+    "Fischer",
+    "Gruber",
+    "Haas",
+    "Ivanov",
+    "Jansen",
+)
 
 
 def check(run: Run) -> Iterator[Row]:
@@ -24,10 +36,14 @@ def check(run: Run) -> Iterator[Row]:
 def histories(run: Run) -> Row:
     """Store claims about the homes of people, and compare what is active with the model after each.
 
-    The model: a person says where they live, which holds from then on; a guess that contradicts it is quarantined; the same
-    place again changes nothing.
+    The model: a person says where they live, which holds from then on; a guess that contradicts it
+    is quarantined; the same place again changes nothing.
     """
-    tally = Tally(NAME, "claims superseded wrongly, or not superseded", note="compared with a model after each claim")
+    tally = Tally(
+        NAME,
+        "claims superseded wrongly, or not superseded",
+        note="compared with a model after each claim",
+    )
     random = Random(7)  # noqa: S311  (the same histories in every run)
     with MemoryMesh("memory://", embedder="hash") as mesh:
         for person in people()[: run.count(100, 4)]:
@@ -38,9 +54,18 @@ def histories(run: Run) -> Row:
                 if not guessed and place != current:
                     past |= {current} - {""}
                     current = place
-                active = {one.content for one in mesh.scoped(agent_id="ann").get_all() if person in one.content}
-                tally.trial(good=active == {_sentence(person, current)}, example=f"{current} after {past}: {active}")
-            older = {one.content for one in mesh.scoped(agent_id="ann").get_all(status=("superseded",))}
+                active = {
+                    one.content
+                    for one in mesh.scoped(agent_id="ann").get_all()
+                    if person in one.content
+                }
+                tally.trial(
+                    good=active == {_sentence(person, current)},
+                    example=f"{current} after {past}: {active}",
+                )
+            older = {
+                one.content for one in mesh.scoped(agent_id="ann").get_all(status=("superseded",))
+            }
             tally.expect({_sentence(person, one) for one in past} <= older)
     return tally.row()
 
@@ -68,7 +93,10 @@ def stale(run: Run, name: str) -> Row:
     with folder() as place, Remote(name, place, model="local") as system:
         for turn in range(2):
             for at, person in enumerate(asked):
-                system.add(f"key{at} of turn {turn}", _sentence(person, _PLACES[(at + turn) % len(_PLACES)]))
+                system.add(
+                    f"key{at} of turn {turn}",
+                    _sentence(person, _PLACES[(at + turn) % len(_PLACES)]),
+                )
         found = 0
         for at, person in enumerate(asked):
             old, new = (_sentence(person, _PLACES[(at + turn) % len(_PLACES)]) for turn in range(2))

@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.hygiene.record import OURS
-from bench.peers import LIMIT, MCP_SERVER, ROOT, Chroma, Hit, LangGraph, McpMemory, Mem0, System, Text
+from bench.peers import (
+    LIMIT,
+    MCP_SERVER,
+    ROOT,
+    Chroma,
+    Hit,
+    LangGraph,
+    McpMemory,
+    Mem0,
+    System,
+    Text,
+)
 from memory_mesh import MemoryMesh
 from memory_mesh.api.build import model_paths
 from memory_mesh.api.settings import load
@@ -17,10 +28,13 @@ _PEERS = ROOT / ".venv-peers" / "bin" / "python"
 
 
 class Ours:
-    """memory-mesh on SQLite. Deletion is `erase`, as the command `delete` does it; search is in `precise` mode."""
+    """memory-mesh on SQLite. Deletion is `erase`, as the command `delete` does it; search is in
+    `precise` mode."""
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
-        self._mesh = MemoryMesh(f"sqlite:///{folder / 'memory.db'}", agent_id="bench", embedder=embedder)
+        self._mesh = MemoryMesh(
+            f"sqlite:///{folder / 'memory.db'}", agent_id="bench", embedder=embedder
+        )
 
     def add(self, items: Sequence[tuple[str, Text]]) -> None:
         for key, item in items:
@@ -39,7 +53,10 @@ class Ours:
         return [record.content for record in self._mesh.get_all()]
 
     def search(self, query: str) -> list[Hit]:
-        return [Hit(result.id, result.content) for result in self._mesh.search(query, LIMIT, mode="precise")]
+        return [
+            Hit(result.id, result.content)
+            for result in self._mesh.search(query, LIMIT, mode="precise")
+        ]
 
     def close(self) -> None:
         self._mesh.close()
@@ -60,7 +77,13 @@ NO_PROMISE: dict[tuple[str, str], str] = {
     ("mcp-memory", "duplicates"): "only compares the names of entities",
     ("chroma", "junk"): "stores what it is given",
     ("langgraph", "junk"): "stores what it is given",
-    ("mem0", "junk"): "needs a language model to judge, which infer=False turns off; leaves out messages of the system",
+    (
+        "mem0",
+        "junk",
+    ): (
+        "needs a language model to judge, which infer=False turns off; leaves out messages of "
+        "the system"
+    ),
     ("mcp-memory", "junk"): "stores what it is given",
     ("chroma", "stale"): "knows no newer and older",
     ("langgraph", "stale"): "knows no newer and older",
@@ -70,7 +93,10 @@ NO_PROMISE: dict[tuple[str, str], str] = {
     ("langgraph", "unrelated"): "returns the nearest, however far",
     ("mem0", "unrelated"): "returns the nearest above its default threshold",
     ("chroma", "deleted"): "promises that no query returns it, not that the bytes are gone",
-    ("mem0", "deleted"): "promises that no query returns it; its history keeps the text of deletions",
+    (
+        "mem0",
+        "deleted",
+    ): "promises that no query returns it; its history keeps the text of deletions",
     ("mcp-memory", "deleted"): "rewrites its file at each change",
     ("mcp-memory", "killed"): "rewrites its file at each change",
     ("chroma", "processes"): "its documentation calls it not safe for several processes",

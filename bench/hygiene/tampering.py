@@ -18,13 +18,23 @@ NAME = "tampering"
 _WHAT = "edits that `verify` did not report"
 _MEMORIES = 12
 _TEXTS = ("one", "two", "three", *(f"text {n}" for n in range(3, _MEMORIES)))
-_HASHED = ("yamo_text", "block_hash", "prev_hash", "seal", "content_hash", "chain", "agent_id", "operation_type")
+_HASHED = (
+    "yamo_text",
+    "block_hash",
+    "prev_hash",
+    "seal",
+    "content_hash",
+    "chain",
+    "agent_id",
+    "operation_type",
+)
 _FREE = 1000  # a number that no block has
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of the rows of a table in which a column has a value. Without a new value the rows are deleted."""
+    """A change of the rows of a table in which a column has a value. Without a new value the
+    rows are deleted."""
 
     table: str
     where: tuple[str, str | int]
@@ -37,7 +47,8 @@ _SAME = Edit("memories", ("content", "one"), "content", "", appends=True)  # wri
 
 
 def check(run: Run) -> Iterator[Row]:
-    """Make each edit in a copy of one store. The controls: the copy verifies without it, and the edit found its row."""
+    """Make each edit in a copy of one store. The controls: the copy verifies without it, and the
+    edit found its row."""
     if OURS not in run.systems:
         return
     for kind in FILES if not run.quick else ["sqlite"]:
@@ -68,7 +79,8 @@ def copied(store: Path) -> Iterator[Path]:
 
 
 def programs(kind: str) -> Iterator[tuple[str, Callable[[Path], bool]]]:
-    """Yield what other programs do to a store: a name, and a function that returns whether it found the rows."""
+    """Yield what other programs do to a store: a name, and a function that returns whether it
+    found the rows."""
     for edit in edits():
         yield str(edit), partial(_all_of, EDITORS[kind], edit)
     if kind == "sqlite":
@@ -87,22 +99,30 @@ def edits() -> Iterator[tuple[Edit, ...]]:
         yield (Edit("blocks", block),)
         yield from ((Edit("blocks", block, column, "x", appends=True),) for column in _HASHED)
         yield tuple(
-            Edit("blocks", ("number", old), "number", new) for old, new in ((number, _FREE), (other, number), (_FREE, other))
+            Edit("blocks", ("number", old), "number", new)
+            for old, new in ((number, _FREE), (other, number), (_FREE, other))
         )
     for at, text in enumerate(_TEXTS):
         memory = ("content", text)
         yield (Edit("memories", memory),)
         yield (Edit("memories", memory, "content", ".", appends=True),)
-        for column, value in (("status", "archived"), ("trust", 1.0), ("importance", 1.0), ("agent_id", "bob")):
+        for column, value in (
+            ("status", "archived"),
+            ("trust", 1.0),
+            ("importance", 1.0),
+            ("agent_id", "bob"),
+        ):
             yield (Edit("memories", memory, column, value),)
         swap = ((text, "aside"), (_TEXTS[at - 1], text), ("aside", _TEXTS[at - 1]))
         yield tuple(Edit("memories", ("content", old), "content", new) for old, new in swap)
 
 
 def sql_edits() -> Iterator[str]:
-    """Yield the edits that the tests make in SQL, of further columns and of values of other types."""
+    """Yield the edits that the tests make in SQL, of further columns and of values of other
+    types."""
     known = tests("durability.test_tampering")
-    # Their store has three blocks. In this one, a number moved by 7 is that of another block, which SQLite refuses.
+    # Their store has three blocks. In this one, a number moved by 7 is that of another block, which
+    # SQLite refuses.
     yield from (edit.replace("number + 7", "number + 700") for edit in known.EDITS.values())
     yield from known.ODD.values()
 
@@ -119,7 +139,9 @@ def _in_sqlite(file: Path, edit: Edit) -> int:
     with tests("durability.test_tampering").editing(file) as connection:
         table = {"memories": "memories", "blocks": "yamo_blocks"}[edit.table]
         value = f"coalesce({edit.column}, '') || ?" if edit.appends else "?"
-        change = f"UPDATE {table} SET {edit.column} = {value}" if edit.column else f"DELETE FROM {table}"  # noqa: S608
+        change = (
+            f"UPDATE {table} SET {edit.column} = {value}" if edit.column else f"DELETE FROM {table}"  # noqa: S608
+        )
         given = (edit.new, edit.where[1]) if edit.column else (edit.where[1],)
         return int(connection.execute(f"{change} WHERE {edit.where[0]} = ?", given).rowcount)
 
@@ -141,11 +163,17 @@ def _in_json(root: Path, edit: Edit) -> int:
 def _in_lancedb(root: Path, edit: Edit) -> int:
     from lance import dataset
 
-    table = dataset(str(root / {"memories": "memory_entries.lance", "blocks": "yamo_blocks.lance"}[edit.table]))
+    table = dataset(
+        str(root / {"memories": "memory_entries.lance", "blocks": "yamo_blocks.lance"}[edit.table])
+    )
     where = f"{edit.where[0]} = {_literal(edit.where[1])}"
     count = int(table.count_rows(where))
     if edit.column:
-        value = f"concat(coalesce({edit.column}, ''), {_literal(edit.new)})" if edit.appends else _literal(edit.new)
+        value = (
+            f"concat(coalesce({edit.column}, ''), {_literal(edit.new)})"
+            if edit.appends
+            else _literal(edit.new)
+        )
         table.update({edit.column: value}, where)
     else:
         table.delete(where)

@@ -1,4 +1,5 @@
-"""Questions that no memory answers, asked in `precise` mode. The control: questions that one of the memories answers."""
+"""Questions that no memory answers, asked in `precise` mode. The control: questions that one of
+the memories answers."""
 
 from collections.abc import Iterator
 
@@ -18,11 +19,19 @@ def check(run: Run) -> Iterator[Row]:
     memories = mixed.memories[: run.count(500, 20)]
     kept = {said.id: said.text for said in memories}
     unrelated = [one.text for one in mixed.unrelated][: run.count(10_000, 10)]
-    controls = [(one.text, kept[id_]) for one in mixed.controls for id_ in one.gold if id_ in kept][: run.count(10_000, 10)]
+    controls = [(one.text, kept[id_]) for one in mixed.controls for id_ in one.gold if id_ in kept][
+        : run.count(10_000, 10)
+    ]
     for name in run.systems:
-        if name == "mcp-memory":  # it finds a query only where it stands word for word, so it answers no question at all
+        # It finds a query only where it stands word for word, so it answers no question at all.
+        if name == "mcp-memory":
             continue
-        tally = Tally(NAME, _WHAT, name, note=NO_PROMISE.get((name, NAME), "precise mode, the default of the command line"))
+        tally = Tally(
+            NAME,
+            _WHAT,
+            name,
+            note=NO_PROMISE.get((name, NAME), "precise mode, the default of the command line"),
+        )
         with folder() as place, Remote(name, place, model="local") as system:
             for id_, text in kept.items():
                 system.add(id_, text)

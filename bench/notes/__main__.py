@@ -2,9 +2,10 @@
 
     python -m bench.notes [FILE ...] [--out FOLDER]
 
-The weights were learnt from one.jsonl to eight.jsonl, each by another writer; `python -m bench.notes.train --check` prints the
-figures of each writer with weights that were learnt from the others. `blind` and `second` are by writers who have not seen the
-rules. `second` was first read after the last change of rules and weights, `blind` before eight.jsonl was written. Prints each
+The weights were learnt from one.jsonl to eight.jsonl, each by another writer; `python -m
+bench.notes.train --check` prints the figures of each writer with weights that were learnt from the
+others. `blind` and `second` are by writers who have not seen the rules. `second` was first read
+after the last change of rules and weights, `blind` before eight.jsonl was written. Prints each
 report that was wrongly kept and each that was missed.
 """
 
@@ -18,7 +19,13 @@ from typing import Any
 from bench.commit import measured_at
 from bench.linear import Vectors, local_model
 from bench.notes.reports import FOLDER, Report, read
-from memory_mesh.core.notes.extraction import KINDS, ReportJudge, Worth, judge_with_vectors, judge_without_vectors
+from memory_mesh.core.notes.extraction import (
+    KINDS,
+    ReportJudge,
+    Worth,
+    judge_with_vectors,
+    judge_without_vectors,
+)
 
 RESULTS = Path(__file__).parents[1] / "results"
 MEASURED = [FOLDER / f"{name}.jsonl" for name in ("blind", "second")]
@@ -33,7 +40,9 @@ class Verdict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.notes", description="Notes from the reports of agents")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.notes", description="Notes from the reports of agents"
+    )
     parser.add_argument("files", nargs="*", type=Path, default=MEASURED, help="labelled reports")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
     given = parser.parse_args()
@@ -42,7 +51,8 @@ def main() -> None:
     for path in given.files:
         reports = read(path)
         verdicts = {
-            "vectors": judged(reports, judge_with_vectors(), vector), "plain": judged(reports, judge_without_vectors(), None),
+            "vectors": judged(reports, judge_with_vectors(), vector),
+            "plain": judged(reports, judge_without_vectors(), None),
         }  # fmt: skip
         show(path.stem, verdicts["vectors"])
         scores[path.stem] = {name: score(some) for name, some in verdicts.items()}
@@ -57,7 +67,9 @@ def judged(reports: Sequence[Report], judge: ReportJudge, vector: Vectors | None
     found: list[Verdict] = []
     for report in reports:
         given = report.statements
-        found.append(Verdict(report, judge(given, [vector(each.text) for each in given] if vector else ())))
+        found.append(
+            Verdict(report, judge(given, [vector(each.text) for each in given] if vector else ()))
+        )
     return found
 
 
@@ -68,7 +80,10 @@ def show(name: str, verdicts: Sequence[Verdict]) -> None:
         if each.kept and each.report.kind is None:
             print(f"  wrong {each.report.id}: {' | '.join(worth.text for worth in each.kept)}")
         elif each.report.kind and not each.kept:
-            print(f"  missed {each.report.id} ({each.report.kind}): {' | '.join(each.report.sentences)}")
+            print(
+                f"  missed {each.report.id} ({each.report.kind}): "
+                f"{' | '.join(each.report.sentences)}"
+            )
 
 
 def score(verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -78,10 +93,15 @@ def score(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     labels = [each.report.kind for each in verdicts if each.report.kind]
     found = [each.report.kind for each in right]
     sentences = [(each.report, worth) for each in kept for worth in each.kept]
-    named = [worth for report, worth in sentences if any(worth.text in one or one in worth.text for one in report.sentences)]
+    named = [
+        worth
+        for report, worth in sentences
+        if any(worth.text in one or one in worth.text for one in report.sentences)
+    ]
     return {
-        "reports": len(verdicts), "worth_a_note": len(labels), "kept": len(kept), "precision": _rate(len(right), len(kept)),
-        "recall": _rate(len(right), len(labels)), "kept_sentences_that_the_label_names": _rate(len(named), len(sentences)),
+        "reports": len(verdicts), "worth_a_note": len(labels), "kept": len(kept),
+        "precision": _rate(len(right), len(kept)), "recall": _rate(len(right), len(labels)),
+        "kept_sentences_that_the_label_names": _rate(len(named), len(sentences)),
         "recall_by_kind": {kind: _rate(found.count(kind), labels.count(kind)) for kind in KINDS},
     }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Labelled reports of agents, and what the judge of notes makes of them.
 
-A line of a JSON Lines file is a finished run: agent, task, agent_output, result and error; `keep` tells whether it is worth a
-note, `kind` of which kind, and `sentences` are those that carry it.
+A line of a JSON Lines file is a finished run: agent, task, agent_output, result and error; `keep`
+tells whether it is worth a note, `kind` of which kind, and `sentences` are those that carry it.
 """
 
 import json
@@ -41,7 +41,13 @@ def read(path: Path) -> list[Report]:
     """Read the reports of a file."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [
-        Report(row["id"], row["task"], row["agent_output"], row["kind"] if row["keep"] else None, tuple(row["sentences"]))
+        Report(
+            row["id"],
+            row["task"],
+            row["agent_output"],
+            row["kind"] if row["keep"] else None,
+            tuple(row["sentences"]),
+        )
         for row in rows
     ]
 

@@ -1,1 +1,2 @@
-"""Measure search quality against BM25, cosine and their plain fusion, on conversations with known evidence."""
+"""Measure search quality against BM25, cosine and their plain fusion, on conversations with
+known evidence."""

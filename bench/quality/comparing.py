@@ -7,7 +7,18 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from bench.peers import LIMIT, Chroma, Hit, Lance, LangGraph, Make, Mem0, Text, floats, installed_versions
+from bench.peers import (
+    LIMIT,
+    Chroma,
+    Hit,
+    Lance,
+    LangGraph,
+    Make,
+    Mem0,
+    Text,
+    floats,
+    installed_versions,
+)
 from bench.quality.evaluating import OURS, ask
 from bench.quality.measuring import FIGURES, figures, interval, mean
 from bench.quality.sets import Question, Space
@@ -27,7 +38,11 @@ class LanceHybrid(Lance):
         if not self._indexed:
             self._table.create_fts_index("text", replace=True)
             self._indexed = True
-        request = self._table.search(query_type="hybrid").vector(floats(self._embedder, query)).text(query)
+        request = (
+            self._table.search(query_type="hybrid")
+            .vector(floats(self._embedder, query))
+            .text(query)
+        )
         return [Hit(row["key"], row["text"]) for row in request.limit(LIMIT).to_list()]
 
 
@@ -61,17 +76,25 @@ def measure_peers(sets: Mapping[str, Sequence[Space]], embedder: Embedder) -> di
     return result
 
 
-def _row(peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def _row(
+    peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[Mapping[str, float]]
+) -> dict[str, Any]:
     about, answered = ask_peer(peer, people, embedder)
     if "failure" in about:
         return about
     found = [figures(ids, question.gold) for question, ids in answered]
-    ahead = {name: interval([one[name] for one in ours], [one[name] for one in found]) for name in FIGURES}
+    ahead = {
+        name: interval([one[name] for one in ours], [one[name] for one in found])
+        for name in FIGURES
+    }
     return {**about, "figures": mean(found), "ahead": ahead}
 
 
-def ask_peer(peer: str, people: Sequence[Space], embedder: Embedder) -> tuple[dict[str, Any], list[tuple[Question, list[str]]]]:
-    """Return the versions of a store, and its answers to all questions; or why it failed, and no answers."""
+def ask_peer(
+    peer: str, people: Sequence[Space], embedder: Embedder
+) -> tuple[dict[str, Any], list[tuple[Question, list[str]]]]:
+    """Return the versions of a store, and its answers to all questions; or why it failed, and no
+    answers."""
     packages, make = RETRIEVAL[peer]
     versions = installed_versions(packages)
     if versions is None:
@@ -86,11 +109,15 @@ def ask_peer(peer: str, people: Sequence[Space], embedder: Embedder) -> tuple[di
 
 
 def answers(make: Make, space: Space, embedder: Embedder) -> list[tuple[Question, list[str]]]:
-    """Return one person's questions, each with the ids that a store with that person's memories returns, best first."""
+    """Return one person's questions, each with the ids that a store with that person's memories
+    returns, best first."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         peer = make(Path(folder), embedder)
         for batch in batches(space.memories, _BATCH):
             peer.add([(said.id, said) for said in batch])
-        found = [(question, [hit.key for hit in peer.search(question.text)]) for question in space.questions]
+        found = [
+            (question, [hit.key for hit in peer.search(question.text)])
+            for question in space.questions
+        ]
         peer.close()
     return found

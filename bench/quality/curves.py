@@ -2,8 +2,9 @@
 
     python -m bench.quality.curves --data DIR [--vectors FILE]
 
-The questions are those of LoCoMo, asked of one memory for each turn: of ours, of the baselines, and of each other store that is
-installed. It writes `bench/results/recall.json`; `tools/pictures.py` draws it.
+The questions are those of LoCoMo, asked of one memory for each turn: of ours, of the baselines, and
+of each other store that is installed. It writes `bench/results/recall.json`; `tools/pictures.py`
+draws it.
 """
 
 import argparse
@@ -28,7 +29,9 @@ SET = "locomo"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.quality.curves", description="Recall at 1 to 10")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.quality.curves", description="Recall at 1 to 10"
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
     options = parser.parse_args()
@@ -42,7 +45,9 @@ def main() -> None:
         "curves": curves(people, embedder),
     }
     embedder.save()
-    (RESULTS / "recall.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (RESULTS / "recall.json").write_text(
+        json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def curves(people: Sequence[Space], embedder: Embedder) -> dict[str, list[float]]:
@@ -57,10 +62,17 @@ def curves(people: Sequence[Space], embedder: Embedder) -> dict[str, list[float]
     for name, space in ((name, space) for name in _installed() for space in people):
         for question, ids in answers(RETRIEVAL[name][1], space, embedder):
             _count(found, question, {name: ids})
-    return {name: [round(100 * sum(at) / len(at), 1) for at in zip(*each, strict=True)] for name, each in found.items()}
+    return {
+        name: [round(100 * sum(at) / len(at), 1) for at in zip(*each, strict=True)]
+        for name, each in found.items()
+    }
 
 
-def _count(found: defaultdict[str, list[list[float]]], question: Question, ranked: Mapping[str, Sequence[str]]) -> None:
+def _count(
+    found: defaultdict[str, list[list[float]]],
+    question: Question,
+    ranked: Mapping[str, Sequence[str]],
+) -> None:
     for name, ids in ranked.items():
         found[name].append(recalls(ids, question.gold))
 

@@ -1,4 +1,5 @@
-"""Ask the questions of the data sets, of the memories that answer them and of others, and collect the figures."""
+"""Ask the questions of the data sets, of the memories that answer them and of others, and
+collect the figures."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,8 @@ Measured = Mapping[str, Mapping[str, float]]  # of one question, by ranker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionResult:
-    """A question of one person, the figures of each ranker, and our best scores for it in other people's memories."""
+    """A question of one person, the figures of each ranker, and our best scores for it in other
+    people's memories."""
 
     person: int
     question: Question
@@ -72,8 +74,13 @@ class Evaluation:
             right = [each.ours for each in some]
             self.nothing[part] = {
                 "wrong conversation": separation(right, [each.wrong for each in some], _TALK),
-                "wrong conversation, its names in the question": separation(right, [each.swapped for each in some], _TALK),
-                "recall@5 kept": {mode: _kept(some, ranker) for mode, ranker in (("recall", OURS), ("precise", PRECISE))},
+                "wrong conversation, its names in the question": separation(
+                    right, [each.swapped for each in some], _TALK
+                ),
+                "recall@5 kept": {
+                    mode: _kept(some, ranker)
+                    for mode, ranker in (("recall", OURS), ("precise", PRECISE))
+                },
             }
         others = parts[_OTHERS] or results
         real = [(score, id_ in each.question.gold) for each in others for id_, score in each.ours]
@@ -82,13 +89,18 @@ class Evaluation:
         self.reliability["own, and swapped names"] = reliability([*real, *wrong])
 
 
-def ask(name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bool = False) -> list[QuestionResult]:
+def ask(
+    name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bool = False
+) -> list[QuestionResult]:
     """Ask every question of its own memories and, with `elsewhere`, of those of the next person."""
     progress = _Progress(name, sum(len(space.questions) for space in people))
     results: list[QuestionResult] = []
     for at in range(0, len(people), _OPEN_AT_ONCE):
         some = people[at : at + _OPEN_AT_ONCE]
-        print(f"{name}: storing {sum(len(space.memories) for space in some):,} memories", file=sys.stderr)
+        print(
+            f"{name}: storing {sum(len(space.memories) for space in some):,} memories",
+            file=sys.stderr,
+        )
         with opened(some, embedder) as meshes:
             for which, (space, ours) in enumerate(zip(some, meshes, strict=True)):
                 plain, next_ = Plain(space.memories, embedder), (which + 1) % len(some)
@@ -100,7 +112,8 @@ def ask(name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bo
 
 
 def _measure(
-    person: int, question: Question, ours: Ours, plain: Plain, space: Space, other: tuple[Space, Ours] | None
+    person: int, question: Question, ours: Ours, plain: Plain, space: Space,
+    other: tuple[Space, Ours] | None
 ) -> QuestionResult:  # fmt: skip
     scored = ours.ranked(question)
     found = {**plain.ranked(question), **cut(scored, len(space.memories))}
@@ -110,20 +123,32 @@ def _measure(
         wrong = other[1].ranked(question)
         renamed = other[1].ranked(swapped(question, speakers(space), speakers(other[0])))
     measured = {ranker: figures(ids, question.gold) for ranker, ids in found.items()}
-    return QuestionResult(person=person, question=question, measured=measured, ours=scored, wrong=wrong, swapped=renamed)
+    return QuestionResult(
+        person=person,
+        question=question,
+        measured=measured,
+        ours=scored,
+        wrong=wrong,
+        swapped=renamed,
+    )
 
 
 def cut(scored: Scored, documents: int) -> dict[str, list[str]]:
     """Return the ids that each of our modes returns of the scored ones."""
     least = min_scores([score for _, score in scored], documents)
     by_ranker = {**{ranker: least[mode] for ranker, mode in MODES.items()}, UNCUT: 0.0}
-    return {ranker: [id_ for id_, score in scored if score >= min_score] for ranker, min_score in by_ranker.items()}
+    return {
+        ranker: [id_ for id_, score in scored if score >= min_score]
+        for ranker, min_score in by_ranker.items()
+    }
 
 
 def _parts(name: str, results: Sequence[QuestionResult]) -> dict[str, list[Measured]]:
     parts = {"all": [each.measured for each in results]}
     if name.startswith("locomo"):
-        parts[f"conversations 1–{_CHOSEN_ON}"] = [each.measured for each in results if each.person < _CHOSEN_ON]
+        parts[f"conversations 1–{_CHOSEN_ON}"] = [
+            each.measured for each in results if each.person < _CHOSEN_ON
+        ]
         parts[_OTHERS] = [each.measured for each in results if each.person >= _CHOSEN_ON]
     for kind in sorted({each.question.kind for each in results}):
         parts[kind] = [each.measured for each in results if each.question.kind == kind]
@@ -135,7 +160,12 @@ def _table(results: Sequence[Measured]) -> dict[str, Any]:
     ahead = {}
     for figure in FIGURES:
         best = max(PLAIN, key=lambda ranker: rankers[ranker][figure])
-        ahead[figure] = (best, *interval([one[OURS][figure] for one in results], [one[best][figure] for one in results]))
+        ahead[figure] = (
+            best,
+            *interval(
+                [one[OURS][figure] for one in results], [one[best][figure] for one in results]
+            ),
+        )
     return {"questions": len(results), "rankers": rankers, "ahead": ahead}
 
 
@@ -145,7 +175,9 @@ def _best(scored: Scored) -> float:
 
 def _kept(results: Sequence[QuestionResult], ranker: str) -> float:
     """Return the percentage of recall@5 that is left after a cut."""
-    left, all_ = (sum(each.measured[name]["recall@5"] for each in results) for name in (ranker, UNCUT))
+    left, all_ = (
+        sum(each.measured[name]["recall@5"] for each in results) for name in (ranker, UNCUT)
+    )
     return round(100 * left / all_, 1) if all_ else 0.0
 
 
@@ -153,9 +185,17 @@ class _Progress:
     """Prints how many questions were asked, every few seconds and at the end."""
 
     def __init__(self, name: str, of: int) -> None:
-        self._name, self._of, self._start, self._next = name, of, monotonic(), monotonic() + _EVERY_S
+        self._name, self._of, self._start, self._next = (
+            name,
+            of,
+            monotonic(),
+            monotonic() + _EVERY_S,
+        )
 
     def show(self, asked: int) -> None:
         if (now := monotonic()) >= self._next or asked == self._of:
             self._next = now + _EVERY_S
-            print(f"{self._name}: {asked:,} of {self._of:,} questions, {now - self._start:.0f} s", file=sys.stderr)
+            print(
+                f"{self._name}: {asked:,} of {self._of:,} questions, {now - self._start:.0f} s",
+                file=sys.stderr,
+            )

@@ -22,7 +22,11 @@ class _Adam:
         self._square = 0.99 * self._square + 0.01 * gradient**2
         if at > 0.6 * self._steps:
             self._size *= 0.97
-        found: Floats = self._size * (self._mean / (1 - 0.9**at)) / (np.sqrt(self._square / (1 - 0.99**at)) + 1e-9)
+        found: Floats = (
+            self._size
+            * (self._mean / (1 - 0.9**at))
+            / (np.sqrt(self._square / (1 - 0.99**at)) + 1e-9)
+        )
         return found
 
 
@@ -32,8 +36,8 @@ def by_kind(rows: Floats, kinds: Floats) -> Floats:
 
 
 def bounded(weights: Floats, free: Flags) -> Floats:
-    """Return weights, first those of the columns and then what each kind adds, of which no sum for a column is below zero,
-    unless it is `free`, whichever kinds a pool is of."""
+    """Return weights, first those of the columns and then what each kind adds, of which no sum
+    for a column is below zero, unless it is `free`, whichever kinds a pool is of."""
     base, added = np.split(weights.reshape(-1, len(free)), [1])
     base = np.where(free, base, np.maximum(base, 0))
     lower = np.minimum(added, 0)
@@ -53,9 +57,10 @@ def listwise(
     ridge: tuple[float, float],
     steps: int = 250,
 ) -> Floats:
-    """Return weights under which the right rows of each table score above the others, one row for the columns and one for each
-    kind. Weights with a number in `fixed_at` keep it (NaN: not fixed); the others, unless `free`, never go below zero. `ridge`
-    keeps weights small: those of the columns, and what a kind adds."""
+    """Return weights under which the right rows of each table score above the others, one row
+    for the columns and one for each kind. Weights with a number in `fixed_at` keep it (NaN: not
+    fixed); the others, unless `free`, never go below zero. `ridge` keeps weights small: those of
+    the columns, and what a kind adds."""
     which = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
     starts = np.cumsum([0, *map(len, tables)])[:-1]
     rows = by_kind(np.concatenate(tables), kinds[which])
@@ -63,7 +68,10 @@ def listwise(
     shares = (weights / weights.sum())[which]
     scale = np.tile(rows[:, : len(free)].std(axis=0) + 1e-6, 1 + kinds.shape[1])
     rows /= scale
-    values = np.concatenate([fixed_at, *(np.where(np.isnan(fixed_at), np.nan, 0.0) for _ in kinds.T)]) * scale
+    values = (
+        np.concatenate([fixed_at, *(np.where(np.isnan(fixed_at), np.nan, 0.0) for _ in kinds.T)])
+        * scale
+    )
     ridges = np.repeat(ridge, [len(free), len(free) * kinds.shape[1]])
     found: Floats = np.nan_to_num(values)
     adam = _Adam(steps, 0.08)
@@ -77,9 +85,11 @@ def listwise(
     return learnt
 
 
-def logistic(rows: Floats, right: Floats, weights: Floats, *, kinds: Floats, free: Flags, steps: int = 600) -> Floats:
-    """Return weights for the probability that a row is right, one row for the columns and one for each kind. Unless `free`,
-    none goes below zero. The last column is constant: the bias."""
+def logistic(
+    rows: Floats, right: Floats, weights: Floats, *, kinds: Floats, free: Flags, steps: int = 600
+) -> Floats:
+    """Return weights for the probability that a row is right, one row for the columns and one
+    for each kind. Unless `free`, none goes below zero. The last column is constant: the bias."""
     middle, scale = rows.mean(axis=0), rows.std(axis=0) + 1e-6
     middle[-1], scale[-1] = 0.0, 1.0
     wide = by_kind((rows - middle) / scale, kinds)
@@ -90,13 +100,17 @@ def logistic(rows: Floats, right: Floats, weights: Floats, *, kinds: Floats, fre
     adam = _Adam(steps, 0.05)
     for at in range(1, steps + 1):
         chances = 1 / (1 + np.exp(-np.clip(wide @ found, -30, 30)))
-        found = bounded(found - adam.step(at, wide.T @ ((chances - right) * weights) + 2 * ridges * found), free)
+        found = bounded(
+            found - adam.step(at, wide.T @ ((chances - right) * weights) + 2 * ridges * found), free
+        )
     learnt: Floats = found.reshape(-1, len(free)) / scale
     learnt[:, -1] -= learnt @ middle
     return learnt
 
 
-def newton(rows: Floats, right: Floats, weights: Floats, *, steps: int = 50, ridge: float = 1e-4) -> Floats:
+def newton(
+    rows: Floats, right: Floats, weights: Floats, *, steps: int = 50, ridge: float = 1e-4
+) -> Floats:
     """Return the same without bounds, by Newton's method; the last weight is the bias."""
     rows = np.column_stack((rows, np.ones(len(rows))))
     weights = weights / weights.sum()
@@ -104,13 +118,16 @@ def newton(rows: Floats, right: Floats, weights: Floats, *, steps: int = 50, rid
     for _ in range(steps):
         chances = 1 / (1 + np.exp(-np.clip(rows @ found, -30, 30)))
         slope = rows.T @ ((chances - right) * weights) + ridge * found
-        curve = (rows * (chances * (1 - chances) * weights)[:, None]).T @ rows + ridge * np.eye(len(found))
+        curve = (rows * (chances * (1 - chances) * weights)[:, None]).T @ rows + ridge * np.eye(
+            len(found)
+        )
         found = found - np.linalg.solve(curve, slope)
     return found
 
 
 def isotonic(values: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Return the values in order, and the fraction of right ones at each, which never falls (pool adjacent violators)."""
+    """Return the values in order, and the fraction of right ones at each, which never falls
+    (pool adjacent violators)."""
     order = np.argsort(values, kind="stable")
     blocks: list[tuple[float, int]] = []  # sum and size
     for each in right[order].tolist():
@@ -119,4 +136,6 @@ def isotonic(values: Floats, right: Floats) -> tuple[Floats, Floats]:
             before = blocks.pop()
             block = (before[0] + block[0], before[1] + block[1])
         blocks.append(block)
-    return values[order], np.repeat([total / size for total, size in blocks], [size for _, size in blocks])
+    return values[order], np.repeat(
+        [total / size for total, size in blocks], [size for _, size in blocks]
+    )

@@ -1,4 +1,5 @@
-"""Figures of a ranking: recall, complete recall, nDCG, MRR and the first result, and the confidence of a difference."""
+"""Figures of a ranking: recall, complete recall, nDCG, MRR and the first result, and the
+confidence of a difference."""
 
 from collections.abc import Mapping, Sequence
 from math import log2
@@ -33,11 +34,15 @@ def recalls(ranked: Sequence[str], gold: frozenset[str]) -> list[float]:
 
 def mean(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the means over all questions, in hundredths."""
-    return {name: round(100 * sum(each[name] for each in measured) / len(measured), 1) for name in FIGURES}
+    return {
+        name: round(100 * sum(each[name] for each in measured) / len(measured), 1)
+        for name in FIGURES
+    }
 
 
 def interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the mean difference, in hundredths, by resampling the questions."""
+    """Return the 95 % confidence interval of the mean difference, in hundredths, by resampling
+    the questions."""
     apart = np.array(ours) - np.array(theirs)
     drawn = np.random.default_rng(0).integers(0, len(apart), (_DRAWS, len(apart)))
     low, high = np.percentile(100 * apart[drawn].mean(axis=1), [2.5, 97.5])
@@ -45,7 +50,8 @@ def interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, flo
 
 
 def auc(right: Sequence[float], wrong: Sequence[float]) -> float:
-    """Return the probability that a right value is larger than a wrong one (the area under the ROC curve)."""
+    """Return the probability that a right value is larger than a wrong one (the area under the
+    ROC curve)."""
     ordered = np.sort(np.array(wrong))
     below, up_to = np.searchsorted(ordered, right, "left"), np.searchsorted(ordered, right, "right")
     return round(float((below + up_to).mean() / (2 * len(ordered))), 4)

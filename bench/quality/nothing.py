@@ -1,4 +1,5 @@
-"""Questions that no memory answers: of another conversation, with and without its names, and unrelated ones."""
+"""Questions that no memory answers: of another conversation, with and without its names, and
+unrelated ones."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,8 @@ def speakers(space: Space) -> list[str]:
 
 
 def swapped(question: Question, own: Sequence[str], others: Sequence[str]) -> Question:
-    """Return the question with the names of its own speakers replaced by those of another conversation."""
+    """Return the question with the names of its own speakers replaced by those of another
+    conversation."""
     names = dict(zip(own, others, strict=False))
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b") if names else None
     text = pattern.sub(lambda found: names[found[1]], question.text) if pattern else question.text
@@ -33,7 +35,8 @@ def swapped(question: Question, own: Sequence[str], others: Sequence[str]) -> Qu
 
 
 def separation(right: Sequence[Scored], wrong: Sequence[Scored], documents: int) -> dict[str, Any]:
-    """Return how well the best scores tell answered questions from others, and how many of the others stay empty."""
+    """Return how well the best scores tell answered questions from others, and how many of the
+    others stay empty."""
     apart = auc(*([_best(scored) for scored in some] for some in (right, wrong)))
     return {"questions": len(wrong), "auc": apart, "empty": _empty(wrong, documents)}
 
@@ -44,7 +47,10 @@ def _best(scored: Scored) -> float:
 
 def _empty(found: Sequence[Scored], documents: int) -> dict[str, float]:
     """Return by mode the percentage of questions that get no answer among so many memories."""
-    return {mode: _percent([not _kept(scored, mode, documents) for scored in found]) for mode in MIN_EXPECTED}
+    return {
+        mode: _percent([not _kept(scored, mode, documents) for scored in found])
+        for mode in MIN_EXPECTED
+    }
 
 
 def _kept(scored: Scored, mode: str, documents: int) -> Scored:
@@ -54,7 +60,8 @@ def _kept(scored: Scored, mode: str, documents: int) -> Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixed:
-    """Memories of many kinds, unrelated questions by kind, and control questions that one of the memories answers."""
+    """Memories of many kinds, unrelated questions by kind, and control questions that one of the
+    memories answers."""
 
     memories: Sequence[Said]
     unrelated: Sequence[Question]
@@ -62,8 +69,12 @@ class Mixed:
 
 
 def read_mixed(folder: Path = DATA) -> Mixed:
-    """Read the files of this repository. The kind of a question in another language than English ends with it: `trivia:de`."""
-    memories = [Said(id=row["id"], text=row["text"], at=_AT) for row in lines(folder / "mixed_memories.jsonl")]
+    """Read the files of this repository. The kind of a question in another language than English
+    ends with it: `trivia:de`."""
+    memories = [
+        Said(id=row["id"], text=row["text"], at=_AT)
+        for row in lines(folder / "mixed_memories.jsonl")
+    ]
     rows = list(lines(folder / "unrelated.jsonl"))
     return Mixed(
         memories=memories,
@@ -72,25 +83,52 @@ def read_mixed(folder: Path = DATA) -> Mixed:
     )
 
 
-def ask_mixed(mixed: Mixed, embedder: Embedder, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[Judged]]:
-    """Ask all questions of stores of each size. Return a row for each size, and all judged scores."""
+def ask_mixed(
+    mixed: Mixed, embedder: Embedder, sizes: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[Judged]]:
+    """Ask all questions of stores of each size. Return a row for each size, and all judged
+    scores."""
     rows: list[dict[str, Any]] = []
     judged: list[Judged] = []
     for size in sizes:
-        spaces = [_space(at, mixed.memories[at : at + size]) for at in range(0, len(mixed.memories) - size + 1, size)]
+        spaces = [
+            _space(at, mixed.memories[at : at + size])
+            for at in range(0, len(mixed.memories) - size + 1, size)
+        ]
         with opened(spaces, embedder) as meshes:
-            homes = {said.id: mesh for space, mesh in zip(spaces, meshes, strict=True) for said in space.memories}
-            found = [meshes[at % len(meshes)].ranked(question) for at, question in enumerate(mixed.unrelated)]
+            homes = {
+                said.id: mesh
+                for space, mesh in zip(spaces, meshes, strict=True)
+                for said in space.memories
+            }
+            found = [
+                meshes[at % len(meshes)].ranked(question)
+                for at, question in enumerate(mixed.unrelated)
+            ]
             controls = [question for question in mixed.controls if question.gold & homes.keys()]
             right = [homes[next(iter(question.gold))].ranked(question) for question in controls]
-        rows.append({"memories": size, "stores": len(spaces), **_mixed_row(mixed.unrelated, found, controls, right, size)})
+        rows.append(
+            {
+                "memories": size,
+                "stores": len(spaces),
+                **_mixed_row(mixed.unrelated, found, controls, right, size),
+            }
+        )
         judged += [(score, False) for scored in found for _, score in scored]
-        judged += [(score, id_ in each.gold) for each, scored in zip(controls, right, strict=True) for id_, score in scored]
+        judged += [
+            (score, id_ in each.gold)
+            for each, scored in zip(controls, right, strict=True)
+            for id_, score in scored
+        ]
     return rows, judged
 
 
 def _mixed_row(
-    unrelated: Sequence[Question], found: Sequence[Scored], controls: Sequence[Question], right: Sequence[Scored], size: int
+    unrelated: Sequence[Question],
+    found: Sequence[Scored],
+    controls: Sequence[Question],
+    right: Sequence[Scored],
+    size: int,
 ) -> dict[str, Any]:
     kinds: dict[str, list[Scored]] = {}
     for question, scored in zip(unrelated, found, strict=True):
@@ -99,7 +137,10 @@ def _mixed_row(
             kinds.setdefault(kind, []).append(scored)
     return {
         **_unrelated_row(found, size),
-        "controls": {"questions": len(controls), **{mode: _first(controls, right, mode, size) for mode in MIN_EXPECTED}},
+        "controls": {
+            "questions": len(controls),
+            **{mode: _first(controls, right, mode, size) for mode in MIN_EXPECTED},
+        },
         "kinds": {kind: _unrelated_row(some, size) for kind, some in sorted(kinds.items())},
     }
 
@@ -117,11 +158,21 @@ def _unrelated_row(found: Sequence[Scored], size: int) -> dict[str, Any]:
 def _first(controls: Sequence[Question], right: Sequence[Scored], mode: str, size: int) -> float:
     """Return the percentage of control questions whose memory is the first result."""
     firsts = [_kept(scored, mode, size)[:1] for scored in right]
-    return _percent([any(id_ in each.gold for id_, _ in first) for each, first in zip(controls, firsts, strict=True)])
+    return _percent(
+        [
+            any(id_ in each.gold for id_, _ in first)
+            for each, first in zip(controls, firsts, strict=True)
+        ]
+    )
 
 
 def _question(row: Mapping[str, str], kind: str) -> Question:
-    return Question(text=row["text"], gold=frozenset({row["answer"]} if "answer" in row else ()), kind=kind, at=_AT)
+    return Question(
+        text=row["text"],
+        gold=frozenset({row["answer"]} if "answer" in row else ()),
+        kind=kind,
+        at=_AT,
+    )
 
 
 def _space(at: int, memories: Sequence[Said]) -> Space:

@@ -1,4 +1,5 @@
-"""memory-mesh itself: memories are added and searched through the public API, with the default settings."""
+"""memory-mesh itself: memories are added and searched through the public API, with the default
+settings."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -22,15 +23,19 @@ class Ours:
 
     def __init__(self, path: Path, space: Space, embedder: Embedder) -> None:
         self._now = space.questions[0].at if space.questions else _NOW
-        self._mesh = MemoryMesh(store=f"sqlite:///{path}", user_id=space.name, embedder=embedder, clock=self._clock)
+        self._mesh = MemoryMesh(
+            store=f"sqlite:///{path}", user_id=space.name, embedder=embedder, clock=self._clock
+        )
         self._names: dict[str, str] = {}  # by the mesh's id
         for batch in batches(space.memories, _BATCH):
             kept = self._mesh.add_many([(said.text, said.metadata) for said in batch])
             for record, said in zip(kept, batch, strict=True):
-                self._names.setdefault(record.id, said.id)  # a text that occurs twice is stored once
+                # A text that occurs twice is stored once.
+                self._names.setdefault(record.id, said.id)
 
     def ranked(self, question: Question) -> Scored:
-        """Return the best ids and their scores at the time of the question, low scores included; callers cut them."""
+        """Return the best ids and their scores at the time of the question, low scores included;
+        callers cut them."""
         self._now = question.at
         found = self._mesh.search(question.text, limit=DEPTH, min_score=0.0, use_cache=False)
         return [(self._names[result.id], result.score) for result in found]
@@ -47,4 +52,6 @@ def opened(spaces: Sequence[Space], embedder: Embedder) -> Iterator[list[Ours]]:
     """Open one store in which each person is a user."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder, ExitStack() as opened_meshes:
         path = Path(folder) / "quality.db"
-        yield [opened_meshes.enter_context(closing(Ours(path, space, embedder))) for space in spaces]
+        yield [
+            opened_meshes.enter_context(closing(Ours(path, space, embedder))) for space in spaces
+        ]

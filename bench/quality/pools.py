@@ -1,6 +1,7 @@
 """Pools for training, computed by the real index from rows in memory, one world at a time.
 
-Long texts are split into passages by the code that the product uses, so that a long memory has as many vectors as in a store.
+Long texts are split into passages by the code that the product uses, so that a long memory has as
+many vectors as in a store.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,14 @@ from memory_mesh.core.model import Kind, MemoryType, Reader, Row, Vector, partit
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.search import Pool, Query, tokens
 from memory_mesh.core.search.lexical import query_tokens
-from memory_mesh.core.search.mentions import is_general, is_personal, proper_names, speaker_roles, time_spans, without_speakers
+from memory_mesh.core.search.mentions import (
+    is_general,
+    is_personal,
+    proper_names,
+    speaker_roles,
+    time_spans,
+    without_speakers,
+)
 from memory_mesh.flows.write.embed import embed_texts, split_passages
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
@@ -35,8 +43,8 @@ class _Text:
 
 
 class Pools:
-    """Candidates for the questions of worlds. Each text is prepared once, and one index serves all questions about the same
-    memories that follow each other."""
+    """Candidates for the questions of worlds. Each text is prepared once, and one index serves
+    all questions about the same memories that follow each other."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -54,7 +62,13 @@ class Pools:
             self._memories = world.memories
             self._prepare([said.text for said in world.memories])
             store = RamStore()
-            store.apply([row for number, said in enumerate(world.memories) for row in self._rows(said, number)])
+            store.apply(
+                [
+                    row
+                    for number, said in enumerate(world.memories)
+                    for row in self._rows(said, number)
+                ]
+            )
             self._index = LocalIndex(store)
         return self._ask(world.question, by_vectors=by_vectors)
 
@@ -72,26 +86,37 @@ class Pools:
             general=is_general(text),
         )
         if by_vectors:
-            [vector] = embed_texts(self._embedder, [without_speakers(text, snapshot.speakers(query))])
+            [vector] = embed_texts(
+                self._embedder, [without_speakers(text, snapshot.speakers(query))]
+            )
             query = replace(query, vector=vector)
         return snapshot.candidates(query, size=_SIZE)
 
     def _prepare(self, texts: Sequence[str]) -> None:
         new = [text for text in dict.fromkeys(texts) if text not in self._texts]
-        split = [[part for part, _ in split_passages(lambda: self._scrub, self._embedder, text)] for text in new]
+        split = [
+            [part for part, _ in split_passages(lambda: self._scrub, self._embedder, text)]
+            for text in new
+        ]
         vectors = iter(embed_texts(self._embedder, [part for parts in split for part in parts]))
         for text, parts in zip(new, split, strict=True):
             self._texts[text] = _Text(tokens(text), [next(vectors) for _ in parts])
 
     def _rows(self, said: Said, number: int) -> Iterator[Row]:
         text = self._texts[said.text]
-        own = {"content": said.text, "keywords": text.keywords, "status": "active", "updated_at": said.at, **said.metadata}
+        own = {
+            "content": said.text,
+            "keywords": text.keywords,
+            "status": "active",
+            "updated_at": said.at,
+            **said.metadata,
+        }
         yield Row(
-            kind=Kind.MEMORY, id=said.id, partition=_PARTITION, created_at=said.at, number=number, vector=text.vectors[0],
-            fields={**_SCOPE, **own},
+            kind=Kind.MEMORY, id=said.id, partition=_PARTITION, created_at=said.at, number=number,
+            vector=text.vectors[0], fields={**_SCOPE, **own},
         )  # fmt: skip
         for place, vector in enumerate(text.vectors[1:], start=1):
             yield Row(
-                kind=Kind.PASSAGE, id=f"{said.id}.{place}", partition=_PARTITION, created_at=said.at, vector=vector,
-                fields={**_SCOPE, "ref": said.id},
+                kind=Kind.PASSAGE, id=f"{said.id}.{place}", partition=_PARTITION,
+                created_at=said.at, vector=vector, fields={**_SCOPE, "ref": said.id},
             )  # fmt: skip

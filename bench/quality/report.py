@@ -17,7 +17,8 @@ from memory_mesh.core.search.weights import MIN_EXPECTED
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
 _PACKAGES = ("memory-mesh", "numpy", "onnxruntime", "tokenizers", "PyStemmer")
-_COLOURS = ("#56b4e9", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#d55e00")  # distinguishable for colour-blind readers
+# Distinguishable for colour-blind readers.
+_COLOURS = ("#56b4e9", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#d55e00")
 _INK = "#7a7a7a"
 _LEFT, _TOP, _BAR, _GAP, _FULL = 170, 60, 18, 22, 460
 
@@ -36,7 +37,8 @@ def show(name: str, result: Mapping[str, Any]) -> None:
 
 
 def violations(sets: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return where ours is below a baseline by more than chance: set, part, figure, baseline and 95 % interval."""
+    """Return where ours is below a baseline by more than chance: set, part, figure, baseline and
+    95 % interval."""
     return [
         {"set": name, "part": part, "figure": figure, "baseline": best, "low": low, "high": high}
         for name, result in sets.items()
@@ -51,22 +53,30 @@ def show_violations(sets: Mapping[str, Any]) -> None:
     found = violations(sets)
     print(f"\nBelow BM25, cosine or RRF by more than chance: {'' if found else 'nowhere'}")
     for each in found:
-        print("  {set}, {part}: {figure}, ours − {baseline} {low:+.1f} to {high:+.1f}".format(**each))
+        print(
+            "  {set}, {part}: {figure}, ours − {baseline} {low:+.1f} to {high:+.1f}".format(**each)
+        )
 
 
 def show_nothing(nothing: Mapping[str, Any]) -> None:
     """Print what questions get that no memory answers."""
     for part, rows in nothing.items():
-        for name, row in rows.items() if part != "mixed" else ((f"{row['memories']} memories", row) for row in rows):
-            print(f"{part}, {name}: {json.dumps({key: row[key] for key in row if key != 'kinds'}, ensure_ascii=False)}")
+        for name, row in (
+            rows.items()
+            if part != "mixed"
+            else ((f"{row['memories']} memories", row) for row in rows)
+        ):
+            shown = {key: row[key] for key in row if key != "kinds"}
+            print(f"{part}, {name}: {json.dumps(shown, ensure_ascii=False)}")
 
 
 def keep(evaluation: Evaluation, command: str, folder: Path = RESULTS) -> None:
     """Write the result that later runs are compared with, and its charts."""
     tables = {name: result["parts"]["all"]["rankers"] for name, result in evaluation.sets.items()}
     _write(
-        folder / "quality.json", command, sets=evaluation.sets, min_scores=MIN_EXPECTED, nothing=evaluation.nothing,
-        reliability=evaluation.reliability, violations=violations(evaluation.sets),
+        folder / "quality.json", command, sets=evaluation.sets, min_scores=MIN_EXPECTED,
+        nothing=evaluation.nothing, reliability=evaluation.reliability,
+        violations=violations(evaluation.sets),
     )  # fmt: skip
     (folder / "quality.svg").write_text(picture(tables, "recall@10"), encoding="utf-8")
     (folder / "reliability.svg").write_text(diagram(evaluation.reliability), encoding="utf-8")
@@ -88,7 +98,9 @@ def _write(path: Path, command: str, **result: object) -> None:
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": {name: version(name) for name in _PACKAGES},
     }
-    path.write_text(json.dumps({**head, **result}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({**head, **result}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def picture(tables: Mapping[str, Table], figure: str) -> str:
@@ -99,15 +111,27 @@ def picture(tables: Mapping[str, Table], figure: str) -> str:
         parts.append(_text(_LEFT, at - 8, name, size=14))
         for colour, (ranker, figures) in zip(_COLOURS, table.items(), strict=False):
             long = _FULL * figures[figure] / 100
-            parts.append(f'<rect x="{_LEFT}" y="{at}" width="{long:.1f}" height="{_BAR - 4}" fill="{colour}"/>')
+            parts.append(
+                f'<rect x="{_LEFT}" y="{at}" width="{long:.1f}" height="{_BAR - 4}" '
+                f'fill="{colour}"/>'
+            )
             parts.append(_text(_LEFT - 8, at + _BAR - 7, ranker, anchor="end"))
             parts.append(_text(_LEFT + long + 6, at + _BAR - 7, f"{figures[figure]:.1f}"))
             at += _BAR
         at += _GAP + 12
     size = f"0 0 {_LEFT + _FULL + 70} {at}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" font-family="sans-serif" font-size="12">'
-    return "\n".join([head, _text(_LEFT, 24, f"{figure}, in hundredths", size=16), *parts, "</svg>"]) + "\n"
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" font-family="sans-serif" '
+        'font-size="12">'
+    )
+    return (
+        "\n".join([head, _text(_LEFT, 24, f"{figure}, in hundredths", size=16), *parts, "</svg>"])
+        + "\n"
+    )
 
 
 def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 12) -> str:
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}" fill="{_INK}">{escape(words)}</text>'
+    return (
+        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}" '
+        f'fill="{_INK}">{escape(words)}</text>'
+    )

@@ -19,7 +19,8 @@ _BATCH = 2000
 
 
 class KeptEmbedder:
-    """An embedder that caches every vector; `save` writes the cache to a file. Texts are stored as digests."""
+    """An embedder that caches every vector; `save` writes the cache to a file. Texts are stored
+    as digests."""
 
     def __init__(self, inner: Embedder, path: Path | None = None) -> None:
         self._inner, self._path = inner, path
@@ -27,7 +28,11 @@ class KeptEmbedder:
         if path and path.exists():
             with np.load(path) as saved:
                 self._kept = dict(
-                    zip((row.tobytes() for row in saved["keys"]), (row.tobytes() for row in saved["vectors"]), strict=True)
+                    zip(
+                        (row.tobytes() for row in saved["keys"]),
+                        (row.tobytes() for row in saved["vectors"]),
+                        strict=True,
+                    )
                 )
 
     @property
@@ -43,7 +48,11 @@ class KeptEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         keys = [sha256(text.encode()).digest() for text in texts]
-        missing = list(dict(zip(keys, texts, strict=True)).items()) if not all(key in self._kept for key in keys) else []
+        missing = (
+            list(dict(zip(keys, texts, strict=True)).items())
+            if not all(key in self._kept for key in keys)
+            else []
+        )
         missing = [(key, text) for key, text in missing if key not in self._kept]
         for batch in batches(missing, _BATCH):
             made = embed_texts(self._inner, [text for _, text in batch])
@@ -55,7 +64,9 @@ class KeptEmbedder:
     def save(self) -> None:
         if self._path and self._kept:
             keys = np.frombuffer(b"".join(self._kept), np.uint8).reshape(len(self._kept), -1)
-            vectors = np.frombuffer(b"".join(self._kept.values()), np.float32).reshape(len(self._kept), -1)
+            vectors = np.frombuffer(b"".join(self._kept.values()), np.float32).reshape(
+                len(self._kept), -1
+            )
             with self._path.open("wb") as file:
                 np.savez(file, keys=keys, vectors=vectors)
 
@@ -67,4 +78,6 @@ def local(path: Path | None = None) -> KeptEmbedder:
 
 def matrix(embedder: Embedder, texts: Sequence[str]) -> Floats:
     """Return a row for each text."""
-    return np.stack([np.frombuffer(vector.data, np.float32) for vector in embed_texts(embedder, texts)])
+    return np.stack(
+        [np.frombuffer(vector.data, np.float32) for vector in embed_texts(embedder, texts)]
+    )

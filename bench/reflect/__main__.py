@@ -1,10 +1,12 @@
-"""Measure reflections without a language model: the fraction of reference facts that they contain, beside simple baselines.
+"""Measure reflections without a language model: the fraction of reference facts that they contain,
+beside simple baselines.
 
     python -m bench.reflect [--data DIR]
 
-A fact counts as contained if one statement has at least 60 % of its content words. The baselines are the first three sentences,
-and the first and random sentences of at least the same length. Our own topics are always measured: all memories are in one store,
-and ours has to find those of the topic, while the baselines get them. If DIR contains `locomo/locomo10.json`, its sessions are
+A fact counts as contained if one statement has at least 60 % of its content words. The baselines
+are the first three sentences, and the first and random sentences of at least the same length. Our
+own topics are always measured: all memories are in one store, and ours has to find those of the
+topic, while the baselines get them. If DIR contains `locomo/locomo10.json`, its sessions are
 measured too: the memories are the turns, and the facts are the observations of the data set.
 """
 
@@ -43,7 +45,11 @@ class Case:
     @property
     def sentences(self) -> list[str]:
         """All sentences in the form of a statement."""
-        return [f"{speaker}: {one}" if speaker else one for speaker, text in self.memories for one in sentences(text)]
+        return [
+            f"{speaker}: {one}" if speaker else one
+            for speaker, text in self.memories
+            for one in sentences(text)
+        ]
 
 
 def main() -> None:
@@ -57,7 +63,8 @@ def main() -> None:
     for embedder in ("local", "none"):
         for name, cases in sets.items():
             if embedder == "local" and cases[0].topic is None:
-                continue  # without a topic nothing is searched, and vectors only sort the chosen sentences
+                # Without a topic nothing is searched, and vectors only sort the chosen sentences.
+                continue
             row = {
                 "set": name,
                 "cases": len(cases),
@@ -68,13 +75,23 @@ def main() -> None:
                 rows.append({**row, "operation": operation, **measure(ours, cases)})
                 print(json.dumps(rows[-1]))
     command = "python -m bench.reflect" + (" --data DIR" if given.data else "")
-    RESULT.write_text(json.dumps({"command": command, **measured_at(), "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    RESULT.write_text(
+        json.dumps({"command": command, **measured_at(), "rows": rows}, indent=2) + "\n",
+        encoding="utf-8",
+    )
 
 
 def topics() -> list[Case]:
     """Return our own topics."""
     raw = [json.loads(line) for line in TOPICS.read_text(encoding="utf-8").splitlines()]
-    return [Case(topic=one["topic"], memories=[(None, text) for text in one["memories"]], facts=one["facts"]) for one in raw]
+    return [
+        Case(
+            topic=one["topic"],
+            memories=[(None, text) for text in one["memories"]],
+            facts=one["facts"],
+        )
+        for one in raw
+    ]
 
 
 def sessions(path: Path) -> Iterator[Case]:
@@ -91,16 +108,23 @@ def sessions(path: Path) -> Iterator[Case]:
 
 
 def stated(cases: Sequence[Case], embedder: str) -> dict[str, list[list[str]]]:
-    """Return the statements for each case, by operation: with topics from one store of all cases, else from a store each.
+    """Return the statements for each case, by operation: with topics from one store of all cases,
+    else from a store each.
 
-    A topic of ours has so few memories that a synthesis would quote nearly all of them; it is not measured.
+    A topic of ours has so few memories that a synthesis would quote nearly all of them; it is not
+    measured.
     """
-    done: dict[str, list[list[str]]] = {"reflect": []} if cases[0].topic else {"reflect": [], "synthesize": []}
+    done: dict[str, list[list[str]]] = (
+        {"reflect": []} if cases[0].topic else {"reflect": [], "synthesize": []}
+    )
     for together in [cases] if cases[0].topic else [[case] for case in cases]:
         with MemoryMesh("memory://", embedder=embedder, audit_recalls=False) as mesh:
             for case in together:
                 # A turn has a number, so that the same words said twice are two memories.
-                turns = [(text, {"speaker": who, "turn": n} if who else {}) for n, (who, text) in enumerate(case.memories)]
+                turns = [
+                    (text, {"speaker": who, "turn": n} if who else {})
+                    for n, (who, text) in enumerate(case.memories)
+                ]
                 mesh.add_many(turns)
             for case in together:
                 done["reflect"].append(_texts(mesh.reflect(case.topic, 10 if case.topic else 100)))
@@ -114,14 +138,17 @@ def _texts(result: ReflectionResult) -> list[str]:
 
 
 def measure(ours: Sequence[Sequence[str]], cases: Sequence[Case]) -> dict[str, Any]:
-    """Return the percentage of contained facts of ours and of the baselines, and the 95 % interval of each difference."""
+    """Return the percentage of contained facts of ours and of the baselines, and the 95 %
+    interval of each difference."""
     found: dict[str, list[float]] = {name: [] for name in ("ours", *BASELINES)}
     for statements, case in zip(ours, cases, strict=True):
         every, length = case.sentences, sum(map(len, statements))
         found["ours"].append(contained(case.facts, statements))
         found["lead-3"].append(contained(case.facts, every[:3]))
         found["lead"].append(contained(case.facts, within(every, length)))
-        found["random"].append(mean(contained(case.facts, within(shuffled(every, n), length)) for n in range(DRAWS)))
+        found["random"].append(
+            mean(contained(case.facts, within(shuffled(every, n), length)) for n in range(DRAWS))
+        )
     return {
         "statements": round(mean(map(len, ours)), 1),
         "characters": round(mean(sum(map(len, one)) for one in ours)),

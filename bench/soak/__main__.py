@@ -1,9 +1,11 @@
-"""Run mixed load on one store for many minutes, and draw what memory, handles, threads and latency do.
+"""Run mixed load on one store for many minutes, and draw what memory, handles, threads and latency
+do.
 
     python -m bench.soak [--minutes 20] [--store sqlite|json|lance] [--out FILE]
 
-A REST server with two clients, an MCP server over HTTP and one over standard input and output with a client each, and two
-processes that open the store themselves. It exits with 1 if something grows, a call fails, or an acknowledged write is lost.
+A REST server with two clients, an MCP server over HTTP and one over standard input and output with
+a client each, and two processes that open the store themselves. It exits with 1 if something grows,
+a call fails, or an acknowledged write is lost.
 """
 
 import argparse
@@ -53,10 +55,20 @@ def main() -> int:
     summary = {name: result[name] for name in ("calls", "errors", "growing", "checked")}
     print(json.dumps(summary, indent=2))
     checked = result["checked"]
-    return int(bool(result["errors"] or result["growing"] or checked["lost"] or checked["returned"] or checked["broken"]))
+    return int(
+        bool(
+            result["errors"]
+            or result["growing"]
+            or checked["lost"]
+            or checked["returned"]
+            or checked["broken"]
+        )
+    )
 
 
-def run(folder: Path, minutes: float, store: str = "sqlite", embedder: str = "local") -> dict[str, Any]:
+def run(
+    folder: Path, minutes: float, store: str = "sqlite", embedder: str = "local"
+) -> dict[str, Any]:
     """Run the servers, the clients and the processes, and return the samples and what they show."""
     file, soak = folder / _SUFFIXES[store], Soak(minutes * 60)
     environment = settings_of(folder, file, embedder)
@@ -71,9 +83,13 @@ def run(folder: Path, minutes: float, store: str = "sqlite", embedder: str = "lo
             stack.enter_context(soak.process(f"process {number}", file, environment))
         soak.watch(file)
     return {
-        "command": f"python -m bench.soak --minutes {minutes:g}" + (f" --store {store}" if store != "sqlite" else ""),
+        "command": f"python -m bench.soak --minutes {minutes:g}"
+        + (f" --store {store}" if store != "sqlite" else ""),
         "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} cores",
+        "system": (
+            f"{platform.system()} {platform.machine()}, {len(os.sched_getaffinity(0))} of "
+            f"{os.cpu_count()} cores"
+        ),
         **measured_at(),
         **soak.result(),
         "checked": check(file, soak.kept, soak.deleted),
@@ -83,7 +99,9 @@ def run(folder: Path, minutes: float, store: str = "sqlite", embedder: str = "lo
 def settings_of(folder: Path, file: Path, embedder: str) -> dict[str, str]:
     """Return the environment of the processes."""
     return {
-        **{name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")},
+        **{
+            name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")
+        },
         "MEMORY_MESH_HOME": str(folder / "home"),
         "MEMORY_MESH_STORE": str(file),
         "MEMORY_MESH_EMBEDDER": embedder,
@@ -126,9 +144,15 @@ class Soak:
 
     @contextmanager
     def process(self, name: str, file: Path, environment: dict[str, str]) -> Iterator[None]:
-        """Let a process work on the store by itself; it prints the time of each call, and at the end what must be there."""
-        words, pipe = [sys.executable, "-m", "bench.soak", "--worker", str(file), name], subprocess.PIPE
-        with subprocess.Popen(words, env=environment, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as child:
+        """Let a process work on the store by itself; it prints the time of each call, and at the
+        end what must be there."""
+        words, pipe = (
+            [sys.executable, "-m", "bench.soak", "--worker", str(file), name],
+            subprocess.PIPE,
+        )
+        with subprocess.Popen(
+            words, env=environment, cwd=ROOT, stdin=pipe, stdout=pipe, text=True
+        ) as child:
             assert child.stdin is not None  # noqa: S101  (a pipe)
             self._watched(name, child.pid)
             reader = Thread(target=self._read, args=(name, child.stdout))
@@ -151,7 +175,9 @@ class Soak:
                     times, self._times[name] = self._times[name], []
                 try:
                     cpu, self._cpu[name] = self._cpu.get(name, 0.0), cpu_seconds(pid)
-                    self._samples[name].append(sample(pid, time.monotonic() - began, times, self._cpu[name] - cpu))
+                    self._samples[name].append(
+                        sample(pid, time.monotonic() - began, times, self._cpu[name] - cpu)
+                    )
                 except FileNotFoundError:  # it has ended
                     continue
             self._store.append((round(time.monotonic() - began, 1), _size(file)))
@@ -166,7 +192,9 @@ class Soak:
             "growth": found,
             "growing": growing(found),
             "store_bytes": self._store,
-            "samples": {name: [asdict(one) for one in samples] for name, samples in self._samples.items()},
+            "samples": {
+                name: [asdict(one) for one in samples] for name, samples in self._samples.items()
+            },
         }
 
     def _watched(self, name: str, pid: int) -> None:
@@ -231,7 +259,9 @@ def running(verb: str, environment: dict[str, str], *words: str) -> Iterator[tup
 
 def _size(file: Path) -> int:
     total = 0
-    for path in (one for start in file.parent.glob(f"{file.name}*") for one in (start, *start.rglob("*"))):
+    for path in (
+        one for start in file.parent.glob(f"{file.name}*") for one in (start, *start.rglob("*"))
+    ):
         try:
             total += path.stat().st_size
         except FileNotFoundError:  # removed by one of the processes
@@ -249,11 +279,15 @@ def draw(result: dict[str, Any], out: Path) -> None:
         ("cpu_ms", "CPU time of a call", "ms"),
     ):
         lines = [
-            Line(name, [(one["seconds"] / 60, one[part]) for one in samples if one[part] is not None])
+            Line(
+                name, [(one["seconds"] / 60, one[part]) for one in samples if one[part] is not None]
+            )
             for name, samples in of.items()
         ]
         picture = out.with_name(f"{out.stem}_{part.partition('_')[0]}.svg")
-        picture.write_text(time_chart(title, lines, minutes=result["minutes"], y=y), encoding="utf-8")
+        picture.write_text(
+            time_chart(title, lines, minutes=result["minutes"], y=y), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     python -m bench.soak.alone [--calls 1280] [--embedders hash,local] [--out FILE]
 
-Four clients make so many calls of one kind: adds, searches with ever new queries, deletes, or the mixture of the soak test. Each
-kind has a server and a store of its own. It exits with 1 if the memory of a server grows by more than a tenth, and more than
-8 MB, between the second and the last quarter of the calls, or if a call fails.
+Four clients make so many calls of one kind: adds, searches with ever new queries, deletes, or the
+mixture of the soak test. Each kind has a server and a store of its own. It exits with 1 if the
+memory of a server grows by more than a tenth, and more than 8 MB, between the second and the last
+quarter of the calls, or if a call fails.
 """
 
 import argparse
@@ -32,7 +33,9 @@ _CLIENTS, _SAMPLES, _STORED, _QUESTIONS = 4, 40, 400, 10_000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="One kind of call after another, and the memory of the server")
+    parser = argparse.ArgumentParser(
+        description="One kind of call after another, and the memory of the server"
+    )
     parser.add_argument("--calls", type=int, default=1280)
     parser.add_argument("--embedders", default="hash,local")
     parser.add_argument("--out", type=Path, default=RESULT)
@@ -47,11 +50,16 @@ def main() -> int:
                 samples, faults = run(Path(folder), kind, given.calls, embedder)
             found[f"{kind}, {embedder}"], errors = [asdict(one) for one in samples], errors + faults
             growths[f"{kind}, {embedder}"] = {"resident_mb": growth(samples)["resident_mb"]}
-            print(f"{kind}, {embedder}: {growths[f'{kind}, {embedder}']['resident_mb']}", flush=True)
+            print(
+                f"{kind}, {embedder}: {growths[f'{kind}, {embedder}']['resident_mb']}", flush=True
+            )
     result = {
         "command": f"python -m bench.soak.alone --calls {given.calls}",
         "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} cores",
+        "system": (
+            f"{platform.system()} {platform.machine()}, {len(os.sched_getaffinity(0))} of "
+            f"{os.cpu_count()} cores"
+        ),
         **measured_at(),
         "calls": given.calls,
         "errors": errors,
@@ -67,38 +75,66 @@ def main() -> int:
 def draw(result: dict[str, Any], out: Path) -> None:
     """Draw the memory of each server over its calls, beside the result."""
     lines = [
-        Line(name, [(at * result["calls"] / _SAMPLES, one["anon_mb"]) for at, one in enumerate(samples, start=1)])
+        Line(
+            name,
+            [
+                (at * result["calls"] / _SAMPLES, one["anon_mb"])
+                for at, one in enumerate(samples, start=1)
+            ],
+        )
         for name, samples in result["samples"].items()
     ]
-    picture = time_chart("Memory of a server, without files", lines, minutes=result["calls"], y="MB", x="calls")
+    picture = time_chart(
+        "Memory of a server, without files", lines, minutes=result["calls"], y="MB", x="calls"
+    )
     out.with_suffix(".svg").write_text(picture, encoding="utf-8")
 
 
 def run(folder: Path, kind: str, calls: int, embedder: str) -> tuple[list[Any], list[str]]:
     """Make calls of one kind; return the samples of the server, and the errors."""
     file, errors = folder / "memory.db", list[str]()
-    number, questions = calls if kind == "deletes" else _STORED, _QUESTIONS if kind == "searches" else 0
+    number, questions = (
+        calls if kind == "deletes" else _STORED,
+        _QUESTIONS if kind == "searches" else 0,
+    )
     with MemoryMesh(file, embedder=embedder) as mesh:  # what is deleted, or found
-        texts = [f"Ana changes the deploy key number {at} in week {at % 52}." for at in range(number)]
-        ids = [one.id for start in range(0, number, 200) for one in mesh.add_many(texts[start : start + 200])]
+        texts = [
+            f"Ana changes the deploy key number {at} in week {at % 52}." for at in range(number)
+        ]
+        ids = [
+            one.id
+            for start in range(0, number, 200)
+            for one in mesh.add_many(texts[start : start + 200])
+        ]
 
     def note(ms: float, error: str | None) -> None:
         errors.extend([error] if error else [])
 
-    with running("serve", settings_of(folder, file, embedder)) as (pid, port), ThreadPoolExecutor(_CLIENTS) as pool:
-        several = [Client(f"client {at}", Rest(port), note, pause=0, number=questions) for at in range(_CLIENTS)]
+    with (
+        running("serve", settings_of(folder, file, embedder)) as (pid, port),
+        ThreadPoolExecutor(_CLIENTS) as pool,
+    ):
+        several = [
+            Client(f"client {at}", Rest(port), note, pause=0, number=questions)
+            for at in range(_CLIENTS)
+        ]
         for at, client in enumerate(several):
             client.kept.update(dict.fromkeys(ids[at::_CLIENTS], ""))
         began, samples = time.monotonic(), []
         for _ in range(_SAMPLES):
-            list(pool.map(lambda client: _calls(client, kind, calls // _CLIENTS // _SAMPLES), several))
+            list(
+                pool.map(
+                    lambda client: _calls(client, kind, calls // _CLIENTS // _SAMPLES), several
+                )
+            )
             samples.append(sample(pid, time.monotonic() - began, [], 0.0))
     return samples, errors
 
 
 def _calls(client: Client, kind: str, number: int) -> None:
     client.steps(kind, number)
-    client.close()  # the server closes a connection that waits for the other clients; the next call opens it again
+    # The server closes a connection that waits for the other clients; the next call opens it again.
+    client.close()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Clients of one store, over REST, MCP and in processes of their own. All of them do the same work.
 
-Each client keeps a limited number of memories: it adds one, searches, reads, changes, and deletes its oldest. So the store stays
-about as large as it was, and what grows has another reason. A client remembers what was acknowledged, and `check` compares it.
+Each client keeps a limited number of memories: it adds one, searches, reads, changes, and deletes
+its oldest. So the store stays about as large as it was, and what grows has another reason. A client
+remembers what was acknowledged, and `check` compares it.
 """
 
 import json
@@ -21,7 +22,13 @@ from memory_mesh import MemoryMesh, MemoryMeshError
 KEPT = 100  # memories of a client
 REOPEN = 200  # calls of a process between two openings of the store
 _NAMES = ("Ana", "Ben", "Chloe", "Dev", "Elif", "Femi", "Goran", "Hana")
-_THINGS = ("the deploy key", "the staging server", "the release notes", "the billing report", "the design review")
+_THINGS = (
+    "the deploy key",
+    "the staging server",
+    "the release notes",
+    "the billing report",
+    "the design review",
+)
 _ID = re.compile(r"mem_\d+_[0-9a-f]+")
 
 
@@ -44,7 +51,8 @@ class Failed(Exception):
 
 
 FAULTS = (Failed, OSError, HTTPException, MemoryMeshError, ValueError)
-Note = Callable[[float, str | None], None]  # milliseconds of a call, and the error that it ended with
+# Milliseconds of a call, and the error that it ended with.
+Note = Callable[[float, str | None], None]
 
 
 class Rest:
@@ -70,7 +78,9 @@ class Rest:
 
     def _post(self, path: str, **body: object) -> dict[str, Any]:
         try:
-            self._connection.request("POST", f"/v1/{path}", json.dumps(body), {"Content-Type": "application/json"})
+            self._connection.request(
+                "POST", f"/v1/{path}", json.dumps(body), {"Content-Type": "application/json"}
+            )
             answer = self._connection.getresponse()
             data = answer.read()
         except (OSError, HTTPException):
@@ -83,11 +93,16 @@ class Rest:
 
 
 class Mcp:
-    """The tools of an MCP server. Messages travel as `send` sends them: it returns the answer to one."""
+    """The tools of an MCP server. Messages travel as `send` sends them: it returns the answer to
+    one."""
 
     def __init__(self, link: "Link") -> None:
         self._link, self._number = link, 0
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}}
+        hello = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "soak", "version": "1"},
+        }
         self._ask("initialize", hello)
         link.tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
@@ -118,7 +133,9 @@ class Mcp:
 
     def _ask(self, method: str, parameters: Mapping[str, object]) -> dict[str, Any]:
         self._number += 1
-        answer = self._link.ask({"jsonrpc": "2.0", "id": self._number, "method": method, "params": parameters})
+        answer = self._link.ask(
+            {"jsonrpc": "2.0", "id": self._number, "method": method, "params": parameters}
+        )
         if "result" not in answer:
             raise Failed(f"{method}: {str(answer)[:200]}")
         found: dict[str, Any] = answer["result"]
@@ -140,10 +157,17 @@ class HttpLink:
 
     def __init__(self, port: int) -> None:
         self._connection = HTTPConnection("127.0.0.1", port, timeout=60)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
 
     def ask(self, message: dict[str, object]) -> dict[str, Any]:
-        lines = [line.removeprefix(b"data:") for line in self._post(message).splitlines() if line[:1] == b"{" or b'{"' in line]
+        lines = [
+            line.removeprefix(b"data:")
+            for line in self._post(message).splitlines()
+            if line[:1] == b"{" or b'{"' in line
+        ]
         if not lines:
             raise Failed("the server answers without a message")
         found: dict[str, Any] = json.loads(lines[-1])
@@ -175,7 +199,12 @@ class PipeLink:
 
     def __init__(self, words: list[str], environment: dict[str, str]) -> None:
         self._server = subprocess.Popen(
-            words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            words,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         self.pid = self._server.pid
 
@@ -230,7 +259,8 @@ class Embedded:
 
 
 class Client:
-    """Make one call after another until the end, and remember which memories must be there, and which not."""
+    """Make one call after another until the end, and remember which memories must be there, and
+    which not."""
 
     def __init__(self, name: str, ways: Ways, note: Note, *, pause: float, number: int = 0) -> None:
         """`number` is that of the last memory; questions are about it and those before."""
@@ -239,7 +269,12 @@ class Client:
         self.kept: OrderedDict[str, str] = OrderedDict()
         self.deleted: list[str] = []
         self._number = number
-        self._calls = {"mixed": self._mixed, "adds": self._add, "searches": self._search, "deletes": self._delete}
+        self._calls = {
+            "mixed": self._mixed,
+            "adds": self._add,
+            "searches": self._search,
+            "deletes": self._delete,
+        }
 
     def run(self, stop: Event) -> None:
         """Work until the event is set."""
@@ -291,15 +326,23 @@ class Client:
         self.deleted.append(id_)
 
     def _text(self) -> str:
-        name, thing, week = self._random.choice(_NAMES), self._random.choice(_THINGS), self._random.randrange(52)
+        name, thing, week = (
+            self._random.choice(_NAMES),
+            self._random.choice(_THINGS),
+            self._random.randrange(52),
+        )
         return f"{name} changes {thing} number {self._number} of {self._name} in week {week}."
 
     def _question(self) -> str:
-        return f"who changes {self._random.choice(_THINGS)} number {self._random.randrange(self._number + 1)}?"
+        return (
+            f"who changes {self._random.choice(_THINGS)} number "
+            f"{self._random.randrange(self._number + 1)}?"
+        )
 
 
 def check(file: Path, kept: dict[str, str], deleted: list[str]) -> dict[str, int]:
-    """Return how many acknowledged memories are missing or other than stored, and how many deleted ones are still there."""
+    """Return how many acknowledged memories are missing or other than stored, and how many
+    deleted ones are still there."""
     with MemoryMesh(file, embedder="none") as mesh:
         found = {record.id: record.content for record in mesh.get_all()}
         broken = sum(type(verdict).__name__ != "Sound" for verdict in mesh.verify())

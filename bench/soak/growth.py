@@ -7,9 +7,15 @@ from pathlib import Path
 from statistics import median, quantiles
 
 _MB = 1_000_000
-# The share, and the amount, by which each may grow between the second and the last quarter of a run.
-# Caches fill, and an allocator keeps what it has freed. Latency is not judged: it is that of the machine, CPU time is ours.
-LIMITS = {"resident_mb": (0.10, 8.0), "handles": (0.0, 4.0), "threads": (0.0, 2.0), "cpu_ms": (0.5, 5.0)}
+# The share, and the amount, by which each may grow between the second and the last quarter of a
+# run. Caches fill, and an allocator keeps what it has freed. Latency is not judged: it is that of
+# the machine, CPU time is ours.
+LIMITS = {
+    "resident_mb": (0.10, 8.0),
+    "handles": (0.0, 4.0),
+    "threads": (0.0, 2.0),
+    "cpu_ms": (0.5, 5.0),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +34,12 @@ class Sample:
 
 
 def sample(pid: int, seconds: float, times: Sequence[float], cpu_seconds: float) -> Sample:
-    """Return what a process uses now, from Linux; `cpu_seconds` is what it computed since the sample before."""
+    """Return what a process uses now, from Linux; `cpu_seconds` is what it computed since the
+    sample before."""
     of = Path(f"/proc/{pid}")
-    pages, of_files = (int(word) for word in (of / "statm").read_text(encoding="ascii").split()[1:3])
+    pages, of_files = (
+        int(word) for word in (of / "statm").read_text(encoding="ascii").split()[1:3]
+    )
     page_mb, ordered = os.sysconf("SC_PAGE_SIZE") / _MB, sorted(times)
     return Sample(
         seconds=round(seconds, 1),
@@ -46,7 +55,8 @@ def sample(pid: int, seconds: float, times: Sequence[float], cpu_seconds: float)
 
 
 def growth(samples: Sequence[Sample]) -> dict[str, dict[str, float | bool]]:
-    """Compare the last quarter of the samples with the second; the first is the start, when caches fill."""
+    """Compare the last quarter of the samples with the second; the first is the start, when
+    caches fill."""
     quarter = max(1, len(samples) // 4)
     early, late = samples[quarter : 2 * quarter] or samples[:1], samples[-quarter:]
     compared = {}
@@ -59,7 +69,12 @@ def growth(samples: Sequence[Sample]) -> dict[str, dict[str, float | bool]]:
 
 def growing(found: Mapping[str, Mapping[str, Mapping[str, float | bool]]]) -> list[str]:
     """Name what grows, of all processes."""
-    return [f"{process}: {name}" for process, parts in found.items() for name, one in parts.items() if one["grows"]]
+    return [
+        f"{process}: {name}"
+        for process, parts in found.items()
+        for name, one in parts.items()
+        if one["grows"]
+    ]
 
 
 def _median(values: Iterable[float | None]) -> float:

@@ -1,4 +1,5 @@
-"""Compare stores: the same texts, vectors and queries for each, each in a new process, in one run."""
+"""Compare stores: the same texts, vectors and queries for each, each in a new process, in one
+run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,13 +48,19 @@ def measure_peer(name: str, count: int) -> PeerResult:
         return in_fresh_process(_measure, name, count, versions)
     except Exception as error:  # noqa: BLE001  (any error of another library is reported in its line of the table)
         failure = f"{type(error).__name__}: {error}"[:200]
-        return PeerResult(name=name, memories=count, durable=durable, versions=versions, failure=failure)
+        return PeerResult(
+            name=name, memories=count, durable=durable, versions=versions, failure=failure
+        )
 
 
 def goals_against_peers(results: Sequence[PeerResult]) -> list[Goal]:
     """Compare our times with those of the fastest durable peer."""
     ours = next(result for result in results if result.name == OURS)
-    return [goal for operation in ("search", "add") if (goal := _against_fastest(ours, results, operation))]
+    return [
+        goal
+        for operation in ("search", "add")
+        if (goal := _against_fastest(ours, results, operation))
+    ]
 
 
 def _measure(name: str, count: int, versions: dict[str, str]) -> PeerResult:
@@ -72,8 +79,9 @@ def _measure(name: str, count: int, versions: dict[str, str]) -> PeerResult:
         peer.close()
         disk = file_bytes(Path(folder))
     return PeerResult(
-        name=name, memories=count, durable=PEERS[name].durable, versions=versions, ingest_per_s=round(count / ingest_s, 1),
-        add=add, search=search, hits=round(hits, 1), disk_bytes=round(disk / count, 1),
+        name=name, memories=count, durable=PEERS[name].durable, versions=versions,
+        ingest_per_s=round(count / ingest_s, 1), add=add, search=search, hits=round(hits, 1),
+        disk_bytes=round(disk / count, 1),
     )  # fmt: skip
 
 
@@ -85,9 +93,15 @@ def _ingest(peer: Peer, keyed: Sequence[tuple[str, Item]], embedder: PreparedEmb
     return total
 
 
-def _against_fastest(ours: PeerResult, results: Sequence[PeerResult], operation: str) -> Goal | None:
+def _against_fastest(
+    ours: PeerResult, results: Sequence[PeerResult], operation: str
+) -> Goal | None:
     own: Timing | None = getattr(ours, operation)
-    timings = {result.name: getattr(result, operation) for result in results if result.durable and result.name != OURS}
+    timings = {
+        result.name: getattr(result, operation)
+        for result in results
+        if result.durable and result.name != OURS
+    }
     p50 = {name: timing.p50_ms for name, timing in timings.items() if timing}
     if own is None or not p50:
         return None

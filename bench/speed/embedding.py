@@ -1,4 +1,5 @@
-"""The cost of the local embedding model, alone and with storing, and an embedder with prepared vectors for all other figures."""
+"""The cost of the local embedding model, alone and with storing, and an embedder with prepared
+vectors for all other figures."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from memory_mesh.models import MODEL, LocalEmbedder
 DIMENSION = 384
 _CENTRES = 2000
 _WINDOW = 256
-_SPREAD = 1.0  # two texts of one centre then have a cosine of about ½, like two real texts on one subject
+# Two texts of one centre then have a cosine of about ½, like two real texts on one subject.
+_SPREAD = 1.0
 _TEXTS, _SINGLES = 300, 100
 
 Floats = NDArray[np.float32]
@@ -29,7 +31,8 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingCost:
-    """The time to embed one text, the rate in batches, and the rate of `add_many`, which embeds and stores the same texts."""
+    """The time to embed one text, the rate in batches, and the rate of `add_many`, which embeds
+    and stores the same texts."""
 
     model: str
     single: Timing
@@ -61,16 +64,21 @@ def measure_embedding() -> EmbeddingCost | str:
 
 def _storing(embedder: LocalEmbedder, items: Sequence[Item]) -> float:
     """Return the seconds in which `add_many` embeds and stores texts in a new file."""
-    with TemporaryDirectory() as folder, MemoryMesh(Path(folder) / "memory.db", embedder=embedder) as mesh:
+    with (
+        TemporaryDirectory() as folder,
+        MemoryMesh(Path(folder) / "memory.db", embedder=embedder) as mesh,
+    ):
         mesh.add("Loads the code and creates the file.")
         return seconds(lambda: mesh.add_many([(item.text, dict(item.metadata)) for item in items]))
 
 
 class PreparedEmbedder:
-    """An embedder whose vectors are prepared before the clock starts; others are computed on demand.
+    """An embedder whose vectors are prepared before the clock starts; others are computed on
+    demand.
 
-    The vectors lie around centres, each at some distance, as real ones do. They carry the name of the local model, so that a
-    `memory-mesh search` with that model, started from the shell, compares its query with them.
+    The vectors lie around centres, each at some distance, as real ones do. They carry the name of
+    the local model, so that a `memory-mesh search` with that model, started from the shell,
+    compares its query with them.
     """
 
     def __init__(self) -> None:
@@ -97,7 +105,8 @@ class PreparedEmbedder:
         self._prepared = {text: self._vector(text) for text in texts}
 
     def floats(self, text: str) -> Floats:
-        """Return the vector of a text: a centre chosen by its hash, plus noise seeded by its hash."""
+        """Return the vector of a text: a centre chosen by its hash, plus noise seeded by its
+        hash."""
         return self.of_seed(seed_of(text))
 
     def of_seed(self, seed: int) -> Floats:

@@ -48,7 +48,9 @@ class Run:
 def goals(runs: Sequence[Run], cost: EmbeddingCost | str) -> list[Goal]:
     """Return the goals that these runs cover."""
     with_embedder = (
-        [] if isinstance(cost, str) else [_at_least("bulk with the embedder, of its own rate", cost.fraction, MIN_FRACTION)]
+        []
+        if isinstance(cost, str)
+        else [_at_least("bulk with the embedder, of its own rate", cost.fraction, MIN_FRACTION)]
     )
     by_size = (goal for run in runs for goal in _of_size(run))
     return [*by_size, *with_embedder, *_growth([run.figures for run in runs if run.footprint])]
@@ -60,16 +62,32 @@ def _of_size(run: Run) -> Iterator[Goal]:
         yield _at_most(f"search p50 at {size}", figures.search.p50_ms, max_ms, "ms")
         yield _at_least(f"recall@10 of exact at {size}", figures.recall_at_10, MIN_RECALL)
     if figures.memories >= _FROM:
-        for what, timing in (("search with a filter", figures.filtered), ("search after a write", figures.after_write)):
+        for what, timing in (
+            ("search with a filter", figures.filtered),
+            ("search after a write", figures.after_write),
+        ):
             if timing:
-                yield _at_most(f"{what} at {size}", timing.p50_ms / figures.search.p50_ms, MAX_TIMES_SEARCH, "times a search")
+                yield _at_most(
+                    f"{what} at {size}",
+                    timing.p50_ms / figures.search.p50_ms,
+                    MAX_TIMES_SEARCH,
+                    "times a search",
+                )
         yield _at_most(f"add p50 at {size}", figures.add.p50_ms, MAX_ADD_MS, "ms")
         bulk = figures.ingest_per_s
-        yield Goal(f"bulk at {size}, beyond the embedder", f"≥ {MIN_BULK_PER_S:,}/s", f"{bulk:,.0f}/s", bulk >= MIN_BULK_PER_S)
-    if run.footprint and figures.memories >= _FROM:  # below, the constant memory of a process outweighs the records
+        yield Goal(
+            f"bulk at {size}, beyond the embedder",
+            f"≥ {MIN_BULK_PER_S:,}/s",
+            f"{bulk:,.0f}/s",
+            bulk >= MIN_BULK_PER_S,
+        )
+    # Below, the constant memory of a process outweighs the records.
+    if run.footprint and figures.memories >= _FROM:
         largest = max(run.footprint.resident, run.footprint.index_files)
         yield _at_most(f"memory per record at {size}", largest, MAX_BYTES, "bytes")
-        yield _at_most(f"database per record at {size}", run.footprint.database, MAX_DISK_BYTES, "bytes")
+        yield _at_most(
+            f"database per record at {size}", run.footprint.database, MAX_DISK_BYTES, "bytes"
+        )
     if figures.update:
         yield _at_most(f"update p50 at {size}", figures.update.p50_ms, MAX_UPDATE_MS, "ms")
     if figures.delete:
@@ -84,7 +102,11 @@ def store_goals(run: Run, default: Run, store: str) -> list[Goal]:
     fraction = run.figures.ingest_per_s / default.figures.ingest_per_s
     return [
         _at_most(f"{store}: add p50 at {size}", run.figures.add.p50_ms, MAX_ADD_MS_OF_OTHERS, "ms"),
-        _at_least(f"{store}: bulk ingest at {size}, fraction of the default store's", fraction, MIN_INGEST_OF_OTHERS),
+        _at_least(
+            f"{store}: bulk ingest at {size}, fraction of the default store's",
+            fraction,
+            MIN_INGEST_OF_OTHERS,
+        ),
     ]
 
 
@@ -93,7 +115,9 @@ def _growth(figures: Sequence[Figures]) -> Iterator[Goal]:
     if len(from_10k) > 1:
         first, last = from_10k[0], from_10k[-1]
         what = f"growth of search, {first.memories:,} to {last.memories:,}"
-        yield _at_most(what, last.search.p50_ms / first.search.p50_ms, last.memories / first.memories, "times")
+        yield _at_most(
+            what, last.search.p50_ms / first.search.p50_ms, last.memories / first.memories, "times"
+        )
 
 
 def _at_most(what: str, measured: float, maximum: float, unit: str) -> Goal:

@@ -1,7 +1,8 @@
 """Measure memory-mesh with hundreds of thousands of memories, of one agent or spread over many.
 
-The first memories are stored by `add_many`, which is timed. The others are written to the store as rows, without audit blocks:
-a million audited writes take half an hour. No texts and vectors are kept in memory: a vector is made again from its hash.
+The first memories are stored by `add_many`, which is timed. The others are written to the store as
+rows, without audit blocks: a million audited writes take half an hour. No texts and vectors are
+kept in memory: a vector is made again from its hash.
 """
 
 from array import array
@@ -48,7 +49,9 @@ class Large:
         self.embedder, self._conversations = PreparedEmbedder(), Conversations()
         self._turns = self._conversations.turns()
         self.mesh = MemoryMesh(store=url(folder), embedder=self.embedder, agent_id=self.name(0))
-        self.handles = [self.mesh.scoped(agent_id=self.name(agent)) for agent in range(min(agents, _ACTIVE))]
+        self.handles = [
+            self.mesh.scoped(agent_id=self.name(agent)) for agent in range(min(agents, _ACTIVE))
+        ]
         self.seeds, self.ids, self._sample = array("Q"), list[str](), list[Item]()
 
     def name(self, agent: int) -> str:
@@ -70,8 +73,11 @@ class Large:
         return _TIMED / taken
 
     def queries(self) -> list[_Asked]:
-        """Return queries with words of the memories that were stored first, each asked by the agent that has the memory."""
-        blocks = [self._sample[at : at + self._size] for at in range(0, len(self._sample), self._size)][: len(self.handles)]
+        """Return queries with words of the memories that were stored first, each asked by the
+        agent that has the memory."""
+        blocks = [
+            self._sample[at : at + self._size] for at in range(0, len(self._sample), self._size)
+        ][: len(self.handles)]
         made = [self._conversations.queries(blocks[at % len(blocks)], 1)[0] for at in range(CALLS)]
         self.embedder.prepare(made)
         return [_Asked(at % len(blocks), query) for at, query in enumerate(made)]
@@ -102,7 +108,14 @@ class Large:
             for agent, query in asked:
                 block = range(agent * self._size, (agent + 1) * self._size)
                 ids = {self.ids[at] for at in self._nearest(self.embedder.floats(query), block)}
-                found.append(recall_of(index, Reader(None, self.name(agent), None), self.embedder.embed([query])[0], ids))
+                found.append(
+                    recall_of(
+                        index,
+                        Reader(None, self.name(agent), None),
+                        self.embedder.embed([query])[0],
+                        ids,
+                    )
+                )
             return mean(found)
 
     @property
@@ -122,16 +135,21 @@ class Large:
         for at, item in enumerate(items, len(self.ids)):
             by_agent.setdefault(at // self._size, []).append(item)
         for agent, own in by_agent.items():
-            records = self.handles[agent].add_many([(item.text, {**item.metadata, "type": self._type}) for item in own])
+            records = self.handles[agent].add_many(
+                [(item.text, {**item.metadata, "type": self._type}) for item in own]
+            )
             self.ids += [record.id for record in records]
 
     def _row(self, item: Item, at: int) -> Row:
         when, given = iso(_START + at), item.metadata
         memory = Memory(
-            id=f"mem_{_START + at}_{at:06x}", content=item.text, metadata=dict(given), created_at=when, updated_at=when,
-            last_observed=when, agent_id=self.name(at // self._size), session_id=given["session_id"], speaker=given["speaker"],
-            turn=given["turn"], event_time=parse_time(given["event_time"], "event_time"), keywords=tokens(item.text), number=at,
-            vector=Vector(MODEL, self.embedder.of_seed(self.seeds[at]).tobytes()), memory_type=self._type,
+            id=f"mem_{_START + at}_{at:06x}", content=item.text, metadata=dict(given),
+            created_at=when, updated_at=when, last_observed=when,
+            agent_id=self.name(at // self._size), session_id=given["session_id"],
+            speaker=given["speaker"], turn=given["turn"],
+            event_time=parse_time(given["event_time"], "event_time"), keywords=tokens(item.text),
+            number=at, vector=Vector(MODEL, self.embedder.of_seed(self.seeds[at]).tobytes()),
+            memory_type=self._type,
         )  # fmt: skip
         self.ids.append(memory.id)
         return memory.row()
@@ -153,11 +171,15 @@ def measure_large(count: int, agents: int, folder: Path) -> Figures:
         index_s = seconds(lambda: large.search(asked[0]))
         hits = mean(large.search(each) for each in asked[: max(WARM_UP, len(large.handles))])
         search = time_calls(large.search, asked)
-        filtered = time_calls(lambda each: large.search(each, "speaker = 'Mara' AND turn < 12"), asked)
-        recall = large.recall(asked[: _RECALLS if agents > 1 else 4])  # making a million vectors takes half a minute
+        filtered = time_calls(
+            lambda each: large.search(each, "speaker = 'Mara' AND turn < 12"), asked
+        )
+        # Making a million vectors takes half a minute.
+        recall = large.recall(asked[: _RECALLS if agents > 1 else 4])
         return Figures(
-            memories=count, agents=agents, engine=engine(count // agents), ingest_per_s=round(rate, 1),
-            index_ms=round(index_s * 1000, 1), search=search, hits=round(hits, 1), recall_at_10=round(recall, 4),
-            filtered=filtered, add=time_calls(large.add, large.new_items(CALLS)),
+            memories=count, agents=agents, engine=engine(count // agents),
+            ingest_per_s=round(rate, 1), index_ms=round(index_s * 1000, 1), search=search,
+            hits=round(hits, 1), recall_at_10=round(recall, 4), filtered=filtered,
+            add=time_calls(large.add, large.new_items(CALLS)),
             after_write=time_calls(large.search, large.after_writes(asked[: CALLS // 2])),
         )  # fmt: skip

@@ -46,14 +46,18 @@ def time_calls(call: Callable[[Argument], object], arguments: Iterable[Argument]
     return Timing(_ms(median(walls)), _ms(p95), _ms(median(cpus)), len(walls))
 
 
-def in_fresh_process(call: Callable[Given, Answer], *args: Given.args, **options: Given.kwargs) -> Answer:
-    """Run a call in a new process, where nothing is loaded, cached or fragmented by earlier measurements."""
+def in_fresh_process(
+    call: Callable[Given, Answer], *args: Given.args, **options: Given.kwargs
+) -> Answer:
+    """Run a call in a new process, where nothing is loaded, cached or fragmented by earlier
+    measurements."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
         return fresh.submit(call, *args, **options).result()
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process, mapped files included; without /proc, its maximum so far."""
+    """Return the resident memory of this process, mapped files included; without /proc, its
+    maximum so far."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:

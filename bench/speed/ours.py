@@ -1,4 +1,5 @@
-"""Measure memory-mesh at one size, on a durable file: writes, searches, bytes per memory, cold start of commands."""
+"""Measure memory-mesh at one size, on a durable file: writes, searches, bytes per memory, cold
+start of commands."""
 
 import os
 import subprocess
@@ -95,7 +96,9 @@ class Subject:
         return len(self.mesh.search(query, LIMIT, use_cache=False))
 
     def filtered(self, query: str) -> int:
-        return len(self.mesh.search(query, LIMIT, "speaker = 'Mara' AND turn < 12", use_cache=False))
+        return len(
+            self.mesh.search(query, LIMIT, "speaker = 'Mara' AND turn < 12", use_cache=False)
+        )
 
     def new_items(self, count: int) -> Iterator[Item]:
         """Yield texts that are not stored yet, with their vectors prepared."""
@@ -123,8 +126,11 @@ def url(folder: Path, store: str = "sqlite") -> str:
     return f"{store}:///{folder / STORES[store]}"
 
 
-def measure(count: int, folder: Path, store: str = "sqlite", *, changes_from: int = _CHANGED_FROM) -> Figures:
-    """Measure everything that one process can measure at a size. The store is left in the folder."""
+def measure(
+    count: int, folder: Path, store: str = "sqlite", *, changes_from: int = _CHANGED_FROM
+) -> Figures:
+    """Measure everything that one process can measure at a size. The store is left in the
+    folder."""
     subject = Subject(folder, count, store)
     with subject.mesh:
         ingest_s = subject.ingest()
@@ -163,7 +169,8 @@ def measure_footprint(folder: Path, store: str = "sqlite") -> Footprint:
     queries = conversations.queries(items, WARM_UP)
     embedder = PreparedEmbedder()
     embedder.prepare(queries)
-    with MemoryMesh(store="memory://", embedder=embedder) as small:  # loads the code, so that only the data is counted below
+    # Loads the code, so that only the data is counted below.
+    with MemoryMesh(store="memory://", embedder=embedder) as small:
         small.add(items[0].text, dict(items[0].metadata))
         small.search(queries[0], use_cache=False)
     before = resident_bytes()
@@ -173,7 +180,10 @@ def measure_footprint(folder: Path, store: str = "sqlite") -> Footprint:
         for query in queries:
             mesh.search(query, use_cache=False)
         growth, count = resident_bytes() - before, mesh.stats().total_memories
-    index = sum(file_bytes(path) for path in (folder / "memory.db-index", folder / "memory.lance" / "memory_mesh" / "index"))
+    index = sum(
+        file_bytes(path)
+        for path in (folder / "memory.db-index", folder / "memory.lance" / "memory_mesh" / "index")
+    )
     return Footprint(
         resident=round(growth / count, 1),
         index_files=round(index / count, 1),
@@ -188,19 +198,27 @@ def _changes(subject: Subject) -> dict[str, Timing]:
     timings = {"filtered": time_calls(subject.filtered, subject.queries)}
     newer = [f"{item.text} On second thought, no." for item in subject.bulk[:CALLS]]
     subject.embedder.prepare(newer)
-    timings["update"] = time_calls(lambda at: subject.mesh.update(subject.ids[at], content=newer[at]), range(CALLS))
+    timings["update"] = time_calls(
+        lambda at: subject.mesh.update(subject.ids[at], content=newer[at]), range(CALLS)
+    )
     timings["delete"] = time_calls(subject.mesh.delete, subject.ids[CALLS : CALLS + _DELETES])
     return timings
 
 
 def _recall(subject: Subject, address: str) -> float:
-    """Return the fraction of the ten nearest vectors that the index finds when called as a search calls it."""
+    """Return the fraction of the ten nearest vectors that the index finds when called as a
+    search calls it."""
     everything = np.stack([subject.embedder.floats(item.text) for item in subject.bulk])
     store = open_store(address)
     index = LocalIndex(store)
     try:
         return mean(
-            recall_of(index, Reader(None, Options().agent_id, None), vector, _nearest(subject, everything, query))
+            recall_of(
+                index,
+                Reader(None, Options().agent_id, None),
+                vector,
+                _nearest(subject, everything, query),
+            )
             for query in subject.queries[:_RECALLS]
             for vector in subject.embedder.embed([query])
         )
@@ -216,7 +234,8 @@ def _nearest(subject: Subject, everything: Floats, query: str) -> set[str]:
 def recall_of(index: LocalIndex, reader: Reader, vector: Vector, nearest: set[str]) -> float:
     """Return the fraction of the nearest memories that the index finds first by vector."""
     pool = index.snapshot(reader).candidates(
-        Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)), size=_POOL
+        Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)),
+        size=_POOL,
     )
     best = np.argsort(-pool.signals["vectors"], kind="stable")[:LIMIT].tolist()
     return len({pool.ids[at] for at in best} & nearest) / LIMIT
@@ -226,7 +245,8 @@ def recall_of(index: LocalIndex, reader: Reader, vector: Vector, nearest: set[st
 
 
 def measure_cold_start(url: str, query: str, *, with_model: bool) -> dict[str, float]:
-    """Return the median seconds of each command, every run a new process: `search` with keywords only, and with the model."""
+    """Return the median seconds of each command, every run a new process: `search` with keywords
+    only, and with the model."""
     timings = {
         "stats": _cold_seconds(["stats", "--store", url], "none"),
         "search, keywords": _cold_seconds(["search", query, "--store", url], "none"),

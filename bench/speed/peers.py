@@ -1,7 +1,7 @@
 """The stores whose speed is compared: memory-mesh, and others with the same prepared vectors.
 
-In this setup none of the others redacts, deduplicates, keeps an audit trail or ranks by keywords: the figures compare time, not
-work.
+In this setup none of the others redacts, deduplicates, keeps an audit trail or ranks by keywords:
+the figures compare time, not work.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,10 @@ class Ours:
             self._mesh.add_many([(item.text, item.metadata) for _, item in items])
 
     def search(self, query: str) -> list[Hit]:
-        return [Hit(result.id, result.content) for result in self._mesh.search(query, LIMIT, use_cache=False)]
+        return [
+            Hit(result.id, result.content)
+            for result in self._mesh.search(query, LIMIT, use_cache=False)
+        ]
 
     def close(self) -> None:
         self._mesh.close()

@@ -43,10 +43,16 @@ def show_sizes(runs: Sequence[Run], cost: EmbeddingCost | str) -> None:
         ("results of a search, mean", [f"{run.figures.hits:g}" for run in runs]),
         ("recall@10 of exact, vector channel", [f"{run.figures.recall_at_10:.1%}" for run in runs]),
         *(
-            (name, [f"{getattr(run.footprint, field):,.0f}" if run.footprint else "–" for run in runs])
+            (
+                name,
+                [f"{getattr(run.footprint, field):,.0f}" if run.footprint else "–" for run in runs],
+            )
             for name, field in _FOOTPRINT
         ),
-        *((f"cold {name}, s", [f"{run.cold[name]:.2f}" if run.cold else "–" for run in runs]) for name in runs[0].cold),
+        *(
+            (f"cold {name}, s", [f"{run.cold[name]:.2f}" if run.cold else "–" for run in runs])
+            for name in runs[0].cold
+        ),
     ]
     _table(["memories", *(run.what for run in runs)], [[name, *cells] for name, cells in rows])
     print(f"\n{_cost_line(cost)}\n")
@@ -54,14 +60,31 @@ def show_sizes(runs: Sequence[Run], cost: EmbeddingCost | str) -> None:
 
 def show_stores(runs: Mapping[tuple[str, int], Run]) -> None:
     """Print the table of docs/storage.md: a line for each store and size."""
-    timed = ("open, ms", "add, ms p50 / p95", "search, ms p50 / p95", "bulk, texts/s", "delete, ms p50 / p95")
+    timed = (
+        "open, ms",
+        "add, ms p50 / p95",
+        "search, ms p50 / p95",
+        "bulk, texts/s",
+        "delete, ms p50 / p95",
+    )
     print(f"| {' | '.join(('store', 'memories', *timed, 'disk, bytes per memory'))} |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for (store, size), run in runs.items():
         figures, footprint = run.figures, run.footprint
-        open_ms, disk = (f"{footprint.open_ms:,.0f}", f"{footprint.database:,.0f}") if footprint else ("–", "–")
+        open_ms, disk = (
+            (f"{footprint.open_ms:,.0f}", f"{footprint.database:,.0f}") if footprint else ("–", "–")
+        )
         bulk = f"{figures.ingest_per_s:,.0f}"
-        cells = [store, f"{size:,}", open_ms, _pair(figures.add), _pair(figures.search), bulk, _pair(figures.delete), disk]
+        cells = [
+            store,
+            f"{size:,}",
+            open_ms,
+            _pair(figures.add),
+            _pair(figures.search),
+            bulk,
+            _pair(figures.delete),
+            disk,
+        ]
         print(f"| {' | '.join(cells)} |")
     print()
 
@@ -83,7 +106,16 @@ def show_peers(results: Sequence[PeerResult]) -> None:
         ]
         lines.append([name, f"{result.memories:,}", *cells])
     _table(
-        ["without the embedding", "memories", "bulk/s", "add ms p50 / p95", "search ms p50 / p95", "results", "disk bytes"], lines
+        [
+            "without the embedding",
+            "memories",
+            "bulk/s",
+            "add ms p50 / p95",
+            "search ms p50 / p95",
+            "results",
+            "disk bytes",
+        ],
+        lines,
     )
     print()
 
@@ -92,7 +124,10 @@ def show_goals(goals: Sequence[Goal]) -> None:
     """Print each goal with its measurement; nothing if the run covers no goal."""
     if not goals:
         return
-    _table(["goal", "target", "measured", ""], [[goal.what, goal.target, goal.measured, goal.verdict] for goal in goals])
+    _table(
+        ["goal", "target", "measured", ""],
+        [[goal.what, goal.target, goal.measured, goal.verdict] for goal in goals],
+    )
 
 
 def write(out: Path, command: str, load_before: float, **result: object) -> None:
@@ -101,7 +136,8 @@ def write(out: Path, command: str, load_before: float, **result: object) -> None
         "made_by": command,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "load_average": {"before": load_before, "after": load_average()},  # about 1 on an idle machine
+        # About 1 on an idle machine.
+        "load_average": {"before": load_before, "after": load_average()},
         **measured_at(),
         "versions": {package: number for package in _PACKAGES if (number := _version(package))},
         **result,
@@ -112,7 +148,11 @@ def write(out: Path, command: str, load_before: float, **result: object) -> None
 
 def sizes_json(runs: Sequence[Run]) -> list[dict[str, object]]:
     return [
-        {**asdict(run.figures), "bytes_a_record": run.footprint and asdict(run.footprint), "cold_s": dict(run.cold)}
+        {
+            **asdict(run.figures),
+            "bytes_a_record": run.footprint and asdict(run.footprint),
+            "cold_s": dict(run.cold),
+        }
         for run in runs
     ]
 
@@ -124,12 +164,18 @@ def draw(out: Path, runs: Sequence[Run]) -> None:
     lines = [
         Line("search p50", [(run.figures.memories, run.figures.search.p50_ms) for run in runs]),
         Line("search p95", [(run.figures.memories, run.figures.search.p95_ms) for run in runs]),
-        Line("search after a write", [(run.figures.memories, run.figures.after_write.p50_ms) for run in runs]),
+        Line(
+            "search after a write",
+            [(run.figures.memories, run.figures.after_write.p50_ms) for run in runs],
+        ),
         Line("add p50", [(run.figures.memories, run.figures.add.p50_ms) for run in runs]),
     ]
     if targets := [(size, MAX_SEARCH_MS[size]) for size in sizes if size in MAX_SEARCH_MS]:
         lines.append(Line("goal for search", targets, dashed=True))
-    out.write_text(chart("Milliseconds per call, without the embedding", lines, x="memories", y="ms"), encoding="utf-8")
+    out.write_text(
+        chart("Milliseconds per call, without the embedding", lines, x="memories", y="ms"),
+        encoding="utf-8",
+    )
 
 
 def load_average() -> float:
@@ -138,10 +184,14 @@ def load_average() -> float:
 
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """Print a table, the first column left-aligned. A shorter line ends with a reason, which does not widen its column."""
+    """Print a table, the first column left-aligned. A shorter line ends with a reason, which
+    does not widen its column."""
     lines = [head, *lines]
     complete = [line for line in lines if len(line) == len(head)]
-    widths = [max(len(line[0]) for line in lines), *(max(len(line[at]) for line in complete) for at in range(1, len(head)))]
+    widths = [
+        max(len(line[0]) for line in lines),
+        *(max(len(line[at]) for line in complete) for at in range(1, len(head))),
+    ]
     for first, *others in lines:
         cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=False)]
         print("  ".join((first.ljust(widths[0]), *cells)).rstrip())
@@ -154,8 +204,13 @@ def _pair(timing: Timing | None) -> str:
 def _cost_line(cost: EmbeddingCost | str) -> str:
     if isinstance(cost, str):
         return f"The embedding was not measured: {cost}"
-    alone = f"The embedding ({cost.model}): one text {_pair(cost.single)} ms, in batches {cost.batch_per_s:,.0f} texts/s"
-    return f"{alone}; embedded and stored {cost.stored_per_s:,.0f} texts/s, {cost.fraction:.0%} of it"
+    alone = (
+        f"The embedding ({cost.model}): one text {_pair(cost.single)} ms, in batches "
+        f"{cost.batch_per_s:,.0f} texts/s"
+    )
+    return (
+        f"{alone}; embedded and stored {cost.stored_per_s:,.0f} texts/s, {cost.fraction:.0%} of it"
+    )
 
 
 def _version(package: str) -> str | None:

@@ -1,6 +1,7 @@
 """Generate conversations: varied sentences, the same in every run.
 
-Words are made of syllables and drawn by Zipf's law, so that a few are in many texts and most are rare, as in speech.
+Words are made of syllables and drawn by Zipf's law, so that a few are in many texts and most are
+rare, as in speech.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +19,14 @@ _SHORTEST, _LONGEST = 8, 30
 _START = datetime(2025, 1, 6, 9, tzinfo=UTC)
 
 # A tokenizer drops most of these, but has to read them first.
-_FUNCTION_WORDS = """the of and to a in is that it for was on with as at by this we from or an be are but not have had they
-    you which
-    she his her one all there would their when who will if about up out them then into some could so what were has more can
+_FUNCTION_WORDS = """the of and to a in is that it for was on with as at by this we from or an be
+    are but not have had they you which
+    she his her one all there would their when who will if about up out them then into some could so
+    what were has more can
     """.split()  # noqa: SIM905  (a list of words reads best as words)
-_NAMES = """Mara Tobias Ines Piotr Lena Omar Yuki Selma Bruno Nadia Felix Ada Ravi Greta Hugo Mila Jonas Zeynep Pablo Freya
-    Anton Leila Mateo Signe Karim Elin Marco Tessa Viktor Amara Oskar Noor Dario Hanna Lucien Petra Samir Edda Goran Thea
+_NAMES = """Mara Tobias Ines Piotr Lena Omar Yuki Selma Bruno Nadia Felix Ada Ravi Greta Hugo Mila
+    Jonas Zeynep Pablo Freya Anton Leila Mateo Signe Karim Elin Marco Tessa Viktor Amara Oskar Noor
+    Dario Hanna Lucien Petra Samir Edda Goran Thea
     """.split()  # noqa: SIM905
 _ONSETS = "b c d f g h j l m n p r s t v w br ch cl dr fl gr pl pr sh sl st tr".split()  # noqa: SIM905
 _VOWELS = "a e i o u ai ea ee ou".split()  # noqa: SIM905
@@ -87,8 +90,12 @@ class Conversations:
         return self._random.choices(self._words, cum_weights=self._zipf)[0]
 
     def _query(self, text: str) -> str:
-        words = [word for word in text.rstrip(_MARKS).split() if word.lower() not in _FUNCTION_WORDS]
-        places = sorted(self._random.sample(range(len(words)), min(len(words), self._random.randint(3, 6))))
+        words = [
+            word for word in text.rstrip(_MARKS).split() if word.lower() not in _FUNCTION_WORDS
+        ]
+        places = sorted(
+            self._random.sample(range(len(words)), min(len(words), self._random.randint(3, 6)))
+        )
         return "what about " + " ".join(words[place] for place in places)
 
 
@@ -96,6 +103,9 @@ def _vocabulary(random: Random) -> list[str]:
     words: dict[str, None] = {}
     while len(words) < _WORDS:
         syllables = random.choice((1, 2, 2, 2, 2, 3))
-        parts = (random.choice(_ONSETS) + random.choice(_VOWELS) + random.choice(_CODAS) for _ in range(syllables))
+        parts = (
+            random.choice(_ONSETS) + random.choice(_VOWELS) + random.choice(_CODAS)
+            for _ in range(syllables)
+        )
         words["".join(parts)] = None
     return [word for word in words if len(word) > 2]

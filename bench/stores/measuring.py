@@ -1,4 +1,5 @@
-"""Measure one store at one size, through `MemoryMesh`; each function runs in a process of its own."""
+"""Measure one store at one size, through `MemoryMesh`; each function runs in a process of its
+own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,24 +41,33 @@ def measure(place: Place, size: int) -> Times:
             first += batch if start < _ASKED else []
             embedder.prepare(item.text for item in batch)
             before = process_time()
-            total += seconds(lambda batch=batch: mesh.add_many([(item.text, dict(item.metadata)) for item in batch]))  # type: ignore[misc]
+            total += seconds(
+                lambda batch=batch: mesh.add_many(  # type: ignore[misc]
+                    [(item.text, dict(item.metadata)) for item in batch]
+                )
+            )
             cpu += process_time() - before
         compact = seconds(mesh.compact)
         queries, spare = conversations.queries(first, _CALLS), [*islice(turns, _ADDED)]
         embedder.prepare([*queries, *(item.text for item in spare)])
-        queries = queries[: _affordable(lambda query: mesh.search(query, _LIMIT, use_cache=False), queries)]
+        queries = queries[
+            : _affordable(lambda query: mesh.search(query, _LIMIT, use_cache=False), queries)
+        ]
         return Times(
             bulk_per_s=round(size / total, 1),
             bulk_cpu_ms=round(cpu / size * 1000, 3),
             compact_s=round(compact, 2),
             search=time_calls(lambda query: mesh.search(query, _LIMIT, use_cache=False), queries),
-            filtered=time_calls(lambda query: mesh.search(query, _LIMIT, _FILTER, use_cache=False), queries),
+            filtered=time_calls(
+                lambda query: mesh.search(query, _LIMIT, _FILTER, use_cache=False), queries
+            ),
             add=time_calls(lambda item: mesh.add(item.text, dict(item.metadata)), spare),
         )
 
 
 def _affordable(call: Callable[[str], object], queries: Sequence[str]) -> int:
-    """Call with a few queries, which loads what a search needs; return how many calls fit into a minute, but at least 20."""
+    """Call with a few queries, which loads what a search needs; return how many calls fit into a
+    minute, but at least 20."""
     spent = [seconds(lambda query=query: call(query)) for query in queries[:_WARM_UP]]  # type: ignore[misc]
     return max(20, min(len(queries), round(60 / median(spent))))
 
@@ -67,7 +77,8 @@ def measure_resident(place: Place, size: int) -> float:
     conversations, embedder = Conversations(), PreparedEmbedder()
     queries = conversations.queries(conversations.items(1000), _WARM_UP)
     embedder.prepare(queries)
-    with MemoryMesh(store="memory://", embedder=embedder) as small:  # loads the code, so that only the data is counted below
+    # Loads the code, so that only the data is counted below.
+    with MemoryMesh(store="memory://", embedder=embedder) as small:
         small.add("The first text.")
         small.search(queries[0], use_cache=False)
     before = resident_bytes()

@@ -1,4 +1,5 @@
-"""Where each store is measured, and the tests of each. Engines are started by the code that tests start them with."""
+"""Where each store is measured, and the tests of each. Engines are started by the code that
+tests start them with."""
 
 import os
 import sys
@@ -11,10 +12,12 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 _CONTRACT, _PROCESSES, _CRASH = (
-    "tests/stores/test_contract.py", "tests/durability/test_processes.py", "tests/durability/test_crash.py",
+    "tests/stores/test_contract.py", "tests/durability/test_processes.py",
+    "tests/durability/test_crash.py",
 )  # fmt: skip
 
-_SETTINGS = "maintenance_work_mem = '1GB'\nmax_wal_size = '4GB'\n"  # of PostgreSQL, as docs/postgres.md advises for large stores
+# Of PostgreSQL, as docs/postgres.md advises for large stores.
+_SETTINGS = "maintenance_work_mem = '1GB'\nmax_wal_size = '4GB'\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class StoreCase:
-    """How a store is opened, and the arguments of pytest for the tests of its contract, of several processes and of crashes."""
+    """How a store is opened, and the arguments of pytest for the tests of its contract, of
+    several processes and of crashes."""
 
     opened: Callable[[], AbstractContextManager[Place]]
     tests: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -96,7 +100,8 @@ def _find_engines() -> None:
 
 def _of_files(contract: str, place: str) -> dict[str, Sequence[str]]:
     return {
-        "contract": (_CONTRACT, "-k", contract), "processes": (_PROCESSES, "-k", place), "crash": (_CRASH, "-k", place),
+        "contract": (_CONTRACT, "-k", contract), "processes": (_PROCESSES, "-k", place),
+        "crash": (_CRASH, "-k", place),
     }  # fmt: skip
 
 
@@ -111,16 +116,28 @@ _POSTGRES: Mapping[str, Sequence[str]] = {
 _BUCKET: Mapping[str, Sequence[str]] = {
     "contract": ("tests/engines/test_s3.py", "-k", "TestBucket or history"),
     "processes": ("tests/engines/test_s3.py", "-k", "writers or stalls"),
-    "crash": ("tests/engines/test_s3.py", "tests/engines/test_moving.py", "-k", "(killed or goes_away) and not supabase"),
+    "crash": (
+        "tests/engines/test_s3.py",
+        "tests/engines/test_moving.py",
+        "-k",
+        "(killed or goes_away) and not supabase",
+    ),
 }
 _SUPABASE: Mapping[str, Sequence[str]] = {
     "contract": ("tests/engines/test_supabase.py", "-k", "TestSupabase or history"),
-    "crash": ("tests/engines/test_supabase.py", "tests/engines/test_moving.py", "-k", "goes_away or (killed and supabase)"),
+    "crash": (
+        "tests/engines/test_supabase.py",
+        "tests/engines/test_moving.py",
+        "-k",
+        "goes_away or (killed and supabase)",
+    ),
 }
 
 CASES: Mapping[str, StoreCase] = {
     "memory": StoreCase(_in_memory, {"contract": (_CONTRACT, "-k", "TestRam")}),
-    "json": StoreCase(partial(_in_files, "json"), _of_files("TestJson", "memory.json"), max_size=10_000),
+    "json": StoreCase(
+        partial(_in_files, "json"), _of_files("TestJson", "memory.json"), max_size=10_000
+    ),
     "sqlite": StoreCase(partial(_in_files, "sqlite"), _of_files("TestSqlite", "memory.db")),
     "lancedb": StoreCase(partial(_in_files, "lancedb"), _of_files("TestLance", "memory.lance")),
     "postgresql": StoreCase(_in_postgresql, _POSTGRES),

@@ -1,4 +1,5 @@
-"""The training data of the reader: passages as tokens, questions with their answers, and the pairs that are read."""
+"""The training data of the reader: passages as tokens, questions with their answers, and the
+pairs that are read."""
 
 import json
 import lzma
@@ -15,11 +16,13 @@ QUESTION, TURN, NEIGHBOUR = 48, 128, 32  # tokens
 NEGATIVES, NEAREST = 11, 40
 CLS, SEP = 101, 102
 JOINED = 0.4  # the fraction of chat turns that get a second statement of the same speaker
-SAME_ANSWER = 0.6  # cosine from which a statement of the same speaker may answer a question made by rules, too
+# Cosine from which a statement of the same speaker may answer a question made by rules, too.
+SAME_ANSWER = 0.6
 
 Pair = tuple[list[int], list[int]]  # token ids, and the segment of each
 Rows = Sequence[dict[str, Any]]
-# Vectors of token lists, and the cosines of one of them with a range of others, as numbers that can be sorted.
+# Vectors of token lists, and the cosines of one of them with a range of others, as numbers that can
+# be sorted.
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
@@ -48,10 +51,15 @@ class Vectors:
 class Data:
     """All passages as tokens, and the questions with their negatives."""
 
-    def __init__(self, folder: Path, encode: Encode, *, made: bool, joined: bool, without: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, encode: Encode, *, made: bool, joined: bool, without: Sequence[str] = ()
+    ) -> None:
         documents = list(read_lines(folder / "documents.jsonl.xz"))
         self._joined = joined
-        self.rows = [*read_lines(folder / "questions.jsonl.xz"), *(made_questions(documents, seed=0) if made else ())]
+        self.rows = [
+            *read_lines(folder / "questions.jsonl.xz"),
+            *(made_questions(documents, seed=0) if made else ()),
+        ]
         self.rows = [row for row in self.rows if row["source"] not in without]
         self.starts, texts = [0], list[str]()
         self._previous: list[int | None] = []
@@ -70,7 +78,9 @@ class Data:
         self.tokens = encode(texts)
         self._before = dict(zip(others, encode(list(others.values())), strict=True))
         self.asked = encode([row["question"] for row in self.rows])
-        self._prefix = {one: len(encode([f"{one[1]}:"])[0]) for one in dict.fromkeys(self._speaker) if one}
+        self._prefix = {
+            one: len(encode([f"{one[1]}:"])[0]) for one in dict.fromkeys(self._speaker) if one
+        }
         self._turns: dict[tuple[int, str], list[int]] = defaultdict(list)
         for place, one in enumerate(self._speaker):
             if one and len(self.tokens[place]) <= 60:
@@ -83,15 +93,20 @@ class Data:
             first, last = row.get("within") or (0, end - start)
             answers = [start + at for at in row["answers"]]
             taken = {*answers, *(start + at for at in row.get("not_negative", ()))}
-            near = vectors.nearest(number, start + first, min(start + last, end), NEAREST + len(taken))
+            near = vectors.nearest(
+                number, start + first, min(start + last, end), NEAREST + len(taken)
+            )
             negatives = [place for place in near if place not in taken][:NEAREST]
             if row["source"] == "made":
                 negatives = self._surely_wrong(answers, negatives, vectors)
             if answers and negatives:
                 yield Question(row["source"], self.asked[number], answers, negatives)
 
-    def _surely_wrong(self, answers: list[int], negatives: list[int], vectors: Vectors) -> list[int]:
-        """Return the passages of other speakers, and those of the same one that are unlike the answer."""
+    def _surely_wrong(
+        self, answers: list[int], negatives: list[int], vectors: Vectors
+    ) -> list[int]:
+        """Return the passages of other speakers, and those of the same one that are unlike the
+        answer."""
         close = vectors.alike(answers[0], negatives)
         speaker = self._speaker[answers[0]]
         return [
@@ -101,20 +116,42 @@ class Data:
         ]
 
     def group(self, question: Question, rng: random.Random) -> list[Pair]:
-        """Return an answer and its negatives as pairs. For half of the questions the turn before is left out of all pairs."""
-        negatives = question.negatives if len(question.negatives) >= NEGATIVES else question.negatives * NEGATIVES
+        """Return an answer and its negatives as pairs. For half of the questions the turn before
+        is left out of all pairs."""
+        negatives = (
+            question.negatives
+            if len(question.negatives) >= NEGATIVES
+            else question.negatives * NEGATIVES
+        )
         chosen = [rng.choice(question.answers), *rng.sample(negatives, NEGATIVES)]
         previous = rng.random() < 0.5
         taken = set(question.answers)
-        return [self.pair(question, place, previous=previous, rng=rng if self._joined else None, taken=taken) for place in chosen]
+        return [
+            self.pair(
+                question, place, previous=previous, rng=rng if self._joined else None, taken=taken
+            )
+            for place in chosen
+        ]
 
     def pair(
-        self, question: Question, place: int, *, previous: bool, rng: random.Random | None = None, taken: set[int] | None = None
+        self,
+        question: Question,
+        place: int,
+        *,
+        previous: bool,
+        rng: random.Random | None = None,
+        taken: set[int] | None = None,
     ) -> Pair:
         """Return the tokens of a pair and their segments."""
         turn = self.tokens[place]
         speaker = self._speaker[place]
-        if rng and speaker and rng.random() < JOINED and len(turn) <= 60 and len(self._turns[speaker]) > 4:
+        if (
+            rng
+            and speaker
+            and rng.random() < JOINED
+            and len(turn) <= 60
+            and len(self._turns[speaker]) > 4
+        ):
             other = rng.choice(self._turns[speaker])
             if other != place and other not in (taken or ()):
                 skipped = self._prefix[speaker]

@@ -1,7 +1,9 @@
-"""The network of the reader in torch: the local model's encoder with a low-rank change of its matrices, and a head.
+"""The network of the reader in torch: the local model's encoder with a low-rank change of its
+matrices, and a head.
 
-The reader gets a question, a memory and the turn before it, and says how likely the memory answers the question. Only the change
-(`delta`) is learnt and shipped: two thin matrices for each matrix of the encoder, the weights of its layer norms, and the head.
+The reader gets a question, a memory and the turn before it, and says how likely the memory answers
+the question. Only the change (`delta`) is learnt and shipped: two thin matrices for each matrix of
+the encoder, the weights of its layer norms, and the head.
 """
 
 import math
@@ -14,8 +16,9 @@ from torch.nn import functional
 
 LAYERS, HEADS, WIDTH, INNER = 6, 12, 384, 1536
 MATRICES = {
-    "attention.self.query": (WIDTH, WIDTH), "attention.self.key": (WIDTH, WIDTH), "attention.self.value": (WIDTH, WIDTH),
-    "attention.output.dense": (WIDTH, WIDTH), "intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER),
+    "attention.self.query": (WIDTH, WIDTH), "attention.self.key": (WIDTH, WIDTH),
+    "attention.self.value": (WIDTH, WIDTH), "attention.output.dense": (WIDTH, WIDTH),
+    "intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER),
 }  # fmt: skip
 NORMS = ("attention.output.LayerNorm", "output.LayerNorm")
 
@@ -31,7 +34,9 @@ class Linear(nn.Module):  # type: ignore[misc]
         self.up = nn.Parameter(torch.zeros(weight.shape[0], rank))
 
     def forward(self, x: Tensor) -> Tensor:
-        changed = functional.linear(functional.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
+        changed = functional.linear(
+            functional.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype)
+        )
         return functional.linear(x, self.weight.to(x.dtype), self.bias.to(x.dtype)) + changed
 
 
@@ -40,7 +45,10 @@ class Reader(nn.Module):  # type: ignore[misc]
 
     def __init__(self, base: Mapping[str, np.ndarray], rank: int) -> None:
         super().__init__()
-        weights = {name: torch.from_numpy(np.asarray(value, np.float32).copy()) for name, value in base.items()}
+        weights = {
+            name: torch.from_numpy(np.asarray(value, np.float32).copy())
+            for name, value in base.items()
+        }
         for name in ("word", "position", "token_type"):
             self.register_buffer(f"{name}s", weights[f"embeddings.{name}_embeddings.weight"])
         self.norms, self.matrices = nn.ModuleDict(), nn.ModuleDict()
@@ -50,7 +58,9 @@ class Reader(nn.Module):  # type: ignore[misc]
                 self._norm(f"encoder.layer.{layer}.{name}", weights)
             for name in MATRICES:
                 full = f"encoder.layer.{layer}.{name}"
-                self.matrices[_key(full)] = Linear(weights[f"{full}.weight"], weights[f"{full}.bias"], rank)
+                self.matrices[_key(full)] = Linear(
+                    weights[f"{full}.weight"], weights[f"{full}.bias"], rank
+                )
         self.head = nn.Linear(2 * WIDTH, 1)
         nn.init.normal_(self.head.weight, std=0.02)
         nn.init.zeros_(self.head.bias)
@@ -71,7 +81,9 @@ class Reader(nn.Module):  # type: ignore[misc]
     def encode(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
         """Return the vectors of all tokens."""
         positions = self.positions[: ids.shape[1]]
-        hidden = self.norms[_key("embeddings.LayerNorm")](self.words[ids] + positions + self.token_types[types])
+        hidden = self.norms[_key("embeddings.LayerNorm")](
+            self.words[ids] + positions + self.token_types[types]
+        )
         allowed = mask[:, None, None, :].bool()
         for layer in range(LAYERS):
             hidden = self._layer(hidden, f"encoder.layer.{layer}.", allowed)
@@ -80,14 +92,20 @@ class Reader(nn.Module):  # type: ignore[misc]
     def _layer(self, hidden: Tensor, name: str, allowed: Tensor) -> Tensor:
         batch, count, _ = hidden.shape
         parts = [
-            self.matrices[_key(f"{name}attention.self.{part}")](hidden).view(batch, count, HEADS, -1).transpose(1, 2)
+            self.matrices[_key(f"{name}attention.self.{part}")](hidden)
+            .view(batch, count, HEADS, -1)
+            .transpose(1, 2)
             for part in ("query", "key", "value")
         ]
         found = functional.scaled_dot_product_attention(*parts, attn_mask=allowed)
-        found = self.matrices[_key(f"{name}attention.output.dense")](found.transpose(1, 2).reshape(batch, count, WIDTH))
+        found = self.matrices[_key(f"{name}attention.output.dense")](
+            found.transpose(1, 2).reshape(batch, count, WIDTH)
+        )
         hidden = self.norms[_key(f"{name}attention.output.LayerNorm")](hidden + found)
         inner = functional.gelu(self.matrices[_key(f"{name}intermediate.dense")](hidden))
-        return self.norms[_key(f"{name}output.LayerNorm")](hidden + self.matrices[_key(f"{name}output.dense")](inner))
+        return self.norms[_key(f"{name}output.LayerNorm")](
+            hidden + self.matrices[_key(f"{name}output.dense")](inner)
+        )
 
     def delta(self) -> dict[str, np.ndarray]:
         """Return what was learnt, by the names of the encoder."""

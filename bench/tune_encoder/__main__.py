@@ -1,14 +1,17 @@
 """Tune the local model's encoder on everyday memory, by a low-rank change of its matrices.
 
-    python -m bench.tune_encoder --data DIR --model DIR --out DIR [--seeds 4] [--steps 300] [--teacher-steps 300]
+    python -m bench.tune_encoder --data DIR --model DIR --out DIR [--seeds 4] [--steps 300]
+        [--teacher-steps 300]
 
-DIR of the data has `question_pairs`, and `locomo` if that is to be measured; DIR of the model has the model.safetensors and
-tokenizer.json of all-MiniLM-L6-v2. Learns on the worlds of `train` of bench.everyday and on general questions: a question is to
-be nearer to its answer than to other texts of the same world or document, outdated ones among them, and than to the texts of the
-other questions; and its own texts are to be as near as a teacher says. The changes of several seeds are averaged. Needs torch,
-and uses a GPU if there is one. Prints the figures without a change, of each seed and of the result, and writes encoder.npz,
-which `python -m bench.tune_encoder.ship` puts into the package. To try it out: `--general 48 --every 20 --steps 2
---teacher-steps 2`, with one world in twenty.
+DIR of the data has `question_pairs`, and `locomo` if that is to be measured; DIR of the model has
+the model.safetensors and tokenizer.json of all-MiniLM-L6-v2. Learns on the worlds of `train` of
+bench.everyday and on general questions: a question is to be nearer to its answer than to other
+texts of the same world or document, outdated ones among them, and than to the texts of the other
+questions; and its own texts are to be as near as a teacher says. The changes of several seeds are
+averaged. Needs torch, and uses a GPU if there is one. Prints the figures without a change, of each
+seed and of the result, and writes encoder.npz, which `python -m bench.tune_encoder.ship` puts into
+the package. To try it out: `--general 48 --every 20 --steps 2 --teacher-steps 2`, with one world in
+twenty.
 """
 
 import argparse
@@ -52,13 +55,16 @@ class Encoder(nn.Module):  # type: ignore[misc]
 
     def forward(self, texts: Sequence[Tokens]) -> Tensor:
         """Return the vectors of texts, of length 1."""
-        ids, segments, mask = padded([([CLS, *text, SEP], [0] * (len(text) + 2)) for text in texts], self._device)
+        ids, segments, mask = padded(
+            [([CLS, *text, SEP], [0] * (len(text) + 2)) for text in texts], self._device
+        )
         with torch.autocast(self._device, torch.bfloat16, enabled=self._device != "cpu"):
             hidden = self.reader.encode(ids, segments, mask)
         return functional.normalize((hidden.float() * mask.unsqueeze(-1)).sum(1), dim=-1)
 
     def embed(self, texts: Sequence[Tokens]) -> Tensor:
-        """Return the vectors of many texts, without gradients. Texts of similar length are encoded together."""
+        """Return the vectors of many texts, without gradients. Texts of similar length are
+        encoded together."""
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         vectors = torch.zeros(len(texts), WIDTH, device=self._device)
         with torch.no_grad():
@@ -72,7 +78,9 @@ class Encoder(nn.Module):  # type: ignore[misc]
         places = sorted(set[int]().union(*(query.candidates for query in queries)))
         vectors = torch.zeros(len(texts), WIDTH, device=self._device)
         vectors[places] = self.embed([texts[place] for place in places])
-        for query, vector in zip(queries, self.embed([query.tokens for query in queries]), strict=True):
+        for query, vector in zip(
+            queries, self.embed([query.tokens for query in queries]), strict=True
+        ):
             cosines = vectors[list(query.candidates)] @ vector
             yield [query.candidates[at] for at in torch.argsort(-cosines, stable=True).tolist()]
 
@@ -83,10 +91,22 @@ def measure(name: str, encoder: Encoder, queries: Sequence[Query], texts: Sequen
     for query, ranked in zip(queries, encoder.rank(queries, texts), strict=True):
         hits, count = [place in query.gold for place in ranked[:10]], len(query.gold)
         for label in query.labels:
-            rows[label].append([any(hits[:1]), any(hits[:3]), not any(hits), sum(hits[:5]) / count, sum(hits) / count])
+            rows[label].append(
+                [
+                    any(hits[:1]),
+                    any(hits[:3]),
+                    not any(hits),
+                    sum(hits[:5]) / count,
+                    sum(hits) / count,
+                ]
+            )
     for label, some in sorted(rows.items()):
         figures = zip(FIGURES, 100 * np.mean(some, axis=0), strict=True)
-        print(f"{name}: {label}:", ", ".join(f"{figure} {value:.1f}" for figure, value in figures), flush=True)
+        print(
+            f"{name}: {label}:",
+            ", ".join(f"{figure} {value:.1f}" for figure, value in figures),
+            flush=True,
+        )
 
 
 def tune(encoder: Encoder, teachers: Teachers, lessons: Lessons, *, steps: int, seed: int) -> None:
@@ -103,18 +123,27 @@ def tune(encoder: Encoder, teachers: Teachers, lessons: Lessons, *, steps: int, 
     learn(encoder, loss, steps)
 
 
-def _loss(encoder: Encoder, teachers: Teachers, groups: Sequence[Group], texts: Sequence[Tokens]) -> Tensor:
-    """Return the loss of the answers among all texts of a batch, plus the divergence from the teachers within the groups."""
+def _loss(
+    encoder: Encoder, teachers: Teachers, groups: Sequence[Group], texts: Sequence[Tokens]
+) -> Tensor:
+    """Return the loss of the answers among all texts of a batch, plus the divergence from the
+    teachers within the groups."""
     places = np.array([place for _, group in groups for place in group])
-    answers = list(accumulate((len(group) for _, group in groups[:-1]), initial=0))  # the first of each group
-    similarities = encoder([query.tokens for query, _ in groups]) @ encoder([texts[place] for place in places]).T
+    # The first of each group.
+    answers = list(accumulate((len(group) for _, group in groups[:-1]), initial=0))
+    similarities = (
+        encoder([query.tokens for query, _ in groups])
+        @ encoder([texts[place] for place in places]).T
+    )
     logits = similarities * encoder.sharpness.exp().clamp(max=_MAX_SHARPNESS)
     blocked = np.stack([np.isin(places, [*query.gold, *query.neutral]) for query, _ in groups])
     blocked[range(len(groups)), answers] = False
     allowed = logits.masked_fill(torch.from_numpy(blocked).to(logits.device), -1e4)
     loss = functional.cross_entropy(allowed, torch.tensor(answers, device=logits.device))
     whole = [row for row, (_, group) in enumerate(groups) if len(group) == 1 + NEGATIVES]
-    own = torch.stack([logits[row, answers[row] : answers[row] + 1 + NEGATIVES] for row in whole]).log_softmax(-1)
+    own = torch.stack(
+        [logits[row, answers[row] : answers[row] + 1 + NEGATIVES] for row in whole]
+    ).log_softmax(-1)
     taught = teachers.logits([groups[row] for row in whole]).log_softmax(-1)
     return loss + functional.kl_div(own, taught, log_target=True, reduction="batchmean")
 
@@ -131,7 +160,10 @@ def average(encoders: Sequence[Encoder], result: Encoder) -> None:
             matrix.up.copy_(left[:, : len(roots)] * roots)
             matrix.down.copy_(roots[:, None] * right[: len(roots)])
         for name, parameter in result.reader.norms.named_parameters():
-            parameter.copy_(sum(encoder.reader.norms.get_parameter(name) for encoder in encoders) / len(encoders))
+            parameter.copy_(
+                sum(encoder.reader.norms.get_parameter(name) for encoder in encoders)
+                / len(encoders)
+            )
 
 
 def main() -> None:
@@ -139,7 +171,10 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     corpus, base = Corpus(tokenizer_of(given.model), given.every), base_weights(given.model)
-    everyday, general = list(corpus.everyday("train")), list(corpus.general(given.data / "question_pairs", given.general))
+    everyday, general = (
+        list(corpus.everyday("train")),
+        list(corpus.general(given.data / "question_pairs", given.general)),
+    )
     measured = [*corpus.everyday("choose"), *corpus.everyday("test"), *corpus.locomo(given.data)]
     unchanged = Encoder(base, 1, device)
     for queries, count in ((everyday, EVERYDAY_NEAREST), (general, GENERAL_NEAREST)):
@@ -151,11 +186,20 @@ def main() -> None:
     random.Random(0).shuffle(general)  # noqa: S311
     held_out = min(HELD_OUT, len(general) // 2)
     measured += [
-        replace(query, candidates=[query.gold[0], *query.negatives], gold=query.gold[:1], labels=["general, held out"])
+        replace(
+            query,
+            candidates=[query.gold[0], *query.negatives],
+            gold=query.gold[:1],
+            labels=["general, held out"],
+        )
         for query in general[:held_out]
     ]
     lessons = Lessons(texts=corpus.texts, everyday=everyday, general=general[held_out:])
-    print(f"{len(everyday)} everyday and {len(lessons.general)} general questions, {len(measured)} measure", flush=True)
+    print(
+        f"{len(everyday)} everyday and {len(lessons.general)} general questions, "
+        f"{len(measured)} measure",
+        flush=True,
+    )
     measure("unchanged", unchanged, measured, corpus.texts)
     teachers = Teachers(base, lessons, steps=given.teacher_steps, device=device)
     encoders = []
@@ -167,15 +211,25 @@ def main() -> None:
     result = Encoder(base, RESULT_RANK, device)
     average(encoders, result)
     measure("result", result, measured, corpus.texts)
-    change: dict[str, Any] = {name: value for name, value in result.reader.delta().items() if not name.startswith("head.")}
+    change: dict[str, Any] = {
+        name: value for name, value in result.reader.delta().items() if not name.startswith("head.")
+    }
     np.savez(given.out / "encoder.npz", **change)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.tune_encoder", description="Tune the encoder on everyday memory")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.tune_encoder", description="Tune the encoder on everyday memory"
+    )
     for name in ("data", "model", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    for name, default in {"seeds": 4, "steps": 300, "teacher-steps": 300, "general": sum(QUOTAS.values()), "every": 1}.items():
+    for name, default in {
+        "seeds": 4,
+        "steps": 300,
+        "teacher-steps": 300,
+        "general": sum(QUOTAS.values()),
+        "every": 1,
+    }.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()
 

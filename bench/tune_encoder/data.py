@@ -13,7 +13,8 @@ from bench.quality.sets import Question, Space, locomo_turns
 from bench.train_reader.data import read_lines
 
 QUERY_TOKENS, TEXT_TOKENS, CHARACTERS = 62, 126, 600
-# How many questions of each source of question_pairs are used, and from how many documents of the largest ones.
+# How many questions of each source of question_pairs are used, and from how many documents of the
+# largest ones.
 QUOTAS = {
     "persona_chat": 6000, "longmemeval_oracle": 470, "qmsum": 200, "schema_guided_dialogue": 622,
     "nq": 1200, "strategyqa": 800, "qed": 300, "squad": 3500,
@@ -26,7 +27,8 @@ Tokens = list[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question, and the places of the texts that it is compared with. Only everyday questions have an author."""
+    """A question, and the places of the texts that it is compared with. Only everyday questions
+    have an author."""
 
     tokens: Tokens
     candidates: Sequence[int]
@@ -40,17 +42,22 @@ class Query:
     def with_negatives(self, ranked: Iterable[int], count: int) -> "Query":
         """Return the question with the first candidates that are wrong and were never right."""
         excluded = {*self.gold, *self.outdated, *self.neutral}
-        return replace(self, negatives=list(islice((place for place in ranked if place not in excluded), count)))
+        return replace(
+            self,
+            negatives=list(islice((place for place in ranked if place not in excluded), count)),
+        )
 
     def group(self, negatives: list[int], rng: random.Random) -> list[int]:
-        """Return an answer and negatives; the first of them is often replaced by an outdated memory."""
+        """Return an answer and negatives; the first of them is often replaced by an outdated
+        memory."""
         if self.outdated and rng.random() < OUTDATED:
             negatives = [rng.choice(self.outdated), *negatives[1:]]
         return [rng.choice(self.gold), *negatives]
 
 
 class Corpus:
-    """All texts as tokens, and the questions with an answer, by where they come from; with `every`, of one world in so many."""
+    """All texts as tokens, and the questions with an answer, by where they come from; with
+    `every`, of one world in so many."""
 
     def __init__(self, tokenizer: Any, every: int) -> None:
         self._tokenizer, self._every = tokenizer, every
@@ -66,29 +73,48 @@ class Corpus:
     def locomo(self, folder: Path) -> Iterator[Query]:
         """Yield the questions of LoCoMo, if the folder has it."""
         for space in locomo_turns(folder)[:: self._every] if (folder / "locomo").exists() else ():
-            yield from (replace(query, labels=["LoCoMo"]) for each, query in self._of_space(space) if each.kind != "adversarial")
+            yield from (
+                replace(query, labels=["LoCoMo"])
+                for each, query in self._of_space(space)
+                if each.kind != "adversarial"
+            )
 
     def general(self, folder: Path, count: int) -> Iterator[Query]:
         """Yield questions of question_pairs, in a random order."""
         documents = list(read_lines(folder / "documents.jsonl.xz"))
         rows = list(islice(_chosen(list(read_lines(folder / "questions.jsonl.xz"))), count))
         places = {
-            number: self._add([passage["text"][:CHARACTERS] for passage in documents[number]["passages"]])
+            number: self._add(
+                [passage["text"][:CHARACTERS] for passage in documents[number]["passages"]]
+            )
             for number in dict.fromkeys(row["document"] for row in rows)
         }
-        for row, tokens in zip(rows, self._tokens([row["question"] for row in rows], QUERY_TOKENS), strict=True):
+        for row, tokens in zip(
+            rows, self._tokens([row["question"] for row in rows], QUERY_TOKENS), strict=True
+        ):
             document = places[row["document"]]
             first, last = row.get("within") or (0, len(document))
-            gold, neutral = ([document[at] for at in row.get(name, ())] for name in ("answers", "not_negative"))
+            gold, neutral = (
+                [document[at] for at in row.get(name, ())] for name in ("answers", "not_negative")
+            )
             yield Query(tokens=tokens, candidates=document[first:last], gold=gold, neutral=neutral)
 
     def _of_space(self, space: Space) -> Iterator[tuple[Question, Query]]:
         candidates = self._add([memory.text for memory in space.memories])
-        places = {memory.id: place for memory, place in zip(space.memories, candidates, strict=True)}
+        places = {
+            memory.id: place for memory, place in zip(space.memories, candidates, strict=True)
+        }
         questions = [question for question in space.questions if question.gold]
-        for question, tokens in zip(questions, self._tokens([each.text for each in questions], QUERY_TOKENS), strict=True):
-            gold, outdated = (sorted(places[id_] for id_ in ids) for ids in (question.gold, question.stale))
-            yield question, Query(tokens=tokens, candidates=candidates, gold=gold, outdated=outdated)
+        for question, tokens in zip(
+            questions, self._tokens([each.text for each in questions], QUERY_TOKENS), strict=True
+        ):
+            gold, outdated = (
+                sorted(places[id_] for id_ in ids) for ids in (question.gold, question.stale)
+            )
+            yield (
+                question,
+                Query(tokens=tokens, candidates=candidates, gold=gold, outdated=outdated),
+            )
 
     def _add(self, texts: Sequence[str]) -> range:
         start = len(self.texts)
@@ -96,7 +122,10 @@ class Corpus:
         return range(start, len(self.texts))
 
     def _tokens(self, texts: Sequence[str], count: int) -> list[Tokens]:
-        return [each.ids[:count] for each in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [
+            each.ids[:count]
+            for each in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        ]
 
 
 def _labels(kind: str, language: str) -> Iterator[str]:

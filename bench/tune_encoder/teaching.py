@@ -1,7 +1,9 @@
-"""How the encoder and its teachers learn. A teacher is the shipped reader, which reads question and text together, tuned further.
+"""How the encoder and its teachers learn. A teacher is the shipped reader, which reads question and
+text together, tuned further.
 
-There are two teachers. Each learns on the questions of one half of the authors and teaches those of the other half, so that none
-has learnt the answers that it scores. General questions are taught by the last one.
+There are two teachers. Each learns on the questions of one half of the authors and teaches those of
+the other half, so that none has learnt the answers that it scores. General questions are taught by
+the last one.
 """
 
 import random
@@ -44,20 +46,29 @@ class Lessons:
 class Teachers:
     """Two readers, and the authors that each of them teaches."""
 
-    def __init__(self, base: Mapping[str, Any], lessons: Lessons, *, steps: int, device: str) -> None:
+    def __init__(
+        self, base: Mapping[str, Any], lessons: Lessons, *, steps: int, device: str
+    ) -> None:
         self._device, self._texts = device, lessons.texts
         authors = sorted({query.author for query in lessons.everyday})
         self._teacher_of = {"": 1} | {author: number % 2 for number, author in enumerate(authors)}
         self._readers = [load(Reader(base, _RANK), np.load(DELTA)).to(device) for _ in range(2)]
         for number, reader in enumerate(self._readers):
-            learnt = [query for query in lessons.everyday if self._teacher_of[query.author] != number]
+            learnt = [
+                query for query in lessons.everyday if self._teacher_of[query.author] != number
+            ]
             self._tune(reader, replace(lessons, everyday=learnt), random.Random(number), steps)  # noqa: S311
 
     def logits(self, groups: Sequence[Group]) -> Tensor:
-        """Return the logits of the texts of each question; every question has the same number of them."""
+        """Return the logits of the texts of each question; every question has the same number of
+        them."""
         result = torch.zeros(len(groups), len(groups[0][1]), device=self._device)
         for number, reader in enumerate(self._readers):
-            rows = [row for row, (query, _) in enumerate(groups) if self._teacher_of[query.author] == number]
+            rows = [
+                row
+                for row, (query, _) in enumerate(groups)
+                if self._teacher_of[query.author] == number
+            ]
             if rows:
                 with torch.no_grad():
                     result[rows] = self._read(reader, [groups[row] for row in rows])
@@ -66,13 +77,25 @@ class Teachers:
     def _tune(self, reader: Reader, lessons: Lessons, rng: random.Random, steps: int) -> None:
         def loss() -> Tensor:
             batch = lessons.draw(rng, BATCH, EVERYDAY)
-            logits = self._read(reader, [(query, query.group(rng.choices(query.negatives, k=NEGATIVES), rng)) for query in batch])
-            return functional.cross_entropy(logits, torch.zeros(BATCH, dtype=torch.long, device=self._device))
+            logits = self._read(
+                reader,
+                [
+                    (query, query.group(rng.choices(query.negatives, k=NEGATIVES), rng))
+                    for query in batch
+                ],
+            )
+            return functional.cross_entropy(
+                logits, torch.zeros(BATCH, dtype=torch.long, device=self._device)
+            )
 
         learn(reader, loss, steps)
 
     def _read(self, reader: Reader, groups: Sequence[Group]) -> Tensor:
-        pairs = [as_pair(query.tokens, self._texts[place], []) for query, places in groups for place in places]
+        pairs = [
+            as_pair(query.tokens, self._texts[place], [])
+            for query, places in groups
+            for place in places
+        ]
         with torch.autocast(self._device, torch.bfloat16, enabled=self._device != "cpu"):
             return logits_of(reader, pairs, self._device).view(len(groups), -1)
 
@@ -91,7 +114,8 @@ def learn(network: nn.Module, loss_of_batch: Callable[[], Tensor], steps: int) -
     learnt = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learnt, lr=RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / (WARM_UP * steps), (steps - step) / ((1 - WARM_UP) * steps))
+        optimizer,
+        lambda step: min((step + 1) / (WARM_UP * steps), (steps - step) / ((1 - WARM_UP) * steps)),
     )
     for _ in range(steps):
         loss = loss_of_batch()

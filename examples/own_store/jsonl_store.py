@@ -1,10 +1,12 @@
 """A store in one file of JSON lines: a complete example of a store of your own.
 
-The first line names the file, and each further line is one change. A handle keeps all rows in memory. Before it answers, it reads
-the lines that were added since, so it sees the writes of every process. Only one handle at a time reads or writes the file.
+The first line names the file, and each further line is one change. A handle keeps all rows in
+memory. Before it answers, it reads the lines that were added since, so it sees the writes of every
+process. Only one handle at a time reads or writes the file.
 
-It passes `memory_mesh.testing.StoreContract`. It is made to be read, not to be fast: all rows must fit into memory, and every
-search compares all of them. It locks with `fcntl`, so it runs on Linux and macOS.
+It passes `memory_mesh.testing.StoreContract`. It is made to be read, not to be fast: all rows must
+fit into memory, and every search compares all of them. It locks with `fcntl`, so it runs on Linux
+and macOS.
 """
 
 import fcntl
@@ -30,26 +32,51 @@ from memory_mesh.core.errors import (
     StoreForeign,
     StoreUnavailable,
 )
-from memory_mesh.core.model import ANYTHING, CONTENTS, MOVING, Hit, Key, Kind, Row, Sealed, Used, Vector, Where
+from memory_mesh.core.model import (
+    ANYTHING,
+    CONTENTS,
+    MOVING,
+    Hit,
+    Key,
+    Kind,
+    Row,
+    Sealed,
+    Used,
+    Vector,
+    Where,
+)
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.lexical import best_cosines, keyword_scores
-from memory_mesh.stores.base import BEGINNING, check_unique, decode_key, decode_row, encode_row, mark_of
+from memory_mesh.stores.base import (
+    BEGINNING,
+    check_unique,
+    decode_key,
+    decode_row,
+    encode_row,
+    mark_of,
+)
 
 FIRST_LINE = b'{"memory_mesh_jsonl": 1, "id": "'
-KEPT_MOVES = 1000  # by `compact`, for each partition; the contract asks for the last hundred changes
+# By `compact`, for each partition; the contract asks for the last hundred changes.
+KEPT_MOVES = 1000
 
 
 def open_store(url: str) -> "JsonlStore":
-    """Open the store of a URL: `jsonl:////absolute/file` or `jsonl:///relative/file`. The entry point names this function."""
+    """Open the store of a URL: `jsonl:////absolute/file` or `jsonl:///relative/file`. The entry
+    point names this function."""
     parts = urlsplit(url)
     if parts.netloc or parts.query or parts.fragment or not (path := unquote(parts.path)[1:]):
-        raise InvalidInput(f"{url} does not name a file", expected="jsonl:////absolute/file or jsonl:///relative/file")
+        raise InvalidInput(
+            f"{url} does not name a file",
+            expected="jsonl:////absolute/file or jsonl:///relative/file",
+        )
     return JsonlStore(Path(path))
 
 
 @dataclass
 class Partition:
-    """The writes of a partition: how many there were, the last ones, and the version that each mark stands for."""
+    """The writes of a partition: how many there were, the last ones, and the version that each
+    mark stands for."""
 
     version: int = 0
     moves: list[Key] = field(default_factory=list)
@@ -70,13 +97,20 @@ class JsonlStore:
         self._file = file.absolute()
         self.url = f"jsonl:///{quote(str(self._file))}"
         self._lock_file = self._file.with_name(f"{self._file.name}.lock")
-        self._threads = Lock()  # the lock of the file keeps other handles out, this one other threads
+        # The lock of the file keeps other handles out, this one other threads.
+        self._threads = Lock()
         self._closed = False
         self._forget()
 
     # --- writing ---
 
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+    ) -> Applied:
         check_unique(puts, deletes)
         with self._writing():
             for partition, version in (seen or {}).items():
@@ -86,8 +120,16 @@ class JsonlStore:
                 self._check_revision(row)
             if not self._first_line:
                 self._rewrite()
-            self._append({"nonce": secrets.token_hex(8), "puts": [encode_row(row) for row in puts], "deletes": deletes})
-            self._read_lines()  # also this change: the rows in memory are the ones in the file, not objects of the caller
+            self._append(
+                {
+                    "nonce": secrets.token_hex(8),
+                    "puts": [encode_row(row) for row in puts],
+                    "deletes": deletes,
+                }
+            )
+            # Also this change: the rows in memory are the ones in the file, not objects of the
+            # caller.
+            self._read_lines()
         return Applied(bytes_freed=not deletes and not any(row.replaces for row in puts))
 
     def compact(self) -> bool:
@@ -129,10 +171,23 @@ class JsonlStore:
             found = [self._rows[kind][id_] for id_ in ids if id_ in self._rows[kind]]
             return {row.id: row for row in self._returned(kind, found)}
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
         with self._reading():
-            found = [row for row in self._all(kind, where) if after is None or row.age_key < after.age_key]
-            return self._returned(kind, sorted(found, key=lambda row: row.age_key, reverse=True)[:limit])
+            found = [
+                row
+                for row in self._all(kind, where)
+                if after is None or row.age_key < after.age_key
+            ]
+            return self._returned(
+                kind, sorted(found, key=lambda row: row.age_key, reverse=True)[:limit]
+            )
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         return len(self.ids(kind, where))
@@ -146,16 +201,24 @@ class JsonlStore:
             writes = self._partitions[partition]
             return Changes(next(reversed(writes.marks)), writes.since(since))
 
-    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def nearest(
+        self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         with self._reading():
             vectors = {row.id: [row.vector] for row in self._all(kind, where)}
             for passage in self._rows[Kind.PASSAGE].values() if kind is Kind.MEMORY else ():
                 vectors.get(str(passage.value("ref")), []).append(passage.vector)
         pairs = [(id_, one) for id_, several in vectors.items() for one in several if one]
-        comparable = [(id_, one.data) for id_, one in pairs if (one.model, one.dimension) == (vector.model, vector.dimension)]
+        comparable = [
+            (id_, one.data)
+            for id_, one in pairs
+            if (one.model, one.dimension) == (vector.model, vector.dimension)
+        ]
         return best_cosines(vector.data, comparable, limit)
 
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def matching(
+        self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         with self._reading():
             rows = {row.id: row for row in self._all(Kind.MEMORY, visible)}
         scores = keyword_scores([(row.id, row.keywords) for row in rows.values()], tokens)
@@ -165,13 +228,16 @@ class JsonlStore:
         return [row for row in self._rows[kind].values() if where.matches(row)]
 
     def _returned(self, kind: Kind, rows: Iterable[Row]) -> list[Row]:
-        """Return copies, which the caller may change; memories and skills with what the audit blocks sealed and their usage."""
+        """Return copies, which the caller may change; memories and skills with what the audit
+        blocks sealed and their usage."""
         rows = [replace(row, fields=deepcopy(dict(row.fields))) for row in rows]
         if kind not in CONTENTS:
             return rows
         sealed: dict[str, Sealed] = {}
         for block in self._rows[Kind.BLOCK].values():
-            ref, revision, hash_ = (block.value(name) for name in ("ref", "memory_revision", "content_hash"))
+            ref, revision, hash_ = (
+                block.value(name) for name in ("ref", "memory_revision", "content_hash")
+            )
             if isinstance(ref, str) and isinstance(revision, int) and isinstance(hash_, str):
                 sealed[ref] = max(Sealed(revision, hash_), sealed.get(ref, Sealed(-1, "")))
         usage = {row.id: Used.of(row.fields) for row in self._rows[Kind.USAGE].values()}
@@ -181,7 +247,8 @@ class JsonlStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Keep all others out, and bring the rows in memory up to date. `OSError` becomes an error of memory-mesh."""
+        """Keep all others out, and bring the rows in memory up to date. `OSError` becomes an
+        error of memory-mesh."""
         with self._threads:
             self._check_open()
             try:
@@ -227,17 +294,22 @@ class JsonlStore:
         with open(self._file, "rb") as file:
             if (first := file.readline()) != self._first_line:
                 if not first.startswith(FIRST_LINE):
-                    raise StoreForeign(f"{self._file} is not a file of this store", remedy="choose another file")
+                    raise StoreForeign(
+                        f"{self._file} is not a file of this store", remedy="choose another file"
+                    )
                 self._forget()
                 self._first_line, self._end = first, len(first)
             file.seek(self._end)
             for line in file:
-                if not line.endswith(b"\n"):  # the process that wrote it died; the next change replaces it
+                # The process that wrote it died; the next change replaces it.
+                if not line.endswith(b"\n"):
                     break
                 try:
                     self._replay(json.loads(line))
                 except (ValueError, LookupError, TypeError) as error:
-                    raise StoreCorrupt(f"{self._file} is damaged at byte {self._end}", remedy="restore a backup") from error
+                    raise StoreCorrupt(
+                        f"{self._file} is damaged at byte {self._end}", remedy="restore a backup"
+                    ) from error
                 self._end += len(line)
 
     def _replay(self, change: Mapping[str, Any]) -> None:
@@ -246,13 +318,16 @@ class JsonlStore:
         moved: defaultdict[str, list[Key]] = defaultdict(list)
         for key, new in [*((key, None) for key in deletes), *((row.key, row) for row in puts)]:
             old = self._rows[key.kind].pop(key.id, None)
-            self._has_deleted_texts |= old is not None and (new is None or key.kind in (*CONTENTS, Kind.BLOCK))
+            self._has_deleted_texts |= old is not None and (
+                new is None or key.kind in (*CONTENTS, Kind.BLOCK)
+            )
             if new:
                 self._rows[key.kind][key.id] = new
             for name in {row.partition for row in (old, new) if row} if key.kind in MOVING else ():
                 moved[name].append(key)
         self._nonce = change["nonce"]
-        if "partitions" in change:  # the first change of a file that `compact` wrote: it also tells what came before
+        # The first change of a file that `compact` wrote: it also tells what came before.
+        if "partitions" in change:
             for name, (version, moves, marks) in change["partitions"].items():
                 self._partitions[name] = Partition(version, [*map(decode_key, moves)], marks)
             return
@@ -280,13 +355,17 @@ class JsonlStore:
         partitions = {}
         for name, partition in self._partitions.items():
             oldest = partition.version - KEPT_MOVES
-            marks = {mark: version for mark, version in partition.marks.items() if version >= oldest}
+            marks = {
+                mark: version for mark, version in partition.marks.items() if version >= oldest
+            }
             partitions[name] = [partition.version, partition.moves[-KEPT_MOVES:], marks]
         rows = [encode_row(row) for rows in self._rows.values() for row in rows.values()]
         part = self._file.with_name(f"{self._file.name}.part")
         with open(part, "wb", opener=_private) as file:
             file.write(FIRST_LINE + secrets.token_hex(8).encode() + b'"}\n')
-            file.write(_line({"nonce": self._nonce, "puts": rows, "deletes": [], "partitions": partitions}))
+            file.write(
+                _line({"nonce": self._nonce, "puts": rows, "deletes": [], "partitions": partitions})
+            )
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, self._file)

@@ -1,7 +1,7 @@
 """memory-mesh: one memory for AI agents.
 
-Names are loaded on first use, so that importing the package costs nothing. The imports below are for type checkers and editors; a
-test keeps them equal to `_NAMES`.
+Names are loaded on first use, so that importing the package costs nothing. The imports below are
+for type checkers and editors; a test keeps them equal to `_NAMES`.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from memory_mesh.api.asynchronous import AsyncMemoryLane as AsyncMemoryLane
     from memory_mesh.api.asynchronous import AsyncMemoryNotes as AsyncMemoryNotes
     from memory_mesh.api.asynchronous import AsyncMemoryTraces as AsyncMemoryTraces
-    from memory_mesh.api.context_manager import AsyncMemoryContextManager as AsyncMemoryContextManager
+    from memory_mesh.api.context_manager import (
+        AsyncMemoryContextManager as AsyncMemoryContextManager,
+    )
     from memory_mesh.api.context_manager import MemoryContextManager as MemoryContextManager
     from memory_mesh.api.graph_methods import MemoryGraph as MemoryGraph
     from memory_mesh.api.lane_methods import MemoryLane as MemoryLane
@@ -139,23 +141,24 @@ _NAMES = {
     "core.claims.rules": "MemoryExplanation Reviewed Supersession",
     "core.graph": "Episode GraphContext GraphHit GraphResults MemoryLink Reached",
     "core.errors": (
-        "AccessDenied AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered "
-        "EmbeddingError IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing "
-        "NotFound RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
-        "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable TokenInvalid TooLarge "
-        "TooManyRequests Unreachable UnsafeAddress"
+        "AccessDenied AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled "
+        "Conflict ContentAltered EmbeddingError IdTaken InvalidFilter InvalidInput KeyReused "
+        "MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound RateLimited "
+        "SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
+        "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable "
+        "TokenInvalid TooLarge TooManyRequests Unreachable UnsafeAddress"
     ),
     "core.search.evaluation": "Evaluation",
     "core.upkeep.hooks": "HookEvent HookStatus",
     "core.language.capture": "CaptureReport JunkFound NotKept",
     "core.lane": "LaneResult LaneResults",
     "core.learning": (
-        "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext PruneResult ReflectionResult ReliabilityUpdate "
-        "SkillRecord SkillResult"
+        "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext PruneResult "
+        "ReflectionResult ReliabilityUpdate SkillRecord SkillResult"
     ),
     "core.model": (
-        "BackedUp ClaimConflict Copied DamagedRow EndedSession Erasure Extraction FileImport Forgotten HealthStatus Imported "
-        "Ingested Link "
+        "BackedUp ClaimConflict Copied DamagedRow EndedSession Erasure Extraction FileImport "
+        "Forgotten HealthStatus Imported Ingested Link "
         "MemoryRecord Migration Passage Reembedded Repaired SearchResult Sighting"
     ),
     "core.notes": "Note Notes",

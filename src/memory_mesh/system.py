@@ -19,7 +19,8 @@ _locks: WeakSet[Any] = WeakSet()
 
 
 def fork_safe(lock: _Lock) -> _Lock:
-    """Return the lock. A child does not wait for a thread of its parent to release it, because it does not have that thread."""
+    """Return the lock. A child does not wait for a thread of its parent to release it, because
+    it does not have that thread."""
     _locks.add(lock)
     return lock
 
@@ -41,14 +42,17 @@ _ARENA_MAX, _HEAPS = -8, 2  # M_ARENA_MAX of <malloc.h>
 
 
 def release_memory() -> None:
-    """Return freed memory to the system, after work that used much: a heap keeps it for its own thread."""
+    """Return freed memory to the system, after work that used much: a heap keeps it for its own
+    thread."""
     _call("malloc_trim", 0)
 
 
 def share_heaps() -> None:
-    """Let all threads that start later share two heaps. For a server: a library does not change the process of its user.
+    """Let all threads that start later share two heaps. For a server: a library does not change the
+    process of its user.
 
-    Under mixed load, gaps in the heaps of single threads were most of what a server grew by (docs/internals/soak.md).
+    Under mixed load, gaps in the heaps of single threads were most of what a server grew by
+    (docs/internals/soak.md).
     """
     _call("mallopt", _ARENA_MAX, _HEAPS)
 
@@ -63,12 +67,17 @@ def _call(function: str, *numbers: int) -> None:
 # A pipe might never answer, and a device never end.
 
 # Opening a pipe must not wait for its writer, and a terminal must not become that of the process.
-_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"))
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY")
+)
 _OPENED = re.compile("/dev/(?:stdin|fd/[0-9]{1,9})")
 
 
-def open_regular(path: "str | os.PathLike[str]", *, flags: int = 0, typed: bool = False) -> BufferedReader:
-    """Open a regular file for reading. Raises `OSError`, also if it is a pipe, a device or a folder.
+def open_regular(
+    path: "str | os.PathLike[str]", *, flags: int = 0, typed: bool = False
+) -> BufferedReader:
+    """Open a regular file for reading. Raises `OSError`, also if it is a pipe, a device or a
+    folder.
 
     A path that somebody `typed` may name a pipe that the shell has opened: `<(zcat export.gz)`.
     """

@@ -1,11 +1,13 @@
-"""A server on a seeded store, and Debian's Chromium that looks at it. A page that reports an error fails its test.
+"""A server on a seeded store, and Debian's Chromium that looks at it. A page that reports an error
+fails its test.
 
     def test_the_page_shows_it(console: Console, page: Watched) -> None:
         page.open("/search?query=deploy")
         expect(page.page.get_by_role("heading", name="Search")).to_be_visible()
 
-`console.ids` has the ids of records, `console.token(...)` makes a token, `page.expects("403")` allows an error that a test
-provokes, and `page.check_accessible()` runs axe-core. `PICTURES=folder` keeps a picture of what each test saw last.
+`console.ids` has the ids of records, `console.token(...)` makes a token, `page.expects("403")`
+allows an error that a test provokes, and `page.check_accessible()` runs axe-core. `PICTURES=folder`
+keeps a picture of what each test saw last.
 """
 
 import json
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 AXE = Path(__file__).parents[2] / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 SERIOUS = ("serious", "critical")
@@ -41,13 +43,22 @@ _START_SECONDS = 60
 class Console:
     """A server in a process of its own, on a store with every kind of record."""
 
-    def __init__(self, seeded: console_seed.Seeded, url: str, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(
+        self, seeded: console_seed.Seeded, url: str, process: "subprocess.Popen[bytes]"
+    ) -> None:
         self.seeded, self.url, self.process, self.ids = seeded, url, process, seeded.ids
 
     def cli(self, *words: str) -> str:
         """Run a command on the same store, and return what it prints."""
         command = [sys.executable, "-m", "memory_mesh", *words]
-        done = subprocess.run(command, env=self.seeded.environ, cwd=self.seeded.home, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command,
+            env=self.seeded.environ,
+            cwd=self.seeded.home,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return done.stdout
 
     def token(self, name: str, *flags: str) -> str:
@@ -61,7 +72,10 @@ def serving(seeded: console_seed.Seeded, *words: str, **settings: str) -> Iterat
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environ = {**seeded.environ, **{f"MEMORY_MESH_{name.upper()}": value for name, value in settings.items()}}
+    environ = {
+        **seeded.environ,
+        **{f"MEMORY_MESH_{name.upper()}": value for name, value in settings.items()},
+    }
     command = [sys.executable, "-m", "memory_mesh", "serve", "--port", str(port), *words]
     with (seeded.home / "server.log").open("ab") as log:
         process = subprocess.Popen(command, env=environ, cwd=seeded.home, stderr=log, stdout=log)
@@ -105,7 +119,8 @@ class Watched:
         return self.page
 
     def expects(self, *patterns: str) -> None:
-        """Allow errors that match, such as `401`: Chromium reports every response with such a status."""
+        """Allow errors that match, such as `401`: Chromium reports every response with such a
+        status."""
         self._expected += patterns
 
     def check_accessible(self) -> None:
@@ -118,8 +133,13 @@ class Watched:
         assert not serious, "\n".join(serious)
 
     def check(self) -> None:
-        """Fail if the page reported an error that the test does not expect, or ran a script of a memory."""
-        left = [one for one in self.problems if not any(re.search(pattern, one) for pattern in self._expected)]
+        """Fail if the page reported an error that the test does not expect, or ran a script of a
+        memory."""
+        left = [
+            one
+            for one in self.problems
+            if not any(re.search(pattern, one) for pattern in self._expected)
+        ]
         assert not left, "\n".join(left)
         assert self.page.evaluate("() => window.broken") is None
 
@@ -141,7 +161,8 @@ class Watched:
 
 @contextmanager
 def chromium() -> Iterator["Browser"]:
-    """Run Chromium until the end of the block. Playwright's event loop ends with it, so other tests may use their own."""
+    """Run Chromium until the end of the block. Playwright's event loop ends with it, so other
+    tests may use their own."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -155,7 +176,9 @@ def chromium() -> Iterator["Browser"]:
 @contextmanager
 def watching(browser: "Browser", url: str, **options: Any) -> Iterator[Watched]:
     """Open a page in a context of its own, with its own cookies, and check it at the end."""
-    context = browser.new_context(locale="en-GB", **{"viewport": {"width": 1280, "height": 800}, **options})
+    context = browser.new_context(
+        locale="en-GB", **{"viewport": {"width": 1280, "height": 800}, **options}
+    )
     try:
         watched = Watched(context, url)
         yield watched

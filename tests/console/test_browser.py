@@ -1,4 +1,5 @@
-"""The console in Chromium: it starts, every page opens without an error, and hostile texts stay texts."""
+"""The console in Chromium: it starts, every page opens without an error, and hostile texts stay
+texts."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""`memory-mesh console` as a process, with a browser: the link logs in once, and Ctrl-C ends the server."""
+"""`memory-mesh console` as a process, with a browser: the link logs in once, and Ctrl-C ends the
+server."""
 
 import json
 import signal
@@ -27,7 +28,12 @@ pytestmark = pytest.mark.deep
 def console(seeded: console_seed.Seeded) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     words = [sys.executable, "-m", "memory_mesh", "console", "--no-browser", "--json"]
     process = subprocess.Popen(
-        words, env=seeded.environ, cwd=seeded.home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        words,
+        env=seeded.environ,
+        cwd=seeded.home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     try:
@@ -41,7 +47,9 @@ def console(seeded: console_seed.Seeded) -> Iterator[tuple[str, "subprocess.Pope
         assert (process.returncode, errors) == (0, "")
 
 
-def test_the_link_logs_one_browser_in_and_no_other(seeded: console_seed.Seeded, browser: "Browser") -> None:
+def test_the_link_logs_one_browser_in_and_no_other(
+    seeded: console_seed.Seeded, browser: "Browser"
+) -> None:
     with console(seeded) as (link, _):
         parts = urlsplit(link)
         url = f"{parts.scheme}://{parts.netloc}"
@@ -61,12 +69,19 @@ def test_the_link_logs_one_browser_in_and_no_other(seeded: console_seed.Seeded, 
             other.expects("401")
             other.page.goto(link)
             other.page.get_by_text("used already").first.wait_for()
-            assert other.page.evaluate("() => fetch('/v1/stats').then((answer) => answer.status)") == 401
+            assert (
+                other.page.evaluate("() => fetch('/v1/stats').then((answer) => answer.status)")
+                == 401
+            )
 
 
-def test_a_store_that_cannot_be_read_is_an_error_of_the_command(seeded: console_seed.Seeded) -> None:
+def test_a_store_that_cannot_be_read_is_an_error_of_the_command(
+    seeded: console_seed.Seeded,
+) -> None:
     text = seeded.home / "text.db"
     text.write_text("This is a text and not a store.")
     words = [sys.executable, "-m", "memory_mesh", "console", "--no-browser", "--store", str(text)]
-    done = subprocess.run(words, env=seeded.environ, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        words, env=seeded.environ, capture_output=True, text=True, check=False, timeout=60
+    )
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (11, 1, "")

@@ -12,7 +12,8 @@ from memory_mesh.stores import open_store
 pytestmark = pytest.mark.deep
 MEMORIES, LINKS, BATCH = 100_000, 20_000, 5_000
 START = 1_760_000_000_000
-# Seconds of CPU time: about five times of what was measured, so that only another order of magnitude fails.
+# Seconds of CPU time: about five times of what was measured, so that only another order of
+# magnitude fails.
 LIMITS = {
     "/console/": 0.1,
     "/console/session": 0.1,
@@ -29,8 +30,9 @@ LIMITS = {
 def memory(n: int) -> Memory:
     at = iso(START + n * 200_000)
     return Memory.new(
-        id=f"mem_{START + n * 200_000}_{n:06x}", content=f"Number {n} of many memories about the shop.", created_at=at,
-        updated_at=at, keywords=["number", str(n), "shop"], memory_type="global", agent_id="server", number=n + 1,
+        id=f"mem_{START + n * 200_000}_{n:06x}",
+        content=f"Number {n} of many memories about the shop.", created_at=at, updated_at=at,
+        keywords=["number", str(n), "shop"], memory_type="global", agent_id="server", number=n + 1,
     )  # fmt: skip
 
 
@@ -42,8 +44,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for first in range(0, MEMORIES, BATCH):
         opened.apply([one.row() for one in every[first : first + BATCH]])
     links = [
-        Link(id=f"link_{n}", created_at=every[n].created_at, ref=every[n].id, target=every[(n * 7 + 1) % MEMORIES].id,
-             link_type="related", similarity=0.5, agent_id="server", memory_type="global")
+        Link(id=f"link_{n}", created_at=every[n].created_at, ref=every[n].id,
+             target=every[(n * 7 + 1) % MEMORIES].id, link_type="related", similarity=0.5,
+             agent_id="server", memory_type="global")
         for n in range(LINKS)
     ]  # fmt: skip
     for first in range(0, LINKS, BATCH):

@@ -1,4 +1,5 @@
-"""What the pages of the console read beside the verbs: numbers, timeline, graph, one memory, what an erasure takes along."""
+"""What the pages of the console read beside the verbs: numbers, timeline, graph, one memory,
+what an erasure takes along."""
 
 import json
 from itertools import pairwise
@@ -20,13 +21,22 @@ def test_numbers_count_what_the_caller_can_see(tmp_path: Path) -> None:
     with running(tmp_path, clock=clock.seconds) as (client, server):
         server.mesh.add("The deploy key rotates on Mondays.")
         clock.advance(days=3)
-        server.mesh.add_many(["Tea is in the cupboard.", {"content": "Only for the server.", "metadata": {"type": "agent"}}])
+        server.mesh.add_many(
+            [
+                "Tea is in the cupboard.",
+                {"content": "Only for the server.", "metadata": {"type": "agent"}},
+            ]
+        )
         server.mesh.scoped(agent_id="other").add("Only for another agent.", {"type": "agent"})
         server.mesh.scoped(user_id="eve").add("Only for Eve.")
         server.mesh.graph.store("server", "Ana works at Acme.", claim={**ANA, "value": "Acme"})
         client.get("/v1/search", params={"query": "deploy key"})
         found = client.get("/console/api/numbers").json()
-        assert (found["total"], found["status"], found["kinds"]) == (4, {"active": 4}, {"global": 2, "agent": 2})
+        assert (found["total"], found["status"], found["kinds"]) == (
+            4,
+            {"active": 4},
+            {"global": 2, "agent": 2},
+        )
         assert [number for _, number in found["by_day"]] == [1, 3]
         assert (found["first"], found["last"]) == (found["by_day"][0][0], found["by_day"][-1][0])
         assert (sum(found["trust"]), len(found["trust"])) == (found["trust_of"], 10)
@@ -40,8 +50,13 @@ def test_numbers_count_what_the_caller_can_see(tmp_path: Path) -> None:
         assert (eve["total"], {"spending", "latency_ms"} & eve.keys()) == (1, set())
         server.mesh.scoped(project="bank").add("A secret of the bank.")
         server.mesh.scoped(project="shop").add("The shop opens at nine.")
-        assert client.get("/console/api/numbers", headers=limited).json()["total"] == hidden["total"] + 1
-        assert client.get("/v1/stats", headers=limited).json()["total_memories"] == hidden["total"] + 1
+        assert (
+            client.get("/console/api/numbers", headers=limited).json()["total"]
+            == hidden["total"] + 1
+        )
+        assert (
+            client.get("/v1/stats", headers=limited).json()["total_memories"] == hidden["total"] + 1
+        )
 
 
 def test_many_days_are_counted_in_groups(tmp_path: Path) -> None:
@@ -58,10 +73,14 @@ def test_many_days_are_counted_in_groups(tmp_path: Path) -> None:
 def test_the_timeline_shows_what_was_true_and_what_was_known_at_a_time(tmp_path: Path) -> None:
     clock = FakeClock()
     with running(tmp_path, clock=clock.seconds) as (client, server):
-        old = server.mesh.graph.store("server", "Ana works at Acme.", claim={**ANA, "value": "Acme"}, provenance=USER)
+        old = server.mesh.graph.store(
+            "server", "Ana works at Acme.", claim={**ANA, "value": "Acme"}, provenance=USER
+        )
         before = iso(clock.ms)
         clock.advance(days=10)
-        new = server.mesh.graph.store("server", "Ana works at Bolt.", claim={**ANA, "value": "Bolt"}, provenance=USER)
+        new = server.mesh.graph.store(
+            "server", "Ana works at Bolt.", claim={**ANA, "value": "Bolt"}, provenance=USER
+        )
 
         def shown(**arguments: str) -> list[str]:
             answer = client.get("/console/api/timeline", params=arguments)
@@ -71,15 +90,30 @@ def test_the_timeline_shows_what_was_true_and_what_was_known_at_a_time(tmp_path:
         assert shown() == [new.id]
         assert shown(known_at=before) == [old.id]
         (one,) = client.get("/console/api/timeline", params={"known_at": before}).json()["memories"]
-        assert (one["title"], one["status"], one["kind"]) == ("Ana works at Acme.", "active", "agent")
+        assert (one["title"], one["status"], one["kind"]) == (
+            "Ana works at Acme.",
+            "active",
+            "agent",
+        )
         assert shown(as_of=before) == [new.id]  # as is known now, it was always true
         server.mesh.add_many([f"Number {n} of the list." for n in range(7)])
         first = client.get("/console/api/timeline", params={"limit": 5}).json()
-        rest = client.get("/console/api/timeline", params={"limit": 5, "after": first["next"]}).json()
-        assert (len(first["memories"]), len(rest["memories"]), "next" in rest, first["count"]) == (5, 3, False, 8)
+        rest = client.get(
+            "/console/api/timeline", params={"limit": 5, "after": first["next"]}
+        ).json()
+        assert (len(first["memories"]), len(rest["memories"]), "next" in rest, first["count"]) == (
+            5,
+            3,
+            False,
+            8,
+        )
         now = {"known_at": server.mesh.get_all(limit=1)[0].created_at}
         pages = [client.get("/console/api/timeline", params={**now, "limit": 5}).json()]
-        pages.append(client.get("/console/api/timeline", params={**now, "limit": 5, "after": pages[0]["next"]}).json())
+        pages.append(
+            client.get(
+                "/console/api/timeline", params={**now, "limit": 5, "after": pages[0]["next"]}
+            ).json()
+        )
         assert len({one["id"] for page in pages for one in page["memories"]}) == 8
 
 
@@ -87,13 +121,22 @@ def test_the_graph_shows_linked_memories_and_groups_of_them_when_they_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(tmp_path) as (client, server):
-        ids = [memory.id for memory in server.mesh.add_many([f"Number {n} of the graph." for n in range(12)])]
+        ids = [
+            memory.id
+            for memory in server.mesh.add_many([f"Number {n} of the graph." for n in range(12)])
+        ]
         for one, other in pairwise(ids[:6]):
             server.mesh.graph.link(one, other, "cause")
         server.mesh.graph.link(ids[7], ids[8], "related")
-        hidden = server.mesh.scoped(agent_id="other").add("Only for another agent.", {"type": "agent"})
+        hidden = server.mesh.scoped(agent_id="other").add(
+            "Only for another agent.", {"type": "agent"}
+        )
         found = client.get("/console/api/graph").json()
-        linked = {(edge["from"], edge["to"], edge["type"]) for edge in found["edges"] if edge["type"] != "similar"}
+        linked = {
+            (edge["from"], edge["to"], edge["type"])
+            for edge in found["edges"]
+            if edge["type"] != "similar"
+        }
         assert linked == {
             *((one, other, "cause") for one, other in pairwise(ids[:6])),
             (ids[7], ids[8], "related"),
@@ -110,7 +153,8 @@ def test_the_graph_shows_linked_memories_and_groups_of_them_when_they_are_many(
         assert max(node["count"] for node in few["nodes"]) >= 6
         assert "newest" not in few
         monkeypatch.setattr("memory_mesh.flows.search.overview._MAX_LINKS", 2)
-        cut = client.get("/console/api/graph", params={"limit": 400}).json()  # not the picture that is kept
+        # Not the picture that is kept.
+        cut = client.get("/console/api/graph", params={"limit": 400}).json()
         assert (cut["newest"], len(cut["edges"])) == (2, 2)
         assert client.get("/console/api/graph", params={"seed": hidden.id}).status_code == 404
         assert client.get("/console/api/graph", params={"limit": 9999}).status_code == 400
@@ -119,13 +163,18 @@ def test_the_graph_shows_linked_memories_and_groups_of_them_when_they_are_many(
 def test_one_memory_comes_with_all_that_belongs_to_it(tmp_path: Path) -> None:
     with running(tmp_path) as (client, server):
         memory = server.mesh.add("The deploy key rotates on Mondays. " * 200)
-        server.mesh.update(memory.id, content="The deploy key rotates on Fridays. " * 200, why="new plan")
+        server.mesh.update(
+            memory.id, content="The deploy key rotates on Fridays. " * 200, why="new plan"
+        )
         other = server.mesh.add("The key is in the vault.")
         server.mesh.graph.link(memory.id, other.id, "related")
         found = client.get("/console/api/memory", params={"id": memory.id}).json()
         assert found["memory"]["revision"] == 2
         assert [change["action"] for change in found["history"]] == ["add", "update"]
-        assert [(block["action"], block["memory_revision"]) for block in found["blocks"]] == [("add", 1), ("update", 2)]
+        assert [(block["action"], block["memory_revision"]) for block in found["blocks"]] == [
+            ("add", 1),
+            ("update", 2),
+        ]
         assert all(block["seal"] for block in found["blocks"])
         assert "yamo_text" not in found["blocks"][0]
         assert any(link["memory"]["id"] == other.id for link in found["links"])
@@ -134,22 +183,34 @@ def test_one_memory_comes_with_all_that_belongs_to_it(tmp_path: Path) -> None:
 
 @pytest.mark.req("MESH-009")
 @pytest.mark.parametrize("page", ["memory", "erase-preview"])
-def test_a_memory_of_another_agent_is_shown_only_to_who_may_see_it(page: str, tmp_path: Path) -> None:
+def test_a_memory_of_another_agent_is_shown_only_to_who_may_see_it(
+    page: str, tmp_path: Path
+) -> None:
     with running(tmp_path) as (client, server):
-        secret = server.mesh.scoped(agent_id="planner").add("Only for the planner.", {"type": "agent"})
+        secret = server.mesh.scoped(agent_id="planner").add(
+            "Only for the planner.", {"type": "agent"}
+        )
         eve = server.mesh.scoped(user_id="eve").add("Only for Eve.")
         path, own = f"/console/api/{page}", token(server, "own")
-        limited, narrow = token(server, "limited", agent_id="other"), token(server, "planner", agent_id="planner")
+        limited, narrow = (
+            token(server, "limited", agent_id="other"),
+            token(server, "planner", agent_id="planner"),
+        )
         assert client.get(path, params={"id": secret.id}, headers=narrow).status_code == 200
         assert client.get(path, params={"id": secret.id}, headers=limited).status_code == 404
         assert client.get(path, params={"id": eve.id}, headers=own).status_code == 404
         assert client.get(path, params={"id": secret.id}).status_code == 401
-        assert client.get("/console/api/memory", params={"id": secret.id}, headers=own).status_code == 200
+        assert (
+            client.get("/console/api/memory", params={"id": secret.id}, headers=own).status_code
+            == 200
+        )
 
 
 def test_what_goes_along_with_an_erasure_is_shown_and_nothing_is_erased(tmp_path: Path) -> None:
     with running(tmp_path) as (client, server):
-        first, second = server.mesh.add_many(["The deploy key rotates on Mondays.", "The cache is cleared on Mondays."])
+        first, second = server.mesh.add_many(
+            ["The deploy key rotates on Mondays.", "The cache is cleared on Mondays."]
+        )
         digest = server.mesh.reflect().memory_id
         preview = client.get("/console/api/erase-preview", params={"id": first.id}).json()
         assert [one["id"] for one in preview["erased"]] == [first.id]
@@ -166,13 +227,26 @@ def test_the_audit_chains_are_read_over_rest_by_the_user_of_the_server_only(tmp_
     with running(tmp_path) as (client, server):
         server.mesh.add("The deploy key rotates on Mondays.")
         own, limited = token(server, "own"), token(server, "limited", agent_id="server")
-        for path in ("/v1/audit/head", "/v1/audit/log", "/v1/audit/verify", "/v1/heartbeat-log", "/console/api/anchors"):
+        for path in (
+            "/v1/audit/head",
+            "/v1/audit/log",
+            "/v1/audit/verify",
+            "/v1/heartbeat-log",
+            "/console/api/anchors",
+        ):
             assert client.get(path, headers=own).status_code == 200, path
             assert client.get(path, headers=limited).status_code == 403, path
-        verdict = client.get("/v1/audit/verify", params={"agent_id": "server", "recalls": "false"}, headers=own).json()
+        verdict = client.get(
+            "/v1/audit/verify", params={"agent_id": "server", "recalls": "false"}, headers=own
+        ).json()
         assert (verdict["ok"], len(verdict["chains"])) == (True, 1)
-        assert client.get("/v1/audit/log", params={"auditor": "Eve"}, headers=own).status_code == 400
-        assert client.get("/console/api/anchors", headers=own).json() == {"configured": False, "heads": []}
+        assert (
+            client.get("/v1/audit/log", params={"auditor": "Eve"}, headers=own).status_code == 400
+        )
+        assert client.get("/console/api/anchors", headers=own).json() == {
+            "configured": False,
+            "heads": [],
+        }
 
 
 def test_the_last_anchor_of_the_heartbeat_is_shown_with_its_time(tmp_path: Path) -> None:
@@ -184,14 +258,19 @@ def test_the_last_anchor_of_the_heartbeat_is_shown_with_its_time(tmp_path: Path)
         (line,) = (tmp_path / "anchors.jsonl").read_text(encoding="utf-8").splitlines()
         written = json.loads(line)
         assert shown["time"] == written["anchored_at"]
-        assert shown["heads"] == [{"chain": one["chain"], "block_hash": one["block_hash"]} for one in written["heads"]]
-        assert "no chain has grown" in str(server.mesh.heartbeat(jobs=["anchor"], force=True).runs[-1])
+        assert shown["heads"] == [
+            {"chain": one["chain"], "block_hash": one["block_hash"]} for one in written["heads"]
+        ]
+        assert "no chain has grown" in str(
+            server.mesh.heartbeat(jobs=["anchor"], force=True).runs[-1]
+        )
 
 
 def test_a_page_refuses_arguments_that_it_does_not_know(tmp_path: Path) -> None:
     with running(tmp_path) as (client, _):
-        for query in ("graph?seeed=x", "graph?limit=x", "graph?limit=1&limit=2", "graph?limit=-1", "timeline?as_of=soon",
-                      "timeline?known_at=2999-01-01", "numbers?x=1", f"memory?id={'x' * 60_000}", "memory"):  # fmt: skip
+        for query in ("graph?seeed=x", "graph?limit=x", "graph?limit=1&limit=2", "graph?limit=-1",
+                      "timeline?as_of=soon", "timeline?known_at=2999-01-01", "numbers?x=1",
+                      f"memory?id={'x' * 60_000}", "memory"):  # fmt: skip
             answer = client.get(f"/console/api/{query}")
             assert answer.status_code in (400, 404), query
             assert answer.headers["content-type"] == "application/problem+json"

@@ -45,7 +45,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
 
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_is_accessible_in_light_and_dark(console: Console, browser: "Browser", path: str, scheme: str) -> None:
+def test_a_page_is_accessible_in_light_and_dark(
+    console: Console, browser: "Browser", path: str, scheme: str
+) -> None:
     with watching(browser, console.url, color_scheme=scheme) as page:
         page.open(route(console, path))
         page.page.get_by_role("heading", level=1).wait_for()
@@ -69,7 +71,9 @@ def test_a_page_fits_the_width_of_a_phone(console: Console, browser: "Browser", 
         page.picture(f"{path}-phone")
 
 
-def test_the_first_view_counts_and_lists_the_newest_memories(console: Console, page: Watched) -> None:
+def test_the_first_view_counts_and_lists_the_newest_memories(
+    console: Console, page: Watched
+) -> None:
     page.open("/")
     page.page.get_by_text("quarantined").first.wait_for()
     rows = page.page.get_by_role("list", name="Newest memories").get_by_role("listitem")
@@ -89,7 +93,9 @@ def test_a_search_marks_the_words_and_explains_the_score(console: Console, page:
     first.get_by_text("Why this score").click()
     assert first.get_by_text("Words of the question in it").is_visible()
     assert first.get_by_text("Similar meaning", exact=True).is_visible()
-    values = [float(text.replace("−", "-")) for text in first.locator(".bar-text").all_inner_texts()]
+    values = [
+        float(text.replace("−", "-")) for text in first.locator(".bar-text").all_inner_texts()
+    ]
     assert [abs(one) for one in values] == sorted((abs(one) for one in values), reverse=True)
     score = float(first.locator(".score").inner_text().removesuffix(" %")) / 100
     assert 0 not in values  # what would read +0.00 or −0.00 has no bar
@@ -129,7 +135,9 @@ def test_a_question_that_nothing_answers_says_so(console: Console, page: Watched
     assert hits(page).count() == 0
 
 
-def test_a_memory_shows_its_history_as_a_difference_of_words(console: Console, page: Watched) -> None:
+def test_a_memory_shows_its_history_as_a_difference_of_words(
+    console: Console, page: Watched
+) -> None:
     page.open(f"/memory/{console.ids['plain0']}")
     history = page.page.locator("section.card").filter(has_text="History")
     history.wait_for()
@@ -192,7 +200,9 @@ def test_a_person_pins_edits_archives_and_erases(fresh: Console, browser: "Brows
         page.page.get_by_role("button", name="Pin").click()
         page.page.get_by_role("button", name="Unpin").wait_for()
         page.page.get_by_role("button", name="Edit").click()
-        page.page.get_by_label("Text", exact=True).fill("Invoices are sent on the second working day of the month.")
+        page.page.get_by_label("Text", exact=True).fill(
+            "Invoices are sent on the second working day of the month."
+        )
         page.page.get_by_label("Why (for the history)").fill("asked by Ana")
         page.page.get_by_role("button", name="Save").click()
         page.page.get_by_text("asked by Ana").wait_for()
@@ -211,7 +221,9 @@ def test_a_person_pins_edits_archives_and_erases(fresh: Console, browser: "Brows
         page.page.get_by_role("alert").wait_for()
 
 
-def test_an_edit_does_not_overwrite_what_another_person_saved_meanwhile(fresh: Console, browser: "Browser") -> None:
+def test_an_edit_does_not_overwrite_what_another_person_saved_meanwhile(
+    fresh: Console, browser: "Browser"
+) -> None:
     id_ = fresh.ids["plain5"]
     with watching(browser, fresh.url) as page:
         page.open(f"/memory/{id_}")
@@ -220,10 +232,15 @@ def test_an_edit_does_not_overwrite_what_another_person_saved_meanwhile(fresh: C
         fresh.cli("update", id_, "--content", "Releases are cut from the branch next.")
         page.page.get_by_role("button", name="Save").click()
         page.page.get_by_text("Someone changed this memory while you wrote.").wait_for()
-        assert page.page.get_by_label("Text", exact=True).input_value() == "Releases are cut from the branch stable."
+        assert (
+            page.page.get_by_label("Text", exact=True).input_value()
+            == "Releases are cut from the branch stable."
+        )
         page.page.get_by_role("button", name="Save").click()
         page.page.locator("ins").filter(has_text="stable").wait_for()
-        assert page.page.locator("del").filter(has_text="next").count() == 1, "both are in the history"
+        assert page.page.locator("del").filter(has_text="next").count() == 1, (
+            "both are in the history"
+        )
 
 
 def test_a_review_is_decided_and_undone_with_one_key(fresh: Console, browser: "Browser") -> None:
@@ -240,17 +257,23 @@ def test_a_review_is_decided_and_undone_with_one_key(fresh: Console, browser: "B
         page.page.get_by_text("Kept both", exact=True).wait_for()
 
 
-def test_two_people_who_decide_the_same_conflict_are_told(fresh: Console, browser: "Browser") -> None:
+def test_two_people_who_decide_the_same_conflict_are_told(
+    fresh: Console, browser: "Browser"
+) -> None:
     with watching(browser, fresh.url) as ana, watching(browser, fresh.url) as bob:
         bob.expects("400")
         ana.open("/review")
         bob.open("/review")
-        decision(bob, "650 euros").get_by_label("Reason, for the history").fill("the invoice says so")
+        decision(bob, "650 euros").get_by_label("Reason, for the history").fill(
+            "the invoice says so"
+        )
         decision(ana, "650 euros").get_by_role("button", name="Believe").click()
         ana.page.get_by_text("Activated", exact=True).wait_for()
         decision(bob, "650 euros").get_by_role("button", name="Reject it").click()
         bob.page.get_by_text("Decided by someone else meanwhile; it is active.").wait_for()
-        assert fresh.cli("get", fresh.ids["quarantined"], "--json").count('"active"') == 1, "the first decision stays"
+        assert fresh.cli("get", fresh.ids["quarantined"], "--json").count('"active"') == 1, (
+            "the first decision stays"
+        )
 
 
 def test_the_keyboard_reaches_pages_and_items(console: Console, page: Watched) -> None:
@@ -258,7 +281,12 @@ def test_the_keyboard_reaches_pages_and_items(console: Console, page: Watched) -
     page.page.get_by_role("list", name="Newest memories").get_by_role("listitem").first.wait_for()
     for key in "jjk":
         page.page.keyboard.press(key)
-    assert page.page.evaluate("document.activeElement.closest('.long-row').getAttribute('aria-posinset')") == "1"
+    assert (
+        page.page.evaluate(
+            "document.activeElement.closest('.long-row').getAttribute('aria-posinset')"
+        )
+        == "1"
+    )
     page.page.keyboard.press("Enter")
     page.page.get_by_role("heading", name="Memory", level=1).wait_for()
     page.page.keyboard.press("g")
@@ -283,7 +311,9 @@ def test_the_colours_are_switched_and_remembered(console: Console, page: Watched
     page.page.get_by_role("button", name="Colours: dark").wait_for()
 
 
-def test_a_server_that_is_gone_is_said_and_nothing_is_lost(fresh: Console, browser: "Browser") -> None:
+def test_a_server_that_is_gone_is_said_and_nothing_is_lost(
+    fresh: Console, browser: "Browser"
+) -> None:
     with watching(browser, fresh.url) as page:
         page.expects("ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET")
         page.open(f"/memory/{fresh.ids['plain2']}")
@@ -293,7 +323,10 @@ def test_a_server_that_is_gone_is_said_and_nothing_is_lost(fresh: Console, brows
         fresh.process.wait(30)
         page.page.get_by_role("button", name="Save").click()
         page.page.get_by_role("alert").filter(has_text="The server does not answer").wait_for()
-        assert page.page.get_by_label("Text", exact=True).input_value() == "The staging server is called crane."
+        assert (
+            page.page.get_by_label("Text", exact=True).input_value()
+            == "The staging server is called crane."
+        )
 
 
 def test_a_damaged_store_is_said_on_the_page(fresh: Console, browser: "Browser") -> None:
@@ -302,7 +335,11 @@ def test_a_damaged_store_is_said_on_the_page(fresh: Console, browser: "Browser")
         page.open("/")
         with sqlite3.connect(fresh.seeded.home / "memory.db") as db:
             tables = [
-                name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
+                name
+                for (name,) in db.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE "
+                    "'%VIRTUAL%'"
+                )
             ]
             damaged = [name for name in tables if name.startswith("mem")]
             assert damaged
@@ -313,7 +350,9 @@ def test_a_damaged_store_is_said_on_the_page(fresh: Console, browser: "Browser")
         page.picture("damaged")
 
 
-def test_a_store_that_is_gone_is_said_and_an_edit_is_saved_once_it_is_back(fresh: Console, browser: "Browser") -> None:
+def test_a_store_that_is_gone_is_said_and_an_edit_is_saved_once_it_is_back(
+    fresh: Console, browser: "Browser"
+) -> None:
     store = fresh.seeded.home / "memory.db"
     files = [file for file in store.parent.glob("memory.db*") if file.is_file()]
     with watching(browser, fresh.url) as page:
@@ -326,7 +365,10 @@ def test_a_store_that_is_gone_is_said_and_an_edit_is_saved_once_it_is_back(fresh
             file.rename(file.with_name(f"away-{file.name}"))
         page.page.get_by_role("button", name="Save").click()
         page.page.locator(".message.bad, .problem").first.wait_for()
-        assert page.page.get_by_label("Text", exact=True).input_value() == "The staging server is called crane."
+        assert (
+            page.page.get_by_label("Text", exact=True).input_value()
+            == "The staging server is called crane."
+        )
         for file in files:
             file.with_name(f"away-{file.name}").rename(file)
         page.page.get_by_role("button", name="Save").click()
@@ -334,10 +376,14 @@ def test_a_store_that_is_gone_is_said_and_an_edit_is_saved_once_it_is_back(fresh
     assert "crane" in fresh.cli("get", fresh.ids["plain2"])
 
 
-def test_a_store_for_reading_only_shows_no_button_that_writes(tmp_path: Path, browser: "Browser") -> None:
+def test_a_store_for_reading_only_shows_no_button_that_writes(
+    tmp_path: Path, browser: "Browser"
+) -> None:
     seeded = console_seed.seed(tmp_path, embedder="hash")
     with (
-        serving(seeded, store=f"sqlite:///{tmp_path / 'memory.db'}?mode=ro", embedder="hash") as console,
+        serving(
+            seeded, store=f"sqlite:///{tmp_path / 'memory.db'}?mode=ro", embedder="hash"
+        ) as console,
         watching(browser, console.url) as page,
     ):
         page.page.set_default_timeout(60_000)
@@ -358,7 +404,10 @@ def test_a_store_for_reading_only_shows_no_button_that_writes(tmp_path: Path, br
         page.page.get_by_label("Text", exact=True).fill("The staging server is called crane.")
         page.page.get_by_role("button", name="Save").click()
         page.page.locator(".message.bad, .problem").filter(has_text="reading only").first.wait_for()
-        assert page.page.get_by_label("Text", exact=True).input_value() == "The staging server is called crane."
+        assert (
+            page.page.get_by_label("Text", exact=True).input_value()
+            == "The staging server is called crane."
+        )
 
 
 def _begins_before_the_store_is_read_only(page: Watched) -> None:
@@ -400,7 +449,9 @@ def log_in(page: Watched, token: str) -> None:
     page.page.get_by_role("button", name="Log in").click()
 
 
-def test_an_expired_token_is_refused_and_what_was_written_is_kept(fresh: Console, browser: "Browser") -> None:
+def test_an_expired_token_is_refused_and_what_was_written_is_kept(
+    fresh: Console, browser: "Browser"
+) -> None:
     token = fresh.token("first")
     file = fresh.seeded.home / "tokens.json"
     with watching(browser, fresh.url) as page:
@@ -412,19 +463,29 @@ def test_an_expired_token_is_refused_and_what_was_written_is_kept(fresh: Console
         page.page.get_by_role("button", name="Edit").click()
         page.page.get_by_label("Text", exact=True).fill("The office in Berlin closes at five.")
         tokens = json.loads(file.read_text(encoding="utf-8"))["tokens"]
-        file.write_text(json.dumps({"tokens": [{**one, "expires_at": "2020-01-01T00:00:00.000Z"} for one in tokens]}), "utf-8")
+        file.write_text(
+            json.dumps(
+                {"tokens": [{**one, "expires_at": "2020-01-01T00:00:00.000Z"} for one in tokens]}
+            ),
+            "utf-8",
+        )
         page.page.get_by_role("button", name="Save").click()
         page.page.get_by_role("heading", name="Your session has ended").wait_for()
         log_in(page, token)
         page.page.get_by_role("alert").filter(has_text="memory-mesh token create").wait_for()
-        assert page.page.get_by_label("Text", exact=True).input_value() == "The office in Berlin closes at five."
+        assert (
+            page.page.get_by_label("Text", exact=True).input_value()
+            == "The office in Berlin closes at five."
+        )
         log_in(page, fresh.token("second"))
         page.page.get_by_role("heading", name="Your session has ended").wait_for(state="hidden")
         page.page.get_by_role("button", name="Save").click()
         page.page.locator("ins").filter(has_text="five").wait_for()
 
 
-def test_a_session_that_ends_asks_for_a_token_and_keeps_what_was_written(fresh: Console, browser: "Browser") -> None:
+def test_a_session_that_ends_asks_for_a_token_and_keeps_what_was_written(
+    fresh: Console, browser: "Browser"
+) -> None:
     token, second = fresh.token("first"), fresh.token("second")
     number = re.search(r"(\S+)\s+first", fresh.cli("token", "list"))
     assert number

@@ -1,4 +1,5 @@
-"""The further pages of the console in Chromium: main paths, empty stores, reading only, errors, phones, and hostile texts."""
+"""The further pages of the console in Chromium: main paths, empty stores, reading only, errors,
+phones, and hostile texts."""
 
 import json
 import time
@@ -16,18 +17,30 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.deep
 
-PAGES = ("lessons", "skills", "notes", "traces", "captures", "junk", "time", "graph", "audit", "numbers")
+PAGES = (
+    "lessons",
+    "skills",
+    "notes",
+    "traces",
+    "captures",
+    "junk",
+    "time",
+    "graph",
+    "audit",
+    "numbers",
+)
 # What each page says about an empty store.
 EMPTY = {
-    "lessons": "No lesson was learnt yet", "skills": "There are no skills yet", "notes": "There are no notes yet",
-    "traces": "No run was recorded yet", "captures": "Nothing was captured yet", "junk": "Every memory looks worth keeping",
-    "time": "The memory is empty", "graph": "No memories are linked yet", "audit": "There are no chains yet",
-    "numbers": "Nothing is stored yet",
+    "lessons": "No lesson was learnt yet", "skills": "There are no skills yet",
+    "notes": "There are no notes yet", "traces": "No run was recorded yet",
+    "captures": "Nothing was captured yet", "junk": "Every memory looks worth keeping",
+    "time": "The memory is empty", "graph": "No memories are linked yet",
+    "audit": "There are no chains yet", "numbers": "Nothing is stored yet",
 }  # fmt: skip
 # Buttons that write: with a token for reading only, none of them is there.
 WRITES = (
-    "Helpful", "Harmful", "Make a skill", "It worked", "It failed", "Delete", "Read the folder again", "Learn from the runs",
-    "Keep them as memories", "Archive all",
+    "Helpful", "Harmful", "Make a skill", "It worked", "It failed", "Delete",
+    "Read the folder again", "Learn from the runs", "Keep them as memories", "Archive all",
 )  # fmt: skip
 PHONE = {"viewport": {"width": 360, "height": 740}}
 
@@ -49,7 +62,10 @@ def settled(page: "Page") -> "Page":
     """Wait until nothing is loading, and open all that is folded."""
     page.locator("main h1").wait_for()
     page.locator("main .loading").first.wait_for(state="detached")
-    page.evaluate("() => [...document.querySelectorAll('main details')].slice(0, 6).forEach(one => { one.open = true })")
+    page.evaluate(
+        "() => [...document.querySelectorAll('main details')].slice(0, 6).forEach(one => { "
+        "one.open = true })"
+    )
     page.wait_for_load_state("networkidle")
     return page
 
@@ -84,12 +100,16 @@ def test_every_page_is_accessible_in_both_themes_and_shows_hostile_texts_as_text
     assert "<script>" in console.cli("lessons", "--json")  # it is there, so it was shown
 
 
-def test_every_page_fits_a_phone_without_scrolling_sideways(console: Console, browser: "Browser") -> None:
+def test_every_page_fits_a_phone_without_scrolling_sideways(
+    console: Console, browser: "Browser"
+) -> None:
     with watching(browser, console.url, **PHONE) as page:
         for name in (*PAGES, f"traces/{console.ids['trace']}", "graph?view=list"):
             settled(page.open(f"/{name}"))
             page.picture(f"{name}-phone")
-            assert page.page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0, name
+            assert (
+                page.page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
+            ), name
 
 
 def test_an_empty_store_is_explained(empty: Console, browser: "Browser") -> None:
@@ -113,7 +133,9 @@ def test_a_session_that_only_reads_sees_every_page_and_no_button_that_writes(
             assert not [button for button in shown if button.startswith(WRITES)], name
 
 
-def test_a_server_that_does_not_answer_is_said_on_every_page_and_loading_again_helps(page: Watched) -> None:
+def test_a_server_that_does_not_answer_is_said_on_every_page_and_loading_again_helps(
+    page: Watched,
+) -> None:
     page.expects("ERR_FAILED", "Failed to load")
     page.open("/search")
     for name in PAGES:
@@ -122,7 +144,8 @@ def test_a_server_that_does_not_answer_is_said_on_every_page_and_loading_again_h
         page.open(f"/{name}")
         says(page.page, "The server does not answer")
         page.page.unroute_all()
-        # The last one first: a button stays until its part is loaded, and the places of those before it do not change.
+        # The last one first: a button stays until its part is loaded, and the places of those
+        # before it do not change.
         for button in reversed(page.page.get_by_role("button", name="Try again").all()):
             button.click()
         page.page.locator("main .problem").first.wait_for(state="detached")
@@ -174,7 +197,9 @@ def test_a_task_shows_its_notes_with_the_points(page: Watched) -> None:
     says(shown, "after 1 rating")
 
 
-def test_a_trace_shows_its_steps_and_its_decisions_are_kept(console: Console, page: Watched) -> None:
+def test_a_trace_shows_its_steps_and_its_decisions_are_kept(
+    console: Console, page: Watched
+) -> None:
     shown = page.open("/traces?archived=yes")
     shown.get_by_role("link", name="Deploy the shop to staging").first.click()
     shown.get_by_role("heading", name="Steps").wait_for()
@@ -198,7 +223,9 @@ def test_learnings_are_drawn_from_runs(console: Console, page: Watched) -> None:
 # --- what comes in ---
 
 
-def test_captures_show_what_was_kept_and_a_trial_says_why_not(console: Console, page: Watched) -> None:
+def test_captures_show_what_was_kept_and_a_trial_says_why_not(
+    console: Console, page: Watched
+) -> None:
     shown = page.open("/captures")
     says(shown, "No, use pnpm instead of npm here.")
     before = console.cli("stats", "--json")
@@ -211,7 +238,9 @@ def test_captures_show_what_was_kept_and_a_trial_says_why_not(console: Console, 
     assert console.cli("stats", "--json") == before
 
 
-def test_junk_is_deleted_one_by_one_or_archived_at_once_with_undo(console: Console, page: Watched) -> None:
+def test_junk_is_deleted_one_by_one_or_archived_at_once_with_undo(
+    console: Console, page: Watched
+) -> None:
     shown = page.open("/junk")
     item = shown.locator(".junk", has_text="Thanks a lot!")
     item.get_by_text("small talk").wait_for()
@@ -249,8 +278,10 @@ def test_the_graph_is_drawn_clicked_and_listed(console: Console, page: Watched) 
     shown = page.open("/graph")
     shown.locator(".graph canvas").first.wait_for()
     at = shown.evaluate(
-        "id => { const node = document.querySelector('.graph').graph.getElementById(id).renderedPosition();"
-        " const box = document.querySelector('.graph').getBoundingClientRect(); return [box.left + node.x, box.top + node.y] }",
+        "id => { const node = document.querySelector('.graph').graph.getElementById(id)"
+        ".renderedPosition();"
+        " const box = document.querySelector('.graph').getBoundingClientRect(); return [box.left + "
+        "node.x, box.top + node.y] }",
         console.ids["plain2"],
     )
     shown.mouse.click(*at)
@@ -272,14 +303,25 @@ def test_the_buttons_of_the_graph_wait_for_its_library(page: Watched) -> None:
     for name in ("Zoom in", "Fit"):
         page.page.get_by_role("button", name=name).click()
     assert not page.page.locator(".graph canvas").count()
-    assert not page.page.get_by_text("Cannot read properties").count()  # as the message of a button that failed
+    # As the message of a button that failed.
+    assert not page.page.get_by_text("Cannot read properties").count()
     held[0].continue_()
     page.page.locator(".graph canvas").first.wait_for()
 
 
 def test_groups_beyond_what_can_be_read_are_opened_by_a_click(page: Watched) -> None:
     page.open("/search")
-    nodes = [{"id": f"mem_{n}", "title": f"Group {n}", "kind": "cluster", "size": 9, "count": 40, "cluster": n} for n in range(9)]
+    nodes = [
+        {
+            "id": f"mem_{n}",
+            "title": f"Group {n}",
+            "kind": "cluster",
+            "size": 9,
+            "count": 40,
+            "cluster": n,
+        }
+        for n in range(9)
+    ]
     answers(page.page, "console/api/graph", {"nodes": nodes, "edges": [], "aggregated": True})
     shown = page.open("/graph?view=list")
     says(shown, "There are more memories than can be read at once")
@@ -296,7 +338,13 @@ def test_chains_are_verified_and_a_broken_one_is_named(page: Watched) -> None:
     says(shown, "where")  # the newest blocks
     heads = shown.evaluate("() => fetch('/v1/audit/head').then(answer => answer.json())")["heads"]
     broken = [
-        {**one, "ok": False, "signature": None, "reason": "the content of mem_1 differs from what was sealed"} for one in heads
+        {
+            **one,
+            "ok": False,
+            "signature": None,
+            "reason": "the content of mem_1 differs from what was sealed",
+        }
+        for one in heads
     ]
     answers(shown, "v1/audit/verify", {"ok": False, "chains": broken})
     shown.get_by_role("button", name="Verify now").click()
@@ -310,10 +358,23 @@ def test_numbers_are_plotted_with_a_sentence_and_a_table(page: Watched) -> None:
     says(shown, "half took at most")
     assert shown.locator(".plot canvas").count() >= 5
     growth = shown.locator(".card", has_text="Growth")
-    year = time.strftime("%Y", time.gmtime(time.time() - 40 * console_seed.DAY))  # of the first memories
+    # Of the first memories.
+    year = time.strftime("%Y", time.gmtime(time.time() - 40 * console_seed.DAY))
     growth.get_by_role("cell", name=year, exact=False).first.wait_for()
-    spent = [{"operation": "extract", "model": "small", "calls": 3, "failed": 1, "sent": 900, "received": 90, "cost": 0.02}]
+    spent = [
+        {
+            "operation": "extract",
+            "model": "small",
+            "calls": 3,
+            "failed": 1,
+            "sent": 900,
+            "received": 90,
+            "cost": 0.02,
+        }
+    ]
     numbers = shown.evaluate("() => fetch('/console/api/numbers').then(answer => answer.json())")
-    answers(shown, "console/api/numbers", {**numbers, "spending": {"today": spent, "in_all": spent}})
+    answers(
+        shown, "console/api/numbers", {**numbers, "spending": {"today": spent, "in_all": spent}}
+    )
     page.open("/time")
     says(page.open("/numbers"), "3 calls of models in all, today 3 calls")

@@ -1,4 +1,5 @@
-"""The search index is built in the background: after the first request, and while no other one is worked on."""
+"""The search index is built in the background: after the first request, and while no other one
+is worked on."""
 
 import time
 from pathlib import Path
@@ -14,7 +15,9 @@ from memory_mesh.index.local import Partition
 from memory_mesh.interfaces.rest import app
 
 
-def test_a_search_after_the_preparation_builds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_after_the_preparation_builds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with MemoryMesh(tmp_path / "memory.db", embedder="hash") as writer:
         writer.add("The deploy key rotates on Mondays.")
     built, build = list[Partition](), Partition._build
@@ -27,7 +30,9 @@ def test_a_search_after_the_preparation_builds_nothing(tmp_path: Path, monkeypat
         assert len(built) == number
 
 
-def test_a_server_prepares_searches_after_the_first_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_prepares_searches_after_the_first_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepared = Event()
     monkeypatch.setattr(app, "_IDLE_SECONDS", 0.05)
     monkeypatch.setattr(Overview, "prepare_search", lambda _: prepared.set())
@@ -37,7 +42,9 @@ def test_a_server_prepares_searches_after_the_first_request(tmp_path: Path, monk
         assert prepared.wait(10)
 
 
-def test_no_request_is_worked_on_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_request_is_worked_on_when_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running(tmp_path) as (client, server):
         assert server.metrics.idle_seconds() == 0
         client.get("/health")
@@ -47,7 +54,9 @@ def test_no_request_is_worked_on_when_it_begins(tmp_path: Path, monkeypatch: pyt
             assert server.metrics.idle_seconds() == 0
 
 
-def test_an_index_that_cannot_be_built_ends_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_cannot_be_built_ends_no_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failed = Event()
 
     def fail(_: Overview) -> None:

@@ -9,13 +9,37 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import UnsafeAddress
-from memory_mesh.core.language.safety.addresses import Target, address_refusal, embedded_ipv4, host_refusal, parse_path, parse_url
+from memory_mesh.core.language.safety.addresses import (
+    Target,
+    address_refusal,
+    embedded_ipv4,
+    host_refusal,
+    parse_path,
+    parse_url,
+)
 from memory_mesh.core.text import address_text
 
-# IANA's registries of special-purpose addresses, written down again by hand: what a setting opens, and what nothing does.
-LOCAL = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7")
+# IANA's registries of special-purpose addresses, written down again by hand: what a setting opens,
+# and what nothing does.
+LOCAL = (
+    "127.0.0.0/8",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "::1/128",
+    "fc00::/7",
+)
 NEVER = (
-    *("0.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24"),
+    *(
+        "0.0.0.0/8",
+        "169.254.0.0/16",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+    ),
     *("203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "255.255.255.255/32"),
     *(
         "::/128",
@@ -35,8 +59,25 @@ METADATA = (
     *("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"),
 )
 PUBLIC = (
-    *("1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0"),
-    *("169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.0.3.0", "192.167.255.255"),
+    *(
+        "1.1.1.1",
+        "8.8.8.8",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+    ),
+    *(
+        "169.253.255.255",
+        "169.255.0.0",
+        "172.15.255.255",
+        "172.32.0.0",
+        "192.0.1.0",
+        "192.0.3.0",
+        "192.167.255.255",
+    ),
     *("192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255", "168.63.129.15"),
     *("2001:200::1", "2001:4860:4860::8888", "2606:4700::1", "2003::1", "2a00::1", "3ffe:ffff::1"),
 )
@@ -99,7 +140,9 @@ def test_an_address_within_an_address_is_judged_too(wrapped: str, inner: bool) -
 
 def test_tunnels_carry_what_they_carry() -> None:
     assert embedded_ipv4(ip_address("2002:a9fe:a9fe::1")) == IPv4Address("169.254.169.254")
-    assert embedded_ipv4(ip_address("2001:0:4136:e378:8000:63bf:3fff:fdd2")) == IPv4Address("192.0.2.45")
+    assert embedded_ipv4(ip_address("2001:0:4136:e378:8000:63bf:3fff:fdd2")) == IPv4Address(
+        "192.0.2.45"
+    )
     assert embedded_ipv4(ip_address("64:ff9b:1:a9fe:a9:fe00::")) == IPv4Address("169.254.169.254")
     assert embedded_ipv4(ip_address("2606:4700::1")) is None
     assert embedded_ipv4(ip_address("::1")) is None
@@ -115,12 +158,21 @@ def test_an_address_of_one_interface_is_refused() -> None:
 @given(st.integers(0, 2**32 - 1).map(IPv4Address))
 def test_no_special_ipv4_address_is_taken_for_public(address: IPv4Address) -> None:
     if address_refusal(address) is None:
-        assert not any((address.is_loopback, address.is_link_local, address.is_multicast, address.is_unspecified))
+        assert not any(
+            (
+                address.is_loopback,
+                address.is_link_local,
+                address.is_multicast,
+                address.is_unspecified,
+            )
+        )
         assert not any(address in ip_network(network) for network in (*LOCAL, *NEVER))
 
 
 @given(st.integers(0, 2**128 - 1).map(IPv6Address), st.booleans())
-def test_only_addresses_that_were_ever_given_out_are_public(address: IPv6Address, allow_local: bool) -> None:
+def test_only_addresses_that_were_ever_given_out_are_public(
+    address: IPv6Address, allow_local: bool
+) -> None:
     if address_refusal(address, allow_local=allow_local) is None:
         opened = ("2000::/3", "64:ff9b::/96", *(("::1/128", "fc00::/7") if allow_local else ()))
         assert any(address in ip_network(network) for network in opened)
@@ -137,7 +189,10 @@ def test_only_addresses_that_were_ever_given_out_are_public(address: IPv6Address
         ("http://127.1:80", Target("http", "127.0.0.1", 80, "")),
         ("http://[::FFFF:127.0.0.1]:1/", Target("http", "::ffff:7f00:1", 1, "")),
         ("https://my_box/a/b@c:d;e=f%20g", Target("https", "my_box", 443, "/a/b@c:d;e=f%20g")),
-        ("https://xn--bcher-kva.example:65535", Target("https", "xn--bcher-kva.example", 65535, "")),
+        (
+            "https://xn--bcher-kva.example:65535",
+            Target("https", "xn--bcher-kva.example", 65535, ""),
+        ),
         ("http://010.0.0.1", Target("http", "8.0.0.1", 80, "")),
         ("http://0x", Target("http", "0.0.0.0", 80, "")),  # noqa: S104
         ("http://3com.example", Target("http", "3com.example", 80, "")),
@@ -218,9 +273,14 @@ def test_a_path_behind_the_base_is_read_as_strictly() -> None:
 
 
 def notations(value: int) -> st.SearchStrategy[str]:
-    """Every way that libc knows to write an address: one to four parts, each in a base of its own."""
-    parts = st.integers(1, 4).map(lambda count: [*value.to_bytes(4, "big")[: count - 1], value & (256 ** (5 - count) - 1)])
-    bases = st.lists(st.sampled_from(["{:d}", "0x{:x}", "0X{:X}", "0{:o}", "00{:o}"]), min_size=4, max_size=4)
+    """Every way that libc knows to write an address: one to four parts, each in a base of its
+    own."""
+    parts = st.integers(1, 4).map(
+        lambda count: [*value.to_bytes(4, "big")[: count - 1], value & (256 ** (5 - count) - 1)]
+    )
+    bases = st.lists(
+        st.sampled_from(["{:d}", "0x{:x}", "0X{:X}", "0{:o}", "00{:o}"]), min_size=4, max_size=4
+    )
     return st.builds(lambda numbers, forms: ".".join(map(str.format, forms, numbers)), parts, bases)
 
 
@@ -254,21 +314,36 @@ def test_any_text_is_read_or_refused(url: str) -> None:
 @pytest.mark.req("GRAPH-82")
 @pytest.mark.parametrize(
     "host",
-    ["metadata.google.internal", "METADATA.GOOGLE.INTERNAL.", "metadata.goog", "a.metadata.goog", "metadata", "instance-data"],
+    [
+        "metadata.google.internal",
+        "METADATA.GOOGLE.INTERNAL.",
+        "metadata.goog",
+        "a.metadata.goog",
+        "metadata",
+        "instance-data",
+    ],
 )
 def test_names_of_metadata_services_are_known(host: str) -> None:
     for allow_local in (False, True):
-        assert host_refusal(parse_url(f"http://{host}/"), allow_local=allow_local) == "a cloud's metadata service"
+        assert (
+            host_refusal(parse_url(f"http://{host}/"), allow_local=allow_local)
+            == "a cloud's metadata service"
+        )
 
 
 @pytest.mark.req("GRAPH-84")
-@pytest.mark.parametrize("host", ["localhost", "LocalHost.", "a.localhost", "ip6-loopback", "127.1", "[::1]", "10.1"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LocalHost.", "a.localhost", "ip6-loopback", "127.1", "[::1]", "10.1"]
+)
 def test_this_machine_is_opened_by_the_setting_alone(host: str) -> None:
     assert host_refusal(parse_url(f"http://{host}")) is not None
     assert host_refusal(parse_url(f"http://{host}"), allow_local=True) is None
 
 
-@pytest.mark.parametrize("host", ["example.com", "metadata.example.com", "notlocalhost", "localhost.example.com", "8.8.8.8"])
+@pytest.mark.parametrize(
+    "host",
+    ["example.com", "metadata.example.com", "notlocalhost", "localhost.example.com", "8.8.8.8"],
+)
 def test_other_hosts_are_allowed(host: str) -> None:
     assert host_refusal(parse_url(f"https://{host}")) is None
 
@@ -284,5 +359,6 @@ def test_other_hosts_are_allowed(host: str) -> None:
     ],
 )
 def test_an_address_has_the_same_text_in_every_python(address: str, text: str) -> None:
-    """Python 3.13 writes mapped addresses differently; a pseudonym that is made from the text must not change with it."""
+    """Python 3.13 writes mapped addresses differently; a pseudonym that is made from the text
+    must not change with it."""
     assert address_text(address) == text

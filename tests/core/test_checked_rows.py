@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import COLUMNS, REQUIRED, Kind, Row, Type, Vector, checked, fault, fields_of
+from memory_mesh.core.model import (
+    COLUMNS,
+    REQUIRED,
+    Kind,
+    Row,
+    Type,
+    Vector,
+    checked,
+    fault,
+    fields_of,
+)
 
 AT = "2026-01-01T00:00:00.000Z"
 NEEDED = {
@@ -16,7 +26,9 @@ NEEDED = {
 
 
 def row(kind: Kind, /, **fields: object) -> Row:
-    return Row(kind=kind, id="r", partition="p", created_at=AT, fields={**NEEDED.get(kind, {}), **fields})
+    return Row(
+        kind=kind, id="r", partition="p", created_at=AT, fields={**NEEDED.get(kind, {}), **fields}
+    )
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -43,7 +55,9 @@ def test_an_empty_field_is_no_field() -> None:
     assert checked(row(Kind.MEMORY, tags=[], metadata={})).fields["tags"] == []
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.MEMORY, Kind.SKILL, Kind.PASSAGE)])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in Kind if kind not in (Kind.MEMORY, Kind.SKILL, Kind.PASSAGE)]
+)
 def test_only_memories_skills_and_passages_have_a_vector(kind: Kind) -> None:
     vector = Vector.of("model", [1.0])
     assert checked(replace(row(Kind.MEMORY), vector=vector)).vector.dimension == 1
@@ -82,7 +96,13 @@ def test_a_vector_is_the_same_whenever_its_numbers_are() -> None:
 
 def test_a_field_is_read_by_its_columns_name() -> None:
     kept = row(Kind.MEMORY, project="x")
-    assert [kept.value(name) for name in ("id", "kind", "project", "tags", "nonsense")] == ["r", Kind.MEMORY, "x", None, None]
+    assert [kept.value(name) for name in ("id", "kind", "project", "tags", "nonsense")] == [
+        "r",
+        Kind.MEMORY,
+        "x",
+        None,
+        None,
+    ]
     assert kept.key == (Kind.MEMORY, "r")
     assert kept.age_key == (AT, kept.partition, 0, "r")
 

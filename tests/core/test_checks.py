@@ -1,4 +1,5 @@
-"""Numeric arguments are checked in one place: what passes comes back in its type, everything else is named in the error."""
+"""Numeric arguments are checked in one place: what passes comes back in its type, everything
+else is named in the error."""
 
 from math import inf, nan
 
@@ -13,7 +14,9 @@ def test_a_fraction_comes_back_as_a_float(value: float) -> None:
     assert isinstance(fraction("min_score", value), float)
 
 
-@pytest.mark.parametrize("value", [True, False, -0.1, 1.1, 4, nan, inf, -inf, "0.5", None, [0.5], 10**400])
+@pytest.mark.parametrize(
+    "value", [True, False, -0.1, 1.1, 4, nan, inf, -inf, "0.5", None, [0.5], 10**400]
+)
 def test_what_is_not_a_fraction_is_named_in_the_error(value: object) -> None:
     with pytest.raises(InvalidInput, match=r"^min_score is .*; expected a number from 0 to 1$"):
         fraction("min_score", value)
@@ -39,6 +42,10 @@ def test_a_whole_number_comes_back() -> None:
 
 def test_a_number_has_a_range() -> None:
     assert number("days", 3, min_=0, max_=10, expected="days") == 3.0
-    assert [is_number(value, min_=0, max_=10) for value in (0, 10.0, True, nan, -1, 11, "1")] == [True, True, *[False] * 5]
+    assert [is_number(value, min_=0, max_=10) for value in (0, 10.0, True, nan, -1, 11, "1")] == [
+        True,
+        True,
+        *[False] * 5,
+    ]
     with pytest.raises(InvalidInput, match=r"^days is 11; expected some days$"):
         number("days", 11, min_=0, max_=10, expected="some days")

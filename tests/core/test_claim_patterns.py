@@ -1,4 +1,5 @@
-"""Statements in plain texts: the labelled sentences, wordings that have to meet, and texts that must not raise."""
+"""Statements in plain texts: the labelled sentences, wordings that have to meet, and texts that
+must not raise."""
 
 from pathlib import Path
 
@@ -12,9 +13,9 @@ from memory_mesh.core.claims.patterns import MAX_CHARS, Statement, find_statemen
 MIN_PRECISION = 0.97
 # Words of the rules themselves: random letters would match no form.
 WORDS = (
-    "I We Ana the The my Our ' 's of for is was has been to from as now since last May 5 2020 at on in , : prefer works work"
-    " moved changed switched used no longer not does any more Berlin port version 8080 10:00 deadline boss Bob left became"
-    " replaced just"
+    "I We Ana the The my Our ' 's of for is was has been to from as now since last May 5 2020 at "
+    "on in , : prefer works work moved changed switched used no longer not does any more Berlin "
+    "port version 8080 10:00 deadline boss Bob left became replaced just"
 )
 
 
@@ -23,9 +24,12 @@ def test_claims_found_in_the_labelled_sentences_are_right(path: Path) -> None:
     verdicts = [judge(sentence) for sentence in read(path)]
     figures = score(verdicts)
     assert figures["sentences"] >= 220
-    assert figures["claims"] <= 0.6 * figures["sentences"]  # near misses are what precision is measured on
+    # Near misses are what precision is measured on.
+    assert figures["claims"] <= 0.6 * figures["sentences"]
     assert figures["right"] > 0.3 * figures["claims"]
-    assert figures["precision"] >= MIN_PRECISION, [each for each in verdicts if each.found and not each.is_right]
+    assert figures["precision"] >= MIN_PRECISION, [
+        each for each in verdicts if each.found and not each.is_right
+    ]
 
 
 @pytest.mark.parametrize("path", [*SEEN, SECOND_LOOK], ids=lambda path: path.stem)
@@ -36,7 +40,8 @@ def test_labelled_sentences_have_the_form_that_they_are_judged_by(path: Path) ->
     for label in (each.claim for each in sentences if each.claim is not None):
         assert list(label) == ["subject", "predicate", "value", "exclusive", "starts", "ended"]
         assert all(
-            label[name] and all(isinstance(word, str) and word.strip() for word in label[name]) for name in list(label)[:3]
+            label[name] and all(isinstance(word, str) and word.strip() for word in label[name])
+            for name in list(label)[:3]
         )
         assert all(isinstance(label[name], bool) for name in list(label)[3:])
         assert not (label["starts"] and label["ended"]), label
@@ -44,7 +49,9 @@ def test_labelled_sentences_have_the_form_that_they_are_judged_by(path: Path) ->
 
 def test_each_of_our_own_sentences_is_read_as_labelled() -> None:
     verdicts = [judge(sentence) for sentence in read(FOLDER / "own.jsonl")]
-    assert [each for each in verdicts if not each.is_right and (each.found or each.sentence.claim)] == []
+    assert [
+        each for each in verdicts if not each.is_right and (each.found or each.sentence.claim)
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -57,14 +64,24 @@ def test_each_of_our_own_sentences_is_read_as_labelled() -> None:
             "Ana no longer works at Acme",
             "Ana left Acme",
         ),
-        ("I live in Oslo", "I'm living in Oslo these days", "I moved to Oslo", "I don't live in Oslo anymore"),
+        (
+            "I live in Oslo",
+            "I'm living in Oslo these days",
+            "I moved to Oslo",
+            "I don't live in Oslo anymore",
+        ),
         (
             "The API's port is 80",
             "The port of the API is now 80",
             "The API listens on port 80",
             "We changed the API's port to 80",
         ),
-        ("Bob is the CEO of Acme", "Acme's CEO is Bob", "The new CEO of Acme is Bob", "Bob replaced Ana as CEO of Acme"),
+        (
+            "Bob is the CEO of Acme",
+            "Acme's CEO is Bob",
+            "The new CEO of Acme is Bob",
+            "Bob replaced Ana as CEO of Acme",
+        ),
         ("We switched from Slack to Teams for chat", "We now use Teams instead of Slack for chat"),
         (
             "The deadline is Friday",
@@ -74,22 +91,41 @@ def test_each_of_our_own_sentences_is_read_as_labelled() -> None:
         ),
     ],
 )
-def test_the_same_statement_in_other_words_has_the_same_subject_predicate_and_value(texts: tuple[str, ...]) -> None:
+def test_the_same_statement_in_other_words_has_the_same_subject_predicate_and_value(
+    texts: tuple[str, ...],
+) -> None:
     found = [find_statement(text) for text in texts]
-    assert len({(each.subject.casefold(), each.predicate.casefold(), each.value) for each in found if each}) == 1
+    assert (
+        len(
+            {
+                (each.subject.casefold(), each.predicate.casefold(), each.value)
+                for each in found
+                if each
+            }
+        )
+        == 1
+    )
     assert None not in found
 
 
 def test_a_change_has_its_previous_value_and_its_beginning() -> None:
     assert find_statement("I moved from Oslo to Berlin last spring", speaker="Ana") == Statement(
-        subject="Ana", predicate="residence", value="Berlin", starts=True, previous="Oslo", since="last spring"
+        subject="Ana",
+        predicate="residence",
+        value="Berlin",
+        starts=True,
+        previous="Oslo",
+        since="last spring",
     )
     assert find_statement("Since 2019 Ana works at Acme") == Statement(
         subject="Ana", predicate="employer", value="Acme", starts=True, since="2019"
     )
 
 
-@pytest.mark.parametrize("unit", ["a ", "is ", "from a to b ", "'s ", "I moved ", "\n", "\0", "\ud800", "9", "the port of "])
+@pytest.mark.parametrize(
+    "unit",
+    ["a ", "is ", "from a to b ", "'s ", "I moved ", "\n", "\0", "\ud800", "9", "the port of "],
+)
 def test_a_long_text_is_not_a_statement(unit: str) -> None:
     assert find_statement(unit * 50_000) is None
     assert find_statement("Ana works at Acme" + " " * MAX_CHARS) is None
@@ -98,11 +134,18 @@ def test_a_long_text_is_not_a_statement(unit: str) -> None:
 
 @example("My boss is Bob", " ")
 @given(
-    st.one_of(st.text(max_size=80), st.lists(st.sampled_from(WORDS.split(" ")), max_size=25).map(" ".join)), st.none() | st.text()
+    st.one_of(
+        st.text(max_size=80), st.lists(st.sampled_from(WORDS.split(" ")), max_size=25).map(" ".join)
+    ),
+    st.none() | st.text(),
 )
-def test_no_text_raises_and_every_part_of_a_statement_has_a_text(text: str, speaker: str | None) -> None:
+def test_no_text_raises_and_every_part_of_a_statement_has_a_text(
+    text: str, speaker: str | None
+) -> None:
     found = find_statement(text, speaker=speaker)
-    assert found is None or (found.subject.strip() and found.predicate.strip() and found.value.strip())
+    assert found is None or (
+        found.subject.strip() and found.predicate.strip() and found.value.strip()
+    )
     assert found is None or not (found.starts and found.ended)
 
 
@@ -112,18 +155,30 @@ def shown(text: str) -> list[str]:
     if found is None:
         return [text]
     starts = f"starts {found.since}" if found.since else "starts" if found.starts else ""
-    marks = ["one at a time" if found.exclusive else "several", starts, "ended" if found.ended else ""]
+    marks = [
+        "one at a time" if found.exclusive else "several",
+        starts,
+        "ended" if found.ended else "",
+    ]
     marks.append(f"instead of {found.previous}" if found.previous else "")
     return [text, found.subject, found.predicate, found.value, ", ".join(filter(None, marks))]
 
 
 def test_the_page_of_claims_shows_what_is_found() -> None:
     section = (
-        (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8").partition("## Claims from plain text\n")[2]
+        (Path(__file__).parents[2] / "docs" / "claims.md")
+        .read_text(encoding="utf-8")
+        .partition("## Claims from plain text\n")[2]
     )
-    rows = [line.strip("| ").split(" | ") for line in section.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in section.partition("\n## ")[0].splitlines()
+        if line.startswith("| ")
+    ]
     claims, others = ([row for row in rows if len(row) == size] for size in (5, 2))
     assert len(claims) > 20
     assert [shown(row[0]) for row in claims] == claims
-    assert [shown(row[0]) for row in others if row[0] != "no claim"] == [[row[0]] for row in others if row[0] != "no claim"]
+    assert [shown(row[0]) for row in others if row[0] != "no claim"] == [
+        [row[0]] for row in others if row[0] != "no claim"
+    ]
     assert len(others) > 10

@@ -1,4 +1,5 @@
-"""The scope of what is derived is the narrowest of its sources, by the rule of visibility itself."""
+"""The scope of what is derived is the narrowest of its sources, by the rule of visibility
+itself."""
 
 from dataclasses import replace
 from itertools import product
@@ -21,16 +22,27 @@ READERS = [
 
 def memory(type_: str = "global", project: str | None = None, reach: str | None = None) -> Memory:
     more = {"agent_id": "ann", "session_id": "s1", "project": project, "reach": reach}
-    return Memory(id=f"{type_} {project} {reach}", content="x", created_at=AT, updated_at=AT, memory_type=type_, **more)
+    return Memory(
+        id=f"{type_} {project} {reach}",
+        content="x",
+        created_at=AT,
+        updated_at=AT,
+        memory_type=type_,
+        **more,
+    )
 
 
-MEMORIES = st.builds(memory, st.sampled_from(["global", "agent", "session", "reflection", "lesson"]),
-                     st.sampled_from([None, "p1", "p2"]), st.sampled_from([None, *Reach]))  # fmt: skip
+MEMORIES = st.builds(memory,
+                     st.sampled_from(["global", "agent", "session", "reflection", "lesson"]),
+                     st.sampled_from([None, "p1", "p2"]),
+                     st.sampled_from([None, *Reach]))  # fmt: skip
 
 
 @pytest.mark.req("MESH-025")
 @given(sources=st.lists(MEMORIES, max_size=5), known=MEMORIES)
-def test_a_derived_memory_is_seen_by_those_who_see_all_sources_in_every_group(sources: list[Memory], known: Memory) -> None:
+def test_a_derived_memory_is_seen_by_those_who_see_all_sources_in_every_group(
+    sources: list[Memory], known: Memory
+) -> None:
     groups = by_project(sources)
     assert {one.id for group in groups.values() for one in group} == {one.id for one in sources}
     for project, group in groups.items():
@@ -38,7 +50,9 @@ def test_a_derived_memory_is_seen_by_those_who_see_all_sources_in_every_group(so
         assert scope.project == project
         derived = replace(memory("reflection"), **scope.columns)
         for reader in READERS:
-            assert visible(reader, derived.row()) == all(visible(reader, one.row()) for one in group)
+            assert visible(reader, derived.row()) == all(
+                visible(reader, one.row()) for one in group
+            )
         sees = {name: {at for at, reader in enumerate(READERS) if visible(reader, one.row())}
                 for name, one in (("derived", derived), ("known", known))}  # fmt: skip
         assert scope.is_within(known) == (sees["derived"] <= sees["known"])
@@ -46,7 +60,11 @@ def test_a_derived_memory_is_seen_by_those_who_see_all_sources_in_every_group(so
 
 
 def test_the_session_and_the_project_of_the_writer_count_where_no_source_restricts_them() -> None:
-    assert DerivedScope.of([], session_id="s2", project="p1").columns == {"reach": None, "session_id": "s2", "project": "p1"}
+    assert DerivedScope.of([], session_id="s2", project="p1").columns == {
+        "reach": None,
+        "session_id": "s2",
+        "project": "p1",
+    }
     assert DerivedScope.of([memory("agent", "p2")], session_id="s2", project="p1").columns == {
         "reach": "agent", "session_id": "s1", "project": "p2",
     }  # fmt: skip

@@ -1,4 +1,5 @@
-"""What a caller may give, and what is refused: always with our own error, never with a traceback of somebody else's."""
+"""What a caller may give, and what is refused: always with our own error, never with a traceback
+of somebody else's."""
 
 import unicodedata
 from collections import OrderedDict
@@ -20,20 +21,30 @@ LIMITS = Limits()
 OPEN = Layer0(None, ScrubSettings(enabled=False))  # what cleaning does to a text is told elsewhere
 
 
-def read(content: object = "text", metadata: object = None, *, reader: Reader = ME, limits: Limits = LIMITS) -> Draft:
+def read(
+    content: object = "text",
+    metadata: object = None,
+    *,
+    reader: Reader = ME,
+    limits: Limits = LIMITS,
+) -> Draft:
     return draft(content, metadata, reader, limits, OPEN)
 
 
 # --- content ---
 
 
-@pytest.mark.parametrize("content", ["", " ", "\n\t \u3000\u2003", None, 5, b"bytes", ["list"], {"a": 1}, object()])
+@pytest.mark.parametrize(
+    "content", ["", " ", "\n\t \u3000\u2003", None, 5, b"bytes", ["list"], {"a": 1}, object()]
+)
 def test_content_is_text_that_says_something(content: object) -> None:
     with pytest.raises(InvalidInput, match=r"^content "):
         read(content)
 
 
-@pytest.mark.parametrize("content", ["Hi", "x", " kept as given \n", "é" * 10, "\U0001f600", "a\x01\x7f\ufeff\u2028"])
+@pytest.mark.parametrize(
+    "content", ["Hi", "x", " kept as given \n", "é" * 10, "\U0001f600", "a\x01\x7f\ufeff\u2028"]
+)
 def test_content_is_kept_as_it_was_given(content: str) -> None:
     assert read(content).content == content
 
@@ -88,7 +99,9 @@ def test_metadata_is_a_copy_all_the_way_down() -> None:
 
 
 def test_any_mapping_is_metadata_and_any_tuple_a_list() -> None:
-    assert read(metadata=MappingProxyType({"a": OrderedDict(b=(1, 2))})).metadata == {"a": {"b": [1, 2]}}
+    assert read(metadata=MappingProxyType({"a": OrderedDict(b=(1, 2))})).metadata == {
+        "a": {"b": [1, 2]}
+    }
 
 
 @pytest.mark.parametrize("metadata", ["text", 5, ["a"], [("a", 1)], {1, 2}, b"x", object()])
@@ -140,7 +153,9 @@ def test_forbidden_keys_are_refused_at_any_depth(key: str, where: object) -> Non
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("inside", [lambda value: value, lambda value: [value], lambda value: {"deep": [value]}])
+@pytest.mark.parametrize(
+    "inside", [lambda value: value, lambda value: [value], lambda value: {"deep": [value]}]
+)
 def test_values_that_no_store_keeps_are_refused(value: object, inside: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(metadata={"key": inside(value)})
@@ -165,7 +180,9 @@ def chain(levels: int, wrap: object) -> dict[str, object]:
 
 
 @pytest.mark.req("MESH-171")
-@pytest.mark.parametrize("wrap", [lambda value: {"a": value}, lambda value: [value], lambda value: [{"a": value}]])
+@pytest.mark.parametrize(
+    "wrap", [lambda value: {"a": value}, lambda value: [value], lambda value: [{"a": value}]]
+)
 def test_metadata_has_a_deepest_level(wrap: object) -> None:
     limits = Limits(metadata_depth=7)
     assert read(metadata=chain(4, wrap), limits=limits)
@@ -188,7 +205,9 @@ def test_what_holds_itself_is_refused_and_not_followed_for_ever() -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.req("MESH-171")
-@pytest.mark.parametrize("leaf", ["x", "x" * 100_000, 1, [], {}], ids=["text", "long text", "number", "list", "object"])
+@pytest.mark.parametrize(
+    "leaf", ["x", "x" * 100_000, 1, [], {}], ids=["text", "long text", "number", "list", "object"]
+)
 def test_a_small_bomb_is_refused_before_it_fills_the_memory(leaf: object) -> None:
     bomb: object = leaf
     for _ in range(12):
@@ -214,14 +233,24 @@ def test_metadata_has_a_largest_size_in_bytes() -> None:
 
 
 json_like = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4) | st.integers(), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.binary(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=4) | st.integers(), inner, max_size=3)
+    ),
     max_leaves=10,
 )
 
 
 @given(st.text(max_size=20) | st.binary(max_size=3) | st.none(), json_like)
-def test_anything_is_either_read_or_refused_by_our_own_error(content: object, metadata: object) -> None:
+def test_anything_is_either_read_or_refused_by_our_own_error(
+    content: object, metadata: object
+) -> None:
     with suppress(InvalidInput):
         kept = read(content, metadata)
         assert read(kept.content, kept.metadata) == kept
@@ -238,7 +267,9 @@ def test_the_five_types_go_into_the_column(memory_type: str) -> None:
 
 
 @pytest.mark.req("MESH-003")
-@pytest.mark.parametrize("free", ["event", "Global", "GLOBAL", " agent", "", "fact", 5, None, ["agent"], {"a": 1}, True])
+@pytest.mark.parametrize(
+    "free", ["event", "Global", "GLOBAL", " agent", "", "fact", 5, None, ["agent"], {"a": 1}, True]
+)
 def test_any_other_type_stays_in_the_metadata_and_reads_as_global(free: object) -> None:
     kept = read(metadata={"type": free})
     assert kept.memory_type == "global"
@@ -258,7 +289,10 @@ def test_category_and_memory_type_are_never_mixed() -> None:
 def test_a_session_memory_needs_a_session() -> None:
     with pytest.raises(InvalidInput, match="no session_id"):
         read(metadata={"type": "session"})
-    assert read(metadata={"type": "session"}, reader=Reader(None, "a", "s9")).columns["session_id"] == "s9"
+    assert (
+        read(metadata={"type": "session"}, reader=Reader(None, "a", "s9")).columns["session_id"]
+        == "s9"
+    )
 
 
 def test_a_session_named_in_the_metadata_comes_before_the_writers_own() -> None:
@@ -268,7 +302,9 @@ def test_a_session_named_in_the_metadata_comes_before_the_writers_own() -> None:
 
 
 @pytest.mark.req("MESH-002")
-@pytest.mark.parametrize(("word", "number"), [("low", 0.25), ("medium", 0.5), ("high", 0.75), ("critical", 1.0)])
+@pytest.mark.parametrize(
+    ("word", "number"), [("low", 0.25), ("medium", 0.5), ("high", 0.75), ("critical", 1.0)]
+)
 def test_words_of_importance_are_numbers(word: str, number: float) -> None:
     kept = read(metadata={"importance": word})
     assert kept.columns["importance"] == number
@@ -326,8 +362,13 @@ def test_tags_fill_their_column() -> None:
     assert read().columns["tags"] == []
 
 
-@pytest.mark.parametrize(("turn", "column"), [(3, 3), (0, 0), (-1, -1), ("3", None), (1.5, None), (True, None), (None, None)])
-def test_a_turn_is_a_whole_number_and_stays_in_the_metadata_whatever_it_is(turn: object, column: int | None) -> None:
+@pytest.mark.parametrize(
+    ("turn", "column"),
+    [(3, 3), (0, 0), (-1, -1), ("3", None), (1.5, None), (True, None), (None, None)],
+)
+def test_a_turn_is_a_whole_number_and_stays_in_the_metadata_whatever_it_is(
+    turn: object, column: int | None
+) -> None:
     kept = read(metadata={"turn": turn})
     assert kept.columns["turn"] == column
     assert kept.metadata == {"turn": turn}
@@ -351,7 +392,15 @@ def print_of(content: str = "Some text", *, reader: Reader = ME, **metadata: obj
 
 @pytest.mark.req("MESH-078")
 @pytest.mark.parametrize(
-    "variant", ["some text", "SOME TEXT", "  Some \n\t text ", "Some\u00a0text", "Ｓｏｍｅ text", "Some\u2003\r\ntext"]
+    "variant",
+    [
+        "some text",
+        "SOME TEXT",
+        "  Some \n\t text ",
+        "Some\u00a0text",
+        "Ｓｏｍｅ text",
+        "Some\u2003\r\ntext",
+    ],
 )
 def test_the_same_text_in_other_clothes_has_the_same_fingerprint(variant: str) -> None:
     assert print_of(variant) == print_of()
@@ -365,9 +414,11 @@ def test_the_form_in_which_letters_are_written_does_not_count(form: str) -> None
 
 
 CASES = [
-    ("100 Mb", "100 MB", "100 mb"), ("Use -v", "Use -V"), ("ask us", "ask US"), ("ask it", "ask IT"), ("getItem", "GetItem"),
-    ("see README.md", "see readme.md"), ("in May", "in may"), ("plan b", "plan B"), ("5 mW", "5 MW"), ("a `Set`", "a `set`"),
-    ("use foo_Bar", "use foo_bar"), ("github", "GitHub"), ("5m", "5M"), ("RUN -V", "RUN -v"), ("$PATH", "$path"), ("Åb", "ÅB"),
+    ("100 Mb", "100 MB", "100 mb"), ("Use -v", "Use -V"), ("ask us", "ask US"),
+    ("ask it", "ask IT"), ("getItem", "GetItem"), ("see README.md", "see readme.md"),
+    ("in May", "in may"), ("plan b", "plan B"), ("5 mW", "5 MW"), ("a `Set`", "a `set`"),
+    ("use foo_Bar", "use foo_bar"), ("github", "GitHub"), ("5m", "5M"), ("RUN -V", "RUN -v"),
+    ("$PATH", "$path"), ("Åb", "ÅB"),
 ]  # fmt: skip
 
 
@@ -395,14 +446,22 @@ def test_the_capital_of_an_ordinary_word_does_not_count(texts: tuple[str, ...]) 
 
 
 @pytest.mark.req("MESH-078")
-@pytest.mark.parametrize("other", ["Some texts", "Sometext", "Some text.", "Som text", "Some téxt", "text Some"])
+@pytest.mark.parametrize(
+    "other", ["Some texts", "Sometext", "Some text.", "Som text", "Some téxt", "text Some"]
+)
 def test_another_text_has_another_fingerprint(other: str) -> None:
     assert print_of(other) != print_of()
 
 
 @pytest.mark.req("MESH-078")
 @pytest.mark.parametrize(
-    ("one", "other"), [("10² cells", "102 cells"), ("H₂O", "H2O"), ("2½ cups", "21/2 cups"), ("in Maßen", "in Massen")]
+    ("one", "other"),
+    [
+        ("10² cells", "102 cells"),
+        ("H₂O", "H2O"),
+        ("2½ cups", "21/2 cups"),
+        ("in Maßen", "in Massen"),
+    ],
 )
 def test_raised_digits_fractions_and_the_sharp_s_are_another_text(one: str, other: str) -> None:
     assert print_of(one) == print_of(f" {one} ")
@@ -437,24 +496,35 @@ def test_every_part_of_the_scope_and_the_place_in_a_session_counts() -> None:
 
 @pytest.mark.req("MESH-078")
 def test_only_what_decides_who_sees_a_text_is_part_of_its_fingerprint() -> None:
-    assert print_of(reader=Reader("user", "other agent", "s2")) == print_of(session_id="s1") == print_of()
+    assert (
+        print_of(reader=Reader("user", "other agent", "s2"))
+        == print_of(session_id="s1")
+        == print_of()
+    )
     assert print_of(type="agent", session_id="s1") == print_of(type="agent")
     assert print_of(turn=1, reader=Reader("user", "other agent")) == print_of(turn=1)
 
 
 @pytest.mark.req("MESH-078")
 def test_other_metadata_does_not_change_a_fingerprint() -> None:
-    assert print_of(tags=["a"], importance="high", source="x", type="event", category="fact") == print_of()
+    assert (
+        print_of(tags=["a"], importance="high", source="x", type="event", category="fact")
+        == print_of()
+    )
     assert print_of(event_time="2026-01-01T01:00+01:00") == print_of(event_time="2026-01-01")
 
 
 def test_parts_of_a_fingerprint_cannot_run_into_each_other() -> None:
-    assert print_of(type="session", session_id="a", project="b") != print_of(type="session", session_id="b", project="a")
+    assert print_of(type="session", session_id="a", project="b") != print_of(
+        type="session", session_id="b", project="a"
+    )
     assert print_of("x", speaker="y") != print_of("y", speaker="x")
 
 
 @pytest.mark.req("MESH-005")
-@pytest.mark.parametrize("given", ["2024-08-01", "2024-08-01T00:00:00Z", 1722470400, 1722470400000, 1722470400.0])
+@pytest.mark.parametrize(
+    "given", ["2024-08-01", "2024-08-01T00:00:00Z", 1722470400, 1722470400000, 1722470400.0]
+)
 def test_a_timestamp_in_the_metadata_is_the_time_of_the_event(given: object) -> None:
     checked = read("He flew to Rome.", {"timestamp": given})
     assert checked.columns["event_time"] == "2024-08-01T00:00:00.000Z"

@@ -1,4 +1,5 @@
-"""The text of errors: what was wrong, what was expected and what to do, in one line; errors can be pickled."""
+"""The text of errors: what was wrong, what was expected and what to do, in one line; errors can
+be pickled."""
 
 import pickle
 import re
@@ -16,7 +17,11 @@ from memory_mesh.core.errors import (
     shown,
 )
 
-KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MemoryMeshError)]
+KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, MemoryMeshError)
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,15 +62,23 @@ def test_a_value_is_shown_short_whatever_it_is() -> None:
 def test_a_secret_is_masked_before_the_value_is_cut() -> None:
     password = "hunter2" * 20
     url = f"https://ana:{password}@host.example/"
-    assert "hunter2" in str(InvalidInput(f"bad {url!r:.60}")), "cut first, it is not recognised any more"
+    assert "hunter2" in str(InvalidInput(f"bad {url!r:.60}")), (
+        "cut first, it is not recognised any more"
+    )
     assert "hunter2" not in shown(url)
     assert "hunter2" not in shown({"urls": [url]})
 
 
 def test_no_error_cuts_a_value_that_is_not_masked_yet() -> None:
-    sources = [path for path in Path(errors.__file__).parents[1].rglob("*.py") if "redaction" not in path.parts]
+    sources = [
+        path
+        for path in Path(errors.__file__).parents[1].rglob("*.py")
+        if "redaction" not in path.parts
+    ]
     assert len(sources) > 100
-    assert not [path.name for path in sources if re.search(r"!r:\.\d", path.read_text(encoding="utf-8"))]
+    assert not [
+        path.name for path in sources if re.search(r"!r:\.\d", path.read_text(encoding="utf-8"))
+    ]
 
 
 def test_a_missing_package_is_named_with_its_extra() -> None:

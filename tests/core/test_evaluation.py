@@ -21,7 +21,9 @@ from memory_mesh.core.search.evaluation import (
 from memory_mesh.core.search.lexical import tokens
 
 MADE = {
-    "Ana Keller approves every deploy to production on Fridays.": "When Ana Keller approves deploy to production?",
+    "Ana Keller approves every deploy to production on Fridays.": (
+        "When Ana Keller approves deploy to production?"
+    ),
     "Tom Baker repairs bicycles in the yard.": "Who repairs bicycles in the yard?",
     "The staging database listens on port 5433.": "What the database listens on port?",
     "Thanks!": None,
@@ -36,7 +38,9 @@ def test_a_question_asks_for_the_time_the_person_or_the_last_word_of_a_sentence(
 
 
 @given(st.text(max_size=300), st.integers(0, 5))
-def test_a_question_is_made_of_words_of_its_memory_and_is_the_same_every_time(text: str, seed: int) -> None:
+def test_a_question_is_made_of_words_of_its_memory_and_is_the_same_every_time(
+    text: str, seed: int
+) -> None:
     question = make_question(text, seed)
     assert question == make_question(text, seed)
     if question:
@@ -46,7 +50,10 @@ def test_a_question_is_made_of_words_of_its_memory_and_is_the_same_every_time(te
 
 
 def test_another_seed_leaves_out_other_words() -> None:
-    text = "The nightly backup of the billing database copies every invoice archive into the locked cellar safe."
+    text = (
+        "The nightly backup of the billing database copies every invoice archive into the locked "
+        "cellar safe."
+    )
     assert len({make_question(text, seed) for seed in range(9)}) > 1
 
 
@@ -86,8 +93,16 @@ def test_a_line_that_is_not_a_question_is_named_by_its_number(line: str) -> None
 
 
 def test_questions_are_read_with_one_expected_memory_several_or_none() -> None:
-    lines = [{"question": "a", "expect": "x"}, {"question": "b", "expect": ["x", "y", "x"]}, {"question": "c", "nothing": True}]
-    assert [one.expected for one in read_questions(map(json.dumps, lines))] == [("x",), ("x", "y"), ()]
+    lines = [
+        {"question": "a", "expect": "x"},
+        {"question": "b", "expect": ["x", "y", "x"]},
+        {"question": "c", "nothing": True},
+    ]
+    assert [one.expected for one in read_questions(map(json.dumps, lines))] == [
+        ("x",),
+        ("x", "y"),
+        (),
+    ]
     with pytest.raises(InvalidInput, match="no questions"):
         read_questions(["\n", " "])
 
@@ -98,12 +113,21 @@ def answered(*ranks: int | None, precise: int = 1, ms: float = 0.0) -> Answered:
 
 
 def test_recall_is_the_mean_fraction_of_the_expected_memories_within_the_cut() -> None:
-    figures = retrieval([answered(1), answered(6), answered(None), answered(2, None), answered(precise=0)])
+    figures = retrieval(
+        [answered(1), answered(6), answered(None), answered(2, None), answered(precise=0)]
+    )
     assert (figures.questions, figures.recall) == (4, {1: 0.25, 5: 0.375, 10: 0.625})
     assert figures.mrr == pytest.approx((1 + 1 / 6 + 0 + 1 / 2) / 4)
 
 
-@given(st.lists(st.lists(st.none() | st.integers(1, 10), min_size=1, max_size=4).map(lambda ranks: answered(*ranks)), min_size=1))
+@given(
+    st.lists(
+        st.lists(st.none() | st.integers(1, 10), min_size=1, max_size=4).map(
+            lambda ranks: answered(*ranks)
+        ),
+        min_size=1,
+    )
+)
 def test_figures_are_fractions_and_a_wider_cut_finds_no_less(asked: list[Answered]) -> None:
     figures = retrieval(asked)
     one, five, ten = (figures.recall[cut] or 0.0 for cut in (1, 5, 10))
@@ -113,7 +137,10 @@ def test_figures_are_fractions_and_a_wider_cut_finds_no_less(asked: list[Answere
 
 def test_an_empty_answer_proves_nothing_if_no_question_finds_anything() -> None:
     empty, full = answered(precise=0), answered(precise=2)
-    assert (nothing([empty, full, answered(1)]).fraction, nothing([empty, answered(1, precise=0)]).fraction) == (0.5, None)
+    assert (
+        nothing([empty, full, answered(1)]).fraction,
+        nothing([empty, answered(1, precise=0)]).fraction,
+    ) == (0.5, None)
     assert nothing([empty]).control is None
 
 

@@ -19,7 +19,13 @@ FOLDER = Path(__file__).parents[1] / "data" / "stores"
 
 
 def entry(ms: int, memory: str, agent: str) -> Entry:
-    said = {"memory_type": "global", "content": f"{memory}\u2028\x85 é", "hypothesis": "none", "action": "add", "revision": 1}
+    said = {
+        "memory_type": "global",
+        "content": f"{memory}\u2028\x85 é",
+        "hypothesis": "none",
+        "action": "add",
+        "revision": 1,
+    }
     return Entry(
         id=f"yamo_retain_{ms}_aaaaaa",
         operation_type="retain",
@@ -42,7 +48,9 @@ def lines(*blocks: Block) -> list[str]:
 def test_every_chain_of_an_export_is_told_of() -> None:
     ann, bob = chain("ann"), chain("bob", 2)
     found = verify_export([*lines(*ann), "\n", *lines(*bob)])
-    assert found == [Sound(one[0].chain, len(one), one[-1].block_hash, one[-1].seal) for one in (ann, bob)]
+    assert found == [
+        Sound(one[0].chain, len(one), one[-1].block_hash, one[-1].seal) for one in (ann, bob)
+    ]
 
 
 @pytest.mark.req("MESH-037")
@@ -78,7 +86,13 @@ def test_an_altered_line_is_found(name: str) -> None:
 @pytest.mark.req("MESH-042")
 def test_a_line_that_is_gone_doubled_or_moved_is_found() -> None:
     one, two, three = lines(*chain("ann"))
-    for meddled in ([two, three], [one, three], [one, one, two, three], [one, three, two], [three, two, one]):
+    for meddled in (
+        [two, three],
+        [one, three],
+        [one, one, two, three],
+        [one, three, two],
+        [three, two, one],
+    ):
         assert any(isinstance(found, Broken) for found in verify_export(meddled))
 
 
@@ -115,8 +129,14 @@ def test_an_empty_export_is_an_error(texts: list[str], noted: tuple[int, str] | 
 def test_a_chain_that_is_given_twice_is_found() -> None:
     ann, bob = lines(*chain("ann")), lines(*chain("bob"))
     assert {type(found) for found in verify_export([*ann, *bob])} == {Sound}
-    for given in ([*ann, *bob, *ann], [*ann, *bob, *lines(*chain("ann", 1))], [ann[0], bob[0], *ann[1:], *bob[1:]]):
-        assert "the chain is given twice" in [found.reason for found in verify_export(given) if isinstance(found, Broken)]
+    for given in (
+        [*ann, *bob, *ann],
+        [*ann, *bob, *lines(*chain("ann", 1))],
+        [ann[0], bob[0], *ann[1:], *bob[1:]],
+    ):
+        assert "the chain is given twice" in [
+            found.reason for found in verify_export(given) if isinstance(found, Broken)
+        ]
     assert any(isinstance(found, Broken) for found in verify_export([*ann, *ann]))
 
 
@@ -137,12 +157,17 @@ def test_withheld_blocks_are_verified_by_hash_and_seal_and_counted() -> None:
 def test_a_noted_hash_of_a_withheld_block_is_sound_with_a_caution() -> None:
     ann = [audit.withhold(block) for block in chain("ann", 2)]
     noted = chain("bob", 2)[1]
-    blocks = [replace(ann[0], block_hash="0" * 64), replace(ann[1], block_hash=noted.block_hash, prev_hash="0" * 64)]
+    blocks = [
+        replace(ann[0], block_hash="0" * 64),
+        replace(ann[1], block_hash=noted.block_hash, prev_hash="0" * 64),
+    ]
     first = replace(blocks[0], seal=block_seal(blocks[0], None))
     forged = lines(first, replace(blocks[1], seal=block_seal(blocks[1], first.seal)))
     (found,) = verify_export(forged, noted=(2, noted.block_hash))
     assert "does not bind what was before a withheld block" in found.caution
-    assert any(isinstance(verdict, Broken) for verdict in verify_export(forged, noted=(2, noted.seal)))
+    assert any(
+        isinstance(verdict, Broken) for verdict in verify_export(forged, noted=(2, noted.seal))
+    )
     (found,) = verify_export(lines(*chain("bob", 2)), noted=(2, noted.block_hash))
     assert found.caution == ""
 

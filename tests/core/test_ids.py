@@ -25,7 +25,8 @@ def test_millions_of_ids_of_one_moment_are_all_different() -> None:
     ids = Ids()
     tails = {int(ids.new("mem", NOW)[-6:], 16) for _ in range(300_000)}
     assert len(tails) == 300_000
-    # Of the rest, only what makes it true: the walk steps by an odd number, so it meets each of 2^24 values before one again.
+    # Of the rest, only what makes it true: the walk steps by an odd number, so it meets each of
+    # 2^24 values before one again.
     first, second = (int(ids.new("mem", NOW)[-6:], 16) for _ in range(2))
     assert (second - first) % 2 == 1
 

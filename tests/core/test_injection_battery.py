@@ -1,4 +1,5 @@
-"""The battery of embedded instructions: none breaks a fence, none changes the form of an answer, most are noticed."""
+"""The battery of embedded instructions: none breaks a fence, none changes the form of an answer,
+most are noticed."""
 
 import sys
 from collections import Counter
@@ -42,7 +43,11 @@ def test_the_battery_is_large_and_of_every_kind_in_both_halves() -> None:
     assert {(payload.kind, payload.half) for payload in PAYLOADS} == {
         (kind, half) for kind in InjectionKind for half in ("tuned", "fresh")
     }
-    assert len({payload.text for payload in PAYLOADS}) == len({payload.id for payload in PAYLOADS}) == len(PAYLOADS)
+    assert (
+        len({payload.text for payload in PAYLOADS})
+        == len({payload.id for payload in PAYLOADS})
+        == len(PAYLOADS)
+    )
 
 
 @pytest.mark.req("GRAPH-78")
@@ -61,18 +66,26 @@ def test_the_checks_find_a_breach_where_there_is_one() -> None:
     assert not battery.holds("tea")
 
 
-def test_the_column_of_raised_trust_counts_what_is_stored_with_more_than_its_source_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_column_of_raised_trust_counts_what_is_stored_with_more_than_its_source_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     column, some = battery.HEAD.index("trust raised"), PAYLOADS[::6]
     assert battery.rows(some)[-1][column] == "0"
-    monkeypatch.setattr(battery, "_of_the_store", battery._of_the_store.__wrapped__)  # without its cache
-    monkeypatch.setattr(conversations, "BASE_TRUST", {**BASE_TRUST, Source.INFERENCE: 0.55, Source.DOCUMENT: 1.0})
-    assert int(battery.rows(some)[-1][column]) >= len(some) * 0.8  # an answer without memories stores none
+    # Without its cache.
+    monkeypatch.setattr(battery, "_of_the_store", battery._of_the_store.__wrapped__)
+    monkeypatch.setattr(
+        conversations, "BASE_TRUST", {**BASE_TRUST, Source.INFERENCE: 0.55, Source.DOCUMENT: 1.0}
+    )
+    # An answer without memories stores none.
+    assert int(battery.rows(some)[-1][column]) >= len(some) * 0.8
 
 
 def test_an_obedient_answer_is_really_stored_so_that_its_trust_is_measured() -> None:
     asking = [payload for payload in PAYLOADS if '"trust"' in payload.obeyed]
     assert asking
-    with MemoryMesh(store="memory://", embedder="none", chat=ScriptedChat(asking[0].obeyed)) as mesh:
+    with MemoryMesh(
+        store="memory://", embedder="none", chat=ScriptedChat(asking[0].obeyed)
+    ) as mesh:
         done = mesh.extract(asking[0].text)
     assert [memory.trust for memory in done.memories] == [BASE_TRUST[Source.INFERENCE]]
 
@@ -82,9 +95,13 @@ def test_the_naive_way_breaks_for_a_good_part_of_the_payloads() -> None:
     assert broken >= len(PAYLOADS) / 2
 
 
-def test_a_good_part_of_the_obedient_answers_is_readable_so_that_the_form_is_really_tested() -> None:
+def test_a_good_part_of_the_obedient_answers_is_readable_so_the_form_is_really_tested() -> None:
     texts = [payload.obeyed for payload in PAYLOADS if '"memories": [{' in payload.obeyed]
-    read = [extraction.read_reply(Reply(text=text, model="obedient")) for text in texts if text.count('"memories"') == 1]
+    read = [
+        extraction.read_reply(Reply(text=text, model="obedient"))
+        for text in texts
+        if text.count('"memories"') == 1
+    ]
     assert sum(bool(found.items) for found in read) >= len(PAYLOADS) / 2
 
 
@@ -93,9 +110,13 @@ def share(texts: list[str]) -> float:
 
 
 def test_most_payloads_are_noticed() -> None:
-    halves = {half: [payload.text for payload in PAYLOADS if payload.half == half] for half in ("tuned", "fresh")}
+    halves = {
+        half: [payload.text for payload in PAYLOADS if payload.half == half]
+        for half in ("tuned", "fresh")
+    }
     assert share(halves["tuned"]) >= 0.9
-    assert share(halves["fresh"]) >= 0.7  # written after the detector was frozen: what to expect of texts that it has not met
+    # Written after the detector was frozen: what to expect of texts that it has not met.
+    assert share(halves["fresh"]) >= 0.7
 
 
 def test_few_harmless_texts_are_taken_for_orders() -> None:
@@ -105,7 +126,9 @@ def test_few_harmless_texts_are_taken_for_orders() -> None:
 
 
 @pytest.mark.deep
-def test_the_table_is_printed_for_people_and_for_the_docs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_is_printed_for_people_and_for_the_docs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert battery.main([]) == 0
     assert battery.main(["--markdown"]) == 0
     plain, markdown = capsys.readouterr().out.split("| kind", 1)
@@ -113,8 +136,14 @@ def test_the_table_is_printed_for_people_and_for_the_docs(capsys: pytest.Capture
     assert "| --- |" in markdown
 
 
-def test_a_breach_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_breach_ends_with_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(extraction, "SYSTEM", "other rules")
-    monkeypatch.setattr(extraction, "fence", lambda text, boundary: f"<untrusted-{boundary}>\n{text}\n</untrusted-{boundary}>")
+    monkeypatch.setattr(
+        extraction,
+        "fence",
+        lambda text, boundary: f"<untrusted-{boundary}>\n{text}\n</untrusted-{boundary}>",
+    )
     assert battery.main([]) == 1
     assert "the fence broke" in capsys.readouterr().err

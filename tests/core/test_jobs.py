@@ -1,4 +1,5 @@
-"""The state of a job: when it is due, which process holds it, and what happens when the clock is set back."""
+"""The state of a job: when it is due, which process holds it, and what happens when the clock is
+set back."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,9 @@ def test_a_job_that_never_ran_is_due() -> None:
 def test_a_job_is_due_when_its_time_is_over_or_nearly_over() -> None:
     done = JobState().acquire("me", 0).release("me", 0, done=True)
     assert done.refusal(EIGHT, EIGHT, force=False) is None
-    assert done.refusal(EIGHT - 60_000, EIGHT, force=False) is None, "a schedule of eight hours may come a moment early"
+    assert done.refusal(EIGHT - 60_000, EIGHT, force=False) is None, (
+        "a schedule of eight hours may come a moment early"
+    )
     assert done.refusal(EIGHT - 10 * 60_000, EIGHT, force=False) is Outcome.NOT_DUE
     assert done.refusal(1, EIGHT, force=False) is Outcome.NOT_DUE
     assert done.refusal(1, EIGHT, force=True) is None
@@ -58,8 +61,15 @@ def test_a_process_that_was_overtaken_does_not_release_the_job_of_the_other() ->
     assert (back.holder, back.until, back.last, back.count) == ("quick", 2 * LEASE_MS, None, 1)
 
 
-@given(at=MOMENTS, later=st.integers(-(10**13), 10**13), every=st.integers(0, 10**9), force=st.booleans())
-def test_no_clock_keeps_a_job_from_running_for_longer_than_its_time(at: int, later: int, every: int, force: bool) -> None:
+@given(
+    at=MOMENTS,
+    later=st.integers(-(10**13), 10**13),
+    every=st.integers(0, 10**9),
+    force=st.booleans(),
+)
+def test_no_clock_keeps_a_job_from_running_for_longer_than_its_time(
+    at: int, later: int, every: int, force: bool
+) -> None:
     done = JobState().acquire("me", at).release("me", at, done=True)
     refused = done.refusal(at + later, every, force=force)
     assert refused in (None, Outcome.NOT_DUE)
@@ -68,26 +78,51 @@ def test_no_clock_keeps_a_job_from_running_for_longer_than_its_time(at: int, lat
 
 
 @given(at=MOMENTS, later=st.integers(-(10**13), 10**13), force=st.booleans())
-def test_no_clock_lets_the_dead_hold_a_job_for_longer_than_its_lease(at: int, later: int, force: bool) -> None:
+def test_no_clock_lets_the_dead_hold_a_job_for_longer_than_its_lease(
+    at: int, later: int, force: bool
+) -> None:
     state = JobState().acquire("dead", at)
     refused = state.refusal(at + later, EIGHT, force=force)
     assert (refused is Outcome.HELD) is (0 <= later < LEASE_MS)
 
 
-@given(turn=st.builds(JobState, holder=st.none() | st.text(), until=MOMENTS, last=st.none() | MOMENTS, count=st.integers(0)))
+@given(
+    turn=st.builds(
+        JobState,
+        holder=st.none() | st.text(),
+        until=MOMENTS,
+        last=st.none() | MOMENTS,
+        count=st.integers(0),
+    )
+)
 def test_a_state_is_read_back_as_it_was_stored(turn: JobState) -> None:
     assert JobState.of(turn.detail()) == turn
 
 
-@given(detail=JSON | st.fixed_dictionaries(dict.fromkeys(("holder", "until", "last", "count"), JSON)), ms=MOMENTS)
+@given(
+    detail=JSON | st.fixed_dictionaries(dict.fromkeys(("holder", "until", "last", "count"), JSON)),
+    ms=MOMENTS,
+)
 def test_any_stored_value_can_be_read(detail: object, ms: int) -> None:
-    assert JobState.of(detail).refusal(ms, EIGHT, force=False) in (None, Outcome.HELD, Outcome.NOT_DUE)
+    assert JobState.of(detail).refusal(ms, EIGHT, force=False) in (
+        None,
+        Outcome.HELD,
+        Outcome.NOT_DUE,
+    )
 
 
 def test_a_stored_value_of_another_format_is_a_job_that_never_ran() -> None:
     kept = JobState(last=7, count=3).detail()
     assert JobState.of(kept) == JobState(last=7, count=3)
-    for broken in (None, 5, [], {}, {**kept, "last": "7"}, {**kept, "count": True}, {**kept, "holder": 1}):
+    for broken in (
+        None,
+        5,
+        [],
+        {},
+        {**kept, "last": "7"},
+        {**kept, "count": True},
+        {**kept, "holder": 1},
+    ):
         assert JobState.of(broken) == JobState()
 
 

@@ -19,14 +19,22 @@ from memory_mesh.core.search.lexical import function_words, query_tokens
         ("Jaka jest stolica Australii i gdzie leży?", ["stolica", "australii", "lezi"]),
     ],
 )
-def test_the_function_words_of_a_query_in_another_language_are_no_keywords(query: str, rest: list[str]) -> None:
+def test_the_function_words_of_a_query_in_another_language_are_no_keywords(
+    query: str, rest: list[str]
+) -> None:
     assert query_tokens(query) == rest
     assert set(tokens(query)) - set(rest)  # they are keywords of a stored text
 
 
 @pytest.mark.parametrize(
     "query",
-    ["When did the war end?", "Come and see the man with the hat", "Die hard", "Where is the café on Rue de la Paix?", "est"],
+    [
+        "When did the war end?",
+        "Come and see the man with the hat",
+        "Die hard",
+        "Where is the café on Rue de la Paix?",
+        "est",
+    ],
 )
 def test_words_of_english_that_are_small_words_elsewhere_stay(query: str) -> None:
     assert function_words(query) == frozenset()

@@ -33,18 +33,29 @@ GIVEN: dict[str, object] = {
 TEXTS = [name for name in GIVEN if name != "severity"]
 
 
-def memory(n: int = 0, *, severity: object = "medium", confidence: float | None = 0.7, **more: object) -> Memory:
+def memory(
+    n: int = 0, *, severity: object = "medium", confidence: float | None = 0.7, **more: object
+) -> Memory:
     at = f"2026-01-01T00:00:00.{n:03}Z"
     return Memory(
-        id=f"mem_{n}", content="x", created_at=at, updated_at=at, confidence=confidence, metadata={"severity": severity},
-        **{"memory_type": "lesson", "number": n, **more},
+        id=f"mem_{n}", content="x", created_at=at, updated_at=at, confidence=confidence,
+        metadata={"severity": severity}, **{"memory_type": "lesson", "number": n, **more},
     )  # fmt: skip
 
 
 LESSONS = st.lists(
-    st.tuples(st.integers(0, 5), st.sampled_from([*SEVERITIES, None, "odd"]), st.sampled_from([None, 0.0, 0.5, 0.7, 1.0])),
+    st.tuples(
+        st.integers(0, 5),
+        st.sampled_from([*SEVERITIES, None, "odd"]),
+        st.sampled_from([None, 0.0, 0.5, 0.7, 1.0]),
+    ),
     max_size=8,
-).map(lambda rows: [replace(memory(n, severity=s, confidence=c), id=f"mem_{at}") for at, (n, s, c) in enumerate(rows)])
+).map(
+    lambda rows: [
+        replace(memory(n, severity=s, confidence=c), id=f"mem_{at}")
+        for at, (n, s, c) in enumerate(rows)
+    ]
+)
 
 
 @pytest.mark.req("MESH-087")
@@ -59,7 +70,9 @@ def test_a_lesson_needs_every_field_but_the_inverse_and_the_confidence() -> None
 
 @pytest.mark.req("MESH-087")
 @pytest.mark.parametrize("name", [*TEXTS, "inverse_lesson"])
-@pytest.mark.parametrize("value", ["", " \n", 5, b"x", ["x"], {}, True, "a\0b", "\ud800", "x" * 4001], ids=repr)
+@pytest.mark.parametrize(
+    "value", ["", " \n", 5, b"x", ["x"], {}, True, "a\0b", "\ud800", "x" * 4001], ids=repr
+)
 def test_a_text_that_cannot_be_kept_is_refused_by_its_name(name: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=name):
         parse_lesson({**GIVEN, name: value})
@@ -68,15 +81,23 @@ def test_a_text_that_cannot_be_kept_is_refused_by_its_name(name: str, value: obj
 @pytest.mark.req("MESH-065")
 @pytest.mark.parametrize("severity", ["High", "urgent", "", None, 1, ["high"]], ids=repr)
 def test_a_severity_is_one_of_four(severity: object) -> None:
-    assert [parse_lesson({**GIVEN, "severity": known}).severity for known in SEVERITIES] == list(SEVERITIES)
+    assert [parse_lesson({**GIVEN, "severity": known}).severity for known in SEVERITIES] == list(
+        SEVERITIES
+    )
     with pytest.raises(InvalidInput, match="severity"):
         parse_lesson({**GIVEN, "severity": severity})
 
 
 @pytest.mark.req("MESH-065")
-@pytest.mark.parametrize("sure", [-0.1, 1.1, float("nan"), float("inf"), True, "0.7", None, [0.7]], ids=repr)
+@pytest.mark.parametrize(
+    "sure", [-0.1, 1.1, float("nan"), float("inf"), True, "0.7", None, [0.7]], ids=repr
+)
 def test_a_confidence_lies_within_0_and_1(sure: object) -> None:
-    assert [parse_lesson({**GIVEN, "confidence": known}).confidence for known in (0, 0.5, 1)] == [0.0, 0.5, 1.0]
+    assert [parse_lesson({**GIVEN, "confidence": known}).confidence for known in (0, 0.5, 1)] == [
+        0.0,
+        0.5,
+        1.0,
+    ]
     with pytest.raises(InvalidInput, match="confidence"):
         parse_lesson({**GIVEN, "confidence": sure})
 
@@ -87,7 +108,11 @@ def test_what_is_no_object_is_no_lesson(given_: object) -> None:
         parse_lesson(given_)
 
 
-@pytest.mark.parametrize("name", ["errorPattern", "user_id", "agent_id", "trust", "importance", "tags", "type", 5], ids=repr)
+@pytest.mark.parametrize(
+    "name",
+    ["errorPattern", "user_id", "agent_id", "trust", "importance", "tags", "type", 5],
+    ids=repr,
+)
 def test_an_unknown_field_is_refused_and_not_passed_over(name: object) -> None:
     with pytest.raises(InvalidInput, match="unknown field"):
         parse_lesson({**GIVEN, name: "x"})
@@ -102,19 +127,31 @@ def test_a_context_that_was_made_by_hand_is_checked_too() -> None:
 
 @pytest.mark.req("MESH-143")
 @given(error=st.text(), scope=st.text())
-def test_a_pattern_id_is_the_beginning_of_the_hash_of_error_and_scope(error: str, scope: str) -> None:
+def test_a_pattern_id_is_the_beginning_of_the_hash_of_error_and_scope(
+    error: str, scope: str
+) -> None:
     assert pattern_id(error, scope) == sha256((error + scope).encode()).hexdigest()[:16]
 
 
 @pytest.mark.req("MESH-143")
 def test_a_pattern_id_can_be_foretold() -> None:
-    assert parse_lesson(GIVEN).pattern_id == pattern_id("token_expired", "deploys") == "3d6e64ed79973675"
+    assert (
+        parse_lesson(GIVEN).pattern_id
+        == pattern_id("token_expired", "deploys")
+        == "3d6e64ed79973675"
+    )
 
 
 def test_the_text_of_a_lesson_begins_with_its_rule_and_holds_all_that_was_said() -> None:
     text = parse_lesson({**GIVEN, "inverse_lesson": "Short-lived tokens."}).text
     assert text.startswith("Refresh the token before a deploy.\n")
-    for said in ("deploys", "The deploy failed with 401.", "Nobody looked at the expiry.", "A new token.", "Short-lived tokens."):
+    for said in (
+        "deploys",
+        "The deploy failed with 401.",
+        "Nobody looked at the expiry.",
+        "A new token.",
+        "Short-lived tokens.",
+    ):
         assert said in text
     assert "Instead" not in parse_lesson(GIVEN).text
 
@@ -151,7 +188,13 @@ def test_a_lesson_that_does_not_say_how_bad_it_was_counts_as_medium() -> None:
 
 def test_a_lesson_stored_by_hand_is_told_with_what_it_says() -> None:
     told = LessonBlock.of(memory(confidence=None), None)
-    assert (told.memory_id, told.lesson_id, told.rule_confidence, told.preventative_rule, told.wire_format) == (
+    assert (
+        told.memory_id,
+        told.lesson_id,
+        told.rule_confidence,
+        told.preventative_rule,
+        told.wire_format,
+    ) == (
         "mem_0",
         "",
         0.0,
@@ -162,5 +205,8 @@ def test_a_lesson_stored_by_hand_is_told_with_what_it_says() -> None:
 
 @pytest.mark.req("MESH-088")
 def test_a_lesson_block_has_the_documents_fields() -> None:
-    wanted = "lesson_id pattern_id severity preventative_rule rule_confidence applicable_scope wire_format memory_id score"
+    wanted = (
+        "lesson_id pattern_id severity preventative_rule rule_confidence applicable_scope "
+        "wire_format memory_id score"
+    )
     assert [field.name for field in fields(LessonBlock)] == wanted.split()

@@ -1,4 +1,5 @@
-"""Keywords: one tokenizer for memories and queries, and BM25 compared with a calculation by hand."""
+"""Keywords: one tokenizer for memories and queries, and BM25 compared with a calculation by
+hand."""
 
 from math import log
 
@@ -8,7 +9,15 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.intake import prints
-from memory_mesh.core.search.lexical import STOP_WORDS, Corpus, Posting, best, bm25, completed, tokens
+from memory_mesh.core.search.lexical import (
+    STOP_WORDS,
+    Corpus,
+    Posting,
+    best,
+    bm25,
+    completed,
+    tokens,
+)
 from memory_mesh.core.search.passages import marked
 
 # --- words ---
@@ -100,16 +109,22 @@ def test_case_accents_and_width_are_folded(one: str, other: str) -> None:
         ("Ångström", "angstrom"),
     ],
 )
-def test_a_letter_that_is_also_written_as_one_or_two_plain_letters_is_found_both_ways(one: str, other: str) -> None:
+def test_a_letter_that_is_also_written_as_one_or_two_plain_letters_is_found_both_ways(
+    one: str, other: str
+) -> None:
     assert finds(one, one)
     assert finds(other, one)
     assert set(tokens(one)) & set(tokens(other))  # the query has the letter, the text has not
 
 
-@pytest.mark.parametrize("word", ["does", "shoe", "poem", "blue", "value", "aerobic", "Michael", "Joe"])
+@pytest.mark.parametrize(
+    "word", ["does", "shoe", "poem", "blue", "value", "aerobic", "Michael", "Joe"]
+)
 def test_two_plain_letters_are_never_read_as_one(word: str) -> None:
     assert len(tokens(f"{word}s and a {word}x")) == 2
-    assert not finds(word.replace("ae", "a").replace("oe", "o").replace("ue", "u") + "x", f"{word}x")
+    assert not finds(
+        word.replace("ae", "a").replace("oe", "o").replace("ue", "u") + "x", f"{word}x"
+    )
 
 
 @pytest.mark.req("MESH-111")
@@ -128,7 +143,9 @@ def test_two_plain_letters_are_never_read_as_one(word: str) -> None:
         ("→ • § ™", []),
     ],
 )
-def test_each_emoji_is_a_keyword_without_variants_and_skin_tones(text: str, words: list[str]) -> None:
+def test_each_emoji_is_a_keyword_without_variants_and_skin_tones(
+    text: str, words: list[str]
+) -> None:
     assert [word for word in tokens(text) if word != "tm"] == words
 
 
@@ -144,12 +161,16 @@ def test_each_emoji_is_a_keyword_without_variants_and_skin_tones(text: str, word
         (["न", "ल"], "नीला", ["नीला"]),
     ],
 )
-def test_keywords_of_earlier_versions_are_completed(stored: list[str], text: str, missing: list[str]) -> None:
+def test_keywords_of_earlier_versions_are_completed(
+    stored: list[str], text: str, missing: list[str]
+) -> None:
     assert completed(stored, text) == [*stored, *missing]
     assert completed(tokens(text), text) == tokens(text)
 
 
-@given(st.text(max_size=30) | st.text(st.sampled_from("aäÖø é🎉🇩🇪漢नीกุ้مُ.'\u200d\ufe0f"), max_size=30))
+@given(
+    st.text(max_size=30) | st.text(st.sampled_from("aäÖø é🎉🇩🇪漢नीกุ้مُ.'\u200d\ufe0f"), max_size=30)
+)
 def test_keywords_of_this_version_are_complete(text: str) -> None:
     assert completed(tokens(text), text) == tokens(text)
 
@@ -187,7 +208,9 @@ def test_forms_of_a_word_share_one_stem(forms: tuple[str, ...]) -> None:
         ("ខ្មែរ", ["ខ្", "្ម", "មែ", "ែរ"]),
     ],
 )
-def test_texts_without_spaces_between_words_become_pairs_of_characters(text: str, words: list[str]) -> None:
+def test_texts_without_spaces_between_words_become_pairs_of_characters(
+    text: str, words: list[str]
+) -> None:
     assert tokens(text) == words
 
 
@@ -197,7 +220,8 @@ def test_texts_without_spaces_between_words_become_pairs_of_characters(text: str
     [
         ("आसमान नीला है।", ["आसमान", "नीला", "है"]),
         ("বাংলা ভাষা", ["বাংলা", "ভাষা"]),
-        ("வணக்கம் உலகம்", ["வணககம", "உலகம"]),  # the sign that silences a vowel is folded, like an accent
+        # The sign that silences a vowel is folded, like an accent.
+        ("வணக்கம் உலகம்", ["வணககம", "உலகம"]),
         ("مُحَمَّد", ["محمد"]),
         ("שָׁלוֹם", ["שלום"]),
     ],
@@ -208,7 +232,9 @@ def test_the_signs_of_a_script_do_not_split_its_words(text: str, words: list[str
 
 
 @pytest.mark.req("MESH-112")
-@pytest.mark.parametrize("plain", ["a", "an", "of", "to", "is", "x", "I", "it's", "He's", "ab", "né"])
+@pytest.mark.parametrize(
+    "plain", ["a", "an", "of", "to", "is", "x", "I", "it's", "He's", "ab", "né"]
+)
 def test_plain_words_of_one_or_two_letters_are_dropped(plain: str) -> None:
     assert tokens(plain) == []
 
@@ -248,11 +274,17 @@ def test_stop_words_are_dropped_in_any_case() -> None:
 def test_stems_follow_the_language_and_other_alphabets_are_only_folded() -> None:
     assert tokens("Москвы") == ["москвы"]
     assert tokens("keys", language="german") != tokens("keys")
-    assert tokens("Häuser", language="german") == tokens("Hauser", language="german") == tokens("Haeuser", language="german")
+    assert (
+        tokens("Häuser", language="german")
+        == tokens("Hauser", language="german")
+        == tokens("Haeuser", language="german")
+    )
 
 
 def test_an_unknown_language_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match=r"unknown stemmer_language 'klingon'; expected one of .*english"):
+    with pytest.raises(
+        SettingsError, match=r"unknown stemmer_language 'klingon'; expected one of .*english"
+    ):
         tokens("some words", language="klingon")
 
 
@@ -272,7 +304,8 @@ def test_tokens_are_the_same_every_time_and_never_blank(text: str) -> None:
 
 
 def test_bm25_by_hand() -> None:
-    # Three documents of 3, 1 and 2 tokens; "a" is twice in the first, "b" once in each of the first two.
+    # Three documents of 3, 1 and 2 tokens; "a" is twice in the first, "b" once in each of the first
+    # two.
     postings = {"a": [Posting("d1", 2, 3)], "b": [Posting("d1", 1, 3), Posting("d2", 1, 1)]}
     corpus = Corpus(3, 6)
     rare, common = log(1 + 2.5 / 1.5), log(1 + 1.5 / 2.5)
@@ -332,7 +365,9 @@ def test_keywords_that_are_completed_are_looked_up_and_not_searched_for_one_by_o
     assert completed(Unsearched(["party"]), "party 🎉 Müller")[1:] == ["🎉", "muller", "mueller"]
 
 
-def test_a_run_of_characters_that_keep_their_form_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_characters_that_keep_their_form_is_one_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pieces: list[int] = []
     split = prints._DISTINCT.split
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from memory_mesh.core.search import tokens
 from memory_mesh.core.search.passages import marked
 
-TEXTS = st.text(st.sampled_from("aBcé e\u0301.-'’_#+ 東京タ한🦊👩\u200d💻[EMAIL]ß½ﬁ\n"), max_size=60) | st.text(max_size=40)
+TEXTS = st.text(
+    st.sampled_from("aBcé e\u0301.-'’_#+ 東京タ한🦊👩\u200d💻[EMAIL]ß½ﬁ\n"), max_size=60
+) | st.text(max_size=40)
 
 CASES = {
     "stems are compared": (
@@ -16,11 +18,19 @@ CASES = {
         ["key", "rotates", "rotation"],
     ),
     "capitals are not compared": ("DEPLOY Deploy deploy", "deploy", ["DEPLOY", "Deploy", "deploy"]),
-    "stop words are not marked": ("What is the plan and when?", "what is the plan and when", ["plan"]),
+    "stop words are not marked": (
+        "What is the plan and when?",
+        "what is the plan and when",
+        ["plan"],
+    ),
     "a part of a name in camel case is marked": ("see deployKeys", "key", ["Keys"]),
     "a whole name in camel case is marked": ("see fooBar", "foobar", ["fooBar"]),
     "CJK is marked by pairs that join": ("東京都庁に行った", "東京都", ["東京都"]),
-    "accents are not compared": ("the resume and the re\u0301sume\u0301", "résumé", ["resume", "re\u0301sume\u0301"]),
+    "accents are not compared": (
+        "the resume and the re\u0301sume\u0301",
+        "résumé",
+        ["resume", "re\u0301sume\u0301"],
+    ),
     "wide letters count as letters": ("Ａｐｐｌｅ pie", "apple", ["Ａｐｐｌｅ"]),
     "signs that carry meaning belong to the word": ("C++ or C#", "c# c++", ["C++", "C#"]),
     "a mask is not a word": ("[EMAIL] sent the email", "email", ["email"]),
@@ -30,7 +40,11 @@ CASES = {
         "💻 ☕",
         ["👩🏽\u200d💻", "☕️"],
     ),
-    "a letter is compared in each of its spellings": ("Mueller, Müller and Muller", "müller", ["Mueller", "Müller", "Muller"]),
+    "a letter is compared in each of its spellings": (
+        "Mueller, Müller and Muller",
+        "müller",
+        ["Mueller", "Müller", "Muller"],
+    ),
     "a plain spelling finds the letter": ("Søren and Łukasz", "soeren lukasz", ["Søren", "Łukasz"]),
     "emoji move no position": ("🦊👩\u200d💻 the deploy 🦊", "deploy", ["deploy"]),
     "without a word of the query nothing is marked": ("tea", "coffee", []),
@@ -58,8 +72,25 @@ def test_spans_lie_in_the_text_in_order_and_apart(text: str, query: str) -> None
 
 
 @given(
-    st.lists(st.sampled_from(["deploy", "Keys", "fooBar", "東京都", "café", "C++", "running", "v2beta", "don't", "HTTPServer"]))
+    st.lists(
+        st.sampled_from(
+            [
+                "deploy",
+                "Keys",
+                "fooBar",
+                "東京都",
+                "café",
+                "C++",
+                "running",
+                "v2beta",
+                "don't",
+                "HTTPServer",
+            ]
+        )
+    )
 )
 def test_every_word_of_a_text_has_its_place(words: list[str]) -> None:
     text = " ".join(words)
-    assert [text[start:end] for start, end in marked(text, text)] == [word for word in words if tokens(word)]
+    assert [text[start:end] for start, end in marked(text, text)] == [
+        word for word in words if tokens(word)
+    ]

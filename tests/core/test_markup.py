@@ -1,4 +1,5 @@
-"""Texts about markup are kept as they are written; markup documents, terminal escapes and blank texts are not."""
+"""Texts about markup are kept as they are written; markup documents, terminal escapes and blank
+texts are not."""
 
 import tomllib
 from pathlib import Path
@@ -61,7 +62,10 @@ def test_kept_tags_hide_no_secret(text: str, stored: str | None) -> None:
 
 
 def test_a_secret_beside_kept_tags_is_masked_and_the_tags_stay() -> None:
-    assert Layer0().clean_content("Put bob@example.org into <b>bold</b> type.") == "Put [EMAIL] into <b>bold</b> type."
+    assert (
+        Layer0().clean_content("Put bob@example.org into <b>bold</b> type.")
+        == "Put [EMAIL] into <b>bold</b> type."
+    )
 
 
 ESCAPES = {
@@ -103,7 +107,13 @@ def test_a_quotation_mark_of_the_wrong_encoding_takes_no_text_along() -> None:
     assert Layer0().clean_content("see \x9bhere\x9b now") == "see here now"
 
 
-@given(st.lists(st.sampled_from([*ESCAPES.values(), "a", "\n", "[", "m", "`", "\x07", "\x1b\\", "\x9c", "字"])).map("".join))
+@given(
+    st.lists(
+        st.sampled_from(
+            [*ESCAPES.values(), "a", "\n", "[", "m", "`", "\x07", "\x1b\\", "\x9c", "字"]
+        )
+    ).map("".join)
+)
 def test_removing_escapes_twice_changes_nothing_more(text: str) -> None:
     once = scrub(text, MESH).text
     assert scrub(once, MESH).text == once
@@ -131,14 +141,23 @@ def test_a_text_without_a_visible_character_is_blank(name: str) -> None:
     with pytest.raises(InvalidInput, match="content is blank"):
         read_content(BLANK[name], Limits())
     assert not is_blank(BLANK[name] + "x")
-    assert Layer0().clean_content(f"<p>{BLANK[name]}</p>".replace("\0", "")).startswith("<p>")  # nothing would be left
+    # Nothing would be left.
+    assert Layer0().clean_content(f"<p>{BLANK[name]}</p>".replace("\0", "")).startswith("<p>")
 
 
-@pytest.mark.parametrize("text", ["é", "字", "한", "👍", "❤\ufe0f", "…", ".", "नि", "\u28ff", "٣", "C"])
+@pytest.mark.parametrize(
+    "text", ["é", "字", "한", "👍", "❤\ufe0f", "…", ".", "नि", "\u28ff", "٣", "C"]
+)
 def test_any_visible_character_is_enough(text: str) -> None:
     assert read_content(text, Limits()) == text
 
 
 def test_a_million_escapes_are_read_once() -> None:
-    for text in ("\x1b]" * 200_000, "\x1b[" * 200_000, "\x9d" * 200_000, "\x1b]8;;x" * 50_000, "\x9b1" * 100_000):
+    for text in (
+        "\x1b]" * 200_000,
+        "\x1b[" * 200_000,
+        "\x9d" * 200_000,
+        "\x1b]8;;x" * 50_000,
+        "\x9b1" * 100_000,
+    ):
         assert "\x1b" not in without_escapes(text)

@@ -14,7 +14,11 @@ from memory_mesh.core.intake.messages import MAX_MESSAGES
 from memory_mesh.core.language.safety import BASE_TRUST
 
 USER = {"role": "user", "content": "hello"}
-CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}
+CALL = {
+    "id": "c1",
+    "type": "function",
+    "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'},
+}
 KEPT_CALL = {"id": "c1", "name": "weather", "arguments": '{"city": "Lisbon"}'}
 
 
@@ -51,25 +55,38 @@ def test_a_text_is_read_in_every_form(item: object, content: str, metadata: obje
 
 def test_the_metadata_of_a_call_is_added_to_that_of_each_item() -> None:
     given_ = read_items(["a", ("b", {"x": 2}), {"content": "c"}], {"x": 1, "y": 1})
-    assert [one.metadata for one in given_] == [{"x": 1, "y": 1}, {"x": 2, "y": 1}, {"x": 1, "y": 1}]
+    assert [one.metadata for one in given_] == [
+        {"x": 1, "y": 1},
+        {"x": 2, "y": 1},
+        {"x": 1, "y": 1},
+    ]
 
 
 @pytest.mark.parametrize(
     ("role", "kept", "source"),
     [
-        ("user", "user", "user_implicit"), ("human", "user", "user_implicit"), ("Assistant", "assistant", "inference"),
-        ("ai", "assistant", "inference"), ("model", "assistant", "inference"), ("tool", "tool", "tool_output"),
+        ("user", "user", "user_implicit"), ("human", "user", "user_implicit"),
+        ("Assistant", "assistant", "inference"), ("ai", "assistant", "inference"),
+        ("model", "assistant", "inference"), ("tool", "tool", "tool_output"),
         ("function", "tool", "tool_output"),
     ],
 )  # fmt: skip
 def test_the_role_of_a_message_decides_its_provenance(role: str, kept: str, source: str) -> None:
-    (one,) = read_texts({"role": role, "content": "x", "metadata": {"provenance": {"source": "user_explicit"}, "role": "king"}})
+    (one,) = read_texts(
+        {
+            "role": role,
+            "content": "x",
+            "metadata": {"provenance": {"source": "user_explicit"}, "role": "king"},
+        }
+    )
     assert one.metadata == {"role": kept, "speaker": kept, "provenance": {"source": source}}
     assert (one.trust, one.thread) == (BASE_TRUST[source], SINGLE)
 
 
 def test_the_name_of_a_message_is_its_speaker_and_its_timestamp_the_time() -> None:
-    (one,) = read_texts({**USER, "name": "Ana", "timestamp": "2026-03-01T09:30:00+01:00"}, {"session_id": "s"})
+    (one,) = read_texts(
+        {**USER, "name": "Ana", "timestamp": "2026-03-01T09:30:00+01:00"}, {"session_id": "s"}
+    )
     assert one.metadata["speaker"] == "Ana"
     assert one.metadata["event_time"] == "2026-03-01T08:30:00.000Z"
     assert one.metadata["session_id"] == "s"
@@ -80,7 +97,8 @@ def test_the_name_of_a_message_is_its_speaker_and_its_timestamp_the_time() -> No
     [
         (1_760_000_000, "2025-10-09T08:53:20.000Z"), (1_760_000_000.25, "2025-10-09T08:53:20.250Z"),
         (1_760_000_000_250, "2025-10-09T08:53:20.250Z"), ("2026-03-01", "2026-03-01T00:00:00.000Z"),
-        (datetime(2026, 3, 1, 9), "2026-03-01T09:00:00.000Z"), (date(2026, 3, 1), "2026-03-01T00:00:00.000Z"),  # noqa: DTZ001
+        (datetime(2026, 3, 1, 9), "2026-03-01T09:00:00.000Z"),  # noqa: DTZ001
+        (date(2026, 3, 1), "2026-03-01T00:00:00.000Z"),
         (datetime(2026, 3, 1, 9, tzinfo=timezone(timedelta(hours=2))), "2026-03-01T07:00:00.000Z"),
         (datetime(2026, 3, 1, tzinfo=UTC), "2026-03-01T00:00:00.000Z"),
     ],
@@ -93,8 +111,10 @@ def test_a_timestamp_is_a_text_a_datetime_or_seconds(timestamp: object, expected
 def test_system_messages_and_messages_without_text_are_left_out_of_a_list() -> None:
     left_out = [
         {"role": "system", "content": "Be kind."}, {"role": "developer", "content": "Be brief."},
-        {"role": "assistant", "content": None, "tool_calls": [CALL]}, {"role": "assistant", "content": " "},
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}, {"role": "user", "content": []},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "assistant", "content": " "},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]},
+        {"role": "user", "content": []},
     ]  # fmt: skip
     assert texts(read_items([*left_out, USER])) == ["hello"]
     for message in left_out:
@@ -104,8 +124,9 @@ def test_system_messages_and_messages_without_text_are_left_out_of_a_list() -> N
 
 def test_the_texts_of_the_parts_are_the_text_of_a_message() -> None:
     parts = [
-        {"type": "text", "text": "Look at"}, {"type": "image_url", "image_url": {"url": "data:"}}, "this,",
-        {"type": "input_text", "text": "please"}, {"type": "thinking", "thinking": "hm"}, {"text": "now"},
+        {"type": "text", "text": "Look at"}, {"type": "image_url", "image_url": {"url": "data:"}},
+        "this,", {"type": "input_text", "text": "please"}, {"type": "thinking", "thinking": "hm"},
+        {"text": "now"},
     ]  # fmt: skip
     (one,) = read_texts({"role": "user", "content": parts})
     assert one.content == "Look at\nthis,\nplease\nnow"
@@ -114,7 +135,11 @@ def test_the_texts_of_the_parts_are_the_text_of_a_message() -> None:
 
 def test_calls_of_openai_are_kept_beside_the_text_or_with_the_result_that_follows() -> None:
     with_text = {"role": "assistant", "content": "Let me look.", "tool_calls": [CALL]}
-    silent = {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": "c2"}, {**CALL, "id": "c3"}]}
+    silent = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{**CALL, "id": "c2"}, {**CALL, "id": "c3"}],
+    }
     results = [{"role": "tool", "tool_call_id": id_, "content": id_} for id_ in ("c1", "c3", "c2")]
     given_ = read_items([with_text, silent, *results])
     assert texts(given_) == ["Let me look.", "c1", "c3", "c2"]
@@ -126,10 +151,17 @@ def test_calls_of_openai_are_kept_beside_the_text_or_with_the_result_that_follow
 def test_calls_and_results_of_anthropic_are_turns_of_the_tool() -> None:
     use = {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Lisbon"}}
     results = [
-        {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "sunny"}]},
-        {"type": "tool_result", "tool_use_id": "c0", "content": "24 degrees"}, {"type": "text", "text": "Thanks"},
+        {"type": "tool_result", "tool_use_id": "c1",
+         "content": [{"type": "text", "text": "sunny"}]},
+        {"type": "tool_result", "tool_use_id": "c0", "content": "24 degrees"},
+        {"type": "text", "text": "Thanks"},
     ]  # fmt: skip
-    given_ = read_items([{"role": "assistant", "content": [use]}, {"role": "user", "name": "Ana", "content": results}])
+    given_ = read_items(
+        [
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "name": "Ana", "content": results},
+        ]
+    )
     assert texts(given_) == ["sunny", "24 degrees", "Thanks"]
     assert [one.metadata["speaker"] for one in given_] == ["tool", "tool", "Ana"]
     assert [one.trust for one in given_] == [0.85, 0.85, 0.7]
@@ -140,9 +172,11 @@ def test_calls_and_results_of_anthropic_are_turns_of_the_tool() -> None:
 def test_message_objects_of_libraries_are_read() -> None:
     call = {"name": "weather", "args": {"city": "Lisbon"}, "id": "c1", "type": "tool_call"}
     objects = [
-        Dumped(type="human", content="hello", name=None, id="1"), Dumped(type="ai", content="", tool_calls=[call]),
+        Dumped(type="human", content="hello", name=None, id="1"),
+        Dumped(type="ai", content="", tool_calls=[call]),
         Dumped(type="tool", content="sunny", tool_call_id="c1"), Dumped(type="system", content="x"),
-        Dumped(role="assistant", content=[Dumped(type="text", text="It is sunny.", citations=None)]),
+        Dumped(role="assistant",
+               content=[Dumped(type="text", text="It is sunny.", citations=None)]),
     ]  # fmt: skip
     assert not is_list(objects[0])
     given_ = read_items(objects)
@@ -192,7 +226,9 @@ def test_escaped_characters_of_arguments_are_written_out(arguments: str, kept: s
 @pytest.mark.parametrize("blank", ["", " ", "\u200b", "\x1b[0m", "\ufeff\n"])
 def test_a_message_without_a_visible_character_does_not_refuse_its_list(blank: str) -> None:
     calls = {"role": "assistant", "content": blank, "tool_calls": [{"id": "c1", "name": "weather"}]}
-    given_ = read_items([USER, calls, {"role": "tool", "content": [blank, "sunny"], "tool_call_id": "c1"}])
+    given_ = read_items(
+        [USER, calls, {"role": "tool", "content": [blank, "sunny"], "tool_call_id": "c1"}]
+    )
     assert texts(given_) == [USER["content"], "sunny"]
     assert given_[1].metadata["tool_calls"] == [{"id": "c1", "name": "weather"}]
 
@@ -234,20 +270,27 @@ def test_two_items_are_a_list_and_not_an_item_with_metadata() -> None:
 
 
 HOSTILE: list[tuple[object, str]] = [
-    (None, "content is None"), (5, "content is 5"), (b"x", "content is b'x'"), ({}, ""), ({"text": "x"}, "unknown key 'text'"),
-    (set(), "content is"),
+    (None, "content is None"), (5, "content is 5"), (b"x", "content is b'x'"), ({}, ""),
+    ({"text": "x"}, "unknown key 'text'"), (set(), "content is"),
     ((), r"content is \(\)"), ([[]], "content is"), (["a", "b"], "content is .*`add_many`"),
-    ({"role": "robot", "content": "x"}, "role is 'robot'; expected one of user"), ({"role": None}, "role is None"),
-    ({"role": ["user"], "content": "x"}, "role is"), ({"role": "user"}, "content is missing"),
-    ({"role": "user", "content": 5}, "content is int"), ({"role": "user", "content": {"text": "x"}}, "content is dict"),
-    ({"role": "user", "content": [5]}, "part of type int"), ({"role": "user", "content": [{"type": "text"}]}, "text of a part"),
+    ({"role": "robot", "content": "x"}, "role is 'robot'; expected one of user"),
+    ({"role": None}, "role is None"), ({"role": ["user"], "content": "x"}, "role is"),
+    ({"role": "user"}, "content is missing"), ({"role": "user", "content": 5}, "content is int"),
+    ({"role": "user", "content": {"text": "x"}}, "content is dict"),
+    ({"role": "user", "content": [5]}, "part of type int"),
+    ({"role": "user", "content": [{"type": "text"}]}, "text of a part"),
     ({**USER, "name": 5}, "name is 5"), ({**USER, "name": " "}, "name is ' '"),
     ({**USER, "timestamp": "soon"}, "timestamp 'soon'"),
-    ({**USER, "timestamp": True}, "timestamp True"), ({**USER, "timestamp": float("inf")}, "timestamp is inf"),
-    ({**USER, "timestamp": -1}, "timestamp is -1"), ({**USER, "timestamp": 10**400}, "timestamp is"),
-    ({**USER, "timestamp": float("nan")}, "timestamp nan"), ({**USER, "metadata": "x"}, "metadata is str"),
-    ({**USER, "tool_calls": ["x"]}, "a tool call is str"), ([USER, {"role": "user"}], "message 1: content is missing"),
-    ({**USER, "content": [{"type": "tool_result", "content": 5}]}, "content is int"), (Dumped, "content is <class"),
+    ({**USER, "timestamp": True}, "timestamp True"),
+    ({**USER, "timestamp": float("inf")}, "timestamp is inf"),
+    ({**USER, "timestamp": -1}, "timestamp is -1"),
+    ({**USER, "timestamp": 10**400}, "timestamp is"),
+    ({**USER, "timestamp": float("nan")}, "timestamp nan"),
+    ({**USER, "metadata": "x"}, "metadata is str"),
+    ({**USER, "tool_calls": ["x"]}, "a tool call is str"),
+    ([USER, {"role": "user"}], "message 1: content is missing"),
+    ({**USER, "content": [{"type": "tool_result", "content": 5}]}, "content is int"),
+    (Dumped, "content is <class"),
 ]  # fmt: skip
 
 
@@ -281,14 +324,22 @@ def test_too_many_messages_are_refused_and_as_many_texts_are_not() -> None:
     assert len(read_items(["x"] * (MAX_MESSAGES + 1))) == MAX_MESSAGES + 1
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: (
-    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-        ["role", "content", "type", "text", "name", "metadata", "tool_calls", "timestamp", "id", "function", "tool_use_id"]
-    ), inner, max_size=4)
-), max_leaves=12)  # fmt: skip
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+   lambda inner: (
+       st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+           ["role", "content", "type", "text", "name", "metadata", "tool_calls", "timestamp", "id",
+            "function", "tool_use_id"]
+       ), inner, max_size=4)
+   ), max_leaves=12)  # fmt: skip
 MESSAGES = st.fixed_dictionaries(
     {"role": st.sampled_from(["user", "assistant", "tool", "system"])},
-    optional={"content": JSON, "name": JSON, "timestamp": JSON, "metadata": JSON, "tool_calls": JSON},
+    optional={
+        "content": JSON,
+        "name": JSON,
+        "timestamp": JSON,
+        "metadata": JSON,
+        "tool_calls": JSON,
+    },
 )
 
 
@@ -299,4 +350,8 @@ def test_any_json_is_read_or_refused(items: list[object]) -> None:
     except InvalidInput:
         return
     assert json.dumps([one.metadata for one in given_ if one.thread is not None])
-    assert all(isinstance(one.content, str) and one.content.strip() for one in given_ if one.thread is not None)
+    assert all(
+        isinstance(one.content, str) and one.content.strip()
+        for one in given_
+        if one.thread is not None
+    )

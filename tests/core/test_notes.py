@@ -109,8 +109,8 @@ def with_lines(*lines: str) -> str:
 
 def made(title: str = "A title", **values: object) -> Note:
     given: dict[str, object] = {
-        "when_to_use": ("auth",), "importance": "low", "discovered_at": "2020-01-01T00:00:00.000Z", "discovered_by": "planner",
-        **values,
+        "when_to_use": ("auth",), "importance": "low", "discovered_at": "2020-01-01T00:00:00.000Z",
+        "discovered_by": "planner", **values,
     }  # fmt: skip
     return Note(title=title, **given)  # type: ignore[arg-type]
 
@@ -122,23 +122,39 @@ def matches(pattern: str, text: str) -> bool:
 # --- patterns ---
 
 
-@pytest.mark.req("NOTE-39", "NOTE-40", "NOTE-41", "NOTE-42", "NOTE-44", "NOTE-45", "NOTE-46", "NOTE-47", "NOTE-48")
+@pytest.mark.req(
+    "NOTE-39",
+    "NOTE-40",
+    "NOTE-41",
+    "NOTE-42",
+    "NOTE-44",
+    "NOTE-45",
+    "NOTE-46",
+    "NOTE-47",
+    "NOTE-48",
+)
 @pytest.mark.parametrize(
     ("pattern", "text", "expected"),
     [
-        ("auth|login|security", "add login page", True), ("auth|login|security", "add user page", False),
-        ("implement.*auth", "implement authentication", True), ("implement.*auth", "auth module", False),
-        ("implement.*auth", "implementauth", True), ("implement.*auth", "auth to implement", False),
-        ("LOG*Page", "the login page", True),
+        ("auth|login|security", "add login page", True),
+        ("auth|login|security", "add user page", False),
+        ("implement.*auth", "implement authentication", True),
+        ("implement.*auth", "auth module", False), ("implement.*auth", "implementauth", True),
+        ("implement.*auth", "auth to implement", False), ("LOG*Page", "the login page", True),
         ("ogi", "login", True), ("implement*auth", "please implement the auth", True),
-        ("When implementing security", "security features task", True), ("When implementing security", "database task", False),
-        ("  LOGIN  ", "Add Login Page", True), ("auth|", "any task", False), ("|", "any task", False), ("", "any", False),
-        ("  OGI  ", "LOGIN", True), ("log*page", "The LOGIN Page", True), ("auth|OGI", "Add LOGIN", True),
-        (" | login ", "login", True), ("social.*auth|sso", "add social google auth", True), ("a*b|c", "xxc", True),
-        ("*.md file(", "read the x.md file(s)", True), ("*.md file(", "read the xmd file", False), ("[a-z]+", "abc", False),
-        ("a.c", "abc", False), ("*", "anything", True), ("login page", "the login page", True),
-        ("When task mentions authentication", "fix authentication of users", True), ("when task mentions", "a task", False),
-        ("considering auth approaches", "consider an approach to auth", True), ("considering auth approaches", "auth", False),
+        ("When implementing security", "security features task", True),
+        ("When implementing security", "database task", False),
+        ("  LOGIN  ", "Add Login Page", True), ("auth|", "any task", False),
+        ("|", "any task", False), ("", "any", False), ("  OGI  ", "LOGIN", True),
+        ("log*page", "The LOGIN Page", True), ("auth|OGI", "Add LOGIN", True),
+        (" | login ", "login", True), ("social.*auth|sso", "add social google auth", True),
+        ("a*b|c", "xxc", True), ("*.md file(", "read the x.md file(s)", True),
+        ("*.md file(", "read the xmd file", False), ("[a-z]+", "abc", False), ("a.c", "abc", False),
+        ("*", "anything", True), ("login page", "the login page", True),
+        ("When task mentions authentication", "fix authentication of users", True),
+        ("when task mentions", "a task", False),
+        ("considering auth approaches", "consider an approach to auth", True),
+        ("considering auth approaches", "auth", False),
     ],
 )  # fmt: skip
 def test_patterns(pattern: str, text: str, expected: bool) -> None:
@@ -147,13 +163,17 @@ def test_patterns(pattern: str, text: str, expected: bool) -> None:
 
 @pytest.mark.req("NOTE-45")
 def test_a_plain_pattern_also_matches_when_it_is_close_to_the_task() -> None:
-    assert matching_pattern(["Storing invoices"], "bill the customer", lambda pattern: pattern == "Storing invoices")
+    assert matching_pattern(
+        ["Storing invoices"], "bill the customer", lambda pattern: pattern == "Storing invoices"
+    )
     for pattern in ("Storing*", "invoice|storing", "alpha"):
         assert matching_pattern([pattern], "bill the customer", lambda pattern: True) is None
 
 
 @pytest.mark.req("NOTE-43")
-@given(st.text(alphabet="a*.|()[]{}+?^$\\ \n", max_size=40), st.text(alphabet="ab.( \n日", max_size=40))
+@given(
+    st.text(alphabet="a*.|()[]{}+?^$\\ \n", max_size=40), st.text(alphabet="ab.( \n日", max_size=40)
+)
 def test_no_pattern_can_fail(pattern: str, text: str) -> None:
     try:
         matches(pattern, text)
@@ -175,12 +195,24 @@ def test_no_pattern_takes_long() -> None:
 @pytest.mark.req("NOTE-05", "NOTE-06", "NOTE-07")
 def test_the_example_has_all_its_fields() -> None:
     note = note_of(STRUCTURE)
-    assert (note.title, note.importance, note.discovered_by) == ("Authentication Module Structure", "high", "planner")
-    assert note.when_to_use == ("auth|authentication|login|security", "When implementing security features")
+    assert (note.title, note.importance, note.discovered_by) == (
+        "Authentication Module Structure",
+        "high",
+        "planner",
+    )
+    assert note.when_to_use == (
+        "auth|authentication|login|security",
+        "When implementing security features",
+    )
     assert note.tags == ("auth", "codebase-structure", "important")
-    assert (note.discovered_at, note.discovered_in) == ("2026-01-23T10:30:00.000Z", "Task: Implement user authentication")
+    assert (note.discovered_at, note.discovered_in) == (
+        "2026-01-23T10:30:00.000Z",
+        "Task: Implement user authentication",
+    )
     assert note.content == "# Authentication Module Structure\n\nOne-sentence summary."
-    more = note_of(STRUCTURE.replace("importance", "source: docs\nrelatedMemories: [a.md, b.md]\nimportance"))
+    more = note_of(
+        STRUCTURE.replace("importance", "source: docs\nrelatedMemories: [a.md, b.md]\nimportance")
+    )
     assert (more.source, more.related_memories) == ("docs", ("a.md", "b.md"))
 
 
@@ -193,9 +225,17 @@ def test_the_three_examples_of_the_document() -> None:
         ("structure", "codebase", "important"),
     )
     assert layout.content in LAYOUT
-    assert (oauth.importance, oauth.discovered_by) == (middleware.importance, middleware.discovered_by) == ("high", "developer")
+    assert (
+        (oauth.importance, oauth.discovered_by)
+        == (middleware.importance, middleware.discovered_by)
+        == ("high", "developer")
+    )
     assert '    return res.status(401).json({ error: "Unauthorized" });\n' in middleware.content
-    tasks = {"find the file": layout, "add social google auth": oauth, "write logging middleware": middleware}
+    tasks = {
+        "find the file": layout,
+        "add social google auth": oauth,
+        "write logging middleware": middleware,
+    }
     for task, note in tasks.items():
         assert matching_pattern(note.when_to_use, task) == note.when_to_use[0]
 
@@ -205,7 +245,8 @@ def test_the_three_examples_of_the_document() -> None:
     "text",
     [
         STRUCTURE.replace("\n", "\r\n"), "\ufeff" + STRUCTURE, STRUCTURE.replace("T10:30:00Z", ""),
-        STRUCTURE.replace("T10:30:00Z", " 10:30:00"), STRUCTURE.replace("importance", "# a comment\nimportance"),
+        STRUCTURE.replace("T10:30:00Z", " 10:30:00"),
+        STRUCTURE.replace("importance", "# a comment\nimportance"),
     ],
 )  # fmt: skip
 def test_files_of_other_editors_are_read(text: str) -> None:
@@ -217,9 +258,9 @@ def test_files_of_other_editors_are_read(text: str) -> None:
 @pytest.mark.req("NOTE-40")
 def test_one_pattern_may_be_a_text() -> None:
     assert matching_pattern(["one", "two"], "number two") == "two"
-    assert note_of(OAUTH.replace('["oauth|social.*auth", "considering auth approaches"]', "oauth|sso")).when_to_use == (
-        "oauth|sso",
-    )
+    assert note_of(
+        OAUTH.replace('["oauth|social.*auth", "considering auth approaches"]', "oauth|sso")
+    ).when_to_use == ("oauth|sso",)
 
 
 @pytest.mark.req("NOTE-06", "NOTE-08", "NOTE-10")
@@ -229,18 +270,38 @@ def test_one_pattern_may_be_a_text() -> None:
         ("# no frontmatter", 1, "there is no frontmatter; expected --- on the first line"),
         ("", 1, "there is no frontmatter"),
         ("---\ntitle: x\n", 1, "the frontmatter has no end"),
-        (STRUCTURE.replace("importance: high", "importance: urgent"), 1, "expected one of low, medium, high, critical"),
-        (STRUCTURE.replace("importance: high", "importance: High"), 1, "expected one of low, medium, high, critical"),
+        (
+            STRUCTURE.replace("importance: high", "importance: urgent"),
+            1,
+            "expected one of low, medium, high, critical",
+        ),
+        (
+            STRUCTURE.replace("importance: high", "importance: High"),
+            1,
+            "expected one of low, medium, high, critical",
+        ),
         (STRUCTURE.replace('title: "', 'name: "'), 1, "title missing in the frontmatter"),
         (STRUCTURE.replace("whenToUse:", "when:"), 1, "whenToUse missing in the frontmatter"),
         (STRUCTURE.replace("tags: [", "labels: ["), 1, "tags missing in the frontmatter"),
         (STRUCTURE.replace("discoveredAt:", "at:"), 1, "discoveredAt missing in the frontmatter"),
         (STRUCTURE.replace("importance: high\n", ""), 1, "importance missing in the frontmatter"),
-        (STRUCTURE.replace("discoveredBy: planner\n", ""), 1, "discoveredBy missing in the frontmatter"),
-        (STRUCTURE.replace("[auth, codebase-structure, important]", "[auth"), 1, "not valid YAML, line 7"),
+        (
+            STRUCTURE.replace("discoveredBy: planner\n", ""),
+            1,
+            "discoveredBy missing in the frontmatter",
+        ),
+        (
+            STRUCTURE.replace("[auth, codebase-structure, important]", "[auth"),
+            1,
+            "not valid YAML, line 7",
+        ),
         (
             with_lines(
-                "a: &a [b, c]", *(f"{name}: &{name} [{', '.join(['*' + before] * 30)}]" for before, name in pairwise("abcdef"))
+                "a: &a [b, c]",
+                *(
+                    f"{name}: &{name} [{', '.join(['*' + before] * 30)}]"
+                    for before, name in pairwise("abcdef")
+                ),
             ),
             1,
             "repeats its parts too often",
@@ -250,11 +311,27 @@ def test_one_pattern_may_be_a_text() -> None:
         (with_lines("claim: {subject: api, value: 1}"), 1, "claim.predicate"),
         (with_lines("claim: [a]"), 1, "claim is ['a']"),
         (with_lines("claim: {subject: [a], predicate: b, value: 1}"), 1, "claim.subject"),
-        (with_lines("claim: {subject: a, predicate: b, value: 1, exclusive: perhaps}"), 1, "exclusive is 'perhaps'"),
+        (
+            with_lines("claim: {subject: a, predicate: b, value: 1, exclusive: perhaps}"),
+            1,
+            "exclusive is 'perhaps'",
+        ),
         (with_lines("validFrom: 2026-03-01", "validUntil: 2026-02-01"), 1, "is before validFrom"),
-        (STRUCTURE.replace("2026-01-23T10:30:00Z", "yesterday"), 1, "discoveredAt 'yesterday' is not a time"),
-        (STRUCTURE.replace("[auth, codebase-structure, important]", "auth"), 1, "tags is not a list of texts"),
-        (STRUCTURE.replace('"Authentication Module Structure"', "[a]"), 1, "title is a list; expected text"),
+        (
+            STRUCTURE.replace("2026-01-23T10:30:00Z", "yesterday"),
+            1,
+            "discoveredAt 'yesterday' is not a time",
+        ),
+        (
+            STRUCTURE.replace("[auth, codebase-structure, important]", "auth"),
+            1,
+            "tags is not a list of texts",
+        ),
+        (
+            STRUCTURE.replace('"Authentication Module Structure"', "[a]"),
+            1,
+            "title is a list; expected text",
+        ),
         ("\n\n" + STRUCTURE.replace("planner", "{a: b}"), 3, "discoveredBy is a dict"),
     ],
 )
@@ -273,7 +350,12 @@ def test_each_of_many_sections_knows_its_line() -> None:
 
 def test_a_claim_that_does_not_exclude_others_is_read_and_written() -> None:
     note = note_of(with_lines("claim: {subject: api, predicate: port, value: 8080, exclusive: no}"))
-    assert note.claim == {"subject": "api", "predicate": "port", "value": "8080", "exclusive": False}
+    assert note.claim == {
+        "subject": "api",
+        "predicate": "port",
+        "value": "8080",
+        "exclusive": False,
+    }
     assert note_of(note.text).claim == note.claim
 
 
@@ -304,16 +386,19 @@ def test_each_section_is_a_note_of_its_own_and_a_wrong_one_spoils_no_other() -> 
 
 
 # What YAML and Markdown give a meaning to, and characters that are not displayed.
-TEXTS = st.text(alphabet="aB9 :#'\"-[]{}é日😀\\,&*!|>%@`~\u2028\x85\ufeff", min_size=1, max_size=12).map(lambda text: f"x{text}y")
+TEXTS = st.text(
+    alphabet="aB9 :#'\"-[]{}é日😀\\,&*!|>%@`~\u2028\x85\ufeff", min_size=1, max_size=12
+).map(lambda text: f"x{text}y")
 
 
 @pytest.mark.req("NOTE-20")
 @given(
     st.builds(
-        made, TEXTS, when_to_use=st.lists(TEXTS, min_size=1, max_size=3).map(tuple), tags=st.lists(TEXTS, max_size=3).map(tuple),
-        importance=st.sampled_from(IMPORTANCES), discovered_by=TEXTS, discovered_in=st.none() | TEXTS, source=st.none() | TEXTS,
-        related_memories=st.lists(TEXTS, max_size=2).map(tuple), deprecated=st.booleans(), content=TEXTS,
-        valid_until=st.none() | st.just("2027-01-01T00:00:00.000Z"),
+        made, TEXTS, when_to_use=st.lists(TEXTS, min_size=1, max_size=3).map(tuple),
+        tags=st.lists(TEXTS, max_size=3).map(tuple), importance=st.sampled_from(IMPORTANCES),
+        discovered_by=TEXTS, discovered_in=st.none() | TEXTS, source=st.none() | TEXTS,
+        related_memories=st.lists(TEXTS, max_size=2).map(tuple), deprecated=st.booleans(),
+        content=TEXTS, valid_until=st.none() | st.just("2027-01-01T00:00:00.000Z"),
     )
 )  # fmt: skip
 def test_what_is_written_is_read_again(note: Note) -> None:
@@ -327,8 +412,9 @@ def test_what_is_written_is_read_again(note: Note) -> None:
 @pytest.mark.parametrize(
     ("title", "name"),
     [
-        ("Authentication Module Structure", "authentication-module-structure.md"), ("OAuth2: too broad!", "oauth2-too-broad.md"),
-        ("../../etc/passwd", "etc-passwd.md"), ("C:\\Windows", "c-windows.md"), ("Größe", "grosse.md"), ("CON", "note-con.md"),
+        ("Authentication Module Structure", "authentication-module-structure.md"),
+        ("OAuth2: too broad!", "oauth2-too-broad.md"), ("../../etc/passwd", "etc-passwd.md"),
+        ("C:\\Windows", "c-windows.md"), ("Größe", "grosse.md"), ("CON", "note-con.md"),
         ("設計メモ", "設計メモ.md"), ("!!!", "note-e84c538e.md"), ("..", "note-5ec1f7e7.md"),
     ],
 )  # fmt: skip
@@ -355,7 +441,9 @@ def test_importance_gives_5_to_30_points() -> None:
 
 
 @pytest.mark.req("NOTE-30", "NOTE-54")
-@pytest.mark.parametrize(("hours", "points"), [(0, 10), (23.9, 10), (24, 5), (71.9, 5), (72, 0), (50_000, 0), (-5, 10)])
+@pytest.mark.parametrize(
+    ("hours", "points"), [(0, 10), (23.9, 10), (24, 5), (71.9, 5), (72, 0), (50_000, 0), (-5, 10)]
+)
 def test_recent_notes_get_points(hours: float, points: int) -> None:
     at = (datetime(2026, 1, 24, tzinfo=UTC) - timedelta(hours=hours)).isoformat()
     assert rate(made(discovered_at=at), MatchContext(task="x"), ms=NOW).recency == points
@@ -365,8 +453,9 @@ def test_recent_notes_get_points(hours: float, points: int) -> None:
 @pytest.mark.parametrize(
     ("task", "points"),
     [
-        ("Fix the login", 5), ("fix LOGIN login", 5), ("log a fix", 0), ("login pages broken users", 10),
-        ("auth module structure login pages again", 20), ("authenticate", 0),
+        ("Fix the login", 5), ("fix LOGIN login", 5), ("log a fix", 0),
+        ("login pages broken users", 10), ("auth module structure login pages again", 20),
+        ("authenticate", 0),
     ],
 )  # fmt: skip
 def test_long_words_of_the_task_in_the_title_give_points(task: str, points: int) -> None:
@@ -377,7 +466,10 @@ def test_long_words_of_the_task_in_the_title_give_points(task: str, points: int)
 @pytest.mark.req("NOTE-32", "NOTE-33", "NOTE-34")
 def test_shared_tags_and_the_same_discoverer_give_points() -> None:
     note = made(
-        "Login pages auth structure", tags=("a", "b", "c", "d"), importance="critical", discovered_at="2026-01-24T00:00:00Z"
+        "Login pages auth structure",
+        tags=("a", "b", "c", "d"),
+        importance="critical",
+        discovered_at="2026-01-24T00:00:00Z",
     )
     for tags, points in (((), 0), (("A",), 5), (("a", "b", "x"), 10), (("a", "b", "c", "d"), 15)):
         assert rate(note, MatchContext(task="x"), ms=NOW, specialty=tags).specialty == points
@@ -393,13 +485,18 @@ def test_matching_notes_are_ordered_by_their_points_and_cut() -> None:
     context = MatchContext(task="auth")
     found = [each.note.title for each in find_relevant(notes, context, ms=NOW)]
     assert found == ["note 3", "note 7", "note 2", "note 6", "note 1"]
-    assert [each.note.title for each in find_relevant(notes, context, ms=NOW, max_notes=1)] == ["note 3"]
+    assert [each.note.title for each in find_relevant(notes, context, ms=NOW, max_notes=1)] == [
+        "note 3"
+    ]
     equal = [made(title) for title in ("b", "c", "a")]
     assert [each.note.title for each in find_relevant(equal, context, ms=NOW)] == ["b", "c", "a"]
     high = find_relevant(notes, context, ms=NOW, max_notes=None, min_importance="high")
     assert {each.note.importance for each in high} == {"high", "critical"}
     assert len(find_relevant(notes, context, ms=NOW, max_notes=None)) == 8
-    for other in (MatchContext(task="x", agent_name="auth-bot"), MatchContext(task="x", current_plan="do auth")):
+    for other in (
+        MatchContext(task="x", agent_name="auth-bot"),
+        MatchContext(task="x", current_plan="do auth"),
+    ):
         assert len(find_relevant(notes, other, ms=NOW, max_notes=None)) == 8
     with pytest.raises(InvalidInput, match="expected one of low"):
         find_relevant(notes, context, ms=NOW, min_importance="urgent")
@@ -413,8 +510,9 @@ def test_the_prompt_has_the_shape_of_the_document() -> None:
     assert format_for_prompt([]) == ""
     assert format_for_prompt([note_of(OAUTH), made(content="Text.")]) == (
         "## Background Knowledge from Previous Runs\n\n"
-        "### OAuth2 Integration Was Too Broad\n*Importance: HIGH*\n*Discovered by: developer*\n\n# Why OAuth2 Was Rejected\n\n"
-        "### A title\n*Importance: LOW*\n*Discovered by: planner*\n\nText.\n\n"
+        "### OAuth2 Integration Was Too Broad\n*Importance: HIGH*\n*Discovered by: developer*\n\n"
+        "# Why OAuth2 Was Rejected\n\n### A title\n*Importance: LOW*\n*Discovered by: "
+        "planner*\n\nText.\n\n"
     )
 
 
@@ -422,7 +520,8 @@ def test_the_prompt_has_the_shape_of_the_document() -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("x" * 500, "x" * 500), ("x" * 501, "x" * 500 + "..."), ("y" * 300 + "\n\n" + "z " * 200, "y" * 300 + "..."),
+        ("x" * 500, "x" * 500), ("x" * 501, "x" * 500 + "..."),
+        ("y" * 300 + "\n\n" + "z " * 200, "y" * 300 + "..."),
         ("y" * 100 + "\n\n" + "z " * 250, "y" * 100 + "\n\n" + ("z " * 199).strip() + "..."),
     ],
 )  # fmt: skip
@@ -443,7 +542,8 @@ def test_a_budget_leaves_out_the_last_notes_first() -> None:
 
 
 def written(random: Random) -> str:
-    """A note in one of the forms that people use: quotes or none, lists of both kinds, dates, comments, and keys of their own."""
+    """A note in one of the forms that people use: quotes or none, lists of both kinds, dates,
+    comments, and keys of their own."""
     words = [
         "auth",
         "login: twice",
@@ -461,22 +561,35 @@ def written(random: Random) -> str:
     some = [json.dumps(random.choice(words), ensure_ascii=False) for _ in range(3)]
     keys = [
         f"title: {some[0]}",
-        random.choice(["whenToUse: [{}, {}]", "whenToUse:\n  - {}\n  - {}  # when it matters", "whenToUse: {}"]).format(
-            *some[1:]
-        ),
+        random.choice(
+            [
+                "whenToUse: [{}, {}]",
+                "whenToUse:\n  - {}\n  - {}  # when it matters",
+                "whenToUse: {}",
+            ]
+        ).format(*some[1:]),
         random.choice(["tags: []", "tags: [a, b c]", f"tags:\n  - {some[1]}"]),
         f"importance: {random.choice(IMPORTANCES)}",
-        f"discoveredAt: 2026-01-23{random.choice(['', 'T10:30:00Z', ' 10:30:00', 'T10:30:00+02:00'])}",
+        (
+            "discoveredAt: "
+            f"2026-01-23{random.choice(['', 'T10:30:00Z', ' 10:30:00', 'T10:30:00+02:00'])}"
+        ),
         f"discoveredBy: {some[2]}",
     ]
     more = [
-        "discoveredIn: a task", "source: https://x.example/a?b=c#d", "relatedMemories: [other.md]", "deprecated: true",
-        "validUntil: 2027-01-01", "claim: {subject: a, predicate: b, value: 3}", "owner: 'me: too'", "levels: [1, {a: b}]",
+        "discoveredIn: a task", "source: https://x.example/a?b=c#d", "relatedMemories: [other.md]",
+        "deprecated: true", "validUntil: 2027-01-01", "claim: {subject: a, predicate: b, value: 3}",
+        "owner: 'me: too'", "levels: [1, {a: b}]",
     ]  # fmt: skip
     keys += random.sample(more, random.randrange(4))
     random.shuffle(keys)
     body = random.choice(
-        ["Plain text.", "# Heading\n\n- a\n\n---\n\nbelow a line", "```py\ndef f():\n    return '---'\n```", "日本 \u2028 é"]
+        [
+            "Plain text.",
+            "# Heading\n\n- a\n\n---\n\nbelow a line",
+            "```py\ndef f():\n    return '---'\n```",
+            "日本 \u2028 é",
+        ]
     )
     return "\n".join(["---", *keys, "---", "", body, ""])
 
@@ -486,7 +599,8 @@ def test_two_hundred_notes_are_parsed_written_and_parsed_again_without_a_loss() 
     random = Random(18)  # noqa: S311  (the same notes in every run)
     texts = [written(random) for _ in range(200)]
     assert len({*texts}) == 200
-    for at in range(0, 200, 4):  # four sections in each file, some with the line ends of Windows and a mark at the beginning
+    # Four sections in each file, some with the line ends of Windows and a mark at the beginning.
+    for at in range(0, 200, 4):
         file = SEPARATOR.join(texts[at : at + 4])
         file = "\ufeff" + file.replace("\n", "\r\n") if at % 8 else file
         first = [one for one in read_sections("n.md", file) if isinstance(one, Note)]
@@ -495,5 +609,7 @@ def test_two_hundred_notes_are_parsed_written_and_parsed_again_without_a_loss() 
             assert note.other.keys() == {key for key in ("owner", "levels") if f"\n{key}:" in text}
         new = SEPARATOR.join(note.text for note in first)
         second = [one for one in read_sections("n.md", new) if isinstance(one, Note)]
-        assert [replace(note, line=0) for note in second] == [replace(note, line=0) for note in first]
+        assert [replace(note, line=0) for note in second] == [
+            replace(note, line=0) for note in first
+        ]
         assert SEPARATOR.join(note.text for note in second) == new

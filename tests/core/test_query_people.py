@@ -65,13 +65,16 @@ def test_user_and_assistant_are_not_names() -> None:
         ("What did you tell my brother?", 0.5, 1),
         ("What did you say?", None, 1),
         ("What did Iris say?", None, None),
-        ("Can you recommend a hotel for my trip?", 1, None),  # a request, not a reference to what was said
+        # A request, not a reference to what was said.
+        ("Can you recommend a hotel for my trip?", 1, None),
         ("Can you remind me of the hotel?", 0.5, 1),
         ("Could you say which hotel you recommended?", None, 1),
         ("What did I tell you about my trip?", 1, None),
     ],
 )
-def test_i_is_the_user_and_you_is_the_assistant(query: str, user: float | None, assistant: float | None) -> None:
+def test_i_is_the_user_and_you_is_the_assistant(
+    query: str, user: float | None, assistant: float | None
+) -> None:
     roles = speaker_roles(query)
     assert (roles.get("user"), roles.get("assistant")) == (user, assistant)
 
@@ -129,10 +132,24 @@ def test_nicknames_beginnings_and_typos_are_close(names: tuple[str, str]) -> Non
 
 
 @pytest.mark.parametrize(
-    "names", [("Ana", "Ann"), ("Bob", "Rob"), ("Mark", "Clara"), ("Caroline", "Melanie"), ("Al", "Alan"), ("Tim", "Tom")]
+    "names",
+    [
+        ("Ana", "Ann"),
+        ("Bob", "Rob"),
+        ("Mark", "Clara"),
+        ("Caroline", "Melanie"),
+        ("Al", "Alan"),
+        ("Tim", "Tom"),
+    ],
 )
 def test_other_names_are_not_close(names: tuple[str, str]) -> None:
-    assert max((closeness(left, right) for left in tokens(names[0]) for right in tokens(names[1])), default=0.0) == 0
+    assert (
+        max(
+            (closeness(left, right) for left in tokens(names[0]) for right in tokens(names[1])),
+            default=0.0,
+        )
+        == 0
+    )
 
 
 @given(st.text(max_size=10), st.text(max_size=10))
@@ -147,12 +164,17 @@ def test_removing_speakers_never_leaves_a_blank_query(query: str, people: list[s
     assert without_speakers(rest, people) == rest or rest != query
 
 
-@pytest.mark.parametrize("query", ["Which medicine must I avoid?", "what did we decide", "is that your plan", "OUR server"])
+@pytest.mark.parametrize(
+    "query",
+    ["Which medicine must I avoid?", "what did we decide", "is that your plan", "OUR server"],
+)
 def test_a_question_about_me_us_or_you_is_personal(query: str) -> None:
     assert is_personal(query)
 
 
-@pytest.mark.parametrize("query", ["Which port does staging use?", "the hour of the bus", "industry", ""])
+@pytest.mark.parametrize(
+    "query", ["Which port does staging use?", "the hour of the bus", "industry", ""]
+)
 def test_a_question_about_others_is_not_personal(query: str) -> None:
     assert not is_personal(query)
 
@@ -171,7 +193,10 @@ def test_a_question_that_anybody_could_ask_is_general(query: str) -> None:
     assert is_general(query)
 
 
-@pytest.mark.parametrize("query", ["Where do I live?", "What did Ana say the rent is?", "so how do I do it", "Show me how", ""])
+@pytest.mark.parametrize(
+    "query",
+    ["Where do I live?", "What did Ana say the rent is?", "so how do I do it", "Show me how", ""],
+)
 def test_other_questions_are_not_general(query: str) -> None:
     assert not is_general(query)
 

@@ -13,7 +13,10 @@ NOW = "2024-02-14T10:00:00.000Z"  # a Wednesday
 
 def days(query: str, at: str = NOW) -> list[tuple[str, str]]:
     """Return the spans as dates."""
-    return [tuple(str(date(1970, 1, 1) + timedelta(round(end))) for end in span) for span in time_spans(query, at)]  # type: ignore[misc]
+    return [
+        tuple(str(date(1970, 1, 1) + timedelta(round(end))) for end in span)
+        for span in time_spans(query, at)
+    ]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -104,14 +107,21 @@ def test_a_date_in_numbers_that_can_be_read_in_two_orders_gives_both() -> None:
 
 
 def test_a_weekday_without_a_direction_is_the_last_or_the_next_one() -> None:
-    assert days("What did we do on Friday?") == [("2024-02-09", "2024-02-09"), ("2024-02-16", "2024-02-16")]
-    assert days("What did we do on Wednesday?") == [("2024-02-07", "2024-02-07"), ("2024-02-14", "2024-02-14")]
+    assert days("What did we do on Friday?") == [
+        ("2024-02-09", "2024-02-09"),
+        ("2024-02-16", "2024-02-16"),
+    ]
+    assert days("What did we do on Wednesday?") == [
+        ("2024-02-07", "2024-02-07"),
+        ("2024-02-14", "2024-02-14"),
+    ]
 
 
 WRITTEN = (
-    "{0:%Y-%m-%d}", "{0.year}/{0.month}/{0.day}", "{0:%Y.%m.%d}", "{0:%d.%m.%Y}", "{0.day}.{0.month}.{0:%y}", "{0:%m/%d/%Y}",
-    "{0.day}/{0.month}/{0:%y}", "{0:%d-%m-%Y}", "{0.day} {0:%B} {0.year}", "{0:%b} {0.day}, {0.year}",
-    "{0.day}th of {0:%B} {0.year}", "in {0:%B} {0.year}", "in {0.year}", "{0:%Y-%m}", "on {0.day} {0:%b}",
+    "{0:%Y-%m-%d}", "{0.year}/{0.month}/{0.day}", "{0:%Y.%m.%d}", "{0:%d.%m.%Y}",
+    "{0.day}.{0.month}.{0:%y}", "{0:%m/%d/%Y}", "{0.day}/{0.month}/{0:%y}", "{0:%d-%m-%Y}",
+    "{0.day} {0:%B} {0.year}", "{0:%b} {0.day}, {0.year}", "{0.day}th of {0:%B} {0.year}",
+    "in {0:%B} {0.year}", "in {0.year}", "{0:%Y-%m}", "on {0.day} {0:%b}",
 )  # fmt: skip
 
 
@@ -130,18 +140,35 @@ def test_a_date_written_in_any_form_lies_in_a_span(day: date, form: str, query: 
 def test_a_day_told_relative_to_the_query_lies_in_a_span(today: date, back: int) -> None:
     def named(query: str, day: date) -> bool:
         number = day.toordinal() - date(1970, 1, 1).toordinal()
-        return any(first <= number <= last for first, last in time_spans(query, f"{today}T10:00:00.000Z"))
+        return any(
+            first <= number <= last for first, last in time_spans(query, f"{today}T10:00:00.000Z")
+        )
 
     day = today - timedelta(back)
     assert named(f"{back} days ago", day)
     assert back > 7 or named(f"on {day:%A}", day)
-    assert not 0 < back <= 7 or (named(f"last {day:%A}", day) and named("last week", day) and named("this week", day))
+    assert not 0 < back <= 7 or (
+        named(f"last {day:%A}", day) and named("last week", day) and named("this week", day)
+    )
     assert back > 28 or (named("this month", day) and named("last month", day))
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    "part", ["1/", "1.", "-1", "may ", "in the ", "a few ", "2024-", "in may 2023 ", "on friday ", "1 day ago ", " "]
+    "part",
+    [
+        "1/",
+        "1.",
+        "-1",
+        "may ",
+        "in the ",
+        "a few ",
+        "2024-",
+        "in may 2023 ",
+        "on friday ",
+        "1 day ago ",
+        " ",
+    ],
 )
 def test_a_long_query_of_time_words_is_read_in_the_time_limit(part: str) -> None:
     assert len(time_spans(f"in{part * (100_000 // len(part))}1 week ago", NOW)) <= 40
@@ -154,7 +181,10 @@ def test_several_times_are_each_returned_once() -> None:
     ]
 
 
-@given(st.text(max_size=60) | st.from_regex(r"(in|on|last|\d{1,4}|may|june|week|ago|days|-|,| ){1,12}", fullmatch=True))
+@given(
+    st.text(max_size=60)
+    | st.from_regex(r"(in|on|last|\d{1,4}|may|june|week|ago|days|-|,| ){1,12}", fullmatch=True)
+)
 def test_spans_are_bounded_and_start_before_they_end(query: str) -> None:
     found = time_spans(query, NOW)
     assert len(found) <= 40

@@ -10,13 +10,16 @@ from memory_mesh.core.search.ranker import Ranking, ScoredCandidate, rrf
 from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, NOTHING
 
 FLAGS = {
-    "question", "question_before", "speaker", "speaker_known", "role", "when", "stranger", "by_user", "by_assistant", "personal",
-    "general",
+    "question", "question_before", "speaker", "speaker_known", "role", "when", "stranger",
+    "by_user", "by_assistant", "personal", "general",
 }  # fmt: skip
-NEIGHBOURS = {f"{channel}_{side}" for channel in ("keywords", "vectors") for side in ("before", "behind")} | {"question_before"}
+NEIGHBOURS = {
+    f"{channel}_{side}" for channel in ("keywords", "vectors") for side in ("before", "behind")
+} | {"question_before"}
 # Signals that may never lower the score of a memory.
-FOR_IT = ("keywords", "keywords_context", "keywords_session", "coverage", "coverage_context", "coverage_wide", "vectors",
-          "vectors_context", "vectors_session", "speaker", "role", "when")  # fmt: skip
+FOR_IT = ("keywords", "keywords_context", "keywords_session", "coverage", "coverage_context",
+          "coverage_wide", "vectors", "vectors_context", "vectors_session", "speaker", "role",
+          "when")  # fmt: skip
 
 
 def pool(**signals: list[float]) -> Pool:
@@ -94,16 +97,23 @@ def test_every_weight_has_a_feature() -> None:
 @pytest.mark.parametrize("by_vectors", [True, False])
 def test_signals_that_favour_a_memory_have_no_negative_weight(name: str, by_vectors: bool) -> None:
     weights = BY_VECTORS if by_vectors else BY_KEYWORDS
-    counted = [weights.candidate.get(each, NOTHING) for each in (name, f"{name}_fraction_of_best", f"{name}_z")]
+    counted = [
+        weights.candidate.get(each, NOTHING)
+        for each in (name, f"{name}_fraction_of_best", f"{name}_z")
+    ]
     assert all(base + sum(min(each, 0) for each in added) >= -1e-9 for base, *added in counted)
 
 
 @given(pools(least=3), st.sampled_from(FOR_IT), st.sampled_from([0.01, 0.1, 0.5]))
-def test_a_higher_signal_never_lowers_the_rank_of_a_memory(pool_: Pool, name: str, more: float) -> None:
+def test_a_higher_signal_never_lowers_the_rank_of_a_memory(
+    pool_: Pool, name: str, more: float
+) -> None:
     raised = pool_.signals[name].copy()
     raised[0] = raised[0] + np.float32(more)
     after = Pool(ids=pool_.ids, signals={**pool_.signals, name: raised}, documents=pool_.documents)
-    if bool(pool_.signals["vectors"].any()) != bool(raised.any() if name == "vectors" else pool_.signals["vectors"].any()):
+    if bool(pool_.signals["vectors"].any()) != bool(
+        raised.any() if name == "vectors" else pool_.signals["vectors"].any()
+    ):
         return  # the first vector of the pool: the other model applies
     if name.startswith("vectors") and (pool_.signals[name] == 0).any():
         return  # memories without a vector count as the mean, which has changed
@@ -152,9 +162,11 @@ def test_a_memory_that_matches_by_words_and_by_vectors_scores_high() -> None:
     assert found[0] > 0.5 > 0.1 > found[1:].max()
 
 
-def test_each_of_several_memories_that_match_equally_well_scores_as_one_of_them_would_alone() -> None:
+def test_each_of_several_memories_that_match_equally_well_scores_as_one_would_alone() -> None:
     alone = scores(_talk(40, **ANSWER))[0]
-    several = scores(_talk(60, **{name: [values[0]] * 20 + [values[1]] * 40 for name, values in ANSWER.items()}))
+    several = scores(
+        _talk(60, **{name: [values[0]] * 20 + [values[1]] * 40 for name, values in ANSWER.items()})
+    )
     assert several[:20].min() > ranker.min_scores(several, 60)["precise"]
     assert several[:20] == pytest.approx([several[0]] * 20)
     assert several[0] > alone / 2
@@ -163,14 +175,24 @@ def test_each_of_several_memories_that_match_equally_well_scores_as_one_of_them_
 
 def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
     pool_ = _talk(40, stranger=[1.0] * 40)
-    assert ranker.expected_right(scores(pool_)) < ranker.MIN_EXPECTED["precise"] < scores(_talk(40, **ANSWER)).max()
+    assert (
+        ranker.expected_right(scores(pool_))
+        < ranker.MIN_EXPECTED["precise"]
+        < scores(_talk(40, **ANSWER)).max()
+    )
 
 
 def test_if_enough_right_answers_are_expected_each_needs_a_fraction_of_the_best_score() -> None:
     for mode, least in ranker.MIN_EXPECTED.items():
         some = [least / 2, least / 4, least / 5, 0.0]
-        assert ranker.min_scores(some, 50)[mode] == least, "together they do not reach it, so nothing is returned"
-        assert 0 < ranker.min_scores([*some, least / 19], 1000)[mode] == pytest.approx(some[0] * ranker.FRACTIONS[mode])
+        assert ranker.min_scores(some, 50)[mode] == least, (
+            "together they do not reach it, so nothing is returned"
+        )
+        assert (
+            0
+            < ranker.min_scores([*some, least / 19], 1000)[mode]
+            == pytest.approx(some[0] * ranker.FRACTIONS[mode])
+        )
         assert ranker.min_scores(some, 5)[mode] < some[-2], "among few memories less is enough"
     assert set(ranker.min_scores([], 50).values()) == set(ranker.MIN_EXPECTED.values())
 
@@ -182,19 +204,28 @@ def test_only_the_first_ten_count_as_expected_answers() -> None:
 
 
 def test_an_unknown_name_lowers_every_score() -> None:
-    known, unknown = (scores(_talk(40, **ANSWER, stranger=[fraction] * 40)) for fraction in (0.0, 1.0))
+    known, unknown = (
+        scores(_talk(40, **ANSWER, stranger=[fraction] * 40)) for fraction in (0.0, 1.0)
+    )
     assert (unknown < known).all()
 
 
 def test_without_speakers_an_unknown_name_does_not_lower_scores() -> None:
     no_speakers = [0.0] * 40
-    known, unknown = (scores(_talk(40, **ANSWER, speaker_known=no_speakers, stranger=[fraction] * 40)) for fraction in (0.0, 1.0))
+    known, unknown = (
+        scores(_talk(40, **ANSWER, speaker_known=no_speakers, stranger=[fraction] * 40))
+        for fraction in (0.0, 1.0)
+    )
     assert (unknown == known).all()
 
 
 def test_the_order_is_the_same_without_vectors_where_words_decide() -> None:
     by_words = {name: values for name, values in ANSWER.items() if not name.startswith("vectors")}
-    found = scores(_talk(40, **by_words, **{name: [0.0] * 40 for name in SIGNALS if name.startswith("vectors")}))
+    found = scores(
+        _talk(
+            40, **by_words, **{name: [0.0] * 40 for name in SIGNALS if name.startswith("vectors")}
+        )
+    )
     assert found.argmax() == 0
     assert found[0] > ranker.min_scores(found, 40)["recall"]
 
@@ -208,18 +239,30 @@ def test_memories_without_sessions_and_speakers_are_ranked_too() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_in_a_small_store_the_memory_that_matches_scores_well_above_the_others(size: int) -> None:
-    fits = {"keywords": 3.0, "keywords_context": 3.0, "keywords_session": 3.0, "coverage": 0.8, "coverage_context": 0.8,
-            "coverage_wide": 0.8, "vectors": 0.6, "vectors_context": 0.6, "vectors_session": 0.6}  # fmt: skip
+    fits = {"keywords": 3.0, "keywords_context": 3.0, "keywords_session": 3.0, "coverage": 0.8,
+            "coverage_context": 0.8, "coverage_wide": 0.8, "vectors": 0.6, "vectors_context": 0.6,
+            "vectors_session": 0.6}  # fmt: skip
     rest = {name: 0.05 if name.startswith("vectors") else 0.0 for name in fits}
-    found = scores(pool(**{name: _one(size, rest[name], fits[name]) for name in fits}, length=[8.0] * size))
+    found = scores(
+        pool(**{name: _one(size, rest[name], fits[name]) for name in fits}, length=[8.0] * size)
+    )
     assert found[0] > 0.3
     assert size == 1 or found[0] > 5 * found[1:].max()
 
 
 def test_a_single_memory_that_does_not_match_scores_low_although_it_is_the_best() -> None:
-    poor = scores(pool(keywords=[0.0], vectors=[0.02], vectors_context=[0.02], vectors_session=[0.02], length=[8.0]))
-    good = scores(pool(keywords=[2.0], coverage=[0.7], coverage_context=[0.7], coverage_wide=[0.7], vectors=[0.6],
-                       vectors_context=[0.6], vectors_session=[0.6], length=[8.0]))  # fmt: skip
+    poor = scores(
+        pool(
+            keywords=[0.0],
+            vectors=[0.02],
+            vectors_context=[0.02],
+            vectors_session=[0.02],
+            length=[8.0],
+        )
+    )
+    good = scores(pool(keywords=[2.0], coverage=[0.7], coverage_context=[0.7], coverage_wide=[0.7],
+                       vectors=[0.6], vectors_context=[0.6], vectors_session=[0.6],
+                       length=[8.0]))  # fmt: skip
     assert poor[0] < 0.1 < 0.3 < good[0]
 
 
@@ -273,8 +316,16 @@ def test_without_channels_the_fusion_is_empty() -> None:
 
 
 @pytest.mark.req("MESH-107")
-@given(st.dictionaries(st.sampled_from("stuvwxyz"), st.permutations("abcdef").map(lambda ranked: ranked[:4]), min_size=1))
-def test_fused_scores_lie_within_zero_and_one_and_better_ranks_never_lower_them(channels: dict[str, list[str]]) -> None:
+@given(
+    st.dictionaries(
+        st.sampled_from("stuvwxyz"),
+        st.permutations("abcdef").map(lambda ranked: ranked[:4]),
+        min_size=1,
+    )
+)
+def test_fused_scores_lie_within_zero_and_one_and_better_ranks_never_lower_them(
+    channels: dict[str, list[str]],
+) -> None:
     fused = rrf(channels)
     assert set(fused) == {found for ranked in channels.values() for found in ranked}
     assert all(0 < value <= 1 for value in fused.values())
@@ -286,14 +337,16 @@ def test_fused_scores_lie_within_zero_and_one_and_better_ranks_never_lower_them(
 @pytest.mark.req("MESH-109")
 def test_the_newest_version_gets_the_best_score_of_all_versions() -> None:
     found = Ranking(pool(keywords=[1.0, 1.0, 1.0]), np.array([0.4, 0.9, 0.2], np.float32))
-    newest, older, oldest = (ScoredCandidate(float(found.scores[at]), str(at), at) for at in (0, 1, 2))
+    newest, older, oldest = (
+        ScoredCandidate(float(found.scores[at]), str(at), at) for at in (0, 1, 2)
+    )
     ordered = found.newest_first([[newest, older, oldest]])
     assert ordered.scores.tolist() == pytest.approx([0.9, 0.4, 0.2])
     assert ordered.newer == {"1": "0", "2": "0"}
     assert found.scores.tolist() == pytest.approx([0.4, 0.9, 0.2])
 
 
-def test_without_a_common_word_name_or_time_nothing_is_likely_where_no_vector_is_compared() -> None:
+def test_without_a_common_word_name_or_time_nothing_is_likely_if_no_vector_is_compared() -> None:
     assert scores(pool(length=[4.0, 9.0])).tolist() == [0.0, 0.0]
     assert scores(pool(length=[4.0, 9.0], coverage_wide=[0.5, 0.0])).max() > 0
 
@@ -313,5 +366,7 @@ def test_a_candidate_is_newer_than_the_fraction_of_the_others_that_are_older() -
 
 def test_a_question_that_anybody_could_ask_is_less_likely_about_the_memories() -> None:
     notes = {name: [0.0] * 40 for name in (*NEIGHBOURS, "speaker_known")}
-    own, general = (scores(_talk(40, **ANSWER, **notes, general=[form] * 40)).max() for form in (0.0, 1.0))
+    own, general = (
+        scores(_talk(40, **ANSWER, **notes, general=[form] * 40)).max() for form in (0.0, 1.0)
+    )
     assert general < own

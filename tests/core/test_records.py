@@ -87,13 +87,16 @@ def test_every_field_of_a_memory_comes_back_from_its_row() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        Change(id="m#2", created_at=AT, ref="m", number=2, action="update", why="so", before={"content": "old"}, detail={"a": 1}),
+        Change(id="m#2", created_at=AT, ref="m", number=2, action="update", why="so",
+               before={"content": "old"}, detail={"a": 1}),
         Change(id="m#2", created_at=AT, ref="m", number=2, action="pin"),
         Block(
-            id="b", created_at=AT, chain="c", number=1, operation_type="retain", yamo_text="t", block_hash="h", prev_hash="p",
-            user_id="u", agent_id="a", ref="m", metadata={"action": "add"},
+            id="b", created_at=AT, chain="c", number=1, operation_type="retain", yamo_text="t",
+            block_hash="h", prev_hash="p", user_id="u", agent_id="a", ref="m",
+            metadata={"action": "add"},
         ),
-        Block(id="b", created_at=AT, chain="c", number=1, operation_type="retain", yamo_text="t", block_hash="h"),
+        Block(id="b", created_at=AT, chain="c", number=1, operation_type="retain", yamo_text="t",
+              block_hash="h"),
         Head(id="c", created_at=AT, number=3, block_hash="h", revision=3),
         Receipt(id="r", created_at=AT, ref="m", request="q"),
         Receipt(id="r", created_at=AT, ref="m", request=None, revision=2),
@@ -126,9 +129,14 @@ def test_records_for_callers_have_no_internal_fields() -> None:
         assert FULL.salt not in str(stored)
         assert FULL.fingerprint not in str(stored)
         shared = stored.keys() & {f.name for f in fields(MemoryRecord)}
-        assert {name: getattr(FULL, name) for name in shared} == {name: stored[name] for name in shared}
+        assert {name: getattr(FULL, name) for name in shared} == {
+            name: stored[name] for name in shared
+        }
     assert type(FULL.record(0.2)) is MemoryRecord
-    assert (type(SearchResult.of(FULL.row(), 0.5)), SearchResult.of(FULL.row(), 0.5).score) == (SearchResult, 0.5)
+    assert (type(SearchResult.of(FULL.row(), 0.5)), SearchResult.of(FULL.row(), 0.5).score) == (
+        SearchResult,
+        0.5,
+    )
 
 
 def test_a_record_is_a_frozen_value() -> None:
@@ -142,7 +150,11 @@ def test_a_record_is_a_frozen_value() -> None:
 def test_the_numbers_are_kept_apart(name: str) -> None:
     one = replace(FULL, importance=None, trust=None, confidence=None)
     back = Memory.of(replace(one, **{name: 0.5}).row())
-    assert {other: getattr(back, other) for other in ("importance", "trust", "confidence") if getattr(back, other)} == {name: 0.5}
+    assert {
+        other: getattr(back, other)
+        for other in ("importance", "trust", "confidence")
+        if getattr(back, other)
+    } == {name: 0.5}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +192,10 @@ def test_a_row_that_no_store_could_keep_is_refused(wrong: dict[str, object]) -> 
 
 @given(
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1),
-    st.dictionaries(st.text("abc\U0001f600", max_size=3), st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False)),
+    st.dictionaries(
+        st.text("abc\U0001f600", max_size=3),
+        st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False),
+    ),
     st.lists(st.text("xyz", max_size=3)),
 )
 def test_any_memory_comes_back(content: str, metadata: dict[str, object], tags: list[str]) -> None:
@@ -191,5 +206,11 @@ def test_any_memory_comes_back(content: str, metadata: dict[str, object], tags: 
 
 @pytest.mark.req("MESH-008")
 def test_there_are_five_statuses() -> None:
-    assert [status.value for status in Status] == ["active", "superseded", "disputed", "quarantined", "archived"]
+    assert [status.value for status in Status] == [
+        "active",
+        "superseded",
+        "disputed",
+        "quarantined",
+        "archived",
+    ]
     assert MemoryRecord(id="m", content="c", created_at=AT, updated_at=AT).status == "active"

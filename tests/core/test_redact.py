@@ -1,4 +1,5 @@
-"""The redactor as a whole: what it writes, in both modes, for any text and any value, and that twice is the same as once."""
+"""The redactor as a whole: what it writes, in both modes, for any text and any value, and that
+twice is the same as once."""
 
 import json
 import re
@@ -57,7 +58,12 @@ PIECES = [
 ]
 # Texts that look like what we redact, cut and glued at random: far nastier than random letters.
 NASTY = st.lists(
-    st.builds(lambda at, length: PIECES[at][:length], st.integers(0, len(PIECES) - 1), st.sampled_from([200, 30, 8])), max_size=8
+    st.builds(
+        lambda at, length: PIECES[at][:length],
+        st.integers(0, len(PIECES) - 1),
+        st.sampled_from([200, 30, 8]),
+    ),
+    max_size=8,
 ).map("".join)
 
 
@@ -104,10 +110,20 @@ def test_redacting_a_redacted_value_changes_nothing(value) -> None:
         ("ghp_" + "aB3dE6gH9k" * 4, "[API_KEY]"),
     ],
 )
-def test_addresses_phones_cards_and_keys_are_gone_from_text_and_values(secret: str, mask: str) -> None:
-    assert [f"See {secret} now"[one.start : one.end] for one in find(f"See {secret} now")] == [secret]
+def test_addresses_phones_cards_and_keys_are_gone_from_text_and_values(
+    secret: str, mask: str
+) -> None:
+    assert [f"See {secret} now"[one.start : one.end] for one in find(f"See {secret} now")] == [
+        secret
+    ]
     assert MASKING.redact(f"See {secret} now.") == f"See {mask} now."
-    value = {"note": [f"see {secret}"], f"about {secret}": {"deep": secret}, "count": 3, "on": True, "none": None}
+    value = {
+        "note": [f"see {secret}"],
+        f"about {secret}": {"deep": secret},
+        "count": 3,
+        "on": True,
+        "none": None,
+    }
     assert secret in json.dumps(value)
     assert secret not in json.dumps(MASKING.redact_value(value))
     assert MASKING.redact_value(value) == {
@@ -159,7 +175,10 @@ def test_two_passwords_that_differ_in_case_have_two_pseudonyms() -> None:
 def test_names_become_ids_in_both_modes_as_whole_words_the_longest_first() -> None:
     masking = Redactor(names=NAMES)
     for redactor in (masking, ALIASING):
-        assert redactor.redact("ANN LEE met Ann, Zoë and zoe\u0308.") == "user-1 met user-2, user-3 and user-3."
+        assert (
+            redactor.redact("ANN LEE met Ann, Zoë and zoe\u0308.")
+            == "user-1 met user-2, user-3 and user-3."
+        )
         assert redactor.redact("Ann \n Lee's annual Annex") == "user-1's annual Annex"
     assert masking.redact("ann@example.org is Ann's") == "[EMAIL] is user-2's"
     assert masking.redact_value({"Ann": ["Zoë"]}) == {"user-2": ["user-3"]}
@@ -205,16 +224,30 @@ def test_a_count_names_kinds_and_never_counts_masks_that_were_there() -> None:
 ODD = st.sampled_from(["\u200b", "\u2060", "\u00ad", "\ufeff", "\u200d", "\ufe0f", "\u202e"])
 
 
-@given(st.lists(ODD | st.sampled_from(["ann", "@", "example", ".", "org", " ", "é", "ßx"]), max_size=24).map("".join))
-def test_invisible_characters_inside_hide_nothing_and_no_character_outside_is_lost(text: str) -> None:
-    plain = "".join(char for char in text if char not in "\u200b\u2060\u00ad\ufeff\u200d\ufe0f\u202e")
-    redacted = "".join(char for char in MASKING.redact(text) if char not in "\u200b\u2060\u00ad\ufeff\u200d\ufe0f\u202e")
+@given(
+    st.lists(
+        ODD | st.sampled_from(["ann", "@", "example", ".", "org", " ", "é", "ßx"]), max_size=24
+    ).map("".join)
+)
+def test_invisible_characters_inside_hide_nothing_and_no_character_outside_is_lost(
+    text: str,
+) -> None:
+    plain = "".join(
+        char for char in text if char not in "\u200b\u2060\u00ad\ufeff\u200d\ufe0f\u202e"
+    )
+    redacted = "".join(
+        char
+        for char in MASKING.redact(text)
+        if char not in "\u200b\u2060\u00ad\ufeff\u200d\ufe0f\u202e"
+    )
     assert redacted == MASKING.redact(plain)
 
 
 def test_another_script_of_the_same_value_has_the_same_pseudonym() -> None:
     assert ALIASING.redact("ａｎｎ＠ｅｘａｍｐｌｅ．ｏｒｇ") == ALIASING.redact("ann@example.org")
-    assert ALIASING.redact("card ４１１１１１１１１１１１１１１１") == ALIASING.redact("card 4111111111111111")
+    assert ALIASING.redact("card ４１１１１１１１１１１１１１１１") == ALIASING.redact(
+        "card 4111111111111111"
+    )
     assert ALIASING.redact("+44\u200b 20 7946 0958") == ALIASING.redact("+44 20 7946 0958")
 
 
@@ -258,7 +291,9 @@ def test_the_longer_of_two_finds_wins_and_of_equal_ones_the_more_specific() -> N
     key = "ghp_" + "aB3dE6gH9k" * 4
     assert [one.pattern for one in find(f"token = '{key}'")] == ["github_token"]
     assert [one.pattern for one in find(f"password = '{key} and more'")] == ["password_assignment"]
-    assert [one.pattern for one in find("postgresql://ann:pa55@example.org/db")] == ["url_credentials"]
+    assert [one.pattern for one in find("postgresql://ann:pa55@example.org/db")] == [
+        "url_credentials"
+    ]
 
 
 def test_the_label_of_a_mask_is_no_cue() -> None:
@@ -331,19 +366,29 @@ def test_what_a_redactor_remembers_changes_no_result(values: list[dict[str, str]
     sign=st.sampled_from("T "),
     zone=st.sampled_from(["", "Z", "+00:00", "+05:30", "-11:00"]),
 )
-def test_no_pattern_finds_anything_in_a_time_so_it_is_not_searched(key: str, day: date, at: str, sign: str, zone: str) -> None:
+def test_no_pattern_finds_anything_in_a_time_so_it_is_not_searched(
+    key: str, day: date, at: str, sign: str, zone: str
+) -> None:
     for text in (str(day), f"{day}{sign}{at}{zone}"):
         assert engine._TIME.fullmatch(text)
         assert find(text) == find(f"{key}: {text}") == []
 
 
 def test_a_name_is_replaced_in_a_time_too_and_a_time_key_may_hold_a_secret() -> None:
-    assert Redactor(names={"2024": "the-year"}).redact_value({"event_time": "2024-05-01"}) == {"event_time": "the-year-05-01"}
+    assert Redactor(names={"2024": "the-year"}).redact_value({"event_time": "2024-05-01"}) == {
+        "event_time": "the-year-05-01"
+    }
     assert MASKING.redact_value({"event_time": "ann@example.org"}) == {"event_time": "[EMAIL]"}
 
 
-@given(st.lists(st.sampled_from(PIECES) | st.text(alphabet="0123456789 .-+/Aa:", max_size=12), max_size=3).map(" ".join))
-def test_the_number_of_digits_that_a_pattern_requires_hides_nothing_that_it_would_find(text: str) -> None:
+@given(
+    st.lists(
+        st.sampled_from(PIECES) | st.text(alphabet="0123456789 .-+/Aa:", max_size=12), max_size=3
+    ).map(" ".join)
+)
+def test_the_number_of_digits_that_a_pattern_requires_hides_nothing_that_it_would_find(
+    text: str,
+) -> None:
     page = Page(text)
     for pattern in PATTERNS:
         assert page.digits >= pattern.digits or not list(pattern.finds(page))

@@ -1,4 +1,5 @@
-"""Secrets in code, configuration, sentences of many languages, commands and addresses: nothing of them is left.
+"""Secrets in code, configuration, sentences of many languages, commands and addresses: nothing of
+them is left.
 
 `tests/data/redaction_secrets.txt` has one text per line: «…» marks the secrets and ⏎ a line break.
 """
@@ -11,13 +12,31 @@ import pytest
 
 from memory_mesh.core.language.redaction import MASK, Redactor, find
 
-LINES = (Path(__file__).parents[1] / "data" / "redaction_secrets.txt").read_text(encoding="utf-8").splitlines()
+LINES = (
+    (Path(__file__).parents[1] / "data" / "redaction_secrets.txt")
+    .read_text(encoding="utf-8")
+    .splitlines()
+)
 VECTORS = [line for line in LINES if line and not line.startswith("## ")]
 MASKING = Redactor()
 MARKS = "&;'(),#@$!%^*~?/=+"
 QUOTED = (
-    *("password = {}", "DB_PASSWORD={}", "password: {}", '{{"password": {}}}', "--password {}", "setPassword({})", "mysql -p{}"),
-    *('put("password", {})', "user.password += {}", "var password string = {}", "curl -u ann:{}", "sshpass -p {} ssh host"),
+    *(
+        "password = {}",
+        "DB_PASSWORD={}",
+        "password: {}",
+        '{{"password": {}}}',
+        "--password {}",
+        "setPassword({})",
+        "mysql -p{}",
+    ),
+    *(
+        'put("password", {})',
+        "user.password += {}",
+        "var password string = {}",
+        "curl -u ann:{}",
+        "sshpass -p {} ssh host",
+    ),
 )
 
 
@@ -29,7 +48,8 @@ def marked(line: str) -> tuple[str, list[str], str]:
 
 
 def remains(secret: str, redacted: str, rest: str) -> list[str]:
-    """Return the parts of the secret, four characters long, that can still be read and do not belong to the rest of the text."""
+    """Return the parts of the secret, four characters long, that can still be read and do not
+    belong to the rest of the text."""
     size = min(4, len(secret))
     parts = (secret[at : at + size] for at in range(len(secret) - size + 1))
     return [part for part in parts if part in MASK.sub("\0", redacted) and part not in rest]
@@ -44,12 +64,38 @@ def test_nothing_of_a_secret_is_left_in_any_form(line: str) -> None:
     redacted = MASKING.redact(text)
     assert [left for secret in secrets for left in remains(secret, redacted, rest)] == [], redacted
     assert MASKING.redact(redacted) == redacted
-    assert len(re.sub(r"\s", "", redacted)) >= len(re.sub(r"\s", "", rest.replace("\0", ""))) - 16, "the rest of the text stays"
+    assert (
+        len(re.sub(r"\s", "", redacted)) >= len(re.sub(r"\s", "", rest.replace("\0", ""))) - 16
+    ), "the rest of the text stays"
 
 
 @pytest.mark.req("MESH-129")
 @pytest.mark.parametrize(
-    "mark", ["&", ";", "'", "(", ")", ",", "#", "@", "$", "!", "%", "^", "*", "~", "|", "<", ">", "?", "/", "=", "+", " "]
+    "mark",
+    [
+        "&",
+        ";",
+        "'",
+        "(",
+        ")",
+        ",",
+        "#",
+        "@",
+        "$",
+        "!",
+        "%",
+        "^",
+        "*",
+        "~",
+        "|",
+        "<",
+        ">",
+        "?",
+        "/",
+        "=",
+        "+",
+        " ",
+    ],
 )
 def test_a_quoted_password_is_masked_whole_whatever_marks_are_in_it(mark: str) -> None:
     password = f"aB3{mark}dE6{mark}gH9"

@@ -1,4 +1,5 @@
-"""Texts made to be slow: the time grows with the length only, and what repeats is judged once. A slow one runs into the limit."""
+"""Texts made to be slow: the time grows with the length only, and what repeats is judged once. A
+slow one runs into the limit."""
 
 import time
 from collections import Counter
@@ -7,7 +8,17 @@ from collections.abc import Callable
 import phonenumbers
 import pytest
 
-from memory_mesh.core.language.redaction import Redactor, assignments, find, keys, national_ids, numbers, pairs, phone, values
+from memory_mesh.core.language.redaction import (
+    Redactor,
+    assignments,
+    find,
+    keys,
+    national_ids,
+    numbers,
+    pairs,
+    phone,
+    values,
+)
 from memory_mesh.core.language.redaction.pattern import MANY
 
 REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
@@ -42,7 +53,17 @@ BOMBS = [
         "((",
         "[[[EMAIL]",
     ),
-    *('password="', "password=", "password is ", "password for x ", "token=", "key", "secret is is is ", "пароль ", "curl -u a:"),
+    *(
+        'password="',
+        "password=",
+        "password is ",
+        "password for x ",
+        "token=",
+        "key",
+        "secret is is is ",
+        "пароль ",
+        "curl -u a:",
+    ),
     *(
         "_token",
         "_salt",
@@ -53,7 +74,15 @@ BOMBS = [
         "passwd <<< a ",
         "passport no 1 ",
     ),
-    *("card 4111.1111.", "a:b@tcp(", 'password"\n\n', "password = [[", "authorization digest ", "USER a\n", "]:587 a:"),
+    *(
+        "card 4111.1111.",
+        "a:b@tcp(",
+        'password"\n\n',
+        "password = [[",
+        "authorization digest ",
+        "USER a\n",
+        "]:587 a:",
+    ),
     *(
         "-----BEGIN PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\nabcdefghijklmnopqrst\n",
@@ -148,7 +177,17 @@ BOMBS = [
         "DNI 12345678 ",
         "cédula 1.2",
     ),
-    *("&#64;", "a&#64;", "a&#64;b.co", "&amp;", "\\x40", "4111\n1111\n", "4111.1111.1111.", "DE89  3704  ", "BSN 123.456."),
+    *(
+        "&#64;",
+        "a&#64;",
+        "a&#64;b.co",
+        "&amp;",
+        "\\x40",
+        "4111\n1111\n",
+        "4111.1111.1111.",
+        "DE89  3704  ",
+        "BSN 123.456.",
+    ),
     *(
         "password::",
         "password ..... ",
@@ -205,7 +244,9 @@ def test_an_expression_without_a_quote_is_not_split_in_every_way(calls: CountCal
     assert counts["match"] == 1
 
 
-def test_a_group_in_the_middle_of_a_run_is_no_start_of_a_phone_number_or_card(calls: CountCalls) -> None:
+def test_a_group_in_the_middle_of_a_run_is_no_start_of_a_phone_number_or_card(
+    calls: CountCalls,
+) -> None:
     calls(phone, "_phone_from")
     counts = calls(numbers, "_card_from")
     assert find("tel 555 1234") != []
@@ -233,7 +274,9 @@ def test_signs_that_end_no_login_are_not_judged(calls: CountCalls) -> None:
     assert counts == {"_login": 2, "_without_scheme": 2}
 
 
-def test_what_a_shell_gives_to_a_command_is_judged_only_where_one_reads_a_password(calls: CountCalls) -> None:
+def test_what_a_shell_gives_to_a_command_is_judged_only_where_one_reads_a_password(
+    calls: CountCalls,
+) -> None:
     counts = calls(pairs, "_here_string")
     assert find('kinit bob <<< "hunter2x"') != []
     assert counts["_here_string"] == 1
@@ -275,8 +318,12 @@ def test_very_many_numbers_beside_a_word_for_ids_are_masked_unchecked(calls: Cou
 
 
 def test_very_many_numbers_without_such_a_word_stay() -> None:
-    assert find("".join(f"{number},2024-05-17,order {number}\n" for number in different(2 * MANY))) == []
-    assert find("".join(f"+1718{number:09},{number}\n" for number in range(2 * MANY))) == []  # added lines with times
+    assert (
+        find("".join(f"{number},2024-05-17,order {number}\n" for number in different(2 * MANY)))
+        == []
+    )
+    # Added lines with times.
+    assert find("".join(f"+1718{number:09},{number}\n" for number in range(2 * MANY))) == []
 
 
 def test_of_very_many_phone_numbers_a_limited_number_is_parsed(calls: CountCalls) -> None:
@@ -313,7 +360,18 @@ def test_a_bomb_comes_back_redacted_once_and_for_all(bomb: str) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "lead",
-    ["", "password=", 'password="', "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaaaaa.", "://a:", "Bearer ", "tel ", "card ", "a@"],
+    [
+        "",
+        "password=",
+        'password="',
+        "-----BEGIN PRIVATE KEY-----",
+        "eyJaaaaaaaaaaaa.",
+        "://a:",
+        "Bearer ",
+        "tel ",
+        "card ",
+        "a@",
+    ],
 )
 @pytest.mark.parametrize("run", ["a", "1", "A1", "@", " ", "."])
 def test_one_endless_run_behind_anything_comes_back(lead: str, run: str) -> None:

@@ -1,4 +1,5 @@
-"""Addresses of people and machines: which `@` and which four numbers are one, and which are code or versions."""
+"""Addresses of people and machines: which `@` and which four numbers are one, and which are code
+or versions."""
 
 from ipaddress import IPv4Address, IPv6Address
 
@@ -44,7 +45,9 @@ def test_an_address_is_masked_and_what_stands_around_stays(text: str, redacted: 
 
 
 LOCAL = st.from_regex(r"[a-z0-9](?:[a-z0-9._+-]{0,20}[a-z0-9])?", fullmatch=True)
-DOMAIN = st.from_regex(r"(?:[a-z][a-z0-9-]{0,10}[a-z0-9]\.){1,3}(?:com|org|museum|de|io)", fullmatch=True)
+DOMAIN = st.from_regex(
+    r"(?:[a-z][a-z0-9-]{0,10}[a-z0-9]\.){1,3}(?:com|org|museum|de|io)", fullmatch=True
+)
 
 
 @pytest.mark.req("MESH-128")
@@ -58,12 +61,21 @@ def test_any_usual_address_is_found_whole(local: str, domain: str) -> None:
 
 @pytest.mark.req("MESH-129")
 @given(st.ip_addresses())
-def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Address | IPv6Address) -> None:
+def test_any_address_of_a_machine_is_found_unless_it_names_none(
+    address: IPv4Address | IPv6Address,
+) -> None:
     text = f"the client's ip is {address}, blocked"
-    nobody = str(address).startswith(("0.", "127.", "255.")) or address.is_unspecified or address.is_loopback
-    # Code has `::` too: with it an address needs four digits in its first group (no other is given out) and one of 0 to 9.
+    nobody = (
+        str(address).startswith(("0.", "127.", "255."))
+        or address.is_unspecified
+        or address.is_loopback
+    )
+    # Code has `::` too: with it an address needs four digits in its first group (no other is given
+    # out) and one of 0 to 9.
     shortened = address.version == 6 and "::" in str(address)
-    if not shortened or (len(str(address).partition(":")[0]) == 4 and any(map(str.isdigit, str(address)))):
+    if not shortened or (
+        len(str(address).partition(":")[0]) == 4 and any(map(str.isdigit, str(address)))
+    ):
         assert MASKING.redact(text) == (text if nobody else "the client's ip is [IP], blocked")
 
 
@@ -73,7 +85,8 @@ def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Add
     [
         ("from 203.0.113.42 port 22", "from [IP] port 22"),
         ("http://10.0.0.7:8080/x", "http://[IP]:8080/x"),
-        ("allow 192.168.0.0/16", "allow 192.168.0.0/16"),  # a range of private addresses names no machine
+        # A range of private addresses names no machine.
+        ("allow 192.168.0.0/16", "allow 192.168.0.0/16"),
         ("allow 192.168.0.7/16", "allow [IP]/16"),
         ("allow 198.51.100.0/24", "allow [IP]/24"),
         ("10.0.0.1-10.0.0.50", "[IP]-[IP]"),
@@ -90,14 +103,18 @@ def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Add
         ("6e40:4041:c617:e898:c11:40d2:c669:2eb4", "[IP]"),
     ],
 )
-def test_addresses_of_machines_are_masked_and_ports_and_masks_stay(text: str, redacted: str) -> None:
+def test_addresses_of_machines_are_masked_and_ports_and_masks_stay(
+    text: str, redacted: str
+) -> None:
     assert MASKING.redact(text) == redacted
 
 
 @pytest.mark.req("MESH-130")
 @given(
     st.lists(st.integers(0, 255), min_size=4, max_size=4),
-    st.sampled_from(["version {}", "v{}", "release {} notes", "{} released", "ver. {}", "section {}"]),
+    st.sampled_from(
+        ["version {}", "v{}", "release {} notes", "{} released", "ver. {}", "section {}"]
+    ),
 )
 def test_a_version_number_is_no_address(parts: list[int], said: str) -> None:
     text = said.format(".".join(map(str, parts)))

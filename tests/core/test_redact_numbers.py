@@ -1,4 +1,5 @@
-"""Numbers of people: phones as libphonenumber knows them, cards with their Luhn sum, IBANs and ids with their check sums."""
+"""Numbers of people: phones as libphonenumber knows them, cards with their Luhn sum, IBANs and
+ids with their check sums."""
 
 import random
 import re
@@ -37,17 +38,26 @@ def digits(count: int) -> str:
 
 def examples() -> list[phonenumbers.PhoneNumber]:
     regions = sorted(phonenumbers.SUPPORTED_REGIONS)
-    made = (phonenumbers.example_number_for_type(region, kind) for region in regions for kind in (Kind.FIXED_LINE, Kind.MOBILE))
+    made = (
+        phonenumbers.example_number_for_type(region, kind)
+        for region in regions
+        for kind in (Kind.FIXED_LINE, Kind.MOBILE)
+    )
     return [number for number in made if number]
 
 
 @pytest.mark.req("MESH-128", "MESH-129")
-@pytest.mark.parametrize(("form", "lead"), [(Form.E164, "it is "), (Form.INTERNATIONAL, "it is "), (Form.NATIONAL, "Phone: ")])
+@pytest.mark.parametrize(
+    ("form", "lead"),
+    [(Form.E164, "it is "), (Form.INTERNATIONAL, "it is "), (Form.NATIONAL, "Phone: ")],
+)
 def test_the_numbers_of_every_region_are_found_whole(form: int, lead: str) -> None:
     written = [phonenumbers.format_number(number, form) for number in examples()]
     written = [number for number in written if sum(map(str.isdigit, number)) >= 7]
     assert len(written) > 400
-    assert [number for number in written if shown(f"{lead}{number} today") != [("phone", number)]] == []
+    assert [
+        number for number in written if shown(f"{lead}{number} today") != [("phone", number)]
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -112,13 +122,23 @@ def test_without_those_digits_are_digits(text: str) -> None:
 
 def spoilt(number: str) -> str:
     """The number with some other digits."""
-    return "".join(RNG.choice("0123456789") if char.isdigit() and RNG.random() < 0.15 else char for char in number)
+    return "".join(
+        RNG.choice("0123456789") if char.isdigit() and RNG.random() < 0.15 else char
+        for char in number
+    )
 
 
 @pytest.mark.parametrize("region", sorted({*phone._REGIONS, *phone._WITHOUT_TRUNK}))
 def test_no_region_is_passed_over_in_which_a_number_is_valid(region: str) -> None:
-    made = [phonenumbers.example_number_for_type(region, kind) for kind in (Kind.FIXED_LINE, Kind.MOBILE, Kind.TOLL_FREE)]
-    forms = [phonenumbers.format_number(one, form) for one in filter(None, made) for form in (Form.NATIONAL, Form.E164)]
+    made = [
+        phonenumbers.example_number_for_type(region, kind)
+        for kind in (Kind.FIXED_LINE, Kind.MOBILE, Kind.TOLL_FREE)
+    ]
+    forms = [
+        phonenumbers.format_number(one, form)
+        for one in filter(None, made)
+        for form in (Form.NATIONAL, Form.E164)
+    ]
     for number in (re.sub(r"\D", "", spoilt(form)) for form in forms for _ in range(20)):
         if phonenumbers.is_valid_number(phonenumbers.parse(number, region)):
             assert phone._of_region(region).fullmatch(number), number
@@ -126,7 +146,10 @@ def test_no_region_is_passed_over_in_which_a_number_is_valid(region: str) -> Non
 
 def test_the_quicker_way_finds_the_same_numbers_with_a_plus_possible() -> None:
     for code in phonenumbers.COUNTRY_CODE_TO_REGION_CODE:
-        for number in (f"+{code}{RNG.choice(('', '0', '(0) '))}{digits(RNG.randrange(5, 12))}" for _ in range(12)):
+        for number in (
+            f"+{code}{RNG.choice(('', '0', '(0) '))}{digits(RNG.randrange(5, 12))}"
+            for _ in range(12)
+        ):
             assert phone._is_possible(number) == phone._international(number), number
     assert not any(map(phone._is_possible, ("+0000000", "+(0)1495551234", "+2100551234")))
 
@@ -136,7 +159,10 @@ def test_the_quicker_way_finds_the_same_numbers_with_a_plus_possible() -> None:
 
 def with_luhn(start: str, length: int) -> str:
     body = start + digits(length - len(start) - 1)
-    total = sum(int(char) if at % 2 else sum(divmod(2 * int(char), 10)) for at, char in enumerate(reversed(body)))
+    total = sum(
+        int(char) if at % 2 else sum(divmod(2 * int(char), 10))
+        for at, char in enumerate(reversed(body))
+    )
     return body + str(-total % 10)
 
 
@@ -167,7 +193,9 @@ def spaced(number: str) -> str:
 
 @pytest.mark.req("MESH-128", "MESH-129")
 @pytest.mark.parametrize(("start", "length"), NETWORKS)
-def test_a_card_of_a_network_is_found_with_and_without_groups_and_only_with_a_valid_sum(start: str, length: int) -> None:
+def test_a_card_of_a_network_is_found_with_and_without_groups_and_only_with_a_valid_sum(
+    start: str, length: int
+) -> None:
     for _ in range(20):
         card = with_luhn(start, length)
         for written in (card, spaced(card)):
@@ -186,7 +214,10 @@ def test_other_lengths_are_cards_only_beside_a_word_for_them(start: str, length:
 
 
 def test_a_security_code_behind_a_card_is_no_part_of_it() -> None:
-    assert MASKING.redact("4111 1111 1111 1111 123 and 12 4111 1111 1111 1111") == "[CARD] 123 and 12 [CARD]"
+    assert (
+        MASKING.redact("4111 1111 1111 1111 123 and 12 4111 1111 1111 1111")
+        == "[CARD] 123 and 12 [CARD]"
+    )
 
 
 # --- IBAN ---
@@ -212,7 +243,9 @@ def iban(country: str, bban: str) -> str:
         ("PL", "d24"),
     ],
 )
-def test_an_iban_is_found_in_any_case_and_grouping_and_only_with_valid_check_digits(country: str, form: str) -> None:
+def test_an_iban_is_found_in_any_case_and_grouping_and_only_with_valid_check_digits(
+    country: str, form: str
+) -> None:
     for _ in range(20):
         bban = account(form)
         whole = iban(country, bban)
@@ -226,7 +259,10 @@ def test_an_iban_is_found_in_any_case_and_grouping_and_only_with_valid_check_dig
 def account(form: str) -> str:
     """A random account number: d3 is three digits, a4 four letters."""
     parts = [(kind, int(count)) for kind, count in re.findall(r"([da])(\d+)", form)]
-    return "".join(digits(count) if kind == "d" else "".join(RNG.choices(ascii_uppercase, k=count)) for kind, count in parts)
+    return "".join(
+        digits(count) if kind == "d" else "".join(RNG.choices(ascii_uppercase, k=count))
+        for kind, count in parts
+    )
 
 
 # --- national ids ---
@@ -235,12 +271,14 @@ def account(form: str) -> str:
 MODULES = dict(
     pair.split(":")
     for pair in listed(
-        "gb_nhs:gb.nhs ca_sin:ca.sin au_tfn:au.tfn de_idnr:de.idnr ch_ahv:ch.ssn fr_nir:fr.nir nl_bsn:nl.bsn "
-        "es_dni:es.dni es_nie:es.nie pt_nif:pt.nif it_codice_fiscale:it.codicefiscale pl_pesel:pl.pesel "
-        "cz_rc:cz.rc bg_egn:bg.egn hr_oib:hr.oib baltic_code:ee.ik fi_hetu:fi.hetu tr_kimlik:tr.tckimlik "
-        "il_id:il.idnr in_aadhaar:in_.aadhaar cn_ric:cn.ric kr_rrn:kr.rrn jp_my_number:jp.in_ th_pin:th.pin "
+        "gb_nhs:gb.nhs ca_sin:ca.sin au_tfn:au.tfn de_idnr:de.idnr ch_ahv:ch.ssn fr_nir:fr.nir "
+        "nl_bsn:nl.bsn es_dni:es.dni es_nie:es.nie pt_nif:pt.nif "
+        "it_codice_fiscale:it.codicefiscale pl_pesel:pl.pesel cz_rc:cz.rc bg_egn:bg.egn "
+        "hr_oib:hr.oib baltic_code:ee.ik fi_hetu:fi.hetu tr_kimlik:tr.tckimlik il_id:il.idnr "
+        "in_aadhaar:in_.aadhaar cn_ric:cn.ric kr_rrn:kr.rrn jp_my_number:jp.in_ th_pin:th.pin "
         "br_cpf:br.cpf cl_rut:cl.rut mx_curp:mx.curp be_nn:be.nn se_personnummer:se.personnummer "
-        "no_fodselsnummer:no.fodselsnummer za_id:za.idnr gr_amka:gr.amka ro_cnp:ro.cnp at_vnr:at.vnr "
+        "no_fodselsnummer:no.fodselsnummer za_id:za.idnr gr_amka:gr.amka ro_cnp:ro.cnp "
+        "at_vnr:at.vnr "
     )
 )
 
@@ -252,21 +290,29 @@ def test_an_id_is_found_if_its_check_sum_holds_and_only_then(id_: str) -> None:
     valid = import_module(f"stdnum.{MODULES[id_]}").is_valid
     right = wrong = 0
     for _ in range(2000):
-        tail = [RNG.choice("0123456789") if char.isdigit() else char for char in example.masked[-5:]]
+        tail = [
+            RNG.choice("0123456789") if char.isdigit() else char for char in example.masked[-5:]
+        ]
         if example.masked[-1].isalpha():
             tail[-1] = RNG.choice("ABCDEFGHJKLMNPRSTVWXYZ")
         number = example.masked[:-5] + "".join(tail)
-        if id_ == "be_nn":  # stdnum asks for the date of today: it leaves out those who would be born in 2085
+        # Stdnum asks for the date of today: it leaves out those who would be born in 2085.
+        if id_ == "be_nn":
             number = "05" + number[2:]
         sound = valid(number)
         if (right if sound else wrong) < 5:
-            assert (id_ in dict(shown(example.text.replace(example.masked, number)))) == sound, number
+            assert (id_ in dict(shown(example.text.replace(example.masked, number)))) == sound, (
+                number
+            )
             right, wrong = right + sound, wrong + (not sound)
     assert right == wrong == 5
 
 
 @pytest.mark.req("MESH-129")
-@pytest.mark.parametrize("text", ["123-45-6789", "my SSN is 123456789", "social security number 123 45 6789", "123‑45‑6789"])
+@pytest.mark.parametrize(
+    "text",
+    ["123-45-6789", "my SSN is 123456789", "social security number 123 45 6789", "123‑45‑6789"],
+)
 def test_a_social_security_number_is_found_by_form_or_cue(text: str) -> None:
     assert [pattern for pattern, _ in shown(text)] == ["us_ssn"]
 
@@ -297,5 +343,7 @@ def test_what_no_one_was_given_is_no_social_security_number(text: str) -> None:
         ("219516205512303705", "219516205512303705"),  # of a county that stdnum does not know
     ],
 )
-def test_an_id_with_other_groups_or_of_an_unknown_place_is_masked_and_no_error(text: str, number: str) -> None:
+def test_an_id_with_other_groups_or_of_an_unknown_place_is_masked_and_no_error(
+    text: str, number: str
+) -> None:
     assert [value for _, value in shown(text)] == [number]

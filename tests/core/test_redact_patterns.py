@@ -1,4 +1,5 @@
-"""Each pattern keeps its own promises, the page of documentation is what the code says, and five hundred harmless lines stay."""
+"""Each pattern keeps its own promises, the page of documentation is what the code says, and five
+hundred harmless lines stay."""
 
 import subprocess
 import sys
@@ -10,11 +11,15 @@ from memory_mesh.core.language.redaction import LABELS, PATTERNS, Pattern, Redac
 from redaction_docs import load_entries
 
 ROOT = Path(__file__).parents[2]
-NEGATIVES = (ROOT / "tests" / "data" / "redaction_negatives.txt").read_text(encoding="utf-8").splitlines()
+NEGATIVES = (
+    (ROOT / "tests" / "data" / "redaction_negatives.txt").read_text(encoding="utf-8").splitlines()
+)
 # Written to measure the patterns, all but the last 280 before these were read. ⏎ is a line break.
 SAMPLE = [
     line.replace("⏎", "\n")
-    for line in (ROOT / "tests" / "data" / "redaction_negatives_2.txt").read_text(encoding="utf-8").splitlines()
+    for line in (ROOT / "tests" / "data" / "redaction_negatives_2.txt")
+    .read_text(encoding="utf-8")
+    .splitlines()
 ]
 # Values that are a password for some, and addresses that stand for those of anyone.
 MASKED_IN_SAMPLE = [
@@ -28,7 +33,19 @@ MASKED_IN_SAMPLE = [
     "POSTGRES_PASSWORD=postgres",
 ]
 LISTED = {
-    *("email", "phone", "card", "iban", "ipv4", "ipv6", "jwt", "private_key", "bearer", "password_assignment", "hex_secret"),
+    *(
+        "email",
+        "phone",
+        "card",
+        "iban",
+        "ipv4",
+        "ipv6",
+        "jwt",
+        "private_key",
+        "bearer",
+        "password_assignment",
+        "hex_secret",
+    ),
     *(
         "us_ssn",
         "de_idnr",
@@ -42,7 +59,16 @@ LISTED = {
         "ca_sin",
         "au_tfn",
     ),
-    *("openai_key", "anthropic_key", "aws_access_key", "github_token", "gitlab_token", "slack_token", "stripe_key", "google_key"),
+    *(
+        "openai_key",
+        "anthropic_key",
+        "aws_access_key",
+        "github_token",
+        "gitlab_token",
+        "slack_token",
+        "stripe_key",
+        "google_key",
+    ),
 }
 
 
@@ -61,14 +87,18 @@ def test_everything_on_the_list_has_a_pattern() -> None:
 
 @pytest.mark.req("MESH-129", "MESH-132")
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
-def test_the_examples_of_a_pattern_are_found_and_its_counter_examples_stay(pattern: Pattern) -> None:
+def test_the_examples_of_a_pattern_are_found_and_its_counter_examples_stay(
+    pattern: Pattern,
+) -> None:
     entry = load_entries()[pattern.id]
     assert entry.examples
     assert entry.stays
     assert entry.why.endswith(".")
     for example in entry.examples:
         assert shown(example.text) == [(pattern.id, example.masked)]
-        assert Redactor().redact(example.text) == example.text.replace(example.masked, f"[{pattern.label}]")
+        assert Redactor().redact(example.text) == example.text.replace(
+            example.masked, f"[{pattern.label}]"
+        )
     for text in entry.stays:
         assert shown(text) == []
 
@@ -92,7 +122,11 @@ def test_of_sixteen_hundred_harmless_texts_eight_are_masked() -> None:
 @pytest.mark.req("MESH-132")
 def test_the_documentation_is_made_from_the_code_and_current() -> None:
     ran = subprocess.run(
-        [sys.executable, "tools/redaction_docs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "tools/redaction_docs.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     page = (ROOT / "docs" / "redaction.md").read_text(encoding="utf-8")
@@ -103,7 +137,8 @@ def test_nothing_heavy_is_loaded_before_a_candidate_is_seen() -> None:
     code = (
         "import sys; from memory_mesh.core.language.redaction import Redactor\n"
         "r = Redactor(); before = r.redact('a plain sentence of 12 words')\n"
-        "heavy = [m for m in ('phonenumbers', 'stdnum', 'ipaddress', 'numpy', 'ssl') if m in sys.modules]\n"
+        "heavy = [m for m in ('phonenumbers', 'stdnum', 'ipaddress', 'numpy', 'ssl') if m in "
+        "sys.modules]\n"
         "after = r.redact('tel +44 20 7946 0958 and BSN 123456782')\n"
         "print(heavy, 'phonenumbers' in sys.modules, 'stdnum' in sys.modules, after)"
     )

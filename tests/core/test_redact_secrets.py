@@ -1,4 +1,5 @@
-"""Secrets by form and by name: in headers, addresses, code, JSON, YAML, environment files, command lines and sentences."""
+"""Secrets by form and by name: in headers, addresses, code, JSON, YAML, environment files,
+command lines and sentences."""
 
 import base64
 import json
@@ -24,7 +25,10 @@ PEM = (
     [
         ("password: hunter2", "password: [SECRET]"),
         ("my password is swordfish.", "my password is [SECRET]."),
-        ("The password for the staging server is T0pS3cret!", "The password for the staging server is [SECRET]"),
+        (
+            "The password for the staging server is T0pS3cret!",
+            "The password for the staging server is [SECRET]",
+        ),
         ('the password is "hunter2"', 'the password is "[SECRET]"'),
         ("set the password to hunter2", "set the password to [SECRET]"),
         ("use password hunter2 to log in", "use password [SECRET] to log in"),
@@ -40,7 +44,10 @@ PEM = (
         ("PGPASSWORD=swordfish psql", "PGPASSWORD=[SECRET] psql"),
         ("Server=db;Password=Abc123;Database=x", "Server=db;Password=[SECRET];Database=x"),
         ("X-API-Key: abcd1234efgh5678", "X-API-Key: [SECRET]"),
-        ("https://x.org/cb?access_token=abcd1234efgh&state=1", "https://x.org/cb?access_token=[SECRET]&state=1"),
+        (
+            "https://x.org/cb?access_token=abcd1234efgh&state=1",
+            "https://x.org/cb?access_token=[SECRET]&state=1",
+        ),
         ("mysql --password=s3cret db", "mysql --password=[SECRET] db"),
         ("cli --token abc123def456 run", "cli --token [SECRET] run"),
         ("client_secret: 's3cr3t-value-1'", "client_secret: '[SECRET]'"),
@@ -76,7 +83,11 @@ def test_what_is_called_a_secret_is_masked_and_its_name_stays(text: str, redacte
             "password=password",
             "self.token = token",
         ),
-        *("connect(password=newPassword, token=authToken)", "token = auth.create_token(user.id)", "api_key = config['api_key']"),
+        *(
+            "connect(password=newPassword, token=authToken)",
+            "token = auth.create_token(user.id)",
+            "api_key = config['api_key']",
+        ),
         *(
             "password: <password>",
             "password: ****",
@@ -135,16 +146,36 @@ def test_words_types_calls_and_placeholders_stay(text: str) -> None:
     assert MASKING.redact(text) == text
 
 
-VALUES = st.text("abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789_!", min_size=8, max_size=40).filter(
-    lambda value: any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and value[-1].isalnum() and value[0].isalnum()
+VALUES = st.text(
+    "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789_!", min_size=8, max_size=40
+).filter(
+    lambda value: (
+        any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and value[-1].isalnum()
+        and value[0].isalnum()
+    )
 )
 
 
 @pytest.mark.req("MESH-129")
 @given(
-    VALUES, st.sampled_from(["password", "api_key", "client_secret", "authToken", "DB_PASSWORD", "SECRET_KEY", "access_token"])
+    VALUES,
+    st.sampled_from(
+        [
+            "password",
+            "api_key",
+            "client_secret",
+            "authToken",
+            "DB_PASSWORD",
+            "SECRET_KEY",
+            "access_token",
+        ]
+    ),
 )
-def test_any_value_with_letters_and_digits_is_gone_from_code_json_yaml_and_environment(value: str, name: str) -> None:
+def test_any_value_with_letters_and_digits_is_gone_from_code_json_yaml_and_environment(
+    value: str, name: str
+) -> None:
     for text in (
         f'{name} = "{value}"',
         json.dumps({name: value, "n": 1}),
@@ -166,27 +197,47 @@ def test_a_private_key_is_gone_whole_cut_off_or_escaped(kind: str) -> None:
     assert MASKING.redact(f"{pem}\n{pem}") == "[PRIVATE_KEY]\n[PRIVATE_KEY]"
     cut = pem[: pem.index("-----END")]
     assert MASKING.redact(cut) == "[PRIVATE_KEY]\n"
-    assert MASKING.redact(f"{cut}\nand then he said: so be it") == "[PRIVATE_KEY]\n\nand then he said: so be it"
+    assert (
+        MASKING.redact(f"{cut}\nand then he said: so be it")
+        == "[PRIVATE_KEY]\n\nand then he said: so be it"
+    )
 
 
 @pytest.mark.req("MESH-129")
 def test_a_key_with_headers_or_of_pgp_is_gone_too() -> None:
     lines = "lQOYBGVfAAABCADAbCdEfGhIjKlMnOp\n" * 4
-    headed = f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,AB12\n\n{lines}"
+    headed = (
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: "
+        f"AES-128-CBC,AB12\n\n{lines}"
+    )
     assert MASKING.redact(headed).strip() == "[PRIVATE_KEY]"
-    pgp = f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{lines}=abcd\n-----END PGP PRIVATE KEY BLOCK-----"
+    pgp = (
+        f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{lines}=abcd\n"
+        "-----END PGP PRIVATE KEY BLOCK-----"
+    )
     assert MASKING.redact(pgp) == "[PRIVATE_KEY]"
     public = f"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{lines}-----END PGP PUBLIC KEY BLOCK-----"
     assert MASKING.redact(public) == public
 
 
 def signed(claims: dict[str, object]) -> str:
-    parts = (json.dumps({"alg": "HS256", "typ": "JWT"}), json.dumps(claims), "a signature of 32 bytes, or so it")
+    parts = (
+        json.dumps({"alg": "HS256", "typ": "JWT"}),
+        json.dumps(claims),
+        "a signature of 32 bytes, or so it",
+    )
     return ".".join(base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts)
 
 
 @pytest.mark.req("MESH-129")
-@given(st.dictionaries(st.text(min_size=1, max_size=6), st.text(max_size=12) | st.integers(), min_size=1, max_size=4))
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=6),
+        st.text(max_size=12) | st.integers(),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_any_signed_token_is_gone(claims: dict[str, object]) -> None:
     token = signed(claims)
     for text in (
@@ -218,7 +269,9 @@ def test_headers_and_addresses_lose_their_credentials_only(text: str, redacted: 
     assert MASKING.redact(text) == redacted
 
 
-HEX = st.text("0123456789abcdef", min_size=32, max_size=64).filter(lambda value: len(value) % 2 == 0)
+HEX = st.text("0123456789abcdef", min_size=32, max_size=64).filter(
+    lambda value: len(value) % 2 == 0
+)
 
 
 @pytest.mark.req("MESH-129")

@@ -1,4 +1,5 @@
-"""The vectors of tests/data/redaction_vectors: every marked value is masked whole, and everything else stays."""
+"""The vectors of tests/data/redaction_vectors: every marked value is masked whole, and
+everything else stays."""
 
 import pytest
 
@@ -13,7 +14,9 @@ REDACTOR = Redactor()
 @pytest.mark.parametrize(("kind", "source"), sorted({(one.kind, one.source) for one in VECTORS}))
 def test_every_value_is_masked_whole_and_nothing_else_is(kind: str, source: str) -> None:
     vectors = [one for one in VECTORS if (one.kind, one.source) == (kind, source)]
-    wrong = [(one.verdict(REDACTOR.redact), one.marked, REDACTOR.redact(one.text)) for one in vectors]
+    wrong = [
+        (one.verdict(REDACTOR.redact), one.marked, REDACTOR.redact(one.text)) for one in vectors
+    ]
     assert [each for each in wrong if each[0] != "right"] == []
 
 

@@ -1,4 +1,5 @@
-"""Vendors' keys, both ways: made-up keys of each format are found wherever they stand, and what only looks like one is not."""
+"""Vendors' keys, both ways: made-up keys of each format are found wherever they stand, and what
+only looks like one is not."""
 
 import random
 import string
@@ -18,9 +19,15 @@ ALPHABETS = {
     "E": string.ascii_lowercase + string.digits,
     "K": "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
 }
-# How each vendor writes its keys, in letters of our own: {A36} is 36 letters or digits. Not taken from the code that is tested.
+# How each vendor writes its keys, in letters of our own: {A36} is 36 letters or digits. Not taken
+# from the code that is tested.
 FORMATS = {
-    "anthropic_key": ["sk-ant-api03-{W93}AA", "sk-ant-admin01-{W93}AA", "sk-ant-oat01-{W93}AA", "sk-ant-{A90}"],
+    "anthropic_key": [
+        "sk-ant-api03-{W93}AA",
+        "sk-ant-admin01-{W93}AA",
+        "sk-ant-oat01-{W93}AA",
+        "sk-ant-{A90}",
+    ],
     "openrouter_key": ["sk-or-v1-{H64}"],
     "openai_key": [
         "sk-{A20}T3BlbkFJ{A20}",
@@ -55,7 +62,14 @@ FORMATS = {
     "e2b_key": ["e2b_{H40}"],
     "apify_token": ["apify_api_{A36}"],
     "rapidapi_key": ["{H10}msh{H15}p1{H6}jsn{H12}"],
-    "github_token": ["ghp_{A36}", "gho_{A36}", "ghu_{A36}", "ghs_{A36}", "ghr_{A36}", "github_pat_{A22}_{A59}"],
+    "github_token": [
+        "ghp_{A36}",
+        "gho_{A36}",
+        "ghu_{A36}",
+        "ghs_{A36}",
+        "ghr_{A36}",
+        "github_pat_{A22}_{A59}",
+    ],
     "gitlab_token": [
         *(
             "glpat-{W20}",
@@ -67,7 +81,13 @@ FORMATS = {
             "glffct-{W20}",
             "glimt-{A25}",
         ),
-        *("glagent-{W50}", "glsoat-{W20}", "gloas-{W64}", "GR1348941{W20}", "glpat-{A27}.01.{E2}1234567"),
+        *(
+            "glagent-{W50}",
+            "glsoat-{W20}",
+            "gloas-{W64}",
+            "GR1348941{W20}",
+            "glpat-{A27}.01.{E2}1234567",
+        ),
     ],
     "gitlab_session": ["_gitlab_session={H32}"],
     "bitbucket_token": ["ATBB{A32}"],
@@ -132,7 +152,11 @@ FORMATS = {
     "deno_token": ["ddp_{A36}"],
     "modal_token": ["ak-{A22}", "as-{A22}"],
     "age_secret_key": ["AGE-SECRET-KEY-1{K58}"],
-    "onepassword_token": ["A3-{U6}-{U6}-{U5}-{U5}-{U5}-{U5}", "A3-{U6}-{U11}-{U5}-{U5}-{U5}", "ops_eyJ{W200}"],
+    "onepassword_token": [
+        "A3-{U6}-{U6}-{U5}-{U5}-{U5}-{U5}",
+        "A3-{U6}-{U11}-{U5}-{U5}-{U5}",
+        "ops_eyJ{W200}",
+    ],
     "jwt_in_base64": ["ZXlKaGJHY2lPaU{A80}"],
     "private_key_in_base64": ["LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tL{A80}"],
     "datadog_key": ["ddapp_{A34}"],
@@ -147,14 +171,25 @@ FORMATS = {
     "rootly_token": ["rootly_{H64}"],
     "stackhawk_key": ["hawk.{A20}.{A20}"],
     "slack_token": [
-        *("xoxb-{D12}-{D12}-{A24}", "xoxp-{D12}-{D12}-{D12}-{H32}", "xoxa-2-{D12}-{D12}-{A24}", "xapp-1-A{U10}-{D13}-{H64}"),
+        *(
+            "xoxb-{D12}-{D12}-{A24}",
+            "xoxp-{D12}-{D12}-{D12}-{H32}",
+            "xoxa-2-{D12}-{D12}-{A24}",
+            "xapp-1-A{U10}-{D13}-{H64}",
+        ),
         *("xoxe.xoxp-1-{A160}", "xoxe-1-{A146}", "xoxs-{D10}-{D10}-{D10}-{H32}"),
     ],
     "slack_webhook": ["hooks.slack.com/services/T{U8}/B{U10}/{A24}"],
     "discord_token": ["M{A23}.{W6}.{W38}", "N{A23}.{W6}.{W27}", "mfa.{W84}"],
-    "discord_webhook": ["discord.com/api/webhooks/{D18}/{W68}", "discordapp.com/api/webhooks/{D19}/{W68}"],
+    "discord_webhook": [
+        "discord.com/api/webhooks/{D18}/{W68}",
+        "discordapp.com/api/webhooks/{D19}/{W68}",
+    ],
     "teams_webhook": [
-        "webhook.office.com/webhookb2/{H8}-{H4}-{H4}-{H4}-{H12}@{H8}-{H4}-{H4}-{H4}-{H12}/IncomingWebhook/{H32}/{H8}-{H4}-{H4}-{H4}-{H12}"
+        (
+            "webhook.office.com/webhookb2/{H8}-{H4}-{H4}-{H4}-{H12}@{H8}-{H4}-{H4}-{H4}-{H12}/"
+            "IncomingWebhook/{H32}/{H8}-{H4}-{H4}-{H4}-{H12}"
+        )
     ],
     "zapier_webhook": ["hooks.zapier.com/hooks/catch/{D7}/{A7}"],
     "telegram_token": ["{D10}:AA{W33}", "{D8}:AA{W33}"],
@@ -169,7 +204,13 @@ FORMATS = {
     "klaviyo_key": ["pk_{H34}"],
     "facebook_token": ["EAACEdEose0cBA{A150}", "EAAM{A120}"],
     "twitter_bearer": ["AAAAAAAAAAAAAAAAAAAAAA{A80}"],
-    "stripe_key": ["sk_live_{A24}", "sk_test_{A99}", "rk_live_{A24}", "pk_test_{A24}", "whsec_{A32}"],
+    "stripe_key": [
+        "sk_live_{A24}",
+        "sk_test_{A99}",
+        "rk_live_{A24}",
+        "pk_test_{A24}",
+        "whsec_{A32}",
+    ],
     "square_token": ["sq0atp-{W22}", "sq0csp-{W43}", "EAAA{W60}"],
     "shopify_token": ["shpat_{H32}", "shpca_{H32}", "shppa_{H32}", "shpss_{H32}"],
     "paypal_braintree_token": ["access_token$production${E16}${H32}"],
@@ -178,7 +219,10 @@ FORMATS = {
     "duffel_token": ["duffel_test_{W43}", "duffel_live_{W43}"],
     "easypost_key": ["EZAK{A54}", "EZTK{A54}"],
     "shippo_token": ["shippo_live_{H40}"],
-    "plaid_token": ["access-production-{H8}-{H4}-{H4}-{H4}-{H12}", "access-sandbox-{H8}-{H4}-{H4}-{H4}-{H12}"],
+    "plaid_token": [
+        "access-production-{H8}-{H4}-{H4}-{H4}-{H12}",
+        "access-sandbox-{H8}-{H4}-{H4}-{H4}-{H12}",
+    ],
     "mercury_token": ["secret-token:mercury_production_wma_{A40}"],
     "atlassian_token": ["ATATT3x{W180}={H8}", "ATCTT3x{W180}", "ATTA{H72}"],
     "linear_key": ["lin_api_{A40}", "lin_oauth_{H64}"],
@@ -254,7 +298,9 @@ def test_a_key_is_found_whole_wherever_it_stands(vendor: str) -> None:
         for place in PLACES:
             key = made(format_, rng)
             text = place.format(key)
-            assert found_as(vendor, text) == [key.partition("=")[2] if vendor in NAMED else key], text
+            assert found_as(vendor, text) == [key.partition("=")[2] if vendor in NAMED else key], (
+                text
+            )
 
 
 @pytest.mark.parametrize("vendor", FORMATS)
@@ -264,15 +310,23 @@ def test_what_only_looks_like_a_key_is_left_to_others(vendor: str) -> None:
         key = made(format_, rng)
         assert found_as(vendor, key), "the key itself is found"
         prefix = next((known for known in BY_ID[vendor].prefixes if key.startswith(known)), "x")
-        for near in (f"{prefix}{key[len(prefix) :][:8]}", f"{prefix}a-name-of-words_and_no_more_than-that"):
+        for near in (
+            f"{prefix}{key[len(prefix) :][:8]}",
+            f"{prefix}a-name-of-words_and_no_more_than-that",
+        ):
             assert found_as(vendor, near) == [], near
-        if vendor not in NAMED and "/" not in prefix:  # a letter before `AccountKey=` or a host changes nothing
+        # A letter before `AccountKey=` or a host changes nothing.
+        if vendor not in NAMED and "/" not in prefix:
             assert key not in found_as(vendor, f"x{key}")
 
 
 @pytest.mark.req("MESH-128")
 def test_half_a_key_is_hidden_too_if_its_prefix_names_the_vendor() -> None:
     rng = random.Random("halves")  # noqa: S311 - the same keys in every run
-    for vendor, form in (("github_token", "ghp_{A36}"), ("npm_token", "npm_{A36}"), ("sentry_token", "sntryu_{H64}")):
+    for vendor, form in (
+        ("github_token", "ghp_{A36}"),
+        ("npm_token", "npm_{A36}"),
+        ("sentry_token", "sntryu_{H64}"),
+    ):
         key = made(form, rng)[:-6]
         assert found_as(vendor, f"it starts with {key}") == [key]

@@ -19,7 +19,11 @@ SHORT_ANYWAY = {"CacheStats"}
 def results() -> set[type]:
     """Every dataclass that callers get: public names, and what the methods return."""
     public = {getattr(memory_mesh, name) for name in memory_mesh.__all__}
-    methods = (method for name, method in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_"))
+    methods = (
+        method
+        for name, method in inspect.getmembers(Mesh, inspect.isfunction)
+        if not name.startswith("_")
+    )
     pending = [*public, *(get_type_hints(method)["return"] for method in methods)]
     found: set[type] = set()
     while pending:
@@ -38,13 +42,16 @@ def test_every_result_of_a_method_has_the_short_repr() -> None:
 
 def test_the_repr_of_a_memory_is_one_line_without_what_is_empty_internal_or_long() -> None:
     memory = Memory(
-        id="mem_1_a", content="first line\nsecond line " + "x" * 5000, created_at="2026-01-01T00:00:00Z", salt="a-salt",
-        updated_at="2026-01-02T00:00:00Z", keywords=["first"], vector=Vector.of("m", [1.0]), fingerprint="a-fingerprint",
+        id="mem_1_a", content="first line\nsecond line " + "x" * 5000,
+        created_at="2026-01-01T00:00:00Z", salt="a-salt", updated_at="2026-01-02T00:00:00Z",
+        keywords=["first"], vector=Vector.of("m", [1.0]), fingerprint="a-fingerprint",
         tags=["a", "b", "c", "d"], metadata={"deep": {"er": 1}, "n": 1}, importance=1 / 3,
     )  # fmt: skip
     assert repr(memory) == (
-        "Memory(id='mem_1_a', content='first line\\nsecond line " + "x" * 36 + "…', metadata={'deep': <1 item>, 'n': 1}, "
-        "created_at='2026-01-01T00:00:00Z', tags=['a', 'b', 'c', … 4 in all], importance=0.333)"
+        ("Memory(id='mem_1_a', content='first "
+         "line\\nsecond line ") + ("x") * 36 + "…', metadata={'deep': <1 item>, 'n': 1}, "
+                                               "created_at='2026-01-01T00:00:00Z', tags=['a', 'b', "
+                                               "'c', … 4 in all], importance=0.333)"
     )  # fmt: skip
 
 
@@ -52,13 +59,16 @@ def test_the_repr_of_a_memory_is_one_line_without_what_is_empty_internal_or_long
 def test_the_results_of_a_long_store_are_short_lines(tmp_path: Path) -> None:
     with MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", embedder="none") as mesh:
         texts = [f"text number {n} " + "long " * 2000 for n in range(12)]
-        records = mesh.add_many([(text, {"tags": ["a"] * 50, "note": "y" * 3000}) for text in texts])
+        records = mesh.add_many(
+            [(text, {"tags": ["a"] * 50, "note": "y" * 3000}) for text in texts]
+        )
         mesh.update(records[0].id, content="another text " * 500)
         explained, id_ = mesh.explain("number"), records[0].id
         shown: list[Any] = [
-            *records, *mesh.search("number"), explained, *explained.answers, *mesh.history(id_), *mesh.audit_log(),
-            *mesh.audit_heads(), *mesh.verify(), mesh.stats(), mesh.heartbeat(force=True), mesh.extract(texts[0]),
-            mesh.ingest_dir(tmp_path), mesh.delete_all(agent_id="YAMO_AGENT"),
+            *records, *mesh.search("number"), explained, *explained.answers, *mesh.history(id_),
+            *mesh.audit_log(), *mesh.audit_heads(), *mesh.verify(), mesh.stats(),
+            mesh.heartbeat(force=True), mesh.extract(texts[0]), mesh.ingest_dir(tmp_path),
+            mesh.delete_all(agent_id="YAMO_AGENT"),
         ]  # fmt: skip
     assert len(shown) > 40
     for one in shown:

@@ -1,4 +1,5 @@
-"""Who sees what, in every cell: the rule against a table written down by hand, and the condition for stores against the rule."""
+"""Who sees what, in every cell: the rule against a table written down by hand, and the condition
+for stores against the rule."""
 
 from dataclasses import replace
 from itertools import product
@@ -21,7 +22,8 @@ from memory_mesh.core.model import (
     visible_to,
 )
 
-# The rulings' table, each pair of type and reach by itself: E is every agent, A the same agent, S the same agent and session.
+# The rulings' table, each pair of type and reach by itself: E is every agent, A the same agent, S
+# the same agent and session.
 SEEN = {
     None: {None: "E", "global": "E", "agent": "A", "session": "S"},
     "global": {None: "E", "global": "E", "agent": "A", "session": "S"},
@@ -30,12 +32,27 @@ SEEN = {
     "agent": {None: "A", "global": "A", "agent": "A", "session": "S"},
     "session": {None: "S", "global": "S", "agent": "S", "session": "S"},
 }
-READERS = [Reader(*reader) for reader in product((None, "u1", "u2"), (None, "a1", "a2"), (None, "s1", "s2"))]
+READERS = [
+    Reader(*reader)
+    for reader in product((None, "u1", "u2"), (None, "a1", "a2"), (None, "s1", "s2"))
+]
 SCOPES = list(product((None, "u1", "u2"), (None, "a1", "a2"), (None, "s1", "s2")))
 
 
-def row(user: str | None, agent: str | None, session: str | None, memory_type: str | None, reach: str | None) -> Row:
-    given = {"user_id": user, "agent_id": agent, "session_id": session, "memory_type": memory_type, "reach": reach}
+def row(
+    user: str | None,
+    agent: str | None,
+    session: str | None,
+    memory_type: str | None,
+    reach: str | None,
+) -> Row:
+    given = {
+        "user_id": user,
+        "agent_id": agent,
+        "session_id": session,
+        "memory_type": memory_type,
+        "reach": reach,
+    }
     return Row(
         kind=Kind.MEMORY,
         id="m",
@@ -53,26 +70,39 @@ def expected(reader: Reader, kept: Row) -> bool:
     return same_user and answers[SEEN[kept.value("memory_type")][kept.value("reach")]]
 
 
-ROWS = [row(*scope, memory_type, reach) for scope in SCOPES for memory_type, reaches in SEEN.items() for reach in reaches]
+ROWS = [
+    row(*scope, memory_type, reach)
+    for scope in SCOPES
+    for memory_type, reaches in SEEN.items()
+    for reach in reaches
+]
 CELLS = list(product(READERS, ROWS))
 
 
 def test_the_table_has_every_cell() -> None:
     assert set(SEEN) - {None} == {kind.value for kind in MemoryType}
-    assert all(set(reaches) - {None} == {reach.value for reach in Reach} for reaches in SEEN.values())
+    assert all(
+        set(reaches) - {None} == {reach.value for reach in Reach} for reaches in SEEN.values()
+    )
     assert len(CELLS) == 27 * 27 * 6 * 4
     assert {expected(reader, kept) for reader, kept in CELLS} == {True, False}
 
 
 @pytest.mark.req("MESH-025")
 def test_a_row_is_visible_exactly_where_the_table_says() -> None:
-    assert [(reader, kept) for reader, kept in CELLS if visible(reader, kept) != expected(reader, kept)] == []
+    assert [
+        (reader, kept) for reader, kept in CELLS if visible(reader, kept) != expected(reader, kept)
+    ] == []
 
 
 @pytest.mark.req("MESH-025")
 def test_the_condition_for_stores_and_the_rule_agree_in_every_cell() -> None:
     conditions = {reader: visible_to(reader) for reader in READERS}
-    assert [(reader, kept) for reader, kept in CELLS if conditions[reader].matches(kept) != visible(reader, kept)] == []
+    assert [
+        (reader, kept)
+        for reader, kept in CELLS
+        if conditions[reader].matches(kept) != visible(reader, kept)
+    ] == []
 
 
 @pytest.mark.req("MESH-025")
@@ -93,7 +123,7 @@ def test_a_session_on_a_wide_memory_hides_it_from_nobody(memory_type: str | None
     assert all(visible(reader, kept) for reader in own)
 
 
-def test_a_reader_looks_into_every_partition_that_holds_what_it_sees_and_into_no_other_users() -> None:
+def test_a_reader_looks_into_every_partition_with_what_it_sees_and_into_no_other_users() -> None:
     for reader, kept in CELLS:
         if visible(reader, kept):
             assert kept.partition in partitions(reader)
@@ -114,9 +144,13 @@ def test_the_narrower_of_type_and_reach_counts() -> None:
 
 
 def test_an_unknown_type_or_reach_is_the_narrowest_in_python_and_as_a_condition() -> None:
-    for odd, session in product(({"memory_type": "odd"}, {"memory_type": "agent", "reach": "odd"}), ("s1", "s2")):
+    for odd, session in product(
+        ({"memory_type": "odd"}, {"memory_type": "agent", "reach": "odd"}), ("s1", "s2")
+    ):
         fields = {"user_id": "u1", "agent_id": "a1", "session_id": "s1", **odd}
-        row = Row(kind=Kind.MEMORY, id="m", partition=partition("u1", "a1"), created_at="", fields=fields)
+        row = Row(
+            kind=Kind.MEMORY, id="m", partition=partition("u1", "a1"), created_at="", fields=fields
+        )
         reader = Reader("u1", "a1", session)
         assert visible(reader, row) is visible_to(reader).matches(row) is (session == "s1")
 
@@ -131,10 +165,18 @@ def test_a_reader_of_one_project_sees_and_erases_no_memory_of_another() -> None:
     for project, memory_type in product((None, "shop", "atlas"), (None, "agent")):
         kept = row("u1", "a1", None, memory_type, None)
         kept = replace(kept, fields={**kept.fields, **({"project": project} if project else {})})
-        wide, only = Reader("u1", "a1", project="shop"), Reader("u1", "a1", project="shop", only_project=True)
+        wide, only = (
+            Reader("u1", "a1", project="shop"),
+            Reader("u1", "a1", project="shop", only_project=True),
+        )
         assert visible(wide, kept)
         assert may_erase(wide, kept)
-        assert visible(only, kept) is visible_to(only).matches(kept) is may_erase(only, kept) is (project != "atlas")
+        assert (
+            visible(only, kept)
+            is visible_to(only).matches(kept)
+            is may_erase(only, kept)
+            is (project != "atlas")
+        )
 
 
 @pytest.mark.parametrize("odd", ["half \ud800 pair", "nul \0", 5, b"bytes", ["a"]])

@@ -28,7 +28,10 @@ PLAIN = [
     r"$\frac{a}{b}$",
     '{"a": [1, 2], "b": "<x>"}',
     "key: value\nother:\n  - a\n  - b",
-    'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    raise ValueError(x)\nValueError: 3',
+    (
+        'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n'
+        "    raise ValueError(x)\nValueError: 3"
+    ),
     "ls *.py *.md && echo $HOME",
     "+ added line\n- removed line\n@@ -1,2 +3,4 @@",
     "def f(*args, **kwargs):\n    return args[0](kwargs)",
@@ -72,14 +75,19 @@ def test_a_short_memory_survives(text: str) -> None:
         ("<h2>Head</h2><ul><li>one<li>two</ul>", "## Head\n\n- one\n- two"),
         ("<table><tr><td>a</td><td>b</td></tr></table>", "a | b |"),
         ("<p>before</p> <!-- hidden --> <p>after</p>", "before\n\nafter"),
-        ("Text with **bold**, *slanted* and [a link](https://x.org/y).", "Text with bold, slanted and a link (https://x.org/y)."),
+        (
+            "Text with **bold**, *slanted* and [a link](https://x.org/y).",
+            "Text with bold, slanted and a link (https://x.org/y).",
+        ),
         ("a phrase __in bold type__ here", "a phrase in bold type here"),
         ("<https://x.org>", "https://x.org"),
         ("| a | b |\n|---|---|\n| 1 | 2 |", "| a | b |\n| 1 | 2 |"),
         ("too   many    spaces\n\n\n\n\nand lines  ", "too many spaces\n\nand lines"),
     ],
 )
-def test_structural_cleaning_takes_markup_away_and_keeps_what_it_says(given_text: str, kept: str) -> None:
+def test_structural_cleaning_takes_markup_away_and_keeps_what_it_says(
+    given_text: str, kept: str
+) -> None:
     assert clean(given_text) == kept
 
 
@@ -92,7 +100,10 @@ def test_code_keeps_every_byte() -> None:
 
 @pytest.mark.req("MESH-123")
 def test_preformatted_html_becomes_code_that_keeps_its_indentation() -> None:
-    assert clean("<pre>  if a &lt; b:\n      go()</pre><p>end</p>") == "```\n  if a < b:\n      go()\n```\n\nend"
+    assert (
+        clean("<pre>  if a &lt; b:\n      go()</pre><p>end</p>")
+        == "```\n  if a < b:\n      go()\n```\n\nend"
+    )
     assert clean("<p>call <code>a  &lt;b&gt;</code> now</p>") == "call `a  <b>` now"
 
 
@@ -119,18 +130,30 @@ def test_headings_and_lists_have_one_form(given_text: str, kept: str) -> None:
 @pytest.mark.req("MESH-122")
 def test_a_paragraph_that_repeats_is_kept_once() -> None:
     paragraph = "The build takes nine minutes on the small machine."
-    assert clean(f"{paragraph}\n\nThanks\n\n{paragraph}\n\nThanks") == f"{paragraph}\n\nThanks\n\nThanks"
+    assert (
+        clean(f"{paragraph}\n\nThanks\n\n{paragraph}\n\nThanks")
+        == f"{paragraph}\n\nThanks\n\nThanks"
+    )
 
 
 @pytest.mark.req("MESH-122")
 def test_a_page_loses_its_boilerplate_and_its_ornaments() -> None:
-    page = "Skip to content\n\nThe release is on Friday.\n\n=-=-=-=-=-=-=-=-=-=-=-=-\n\nIt has two parts.\n\n© 2026 Acme Ltd."
+    page = (
+        "Skip to content\n\nThe release is on Friday.\n\n=-=-=-=-=-=-=-=-=-=-=-=-\n\n"
+        "It has two parts.\n\n© 2026 Acme Ltd."
+    )
     assert clean(page) == "The release is on Friday.\n\nIt has two parts."
 
 
 @pytest.mark.req("MESH-014")
 @pytest.mark.parametrize(
-    "text", ["We use cookies to track sessions", "All rights reserved", "-----------------------", "Back to top\n\nBack to top"]
+    "text",
+    [
+        "We use cookies to track sessions",
+        "All rights reserved",
+        "-----------------------",
+        "Back to top\n\nBack to top",
+    ],
 )
 def test_cleaning_never_removes_everything(text: str) -> None:
     assert clean(text).strip()
@@ -144,14 +167,21 @@ def test_what_nobody_sees_is_removed() -> None:
 @pytest.mark.req("MESH-121")
 @pytest.mark.parametrize(
     "text",
-    ["<p>&lt;p&gt;x&lt;/p&gt;</p>", "<<b></b>b>x</b>", "**bold *and* slanted**", "<p>&amp;amp;lt;b&amp;amp;gt;</p>", "***x***"],
+    [
+        "<p>&lt;p&gt;x&lt;/p&gt;</p>",
+        "<<b></b>b>x</b>",
+        "**bold *and* slanted**",
+        "<p>&amp;amp;lt;b&amp;amp;gt;</p>",
+        "***x***",
+    ],
 )
 def test_what_cleaning_uncovers_is_cleaned_too(text: str) -> None:
     assert clean(clean(text)) == clean(text)
 
 
-INGREDIENTS = """<p> </p> <b> </b> <br> <script> </script> <!-- --> <pre> </pre> <code> </code> </a> &lt; &gt; &amp; &amp;lt;
-* ** _ __ # ## ` `` ``` ~~~ [ ] ( ) ](https://x.y) > - + | |---|---| === • “ ” ’ … word 12 a_b <T> © cookies
+INGREDIENTS = """<p> </p> <b> </b> <br> <script> </script> <!-- --> <pre> </pre> <code> </code> </a>
+&lt; &gt; &amp; &amp;lt; * ** _ __ # ## ` `` ``` ~~~ [ ] ( ) ](https://x.y) > - + | |---|---| === •
+“ ” ’ … word 12 a_b <T> © cookies
 Subscribe""".split()  # noqa: SIM905  (a list of words reads best as words)
 INGREDIENTS += [
     "\n",
@@ -189,11 +219,16 @@ def test_the_stages_come_in_the_order_of_the_document(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         pipeline,
         "_STAGES",
-        [lambda text, rules, stage=stage: (seen.append(stage.__name__), stage(text, rules))[1] for stage in pipeline._STAGES],
+        [
+            lambda text, rules, stage=stage: (seen.append(stage.__name__), stage(text, rules))[1]
+            for stage in pipeline._STAGES
+        ],
     )
     for name in ("split_chunks", "annotate", "validate"):
         real = getattr(pipeline, name)
-        monkeypatch.setattr(pipeline, name, lambda *args, name=name, real=real: (seen.append(name), real(*args))[1])
+        monkeypatch.setattr(
+            pipeline, name, lambda *args, name=name, real=real: (seen.append(name), real(*args))[1]
+        )
     scrub("<p>x</p>", MESH)
     cleaned = ["clean_structure", "filter_noise", "normalise"]
     assert list(dict.fromkeys(seen)) == [*cleaned, "split_chunks", "annotate", "validate"]
@@ -207,13 +242,18 @@ def test_each_chunk_knows_where_it_comes_from() -> None:
     text = "# Guide\n\nIntro here.\n\n## Setup\n\nInstall it.\n\n# Other\n\nMore."
     chunks = scrub(text, MESH, source="guide.md", at="2026-01-01T00:00:00.000Z").chunks
     assert [chunk.section for chunk in chunks] == [("Guide",), ("Guide", "Setup"), ("Other",)]
-    assert all((chunk.source, chunk.timestamp) == ("guide.md", "2026-01-01T00:00:00.000Z") for chunk in chunks)
+    assert all(
+        (chunk.source, chunk.timestamp) == ("guide.md", "2026-01-01T00:00:00.000Z")
+        for chunk in chunks
+    )
     assert len({chunk.content_hash for chunk in chunks}) == 3
     assert chunks[0].content_hash == scrub("# Guide\n\nIntro here.", MESH).chunks[0].content_hash
 
 
 def test_a_heading_within_code_begins_no_section() -> None:
-    assert [chunk.section for chunk in scrub("# A\n\n```\n# not one\n```\n\nend", MESH).chunks] == [("A",)]
+    assert [chunk.section for chunk in scrub("# A\n\n```\n# not one\n```\n\nend", MESH).chunks] == [
+        ("A",)
+    ]
 
 
 @pytest.mark.req("MESH-124")
@@ -241,10 +281,15 @@ def test_a_piece_below_the_minimum_joins_the_one_before_it() -> None:
 @given(st.lists(st.text("ab .\n#", max_size=60), max_size=30).map("\n\n".join))
 def test_no_word_is_lost_between_chunks(text: str) -> None:
     small = DEFAULT.merged(
-        {"chunking": {"maxTokens": 5, "hardMaxTokens": 8, "minTokens": 1}, "validation": {"enforceMinLength": False}}
+        {
+            "chunking": {"maxTokens": 5, "hardMaxTokens": 8, "minTokens": 1},
+            "validation": {"enforceMinLength": False},
+        }
     )
     result = scrub(text, small)
-    assert re.findall(r"\S", " ".join(chunk.text for chunk in result.chunks)) == re.findall(r"\S", result.text)
+    assert re.findall(r"\S", " ".join(chunk.text for chunk in result.chunks)) == re.findall(
+        r"\S", result.text
+    )
     assert all(result.text[chunk.start : chunk.end] == chunk.text for chunk in result.chunks)
 
 
@@ -260,11 +305,24 @@ def test_validation_rejects_what_is_empty_or_too_short() -> None:
 
 @pytest.mark.req("MESH-126")
 def test_the_meshs_overrides_leave_the_other_settings_as_they_were() -> None:
-    assert (MESH.enabled, MESH.chunking.min_tokens, MESH.validation.enforce_min_length) == (True, 1, False)
-    assert (MESH.chunking.max_tokens, MESH.chunking.hard_max_tokens, MESH.chunking.heading_aware) == (500, 2000, True)
+    assert (MESH.enabled, MESH.chunking.min_tokens, MESH.validation.enforce_min_length) == (
+        True,
+        1,
+        False,
+    )
+    assert (
+        MESH.chunking.max_tokens,
+        MESH.chunking.hard_max_tokens,
+        MESH.chunking.heading_aware,
+    ) == (500, 2000, True)
     assert (DEFAULT.chunking.min_tokens, DEFAULT.validation.enforce_min_length) == (10, True)
-    own = MESH.merged({"chunking": {"maxTokens": 300}})  # a user's override comes on top of the mesh's
-    assert (own.chunking.max_tokens, own.chunking.min_tokens, own.validation.enforce_min_length) == (300, 1, False)
+    # A user's override comes on top of the mesh's.
+    own = MESH.merged({"chunking": {"maxTokens": 300}})
+    assert (
+        own.chunking.max_tokens,
+        own.chunking.min_tokens,
+        own.validation.enforce_min_length,
+    ) == (300, 1, False)
 
 
 @pytest.mark.parametrize(
@@ -346,11 +404,25 @@ def test_a_text_in_too_many_wrappings_is_refused() -> None:
         clean(text)
 
 
-CUT = MESH.merged({"chunking": {"max_tokens": 8, "hard_max_tokens": 12}, "validation": {"max_length": 24}})
+CUT = MESH.merged(
+    {"chunking": {"max_tokens": 8, "hard_max_tokens": 12}, "validation": {"max_length": 24}}
+)
 
 
-@given(st.lists(st.sampled_from(["# A\n", "word ", "\n", "#", "x" * 9, " ", "\t"]), max_size=9).map("".join))
+@given(
+    st.lists(st.sampled_from(["# A\n", "word ", "\n", "#", "x" * 9, " ", "\t"]), max_size=9).map(
+        "".join
+    )
+)
 def test_a_text_is_valid_if_it_has_a_valid_chunk(text: str) -> None:
-    for settings in (DEFAULT, MESH, CUT, CUT.merged({"enabled": False}), CUT.merged({"validation": {"reject_empty": False}})):
+    for settings in (
+        DEFAULT,
+        MESH,
+        CUT,
+        CUT.merged({"enabled": False}),
+        CUT.merged({"validation": {"reject_empty": False}}),
+    ):
         clean = pipeline.cleaned(text, settings)
-        assert not clean.strip() or pipeline.has_valid_chunk(clean, settings) == bool(scrub(clean, settings).chunks)
+        assert not clean.strip() or pipeline.has_valid_chunk(clean, settings) == bool(
+            scrub(clean, settings).chunks
+        )

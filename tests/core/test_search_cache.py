@@ -17,7 +17,9 @@ def test_an_answer_is_found_again(cache: SearchCache[str]) -> None:
 
 
 @pytest.mark.req("MESH-113", "MESH-114")
-def test_an_answer_expires_five_minutes_after_it_was_stored_however_often_it_is_used(cache: SearchCache[str]) -> None:
+def test_an_answer_expires_five_minutes_after_it_was_stored_however_often_it_is_used(
+    cache: SearchCache[str],
+) -> None:
     cache.put("q", "v1", "answer", 1000)
     assert TTL_MS == 5 * 60 * 1000
     for minute in range(5):
@@ -45,7 +47,9 @@ def test_a_cached_answer_expires_with_the_first_of_its_memories(cache: SearchCac
 
 
 @pytest.mark.req("MESH-113")
-def test_beyond_five_hundred_answers_the_least_recently_used_is_evicted(cache: SearchCache[str]) -> None:
+def test_beyond_five_hundred_answers_the_least_recently_used_is_evicted(
+    cache: SearchCache[str],
+) -> None:
     for n in range(MAX_SIZE):
         cache.put(n, "v", str(n), 0)
     assert cache.get(0, "v", 1) == "0"  # used: now the most recent
@@ -61,7 +65,13 @@ def test_stats_show_the_size_and_clear_empties_the_cache(cache: SearchCache[str]
     cache.get("q", "v1", 1)
     cache.get("r", "v1", 1)
     stats = cache.stats()
-    assert (stats.size, stats.max_size, stats.ttl_seconds, stats.hits, stats.misses) == (1, 500, 300, 1, 1)
+    assert (stats.size, stats.max_size, stats.ttl_seconds, stats.hits, stats.misses) == (
+        1,
+        500,
+        300,
+        1,
+        1,
+    )
     cache.clear()
     assert cache.stats().size == 0
     assert cache.get("q", "v1", 1) is None

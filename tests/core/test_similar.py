@@ -1,4 +1,5 @@
-"""Near-duplicates: what two texts may differ in and still say the same. The pairs are in tests/data/near_duplicates.txt."""
+"""Near-duplicates: what two texts may differ in and still say the same. The pairs are in
+tests/data/near_duplicates.txt."""
 
 import re
 from array import array
@@ -47,7 +48,10 @@ def test_no_pair_that_differs_in_meaning_is_merged_however_similar_the_vectors()
     merged = [
         pair
         for _, *pair in DISTINCT
-        if any(is_near_duplicate(record(a), record(b), cosine=1.0, min_cosine=0.85) for a, b in (pair, pair[::-1]))
+        if any(
+            is_near_duplicate(record(a), record(b), cosine=1.0, min_cosine=0.85)
+            for a, b in (pair, pair[::-1])
+        )
     ]
     assert merged == []
 
@@ -55,7 +59,8 @@ def test_no_pair_that_differs_in_meaning_is_merged_however_similar_the_vectors()
 @pytest.mark.req("MESH-101")
 def test_most_pairs_that_say_the_same_are_merged_in_both_directions() -> None:
     merged = [pair for _, *pair in SAME if says_the_same(*pair)]
-    assert [pair for pair in merged if same_words(pair[0]) != same_words(pair[1])] == []  # consolidation compares no others
+    # Consolidation compares no others.
+    assert [pair for pair in merged if same_words(pair[0]) != same_words(pair[1])] == []
     assert [pair for pair in merged if not says_the_same(*pair[::-1])] == []
     assert len(merged) / len(SAME) >= 0.9
 
@@ -72,7 +77,11 @@ def test_a_text_with_another_digit_or_a_negation_more_is_another_text() -> None:
         for text in texts
         for at in re.finditer(r"[0-9]", text)
     ]
-    negated = [(text, f"{text[: at.start()]} not {text[at.end() :]}") for text in texts for at in re.finditer(" ", text)]
+    negated = [
+        (text, f"{text[: at.start()]} not {text[at.end() :]}")
+        for text in texts
+        for at in re.finditer(" ", text)
+    ]
     assert len(digits) > 100
     assert len(negated) > 1000
     assert [pair for pair in [*digits, *negated] if says_the_same(*pair)] == []
@@ -89,12 +98,19 @@ def test_similar_words_with_dissimilar_vectors_are_not_merged() -> None:
     one, other = record("The key rotates."), record("the key rotates")
     assert is_near_duplicate(one, other, cosine=0.9, min_cosine=0.9)
     assert not is_near_duplicate(one, other, cosine=0.89, min_cosine=0.9)
-    assert is_near_duplicate(one, other, cosine=None, min_cosine=0.85)  # without vectors the words decide
+    # Without vectors the words decide.
+    assert is_near_duplicate(one, other, cosine=None, min_cosine=0.85)
 
 
 @pytest.mark.parametrize(
     "fields",
-    [{"speaker": "ann"}, {"turn": 0}, {"key": "k"}, {"memory_type": "lesson"}, {"event_time": "2026-01-01T00:00:00.000Z"}],
+    [
+        {"speaker": "ann"},
+        {"turn": 0},
+        {"key": "k"},
+        {"memory_type": "lesson"},
+        {"event_time": "2026-01-01T00:00:00.000Z"},
+    ],
 )
 def test_turns_lessons_keys_and_other_times_are_never_merged(fields: dict[str, object]) -> None:
     text = "Thanks, that works."
@@ -105,10 +121,14 @@ def test_turns_lessons_keys_and_other_times_are_never_merged(fields: dict[str, o
 
 @pytest.mark.deep
 @pytest.mark.req("MESH-101")
-def test_with_the_default_model_most_pairs_that_say_the_same_are_merged(shipped_defaults: Path) -> None:
+def test_with_the_default_model_most_pairs_that_say_the_same_are_merged(
+    shipped_defaults: Path,
+) -> None:
     with MemoryMesh("memory://") as mesh:
         embedder, limit = mesh._context().embedder, mesh._context().options.duplicate_similarity
-    vectors = [[memoryview(each.data).cast("f") for each in embedder.embed(pair)] for _, *pair in SAME]
+    vectors = [
+        [memoryview(each.data).cast("f") for each in embedder.embed(pair)] for _, *pair in SAME
+    ]
     cosines = [sum(map(mul, *pair)) for pair in vectors]  # of length 1
     merged = [
         is_near_duplicate(record(one), record(other), cosine=cosine, min_cosine=limit)
@@ -126,22 +146,34 @@ class OneVector(HashingEmbedder):
 
 @pytest.mark.deep
 @pytest.mark.req("MESH-101", "GRAPH-38", "GRAPH-40")
-def test_consolidation_and_digests_merge_no_pair_that_differs_in_meaning_though_all_vectors_are_equal() -> None:
+def test_consolidation_and_digests_merge_no_pair_of_different_meaning_with_equal_vectors() -> None:
     with MemoryMesh("memory://", agent_id="ann", embedder=OneVector(), redaction="off") as mesh:
         stored = {
-            (kind, at): {one.id for one in mesh.graph.store_many(f"{kind} {at}", [{"text": text} for text in texts])}
+            (kind, at): {
+                one.id
+                for one in mesh.graph.store_many(f"{kind} {at}", [{"text": text} for text in texts])
+            }
             for kind, some in (("distinct", DISTINCT), ("same", SAME))
             for at, (_, *texts) in enumerate(some)
         }
-        pairs_ = {frozenset(ids): kind for (kind, _), ids in stored.items() if len(ids) == 2}  # others differ in case alone
+        # Others differ in case alone.
+        pairs_ = {frozenset(ids): kind for (kind, _), ids in stored.items() if len(ids) == 2}
         assert Counter(pairs_.values())["distinct"] >= 200
         digests = mesh.graph.auto_compress(max_digests=1000, min_cluster_size=2).digests
-        assert Counter(pairs_[frozenset(one.sources)] for one in digests)["distinct"] >= 100  # others have no sentence to quote
+        # Others have no sentence to quote.
+        assert Counter(pairs_[frozenset(one.sources)] for one in digests)["distinct"] >= 100
         done = mesh.graph.consolidate(max_digests=1000)
         merged = [pairs_[frozenset((step.memory_id, step.other_id))] for step in done.dedupe]
         assert set(merged) == {"same"}
         assert len(merged) / Counter(pairs_.values())["same"] >= 0.85
-        assert (done.contradictions, done.corroboration, done.compress, done.prune) == ((), (), (), ())
+        assert (done.contradictions, done.corroboration, done.compress, done.prune) == (
+            (),
+            (),
+            (),
+            (),
+        )
         superseded = {step.memory_id for step in done.dedupe}
         for id_ in {id_ for ids in stored.values() for id_ in ids}:
-            assert mesh.graph.explain_memory(id_).status == ("superseded" if id_ in superseded else "active")
+            assert mesh.graph.explain_memory(id_).status == (
+                "superseded" if id_ in superseded else "active"
+            )

@@ -10,7 +10,9 @@ ANN = Reader("u", "ann", "s1")
 
 
 @pytest.mark.req("MESH-152")
-@pytest.mark.parametrize("said", [".md", "md", " MD ", "*.md", [".md"], ("md", ".MD"), iter(["md"])])
+@pytest.mark.parametrize(
+    "said", [".md", "md", " MD ", "*.md", [".md"], ("md", ".MD"), iter(["md"])]
+)
 def test_the_dot_is_optional_and_so_are_capitals(said: object) -> None:
     assert Selection.of(said, recursive=False) == Selection((".md",), recursive=False)
 
@@ -19,7 +21,11 @@ def test_the_dot_is_optional_and_so_are_capitals(said: object) -> None:
 def test_several_extensions_can_be_meant_at_once() -> None:
     wanted = Selection.of(["md", "tar.gz"], recursive=True)
     sources = ("a.md", "sub/B.MD", "c.tar.gz", "d.gz", "md", "e.md.txt")
-    assert [source for source in sources if wanted.covers(source)] == ["a.md", "sub/B.MD", "c.tar.gz"]
+    assert [source for source in sources if wanted.covers(source)] == [
+        "a.md",
+        "sub/B.MD",
+        "c.tar.gz",
+    ]
 
 
 @pytest.mark.req("MESH-152")
@@ -35,12 +41,15 @@ def test_what_is_no_extension_is_refused(said: object) -> None:
 
 
 def test_a_file_is_the_same_for_the_same_agent_folder_and_path_alone() -> None:
-    def one(reader: Reader = ANN, root: str = "/docs", source: str = "a.md", type_: str | None = None) -> str:
+    def one(
+        reader: Reader = ANN, root: str = "/docs", source: str = "a.md", type_: str | None = None
+    ) -> str:
         return file_print(folder_print(reader, root, type_), source)
 
     others = [
-        one(reader=Reader("v", "ann", "s1")), one(reader=Reader("u", "bob", "s1")), one(reader=Reader(None, "ann", "s1")),
-        one(root="/other"), one(source="b.md"), one(type_="session"),
+        one(reader=Reader("v", "ann", "s1")), one(reader=Reader("u", "bob", "s1")),
+        one(reader=Reader(None, "ann", "s1")), one(root="/other"), one(source="b.md"),
+        one(type_="session"),
     ]  # fmt: skip
     assert len({one(), *others}) == 7
     assert one() == one(type_="agent") == one(reader=Reader("u", "ann", "s2"))

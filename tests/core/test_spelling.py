@@ -27,7 +27,9 @@ WORDS = st.text(st.sampled_from("abcé"), max_size=8)
         ("a", "bcde", 3),
     ],
 )
-def test_edits_are_insertions_deletions_replacements_and_swaps(one: str, other: str, count: int) -> None:
+def test_edits_are_insertions_deletions_replacements_and_swaps(
+    one: str, other: str, count: int
+) -> None:
     assert edits(one, other, 2) == count
     assert edits(one, other, 1) == min(count, 2)
 

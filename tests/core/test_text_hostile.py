@@ -1,4 +1,5 @@
-"""Texts made to be slow, on the paths beside redaction: what repeats is judged once, and what cannot match is not searched for.
+"""Texts made to be slow, on the paths beside redaction: what repeats is judged once, and what
+cannot match is not searched for.
 
 The tests count work, not time.
 """
@@ -46,7 +47,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Counter[Any]]
 
 def test_a_repeated_word_is_compared_once(calls: Callable[[Any, str], Counter[Any]]) -> None:
     judged = calls(prints, "_has_case")
-    assert prints.normal_text("Ask Ann in May. " * 1_000).split()[:8] == ["ask", "ann", "in", "May."] * 2
+    assert (
+        prints.normal_text("Ask Ann in May. " * 1_000).split()[:8]
+        == ["ask", "ann", "in", "May."] * 2
+    )
     assert judged == {"Ask": 2, "Ann": 1, "May.": 1}  # one of them at the start of the text
     assert prints.normal_text("a b " * 1_000 + "C") == "a b " * 1_000 + "C"
     assert judged["a"] == judged["b"] == 0
@@ -58,7 +62,9 @@ def test_a_repeated_word_becomes_a_keyword_once(calls: Callable[[Any, str], Coun
     assert judged == {"1": 1, "x2": 1, "fooBar": 1, "foo": 1, "Bar": 1}
 
 
-def test_a_text_has_a_valid_chunk_as_soon_as_one_is_found(calls: Callable[[Any, str], Counter[Any]]) -> None:
+def test_a_text_has_a_valid_chunk_as_soon_as_one_is_found(
+    calls: Callable[[Any, str], Counter[Any]],
+) -> None:
     measured, text = calls(pipeline, "estimate"), "1 " * SIZE
     pipeline.split_chunks(text, ScrubSettings().chunking, pipeline.estimate)
     assert measured.total() > SIZE
@@ -94,7 +100,9 @@ def test_a_repeated_piece_of_prose_is_cleaned_once() -> None:
     assert len(changed) <= 3
 
 
-def test_a_note_is_redacted_once_before_it_is_scrubbed(calls: Callable[[Any, str], Counter[Any]]) -> None:
+def test_a_note_is_redacted_once_before_it_is_scrubbed(
+    calls: Callable[[Any, str], Counter[Any]],
+) -> None:
     searched = calls(engine, "find")
     assert Layer0().redact_markup("Mail bob@example.org.") == "Mail [EMAIL]."
     assert searched["Mail bob@example.org."] == 1
@@ -117,7 +125,16 @@ def test_a_note_is_redacted_once_before_it_is_scrubbed(calls: Callable[[Any, str
         (r"ignor\w{0,4}", {"igno"}),
         *(
             (pattern, {ANYWHERE})
-            for pattern in (r"ig\w{0,4}", r"\w{2,3} x", "(?:ab)+c", "x|", ": x", "^is", "(?=is)is", "[a-z]x")
+            for pattern in (
+                r"ig\w{0,4}",
+                r"\w{2,3} x",
+                "(?:ab)+c",
+                "x|",
+                ": x",
+                "^is",
+                "(?=is)is",
+                "[a-z]x",
+            )
         ),
     ],
 )
@@ -127,15 +144,22 @@ def test_the_openings_of_a_list(pattern: str, expected: set[str]) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(re.findall(r"[^\s'\"|()?]+", INJECTIONS)), st.sampled_from([" ", "", "-", "_", ".\n", "x"]))
+        st.tuples(
+            st.sampled_from(re.findall(r"[^\s'\"|()?]+", INJECTIONS)),
+            st.sampled_from([" ", "", "-", "_", ".\n", "x"]),
+        )
     )
 )
-def test_a_list_matches_where_a_search_of_the_whole_text_finds_it(parts: list[tuple[str, str]]) -> None:
+def test_a_list_matches_where_a_search_of_the_whole_text_finds_it(
+    parts: list[tuple[str, str]],
+) -> None:
     text = injection.plain_view("".join(word + gap for word, gap in parts)).text
     matcher = injection._Matcher(text)
     for name in injection.load_patterns().lists:
         found = [match.span() for match in matcher._search(name)]
-        assert found == [match.span() for match in injection.word_pattern(name).finditer(text)], name
+        assert found == [match.span() for match in injection.word_pattern(name).finditer(text)], (
+            name
+        )
 
 
 def test_each_line_of_the_battery_is_searched_as_a_whole_text_is() -> None:
@@ -145,12 +169,16 @@ def test_each_line_of_the_battery_is_searched_as_a_whole_text_is() -> None:
         matcher = injection._Matcher(text)
         for name in injection.load_patterns().lists:
             found = [match.span() for match in matcher._search(name)]
-            assert found == [match.span() for match in injection.word_pattern(name).finditer(text)], (name, line)
+            assert found == [
+                match.span() for match in injection.word_pattern(name).finditer(text)
+            ], (name, line)
             matches += len(found)
     assert matches > 1_000
 
 
-def test_a_text_is_searched_only_for_lists_with_an_opening_in_it(calls: Callable[[Any, str], Counter[Any]]) -> None:
+def test_a_text_is_searched_only_for_lists_with_an_opening_in_it(
+    calls: Callable[[Any, str], Counter[Any]],
+) -> None:
     searched = calls(injection, "word_pattern")
     injection.detect("xyz qqqqq 1.2.3.4 " * 100)
     assert {*searched} <= injection.list_openings().anywhere
@@ -161,7 +189,9 @@ def test_a_text_is_searched_only_for_lists_with_an_opening_in_it(calls: Callable
     assert searched["drop"] > 0
 
 
-def test_no_more_invisible_characters_are_reported_than_findings_returned(calls: Callable[[Any, str], Counter[Any]]) -> None:
+def test_no_more_invisible_characters_are_reported_than_findings_returned(
+    calls: Callable[[Any, str], Counter[Any]],
+) -> None:
     made = calls(injection, "Finding")
     assert len(injection.detect("\u202e" * SIZE)) == injection.MAX_FINDINGS
     assert made.total() < 2 * injection.MAX_FINDINGS

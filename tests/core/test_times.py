@@ -12,7 +12,9 @@ from memory_mesh.core.model import iso, millis, parse_time
 
 FIRST, LAST = millis("0001-01-01T00:00:00.000Z"), millis("9999-12-31T23:59:59.999Z")
 INSIDE = {"min_value": datetime(2, 1, 1), "max_value": datetime(9998, 12, 31)}  # noqa: DTZ001  (Hypothesis expects naive bounds)
-ZONES = st.integers(-24 * 60 + 1, 24 * 60 - 1).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+ZONES = st.integers(-24 * 60 + 1, 24 * 60 - 1).map(
+    lambda minutes: timezone(timedelta(minutes=minutes))
+)
 DATES = st.datetimes(**INSIDE, timezones=ZONES)
 
 
@@ -73,8 +75,19 @@ def test_every_way_of_writing_a_moment_comes_into_the_one_form(given_: object, t
 @pytest.mark.parametrize(
     "given_",
     [
-        *("yesterday", "", "2026", "2026-13-01", "2026-02-30", "12:00", "1760000000", "2026-03-01T25:00", "２０２６-03-01x"),
-        *("0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"),  # moments outside of all calendars
+        *(
+            "yesterday",
+            "",
+            "2026",
+            "2026-13-01",
+            "2026-02-30",
+            "12:00",
+            "1760000000",
+            "2026-03-01T25:00",
+            "２０２６-03-01x",
+        ),
+        # Moments outside of all calendars.
+        *("0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"),
         *(None, 5, 1.5, True, [], {}, b"2026-03-01", timedelta(1)),
         datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))),
     ],
@@ -84,7 +97,10 @@ def test_what_is_no_moment_is_refused_with_the_name_of_the_field(given_: object)
         parse_time(given_, "event_time")
 
 
-@given(st.text(max_size=30) | st.from_regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?([+-]\d\d:\d\d|Z)?", fullmatch=True))
+@given(
+    st.text(max_size=30)
+    | st.from_regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?([+-]\d\d:\d\d|Z)?", fullmatch=True)
+)
 def test_any_text_is_a_moment_or_refused_by_our_own_error(text: str) -> None:
     with suppress(InvalidInput):
         assert FIRST <= millis(parse_time(text, "when")) <= LAST

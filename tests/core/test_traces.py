@@ -1,4 +1,5 @@
-"""Traces and entries of the experience log without files: their text, what people edit in it, and goals."""
+"""Traces and entries of the experience log without files: their text, what people edit in it,
+and goals."""
 
 from dataclasses import replace
 
@@ -26,9 +27,10 @@ from memory_mesh.core.traces import (
 )
 
 PLOT = checked_trace(
-    trace_id="trace-1704110400000-3fa9c2", timestamp="2024-01-01T12:00:00Z", goal="Create a plot", duration_ms=12345,
-    tools_used=["python", "matplotlib"], files_created=["path/to/file1.py", "path/to/file2.md"],
-    plan="Read the data, then plot it.", steps=["Read the data", ("Draw the plot", "failed")], results="plot.png has 3 lines.",
+    trace_id="trace-1704110400000-3fa9c2", timestamp="2024-01-01T12:00:00Z", goal="Create a plot",
+    duration_ms=12345, tools_used=["python", "matplotlib"],
+    files_created=["path/to/file1.py", "path/to/file2.md"], plan="Read the data, then plot it.",
+    steps=["Read the data", ("Draw the plot", "failed")], results="plot.png has 3 lines.",
     learnings=["CSV reads fast", "Decision: use SVG"],
 )  # fmt: skip
 PLOT_TEXT = """---
@@ -63,9 +65,11 @@ plot.png has 3 lines.
 
 """
 ENTRY = checked_experience(
-    experience_id="exp_7", project_name="atlas", primary_goal="Create a plot", final_outcome="success_with_recovery",
-    components_used=["planner", "python"], files_created=2, output_summary="plot.png has 3 lines.", execution_time_ms=12345,
-    learnings_or_issues="CSV reads fast\nThe second run was needed", timestamp="2024-01-01T12:00:00.000Z",
+    experience_id="exp_7", project_name="atlas", primary_goal="Create a plot",
+    final_outcome="success_with_recovery", components_used=["planner", "python"], files_created=2,
+    output_summary="plot.png has 3 lines.", execution_time_ms=12345,
+    learnings_or_issues="CSV reads fast\nThe second run was needed",
+    timestamp="2024-01-01T12:00:00.000Z",
 )  # fmt: skip
 ENTRY_TEXT = """---
 experience_id: exp_7
@@ -87,20 +91,41 @@ timestamp: "2024-01-01T12:00:00.000Z"
 """
 # Every kind of character, and what could be taken for structure.
 PIECES = st.sampled_from(
-    ["---", "# ", "## Plan", "## Learnings", "- ", "1. ", " - ", "\\", "\n", "\r\n", "  ", "\t", "trace_id: x", "null", "..."]
+    [
+        "---",
+        "# ",
+        "## Plan",
+        "## Learnings",
+        "- ",
+        "1. ",
+        " - ",
+        "\\",
+        "\n",
+        "\r\n",
+        "  ",
+        "\t",
+        "trace_id: x",
+        "null",
+        "...",
+    ]
 )
-TEXTS = st.one_of(st.text(max_size=20), st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=8).map("".join))
+TEXTS = st.one_of(
+    st.text(max_size=20), st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=8).map("".join)
+)
 FULL = TEXTS.filter(lambda text: text.encode("utf-8", "replace").decode().strip())
 STEP_STATUS = st.sampled_from(["done", "failed", "skipped: no data", "ok -", "50 %"])
 TRACES = st.builds(
     checked_trace, trace_id=st.from_regex(r"trace-[0-9]{13}-[0-9a-f]{6}", fullmatch=True),
-    timestamp=st.datetimes().map(lambda at: at.isoformat()), goal=FULL, status=st.sampled_from(STATUSES),
-    duration_ms=st.integers(0, 10**12), tools_used=st.lists(FULL, max_size=3), files_created=st.lists(FULL, max_size=3),
-    plan=TEXTS, steps=st.lists(st.tuples(FULL, STEP_STATUS), max_size=3), results=TEXTS, learnings=st.lists(FULL, max_size=3),
+    timestamp=st.datetimes().map(lambda at: at.isoformat()), goal=FULL,
+    status=st.sampled_from(STATUSES), duration_ms=st.integers(0, 10**12),
+    tools_used=st.lists(FULL, max_size=3), files_created=st.lists(FULL, max_size=3), plan=TEXTS,
+    steps=st.lists(st.tuples(FULL, STEP_STATUS), max_size=3), results=TEXTS,
+    learnings=st.lists(FULL, max_size=3),
 )  # fmt: skip
 ENTRIES = st.builds(
-    checked_experience, experience_id=st.integers(1, 10**9).map("exp_{}".format), project_name=FULL, primary_goal=FULL,
-    final_outcome=st.sampled_from(OUTCOMES), components_used=st.lists(FULL, max_size=3), files_created=st.integers(0, 99),
+    checked_experience, experience_id=st.integers(1, 10**9).map("exp_{}".format), project_name=FULL,
+    primary_goal=FULL, final_outcome=st.sampled_from(OUTCOMES),
+    components_used=st.lists(FULL, max_size=3), files_created=st.integers(0, 99),
     output_summary=TEXTS, execution_time_ms=st.integers(0, 10**12), learnings_or_issues=TEXTS,
     timestamp=st.datetimes().map(lambda at: at.isoformat()),
 )  # fmt: skip
@@ -146,18 +171,24 @@ def test_every_trace_is_read_back_equal(traces: list[Trace]) -> None:
         ({"plan": 3}, "plan is 3"),
     ],
 )
-def test_an_invalid_trace_is_refused_with_the_reason(values: dict[str, object], message: str) -> None:
+def test_an_invalid_trace_is_refused_with_the_reason(
+    values: dict[str, object], message: str
+) -> None:
     with pytest.raises(InvalidInput, match=r"(?s).*") as raised:
         checked_trace(**{"goal": "a", **values})
     assert message in str(raised.value)
 
 
 def test_a_trace_edited_by_hand_is_read_and_an_invalid_one_does_not_hide_the_others() -> None:
-    edited = PLOT_TEXT.replace("- CSV reads fast\n", "\n- CSV reads fast\n  and well\n").replace("12345", "7")
+    edited = PLOT_TEXT.replace("- CSV reads fast\n", "\n- CSV reads fast\n  and well\n").replace(
+        "12345", "7"
+    )
     broken = PLOT_TEXT.replace("status: success", "status: [").replace("3fa9c2", "000002")
     last = replace(PLOT, trace_id="trace-1704110400000-000003")
     found = list(read_traces(edited + broken + last.text, "execution_log.md"))
-    assert found[0] == replace(PLOT, duration_ms=7, learnings=("CSV reads fast\nand well", "Decision: use SVG"))
+    assert found[0] == replace(
+        PLOT, duration_ms=7, learnings=("CSV reads fast\nand well", "Decision: use SVG")
+    )
     assert isinstance(found[1], Fault)
     assert (found[1].line, found[1].file) == (33, "execution_log.md")
     assert "the frontmatter is not valid YAML, line 39" in found[1].what
@@ -186,8 +217,9 @@ def test_a_document_is_cut_until_its_last_part_is_there(before: str, text: str, 
 def test_every_text_of_a_record_is_changed_together() -> None:
     shouted = with_texts(PLOT, str.upper)
     assert shouted == replace(
-        PLOT, goal="CREATE A PLOT", tools_used=("PYTHON", "MATPLOTLIB"), files_created=("PATH/TO/FILE1.PY", "PATH/TO/FILE2.MD"),
-        plan=PLOT.plan.upper(), results=PLOT.results.upper(), learnings=("CSV READS FAST", "DECISION: USE SVG"),
+        PLOT, goal="CREATE A PLOT", tools_used=("PYTHON", "MATPLOTLIB"),
+        files_created=("PATH/TO/FILE1.PY", "PATH/TO/FILE2.MD"), plan=PLOT.plan.upper(),
+        results=PLOT.results.upper(), learnings=("CSV READS FAST", "DECISION: USE SVG"),
         steps=(Step("READ THE DATA", "DONE"), Step("DRAW THE PLOT", "FAILED")),
     )  # fmt: skip
     assert with_texts(ENTRY, str.upper).learnings_or_issues == ENTRY.learnings_or_issues.upper()
@@ -218,7 +250,10 @@ def test_every_entry_is_read_back_equal(entries: list[object]) -> None:
 def test_an_outcome_is_one_of_three() -> None:
     for outcome in ("success", "failure", "success_with_recovery"):
         assert checked_experience(primary_goal="a", final_outcome=outcome).final_outcome == outcome
-    with pytest.raises(InvalidInput, match="final_outcome is 'partial'; expected one of success, failure, success_with_recovery"):
+    with pytest.raises(
+        InvalidInput,
+        match="final_outcome is 'partial'; expected one of success, failure, success_with_recovery",
+    ):
         checked_experience(primary_goal="a", final_outcome="partial")
 
 
@@ -236,7 +271,13 @@ def test_an_invalid_entry_is_a_fault_and_the_others_are_read() -> None:
 @pytest.mark.req("TRACE-15")
 @pytest.mark.parametrize(
     ("query", "normal"),
-    [("Create, PLOT!", "create plot"), ("re-run", "rerun"), ("  a \n\t b ", "a b"), ("«Été» — ok?", "été ok"), ("?!", "")],
+    [
+        ("Create, PLOT!", "create plot"),
+        ("re-run", "rerun"),
+        ("  a \n\t b ", "a b"),
+        ("«Été» — ok?", "été ok"),
+        ("?!", ""),
+    ],
 )
 def test_a_query_is_lower_case_without_punctuation(query: str, normal: str) -> None:
     assert normalised(query) == normal

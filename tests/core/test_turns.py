@@ -63,7 +63,9 @@ def test_what_follows_the_stored_turns_is_new(stored: str, given_: str, expected
         ("u:hi - u:b", "u:hi a:hello", 2),
     ],
 )
-def test_an_erased_turn_neither_comes_back_nor_makes_its_conversation_new(stored: str, given_: str, expected: int) -> None:
+def test_an_erased_turn_neither_comes_back_nor_makes_its_conversation_new(
+    stored: str, given_: str, expected: int
+) -> None:
     assert known(given_, stored) == expected
 
 
@@ -75,7 +77,12 @@ def test_a_changed_turn_is_known_by_its_place_and_speaker() -> None:
     last = {**numbered(history[:2]), 2: turn("a:good morning", changed=True)}
     assert count_known([*history], last) == 2
     assert count_known([turn("a:new")], last) == 0
-    assert count_known([turn("u:hi"), turn("a:new")], {**numbered(history), 3: turn("a:x", changed=True)}) == 0
+    assert (
+        count_known(
+            [turn("u:hi"), turn("a:new")], {**numbered(history), 3: turn("a:x", changed=True)}
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("name", ["event_time", "tool_call_id"])
@@ -95,7 +102,8 @@ def test_turns_that_a_caller_numbered_from_zero_are_compared_from_there() -> Non
 def test_a_list_as_large_as_allowed_that_repeats_one_message_is_compared_in_time() -> None:
     stored = numbered([turn("u:first"), *[turn("u:yes")] * 9_998])
     assert count_known([turn("u:first"), *[turn("u:yes")] * 9_999], stored) == 9_999
-    assert count_known([turn("u:other"), *[turn("u:yes")] * 9_999], stored) == 0  # 50 million comparisons, if all were made
+    # 50 million comparisons, if all were made.
+    assert count_known([turn("u:other"), *[turn("u:yes")] * 9_999], stored) == 0
 
 
 # --- the model: a session and a client that sends it in all ways ---
@@ -108,7 +116,9 @@ def stored_after(known_: int, stored: list[Turn], sent: list[Turn]) -> list[Turn
 
 
 @given(st.lists(WORDS, max_size=12), st.data())
-def test_a_history_sent_again_and_again_is_stored_once_whatever_it_repeats(words: list[str], data: st.DataObject) -> None:
+def test_a_history_sent_again_and_again_is_stored_once_whatever_it_repeats(
+    words: list[str], data: st.DataObject
+) -> None:
     conversation = [turn(word) for word in words]
     stored: list[Turn] = []
     for length in sorted(data.draw(st.lists(st.integers(0, len(words)), max_size=5))):
@@ -119,7 +129,8 @@ def test_a_history_sent_again_and_again_is_stored_once_whatever_it_repeats(words
 
 
 def window(conversation: list[Turn], stored: int, data: st.DataObject) -> list[Turn]:
-    """What a client sends: a beginning, maybe none, then all from some stored turn on, with at least one new message."""
+    """What a client sends: a beginning, maybe none, then all from some stored turn on, with at
+    least one new message."""
     end = data.draw(st.integers(stored, len(conversation)))
     start = data.draw(st.integers(0, max(stored - 1, 0)))
     return [*conversation[: data.draw(st.integers(0, start))], *conversation[start:end]]
@@ -133,13 +144,19 @@ def test_windows_and_trimmed_histories_of_distinct_messages_lose_nothing_and_sto
     conversation = [turn(data.draw(WORDS), event_time=str(n)) for n in range(size)]
     stored: list[Turn] = []
     while len(stored) < size:
-        sent = window(conversation, len(stored), data) if data.draw(st.booleans()) else [conversation[len(stored)]]
+        sent = (
+            window(conversation, len(stored), data)
+            if data.draw(st.booleans())
+            else [conversation[len(stored)]]
+        )
         stored = stored_after(count_known(sent, numbered(stored)), stored, sent)
         assert stored == conversation[: len(stored)]
 
 
 @given(st.lists(WORDS, min_size=1, max_size=12), st.data())
-def test_windows_with_repeated_messages_store_nothing_twice(words: list[str], data: st.DataObject) -> None:
+def test_windows_with_repeated_messages_store_nothing_twice(
+    words: list[str], data: st.DataObject
+) -> None:
     conversation = [turn(word) for word in words]
     count = data.draw(st.integers(1, len(words)))
     sent = window(conversation, count, data)
@@ -149,7 +166,9 @@ def test_windows_with_repeated_messages_store_nothing_twice(words: list[str], da
 
 
 @given(st.lists(WORDS, min_size=1, max_size=12), st.data())
-def test_a_conversation_with_erased_turns_stays_as_it_is_when_it_is_sent_again(words: list[str], data: st.DataObject) -> None:
+def test_a_conversation_with_erased_turns_stays_as_it_is_when_it_is_sent_again(
+    words: list[str], data: st.DataObject
+) -> None:
     conversation = [turn(word, event_time=str(n)) for n, word in enumerate(words)]
     erased = data.draw(st.sets(st.integers(1, len(words))))
     stored = {number: one for number, one in numbered(conversation).items() if number not in erased}

@@ -1,4 +1,5 @@
-"""The meaning of conditions: three-valued logic, text by code point, numbers as floats, lists by their items."""
+"""The meaning of conditions: three-valued logic, text by code point, numbers as floats, lists by
+their items."""
 
 import re
 from itertools import product
@@ -27,10 +28,21 @@ from memory_mesh.core.model import (
 
 
 def row(**fields: object) -> Row:
-    return Row(kind=Kind.MEMORY, id="m1", partition="p", created_at="2026-01-01T00:00:00.000Z", number=7, fields=fields)
+    return Row(
+        kind=Kind.MEMORY,
+        id="m1",
+        partition="p",
+        created_at="2026-01-01T00:00:00.000Z",
+        number=7,
+        fields=fields,
+    )
 
 
-TRUE, FALSE, UNKNOWN = Compare("id", "=", "m1"), Compare("id", "=", "other"), Compare("project", "=", "any")
+TRUE, FALSE, UNKNOWN = (
+    Compare("id", "=", "m1"),
+    Compare("id", "=", "other"),
+    Compare("project", "=", "any"),
+)
 TRUTHS = {True: TRUE, False: FALSE, None: UNKNOWN}
 
 
@@ -44,7 +56,11 @@ def high(*truths: bool | None) -> bool | None:
 
 
 def test_the_three_truths_are_what_they_are_called() -> None:
-    assert {truth: condition.truth(row()) for truth, condition in TRUTHS.items()} == {True: True, False: False, None: None}
+    assert {truth: condition.truth(row()) for truth, condition in TRUTHS.items()} == {
+        True: True,
+        False: False,
+        None: None,
+    }
 
 
 @pytest.mark.parametrize(("left", "right"), list(product(TRUTHS, TRUTHS)))
@@ -71,7 +87,9 @@ def test_nothing_at_all_is_true_for_and_and_false_for_or() -> None:
 
 
 @pytest.mark.parametrize(("one", "two", "three"), list(product(TRUTHS, repeat=3)))
-def test_kleenes_laws_hold_for_every_truth(one: bool | None, two: bool | None, three: bool | None) -> None:
+def test_kleenes_laws_hold_for_every_truth(
+    one: bool | None, two: bool | None, three: bool | None
+) -> None:
     a, b, c = TRUTHS[one], TRUTHS[two], TRUTHS[three]
     equal = [
         (Not(And((a, b))), Or((Not(a), Not(b)))),
@@ -86,19 +104,52 @@ def test_kleenes_laws_hold_for_every_truth(one: bool | None, two: bool | None, t
     assert [pair for pair in equal if pair[0].truth(row()) is not pair[1].truth(row())] == []
 
 
-COLUMNS = ["id", "project", "status", "turn", "importance", "pinned", "tags", "metadata.k", "metadata.x"]
+COLUMNS = [
+    "id",
+    "project",
+    "status",
+    "turn",
+    "importance",
+    "pinned",
+    "tags",
+    "metadata.k",
+    "metadata.x",
+]
 VALUES = ["a", "b", "", "m1", 0, 1, 1.0, -2, 0.5, True, False]
 ROWS = [
     row(),
-    row(project="a", status="active", turn=1, importance=0.5, pinned=True, tags=["a", "b"], metadata={"k": "a", "x": 1}),
-    row(project="b", status="a", turn=0, importance=1.0, pinned=False, tags=[], metadata={"k": 0.5, "x": None}),
+    row(
+        project="a",
+        status="active",
+        turn=1,
+        importance=0.5,
+        pinned=True,
+        tags=["a", "b"],
+        metadata={"k": "a", "x": 1},
+    ),
+    row(
+        project="b",
+        status="a",
+        turn=0,
+        importance=1.0,
+        pinned=False,
+        tags=[],
+        metadata={"k": 0.5, "x": None},
+    ),
     row(project="", turn=-2, importance=0, tags=[""], metadata={"k": True, "x": [1]}),
     row(metadata={}),
 ]
 
 LEAVES = (
-    st.builds(Compare, st.sampled_from(COLUMNS), st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), st.sampled_from(VALUES))
-    | st.builds(In, st.sampled_from(COLUMNS), st.lists(st.sampled_from(VALUES), max_size=3).map(tuple))
+    st.builds(
+        Compare,
+        st.sampled_from(COLUMNS),
+        st.sampled_from(["=", "<>", "<", "<=", ">", ">="]),
+        st.sampled_from(VALUES),
+    )
+    | st.builds(
+        In, st.sampled_from(COLUMNS), st.lists(st.sampled_from(VALUES), max_size=3).map(tuple)
+    )
     | st.builds(Like, st.sampled_from(COLUMNS), st.text("ab%_", max_size=4))
     | st.builds(IsNull, st.sampled_from(COLUMNS))
     | st.just(ANYTHING)
@@ -131,7 +182,9 @@ def test_in_is_one_of_several_equals(column: str) -> None:
 @pytest.mark.parametrize("column", COLUMNS)
 def test_unequal_is_not_equal(column: str) -> None:
     for kept, value in product(ROWS, VALUES):
-        assert Compare(column, "<>", value).truth(kept) is Not(Compare(column, "=", value)).truth(kept)
+        assert Compare(column, "<>", value).truth(kept) is Not(Compare(column, "=", value)).truth(
+            kept
+        )
 
 
 def test_both_leaves_out_the_trivial_and_keeps_one_as_it_is() -> None:
@@ -164,7 +217,9 @@ SMALLER = [
 
 
 @pytest.mark.parametrize(("column", "less", "more"), SMALLER)
-def test_values_are_ordered_the_way_every_store_must_order_them(column: str, less: object, more: object) -> None:
+def test_values_are_ordered_the_way_every_store_must_order_them(
+    column: str, less: object, more: object
+) -> None:
     kept = row(**{column: less}) if column != "created_at" else row()
     truths = {op: Compare(column, op, more).truth(kept) for op in ("=", "<>", "<", "<=", ">", ">=")}
     assert truths == {"=": False, "<>": True, "<": True, "<=": True, ">": False, ">=": False}
@@ -192,7 +247,9 @@ def test_values_are_ordered_the_way_every_store_must_order_them(column: str, les
         ("heritage_chain", {"a": "b"}, "a"),
     ],
 )
-def test_values_of_two_types_are_neither_equal_nor_unequal(column: str, value: object, literal: object) -> None:
+def test_values_of_two_types_are_neither_equal_nor_unequal(
+    column: str, value: object, literal: object
+) -> None:
     kept = row(**{column.split(".")[0]: value})
     assert Compare(column, "=", literal).truth(kept) is None
     assert Compare(column, "<>", literal).truth(kept) is None
@@ -253,7 +310,9 @@ def test_like_knows_two_wildcards_minds_case_and_takes_the_rest_as_it_stands(
     pattern: str, hits: list[str], misses: list[str]
 ) -> None:
     assert [text for text in hits if not Like("content", pattern).matches(row(content=text))] == []
-    assert [text for text in misses if Like("content", pattern).truth(row(content=text)) is not False] == []
+    assert [
+        text for text in misses if Like("content", pattern).truth(row(content=text)) is not False
+    ] == []
 
 
 def plainly(text: str, pattern: str) -> bool:

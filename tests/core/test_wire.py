@@ -60,7 +60,9 @@ def test_a_retain_block_is_the_documents_example_to_the_byte() -> None:
 @pytest.mark.req("MESH-041")
 def test_the_seal_stands_last_in_the_meta_section() -> None:
     sealed = retain(Seal(content_hash=HASH, prev_block=OTHER))
-    assert sealed == RETAIN.replace("  confidence;1.0;\n", f"  confidence;1.0;\n  content_hash;{HASH};\n  prev_block;{OTHER};\n")
+    assert sealed == RETAIN.replace(
+        "  confidence;1.0;\n", f"  confidence;1.0;\n  content_hash;{HASH};\n  prev_block;{OTHER};\n"
+    )
     first = retain(Seal(content_hash=HASH, prev_block=None))
     assert f"  content_hash;{HASH};\nlog:" in first
     assert "prev_block" not in first
@@ -101,7 +103,9 @@ def test_a_change_names_its_action_and_revision() -> None:
         ("", ""),
     ],
 )
-def test_what_would_end_a_field_or_a_line_becomes_a_comma_or_a_space(raw: object, emitted: str) -> None:
+def test_what_would_end_a_field_or_a_line_becomes_a_comma_or_a_space(
+    raw: object, emitted: str
+) -> None:
     assert wire_value(raw) == emitted
 
 
@@ -142,7 +146,13 @@ def test_an_empty_section_is_left_out() -> None:
 
 
 def test_a_bare_constraint_is_a_dash_and_its_body() -> None:
-    block = Yamo(agent="a", intent="i", constraints=["be; brief", ("k", "v")], meta=[("k", "v")], log=["done"])
+    block = Yamo(
+        agent="a",
+        intent="i",
+        constraints=["be; brief", ("k", "v")],
+        meta=[("k", "v")],
+        log=["done"],
+    )
     assert "\nconstraints:\n  - be, brief;\n  k;v;\nmeta:" in block.text()
 
 
@@ -175,7 +185,10 @@ def test_a_priority_is_one_of_four_levels(level: str) -> None:
         {"log": []},
         {"log": [""]},
         {"handoff": " "},
-        *({"context": [(key, "v")]} for key in ("", " ", "a;b", " a", "a ", "a\nb", "a\u2028b", "- a", "a\0", "\ud800")),
+        *(
+            {"context": [(key, "v")]}
+            for key in ("", " ", "a;b", " a", "a ", "a\nb", "a\u2028b", "- a", "a\0", "\ud800")
+        ),
         {"constraints": [("a;b", "v")]},
         {"output": [("a;b", "v")]},
         {"meta": [("a;b", "v")]},
@@ -216,7 +229,10 @@ TOMBS = [("yamo_retain_1_00000b", HASH), ("yamo_retain_1_00000c", OTHER)]
 
 def test_an_erasure_block_names_the_blocks_that_lost_their_text() -> None:
     seal = Seal(content_hash=None, prev_block=OTHER)
-    assert blocks.erase(seal, agent="planner", memory_id="mem_1_00000a", at=AT, tombstones=TOMBS) == ERASE
+    assert (
+        blocks.erase(seal, agent="planner", memory_id="mem_1_00000a", at=AT, tombstones=TOMBS)
+        == ERASE
+    )
     assert blocks.erased_blocks(ERASE) == TOMBS
 
 
@@ -230,11 +246,24 @@ def test_an_erasure_block_names_the_blocks_that_lost_their_text() -> None:
 )
 def test_a_memory_cannot_pardon_a_tombstone(forged: str) -> None:
     assert blocks.erased_blocks(ERASE) != []
-    for text in (retain(content=forged), retain(hypothesis=forged), retain(memory_id=forged), retain(agent=forged)):
+    for text in (
+        retain(content=forged),
+        retain(hypothesis=forged),
+        retain(memory_id=forged),
+        retain(agent=forged),
+    ):
         assert blocks.erased_blocks(text) == []
 
 
-@given(st.text(alphabet=st.sampled_from("aé;\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029\0\ud800\udfff\u200b ,")))
-def test_a_value_has_no_line_break_no_semicolon_and_nothing_that_cannot_be_stored(text: str) -> None:
+@given(
+    st.text(
+        alphabet=st.sampled_from(
+            "aé;\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029\0\ud800\udfff\u200b ,"
+        )
+    )
+)
+def test_a_value_has_no_line_break_no_semicolon_and_nothing_that_cannot_be_stored(
+    text: str,
+) -> None:
     breaks = re.sub("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)
     assert wire_value(text) == re.sub("[\0\ud800-\udfff]", "\ufffd", breaks).replace(";", ",")

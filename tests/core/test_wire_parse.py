@@ -89,7 +89,20 @@ def test_one_line_meta_is_read_too_and_emitted_in_our_form(meta: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["", " ", "  two  ", "\t", "a:b", "- x", "\x1b[2J", "\x1f\x7f", "Zoë 👩‍🚀", "agent: b", "x" * 100_000]
+    "said",
+    [
+        "",
+        " ",
+        "  two  ",
+        "\t",
+        "a:b",
+        "- x",
+        "\x1b[2J",
+        "\x1f\x7f",
+        "Zoë 👩‍🚀",
+        "agent: b",
+        "x" * 100_000,
+    ],
 )
 def test_a_value_is_whatever_stands_between_its_semicolons(said: str) -> None:
     text = LEAST.replace("  k;v;", f"  k;{said};")
@@ -103,10 +116,15 @@ def test_a_key_may_have_any_characters(key: str) -> None:
 
 
 def test_a_key_may_come_twice_and_order_is_kept() -> None:
-    assert parse(LEAST.replace("  k;v;", "  k;2;\n  a;1;\n  k;3;")).meta == [("k", "2"), ("a", "1"), ("k", "3")]
+    assert parse(LEAST.replace("  k;v;", "  k;2;\n  a;1;\n  k;3;")).meta == [
+        ("k", "2"),
+        ("a", "1"),
+        ("k", "3"),
+    ]
 
 
-# What is replaced in the full block, by what, the line that is named, and a word of what was expected.
+# What is replaced in the full block, by what, the line that is named, and a word of what was
+# expected.
 FAULTS = [
     ("agent: MemoryMesh_planner;\n", "", 1, "agent: NAME;"),
     ("agent: MemoryMesh_planner;\n", "\nagent: MemoryMesh_planner;\n", 1, "agent: NAME;"),
@@ -145,7 +163,12 @@ FAULTS = [
     ("priority: medium;", "priority: Medium;", 9, "critical, high, medium, low"),
     ("priority: medium;", "priority:\n  a;b;", 9, "priority: LEVEL;"),
     ("priority: medium;\n", "priority: medium;\npriority: low;\n", 10, "meta"),
-    ("priority: medium;\noutput:\n  memory_stored;mem_1_00000a;\n", "output:\n  a;b;\npriority: low;\n", 11, "meta"),
+    (
+        "priority: medium;\noutput:\n  memory_stored;mem_1_00000a;\n",
+        "output:\n  a;b;\npriority: low;\n",
+        11,
+        "meta",
+    ),
     ("output:\n", "context:\n", 10, "meta"),
     ("meta:\n  rationale;Memory persisted;\n  confidence;1.0;\n", "", 12, "meta"),
     ("meta:\n  rationale;Memory persisted;\n  confidence;1.0;\n", "meta:\n", 13, "KEY;VALUE;"),
@@ -173,7 +196,9 @@ FAULTS = [
 
 @pytest.mark.req("MESH-046", "MESH-047", "MESH-048")
 @pytest.mark.parametrize(("was", "becomes", "line", "expected"), FAULTS, ids=ascii)
-def test_what_breaks_the_grammar_is_refused_with_its_line(was: str, becomes: str, line: int, expected: str) -> None:
+def test_what_breaks_the_grammar_is_refused_with_its_line(
+    was: str, becomes: str, line: int, expected: str
+) -> None:
     assert FULL.count(was) == 1
     with pytest.raises(InvalidInput) as refused:
         parse(FULL.replace(was, becomes))
@@ -181,8 +206,9 @@ def test_what_breaks_the_grammar_is_refused_with_its_line(was: str, becomes: str
     assert expected in refused.value.expected
 
 
-SECTIONS = ["agent: a;\n", "intent: i;\n", "context:\n  k;v;\n", "constraints:\n  - be brief;\n", "priority: low;\n",
-            "output:\n  k;v;\n", "meta:\n  k;v;\n", "log: done;\n", "handoff: End;\n"]  # fmt: skip
+SECTIONS = ["agent: a;\n", "intent: i;\n", "context:\n  k;v;\n", "constraints:\n  - be brief;\n",
+            "priority: low;\n", "output:\n  k;v;\n", "meta:\n  k;v;\n", "log: done;\n",
+            "handoff: End;\n"]  # fmt: skip
 
 
 @pytest.mark.req("MESH-046")
@@ -227,14 +253,18 @@ def test_one_block_is_one_block() -> None:
 
 def test_a_fault_among_many_blocks_is_named_by_its_line_in_the_whole_text() -> None:
     with pytest.raises(InvalidInput, match=r"^line 22 is 'handoff: ;'"):
-        parse_many(LEAST + FULL.replace("handoff: End;", "handoff: ;") + LEAST + LEAST.replace("End", " "))
+        parse_many(
+            LEAST + FULL.replace("handoff: End;", "handoff: ;") + LEAST + LEAST.replace("End", " ")
+        )
 
 
 # --- any text ---
 
 damage = st.lists(
     st.tuples(
-        st.integers(0, len(FULL)), st.integers(0, 12), st.sampled_from(["", ";", "\n", " ", "  ", "- ", "meta: ", ":", "é", "\r"])
+        st.integers(0, len(FULL)),
+        st.integers(0, 12),
+        st.sampled_from(["", ";", "\n", " ", "  ", "- ", "meta: ", ":", "é", "\r"]),
     ),
     min_size=1,
     max_size=4,
@@ -280,18 +310,28 @@ def test_a_lesson_of_another_writer_is_one_if_it_has_what_is_required() -> None:
         ("  severity;high;\n", "  severity;high;\n  severity;low;\n", "context.severity"),
         ("severity;high;", "severity;critical | high | medium | low;", "severity"),
         ("  lesson_id;lesson_1_00000a;\n", "", "output.lesson_id"),
-        ("  preventative_rule;Read the key anew before each deploy;\n", "", "output.preventative_rule"),
+        (
+            "  preventative_rule;Read the key anew before each deploy;\n",
+            "",
+            "output.preventative_rule",
+        ),
         ("  rule_confidence;0.9;\n", "", "output.rule_confidence"),
         ("rule_confidence;0.9;", "rule_confidence;1.1;", "output.rule_confidence"),
         ("rule_confidence;0.9;", "rule_confidence;-0.1;", "output.rule_confidence"),
         ("rule_confidence;0.9;", "rule_confidence;nan;", "output.rule_confidence"),
         ("rule_confidence;0.9;", "rule_confidence;9e-1;", "output.rule_confidence"),
-        ("hypothesis_confidence;0.7;", "hypothesis_confidence;7;", "constraints.hypothesis_confidence"),
+        (
+            "hypothesis_confidence;0.7;",
+            "hypothesis_confidence;7;",
+            "constraints.hypothesis_confidence",
+        ),
         ("meta: applicability_scope;deploys;\n", "", "meta.applicability_scope"),
         ("meta: confidence;1;", "meta: confidence;1.01;", "meta.confidence"),
     ],
 )
-def test_a_lesson_without_what_is_required_is_refused_by_name(was: str, becomes: str, named: str) -> None:
+def test_a_lesson_without_what_is_required_is_refused_by_name(
+    was: str, becomes: str, named: str
+) -> None:
     assert LESSON.count(was) == 1
     with pytest.raises(InvalidInput) as refused:
         check_lesson(parse(LESSON.replace(was, becomes)))

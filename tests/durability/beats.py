@@ -1,4 +1,5 @@
-"""A program that runs the heartbeat in a separate process: `python beats.py beat`, with the options as one line of JSON."""
+"""A program that runs the heartbeat in a separate process: `python beats.py beat`, with the
+options as one line of JSON."""
 
 import json
 import sys
@@ -12,7 +13,9 @@ def beat(*, store: str, agent: str, ms: int, crash: tuple[str, int] | None = Non
     """Beat once at a sign, and say what became of each job; die at the nth time of a step."""
     step = crash_at(crash[0], nth=crash[1]) if crash else no_step
     clock = FakeClock(ms)
-    with MemoryMesh(store=store, agent_id=agent, clock=clock.seconds, step=step, enable_wisdom_distillation=True) as mesh:
+    with MemoryMesh(
+        store=store, agent_id=agent, clock=clock.seconds, step=step, enable_wisdom_distillation=True
+    ) as mesh:
         mesh.init()
         print(json.dumps("ready"), flush=True)
         sys.stdin.readline()

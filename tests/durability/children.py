@@ -1,4 +1,5 @@
-"""Helpers to run a program in a separate process, read its output, and inspect the files it leaves."""
+"""Helpers to run a program in a separate process, read its output, and inspect the files it
+leaves."""
 
 import json
 import subprocess
@@ -17,13 +18,20 @@ class Child:
 
     def __init__(self, program: str, **options: object) -> None:
         words = [sys.executable, str(PROGRAMS), program]
-        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.tell(json.dumps(options))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._process.kill()
         self._process.communicate()
 
@@ -54,7 +62,9 @@ class Child:
         return self._process.wait()
 
 
-def together(stack: ExitStack, options: list[dict[str, Any]], program: str = "write") -> list[Child]:
+def together(
+    stack: ExitStack, options: list[dict[str, Any]], program: str = "write"
+) -> list[Child]:
     """Children that all start at the same moment."""
     children = [stack.enter_context(Child(program, **each)) for each in options]
     assert [child.hear() for child in children] == ["ready"] * len(children)
@@ -71,13 +81,19 @@ def url(file: Path) -> str:
 def bytes_of(file: Path) -> bytes:
     """All bytes of a store: of the file, its log, its shared memory and its index.
 
-    Another process reads them: closing the file in this one would drop the locks that SQLite holds here.
+    Another process reads them: closing the file in this one would drop the locks that SQLite holds
+    here.
     """
-    program = "import sys, pathlib; [sys.stdout.buffer.write(pathlib.Path(name).read_bytes()) for name in sys.argv[1:]]"
+    program = (
+        "import sys, pathlib; [sys.stdout.buffer.write(pathlib.Path(name).read_bytes()) for name "
+        "in sys.argv[1:]]"
+    )
     words = [sys.executable, "-I", "-S", "-c", program, *map(str, files_of(file))]
     return subprocess.run(words, capture_output=True, check=True).stdout
 
 
 def files_of(file: Path) -> Iterator[Path]:
     beside = [path for path in sorted(file.parent.iterdir()) if path.name.startswith(file.name)]
-    return (inner for path in beside for inner in (path, *sorted(path.rglob("*"))) if inner.is_file())
+    return (
+        inner for path in beside for inner in (path, *sorted(path.rglob("*"))) if inner.is_file()
+    )

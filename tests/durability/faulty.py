@@ -1,7 +1,9 @@
-"""A program that repeats an operation with one failing system call after another: `python faulty.py`, options as a line of JSON.
+"""A program that repeats an operation with one failing system call after another: `python
+faulty.py`, options as a line of JSON.
 
-`faulty.c` must be preloaded. Each trial begins with a copy of the same folder. The operation must raise an error of memory-mesh,
-or be done; afterwards the folder is as before or as after the operation, and the operation can be repeated.
+`faulty.c` must be preloaded. Each trial begins with a copy of the same folder. The operation must
+raise an error of memory-mesh, or be done; afterwards the folder is as before or as after the
+operation, and the operation can be repeated.
 """
 
 import ctypes
@@ -64,7 +66,12 @@ class Call(NamedTuple):
 
 
 class _Call(ctypes.Structure):
-    _fields_ = (("kind", ctypes.c_int), ("failed", ctypes.c_int), ("path", ctypes.c_char * 240), ("other", ctypes.c_char * 240))
+    _fields_ = (
+        ("kind", ctypes.c_int),
+        ("failed", ctypes.c_int),
+        ("path", ctypes.c_char * 240),
+        ("other", ctypes.c_char * 240),
+    )
 
 
 class Disk:
@@ -92,8 +99,12 @@ class Disk:
         self._library.faulty_mark(text.encode())
 
     def calls(self) -> list[Call]:
-        made = (self._library.faulty_call(at).contents for at in range(self._library.faulty_calls()))
-        return [Call(one.kind, bool(one.failed), one.path.decode(), one.other.decode()) for one in made]
+        made = (
+            self._library.faulty_call(at).contents for at in range(self._library.faulty_calls())
+        )
+        return [
+            Call(one.kind, bool(one.failed), one.path.decode(), one.other.decode()) for one in made
+        ]
 
 
 # --- what is done ---
@@ -105,7 +116,8 @@ LINTER = "From now on I want you to always run the linter before you tell me you
 
 @dataclass(frozen=True)
 class Operation:
-    """What is done to a folder, and what tells how far it is. A repeated operation changes nothing more."""
+    """What is done to a folder, and what tells how far it is. A repeated operation changes
+    nothing more."""
 
     act: Callable[[Path, Path], object]
     before: Callable[[Path, Path], object] = lambda folder, store: keep(store)
@@ -114,12 +126,19 @@ class Operation:
 
 
 def mesh_on(store: Path, **options: Any) -> MemoryMesh:
-    return MemoryMesh(url(store), agent_id="keeper", **{"embedder": "hash", "redaction": "mask", **options})
+    return MemoryMesh(
+        url(store), agent_id="keeper", **{"embedder": "hash", "redaction": "mask", **options}
+    )
 
 
 def keep(store: Path) -> None:
     with mesh_on(store) as mesh:
-        mesh.add_many([(KEEPER, {"tags": ["coast"]}), *((f"The shelf holds book{n} about the sea", None) for n in range(6))])
+        mesh.add_many(
+            [
+                (KEEPER, {"tags": ["coast"]}),
+                *((f"The shelf holds book{n} about the sea", None) for n in range(6)),
+            ]
+        )
 
 
 def memories(store: Path) -> State:
@@ -129,7 +148,13 @@ def memories(store: Path) -> State:
     with closing(open_store(url(store))) as opened:
         rows = opened.find(Kind.MEMORY)
     return sorted(
-        [str(row.value("content")), row.revision, str(row.value("status")), row.value("times_observed")] for row in rows
+        [
+            str(row.value("content")),
+            row.revision,
+            str(row.value("status")),
+            row.value("times_observed"),
+        ]
+        for row in rows
     )
 
 
@@ -142,7 +167,9 @@ def _acknowledged() -> None: ...
 
 def call(perform: Callable[[MemoryMesh], object], **options: Any) -> Callable[[Path, Path], object]:
     def act(folder: Path, store: Path) -> object:
-        with mesh_on(store, **{name: str(folder / value) for name, value in options.items()}) as mesh:
+        with mesh_on(
+            store, **{name: str(folder / value) for name, value in options.items()}
+        ) as mesh:
             done = perform(mesh)
             _acknowledged()
             return done
@@ -180,19 +207,30 @@ def fill_again(folder: Path, store: Path) -> None:
 def nearly_same(folder: Path, store: Path) -> None:
     keep(store)
     with mesh_on(store) as mesh:
-        mesh.graph.store_many("keeper", [{"text": text} for text in ("Lunch is at noon.", "The lunch is at noon.")])
+        mesh.graph.store_many(
+            "keeper", [{"text": text} for text in ("Lunch is at noon.", "The lunch is at noon.")]
+        )
 
 
 def traces_of(folder: Path, store: Path) -> State:
     with mesh_on(store, traces_dir=str(folder / "traces")) as mesh:
         found = mesh.traces.get_all(limit=100, archived=True)
         numbers = [(one.primary_goal, one.number) for one in mesh.traces.experiences(limit=100)]
-        return [sorted(trace.goal for trace in found), sorted(numbers), [str(fault) for fault in found.faults]]
+        return [
+            sorted(trace.goal for trace in found),
+            sorted(numbers),
+            [str(fault) for fault in found.faults],
+        ]
 
 
 def record(mesh: MemoryMesh, goal: str = "Deploy the shop") -> None:
     mesh.traces.record(
-        goal, steps=["build"], project="shop", tool_results={"make": "built"}, decisions=["Use make."], duration_ms=1
+        goal,
+        steps=["build"],
+        project="shop",
+        tool_results={"make": "built"},
+        decisions=["Use make."],
+        duration_ms=1,
     )
 
 
@@ -213,14 +251,17 @@ def notes_of(folder: Path, store: Path) -> State:
     with mesh_on(store, notes_dir=str(folder / "notes")) as mesh:
         found = mesh.notes.load()
         titles = [sorted(note.title for note in found), [str(fault) for fault in found.faults]]
-    # A sync that failed after it had stored a memory is repeated, and counts the note as seen again.
+    # A sync that failed after it had stored a memory is repeated, and counts the note as seen
+    # again.
     return [*titles, [text for text, *_ in memories(store)]]
 
 
 def note(mesh: MemoryMesh) -> None:
     known = {found.title for found in mesh.notes.load()}
     if "Tokens expire" not in known:
-        mesh.notes.append("Tokens expire", "Refresh them before a deploy.", when_to_use="deploy|token")
+        mesh.notes.append(
+            "Tokens expire", "Refresh them before a deploy.", when_to_use="deploy|token"
+        )
 
 
 def backed_up(folder: Path, store: Path) -> State:
@@ -267,30 +308,49 @@ def hook(folder: Path, store: Path) -> None:
 
 def anchors(folder: Path, store: Path) -> State:
     file = folder / "anchors.jsonl"
-    return [sorted(json.loads(line)) for line in file.read_text().splitlines()][:1] if file.exists() else []  # all can be read
+    # All can be read.
+    return (
+        [sorted(json.loads(line)) for line in file.read_text().splitlines()][:1]
+        if file.exists()
+        else []
+    )
 
 
 CAPTURED = [{"role": "user", "content": "Hi there!"}, {"role": "user", "content": LINTER}]
 
 OPERATIONS: Mapping[str, Operation] = {
-    "first": Operation(call(lambda mesh: mesh.add(KEEPER, idempotency_key="first")), before=lambda folder, store: None),
-    "add": Operation(call(lambda mesh: mesh.add("The tide table hangs by the door", idempotency_key="one"))),
-    "add_many": Operation(
-        call(lambda mesh: mesh.add_many([("A red buoy drifts", None), ("A green buoy drifts", None)], idempotency_key="two"))
+    "first": Operation(call(lambda mesh: mesh.add(KEEPER, idempotency_key="first")),
+                       before=lambda folder, store: None),
+    "add": Operation(
+        call(lambda mesh: mesh.add("The tide table hangs by the door", idempotency_key="one"))
     ),
-    "observe": Operation(call(lambda mesh: mesh.add(KEEPER, {"tags": ["coast"]}, idempotency_key="three"))),
+    "add_many": Operation(
+        call(lambda mesh: mesh.add_many(
+            [("A red buoy drifts", None), ("A green buoy drifts", None)], idempotency_key="two",
+        ))
+    ),
+    "observe": Operation(
+        call(lambda mesh: mesh.add(KEEPER, {"tags": ["coast"]}, idempotency_key="three"))
+    ),
     "update": Operation(call(empty)),
     "erase": Operation(call(erase)),
     "compact": Operation(call(delete_and_compact), steps=True),
     "import": Operation(import_again, before=fill_again, steps=True),
-    "consolidate": Operation(call(lambda mesh: mesh.graph.consolidate()), before=nearly_same, steps=True),
-    "capture": Operation(call(lambda mesh: mesh.lane.on_session_event("session.idle", CAPTURED, session_id="s")), steps=True),
+    "consolidate": Operation(call(lambda mesh: mesh.graph.consolidate()), before=nearly_same,
+                             steps=True),
+    "capture": Operation(
+        call(lambda mesh: mesh.lane.on_session_event("session.idle", CAPTURED, session_id="s")),
+        steps=True,
+    ),
     "backup": Operation(back_up, state=backed_up),
     "note": Operation(call(note, notes_dir="notes"), state=notes_of, steps=True),
     "trace": Operation(call(record_once, traces_dir="traces"), state=traces_of, steps=True),
     "archive": Operation(
         call(lambda mesh: mesh.traces.archive("shop"), traces_dir="traces"),
-        before=call(lambda mesh: [record(mesh, goal) for goal in ("Deploy the shop", "Test the shop")], traces_dir="traces"),
+        before=call(
+            lambda mesh: [record(mesh, goal) for goal in ("Deploy the shop", "Test the shop")],
+            traces_dir="traces",
+        ),
         state=traces_of,
     ),
     "rekey": Operation(call(rekey), state=keys, steps=True),
@@ -327,7 +387,8 @@ class Bench:
             self.folder.mkdir()
 
     def prepare(self) -> None:
-        """Make what every trial begins with, and remember the state before and after the operation."""
+        """Make what every trial begins with, and remember the state before and after the
+        operation."""
         self.begin()
         self.operation.before(self.folder, self.store)
         shutil.copytree(self.folder, self.work / "whole")
@@ -388,7 +449,8 @@ class Bench:
 
 
 def trials(bench: Bench, fault: str, most: int) -> dict[str, object]:
-    """Let each call of an operation fail in turn, or `most` of them evenly chosen; return how many, and what was wrong."""
+    """Let each call of an operation fail in turn, or `most` of them evenly chosen; return how
+    many, and what was wrong."""
     count = bench.count(fault)
     tried = range(1, count + 1, max(1, -(-count // most)))
     wrong = []
@@ -405,7 +467,8 @@ _VOLATILE = ("-shm", ".lock", "/lock")  # rebuilt or empty
 
 
 def unsynced(calls: Sequence[Call], known: Collection[str]) -> list[str]:
-    """Return what a power cut could take away: files whose last write, and names whose creation, no sync followed."""
+    """Return what a power cut could take away: files whose last write, and names whose creation,
+    no sync followed."""
     dirty: dict[str, str] = {}
     names: set[str] = {*known}
     for call in calls:
@@ -416,7 +479,11 @@ def unsynced(calls: Sequence[Call], known: Collection[str]) -> list[str]:
             case Kinds.WRITE | Kinds.TRUNCATE:
                 dirty[call.path] = "is written and not synced"
             case Kinds.SYNC:
-                dirty = {path: why for path, why in dirty.items() if path != call.path and why != f"is new in {call.path or '/'}"}
+                dirty = {
+                    path: why
+                    for path, why in dirty.items()
+                    if path != call.path and why != f"is new in {call.path or '/'}"
+                }
             case Kinds.CREATE | Kinds.FOLDER if call.path not in names:
                 names.add(call.path)
                 dirty[f"{call.path} itself"] = f"is new in {folder or '/'}"
@@ -427,9 +494,17 @@ def unsynced(calls: Sequence[Call], known: Collection[str]) -> list[str]:
                 names.add(call.other)
                 dirty[f"{call.other} itself"] = f"is new in {call.other.rpartition('/')[0] or '/'}"
             case Kinds.REMOVE:
-                dirty = {path: why for path, why in dirty.items() if path not in (call.path, f"{call.path} itself")}
+                dirty = {
+                    path: why
+                    for path, why in dirty.items()
+                    if path not in (call.path, f"{call.path} itself")
+                }
                 names.discard(call.path)
-    return [f"{path} {why}" for path, why in sorted(dirty.items()) if not path.removesuffix(" itself").endswith(_VOLATILE)]
+    return [
+        f"{path} {why}"
+        for path, why in sorted(dirty.items())
+        if not path.removesuffix(" itself").endswith(_VOLATILE)
+    ]
 
 
 def after_a_power_cut(bench: Bench) -> list[str]:
@@ -446,9 +521,12 @@ def after_a_power_cut(bench: Bench) -> list[str]:
         bench.act(acknowledged)
     calls = bench.disk.calls()
     end = next(at for at, call in enumerate(calls) if not call.kind)
-    # Lance renames its files by system calls that are not seen. Those that are new when it is acknowledged must be synced.
+    # Lance renames its files by system calls that are not seen. Those that are new when it is
+    # acknowledged must be synced.
     synced = {call.path for call in calls[:end] if call.kind == Kinds.SYNC}
-    tables = (path for path in new if path.startswith("/memory.lance/") and path.count(".lance") > 1)
+    tables = (
+        path for path in new if path.startswith("/memory.lance/") and path.count(".lance") > 1
+    )
     lost = [f"{path} is new and not synced" for path in tables if path not in synced]
     return lost + [fault for fault in unsynced(calls[:end], known) if "/.tmp" not in fault]
 
@@ -460,9 +538,14 @@ def main(*, work: str, runs: Sequence[tuple[str, str, str]], most: int = 1_000_0
     for place, operation, fault in runs:
         if prepared != (place, operation):
             shutil.rmtree(Path(work) / "whole", ignore_errors=True)
-            bench, prepared = Bench(Path(work), place, OPERATIONS[operation], disk), (place, operation)
+            bench, prepared = (
+                Bench(Path(work), place, OPERATIONS[operation], disk),
+                (place, operation),
+            )
             bench.prepare()
-        wrong = {"wrong": after_a_power_cut(bench)} if fault == "power" else trials(bench, fault, most)
+        wrong = (
+            {"wrong": after_a_power_cut(bench)} if fault == "power" else trials(bench, fault, most)
+        )
         print(json.dumps({"run": [place, operation, fault], **wrong}), flush=True)
 
 

@@ -1,7 +1,8 @@
-"""Programs that tests run in separate processes: `python programs.py NAME`, with the options as a first line of JSON.
+"""Programs that tests run in separate processes: `python programs.py NAME`, with the options as a
+first line of JSON.
 
-A program says what it has done as one JSON value a line, and waits for a line where it is told to. Nothing is said before it
-is true: a memory that a line names was acknowledged.
+A program says what it has done as one JSON value a line, and waits for a line where it is told to.
+Nothing is said before it is true: a memory that a line names was acknowledged.
 """
 
 import json
@@ -54,7 +55,8 @@ def perform(mesh: MemoryMesh, call: Call) -> list[Any]:
 
 @contextmanager
 def opened(store: str, agent: str, step: Step = no_step, **options: Any) -> Iterator[MemoryMesh]:
-    """A mesh on a store. A LanceDB or JSON store writes into its tables or files after every change.
+    """A mesh on a store. A LanceDB or JSON store writes into its tables or files after every
+    change.
 
     One of the name `direct.lance` does so without its journal.
     """
@@ -76,7 +78,10 @@ def opened(store: str, agent: str, step: Step = no_step, **options: Any) -> Iter
 
     path = Path(store.removeprefix("lancedb:///"))
     rows = {"direct_rows": 1} if path.name == "direct.lance" else {"flush_rows": 1}
-    with closing(LanceStore(path, step=step, **rows)) as own, MemoryMesh(own, agent_id=agent, step=step, **options) as mesh:
+    with (
+        closing(LanceStore(path, step=step, **rows)) as own,
+        MemoryMesh(own, agent_id=agent, step=step, **options) as mesh,
+    ):
         yield mesh
 
 
@@ -84,9 +89,16 @@ def opened(store: str, agent: str, step: Step = no_step, **options: Any) -> Iter
 
 
 def calls(
-    *, store: str, agent: str, calls: list[Call], crash: tuple[str, int] | None = None, together: bool = False, hold: bool = False
+    *,
+    store: str,
+    agent: str,
+    calls: list[Call],
+    crash: tuple[str, int] | None = None,
+    together: bool = False,
+    hold: bool = False,
 ) -> None:
-    """Make these calls, saying the ids after each; die at the nth time of a step; keep the store open until told to go on."""
+    """Make these calls, saying the ids after each; die at the nth time of a step; keep the store
+    open until told to go on."""
     step = crash_at(crash[0], nth=crash[1]) if crash else no_step
     if together:
         say("ready")
@@ -116,10 +128,25 @@ def stream(*, store: str, agent: str) -> None:
                 say(["erased", content, id_])
 
 
-def write(*, store: str, agent: str, texts: list[str], behind: float = 0.0, alike: bool = False, audited: bool = True) -> None:
-    """Open at a sign, together with others, and add the texts one by one; the clock may be behind, the ids those of others."""
-    ids = Ids(lambda bits: 1 if bits == 24 else int.from_bytes(os.urandom(bits // 8))) if alike else Ids()
-    clock: Callable[[], float] = (lambda: 1_767_225_600.0) if alike else (lambda: time.time() - behind)
+def write(
+    *,
+    store: str,
+    agent: str,
+    texts: list[str],
+    behind: float = 0.0,
+    alike: bool = False,
+    audited: bool = True,
+) -> None:
+    """Open at a sign, together with others, and add the texts one by one; the clock may be
+    behind, the ids those of others."""
+    ids = (
+        Ids(lambda bits: 1 if bits == 24 else int.from_bytes(os.urandom(bits // 8)))
+        if alike
+        else Ids()
+    )
+    clock: Callable[[], float] = (
+        (lambda: 1_767_225_600.0) if alike else (lambda: time.time() - behind)
+    )
     say("ready")
     wait()
     with opened(store, agent, clock=clock, ids=ids, enable_yamo=audited) as mesh:
@@ -149,15 +176,18 @@ def import_file(*, store: str, file: str, crash: tuple[str, int], batch: int) ->
 
 
 def unprivileged(*, store: str, warm: str, calls: list[Call], slowly: bool = False) -> None:
-    """Give up all rights over files of others, make these calls, and say what each found or which error it met."""
-    with MemoryMesh(store=warm) as mesh:  # loads all modules: an unprivileged process may not reach them
+    """Give up all rights over files of others, make these calls, and say what each found or
+    which error it met."""
+    # Loads all modules: an unprivileged process may not reach them.
+    with MemoryMesh(store=warm) as mesh:
         mesh.add("The lantern needs oil")
         for name, arguments in calls:
             getattr(mesh, name)(**arguments)
         mesh._context().gate().redact("load the patterns, which mask errors")
     keys = mkdtemp()
     os.chmod(keys, 0o777)  # noqa: S103  (the process may write its key after it gave up its rights)
-    mesh = MemoryMesh(store=store, audit_key_file=f"{keys}/audit.key")  # reads the settings; the first call opens the store
+    # Reads the settings; the first call opens the store.
+    mesh = MemoryMesh(store=store, audit_key_file=f"{keys}/audit.key")
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(65534)
@@ -195,7 +225,9 @@ def sit(*, store: str, agent: str, query: str) -> None:
         wait()
 
 
-def cramped(*, store: str, agent: str, most_bytes: int, calls: list[Call], from_step: str | None = None) -> None:
+def cramped(
+    *, store: str, agent: str, most_bytes: int, calls: list[Call], from_step: str | None = None
+) -> None:
     """Make calls where no file may grow beyond a size, from the start or from a step on."""
 
     def step(name: str) -> None:
@@ -216,7 +248,8 @@ def cramped(*, store: str, agent: str, most_bytes: int, calls: list[Call], from_
 
 
 def forked(*, store: str, agent: str) -> None:
-    """Write on both sides of a fork; the parent closes first, and the child dies without closing."""
+    """Write on both sides of a fork; the parent closes first, and the child dies without
+    closing."""
     mesh = MemoryMesh(store=store, agent_id=agent)
     say(mesh.add("written before the fork").id)
     to_child, to_parent = os.pipe(), os.pipe()
@@ -236,9 +269,15 @@ def forked(*, store: str, agent: str) -> None:
 
 
 def migrate(
-    *, folder: str, rollback: bool = False, crash: tuple[str, int] | None = None, halt: str = "", most_bytes: int = 0
+    *,
+    folder: str,
+    rollback: bool = False,
+    crash: tuple[str, int] | None = None,
+    halt: str = "",
+    most_bytes: int = 0,
 ) -> None:
-    """Migrate a LanceDB folder; die at the nth time of a step, or wait at one; or where no file may grow beyond a size."""
+    """Migrate a LanceDB folder; die at the nth time of a step, or wait at one; or where no file
+    may grow beyond a size."""
     from memory_mesh.stores.lance.migration import migrate_folder
 
     def step(name: str) -> None:
@@ -252,14 +291,17 @@ def migrate(
     if most_bytes:
         _limit(most_bytes)
     try:
-        done = migrate_folder(Path(folder), rollback=rollback, now=1_800_000_000_000, busy_seconds=0.1, step=step)
+        done = migrate_folder(
+            Path(folder), rollback=rollback, now=1_800_000_000_000, busy_seconds=0.1, step=step
+        )
         say({"ok": True, "action": done.action, "rows": done.rows})
     except MemoryMeshError as error:
         say({"ok": False, "error": type(error).__name__, "text": str(error)})
 
 
 def lane_program(*, file: str, count: int) -> None:
-    """Memory Lane itself: insert, change, supersede and delete rows with plain SQL, and say at the end what is left."""
+    """Memory Lane itself: insert, change, supersede and delete rows with plain SQL, and say at
+    the end what is left."""
     at, left = "2026-01-01T00:00:00.000Z", dict[str, tuple[str, str | None]]()
     with closing(sqlite3.connect(file, timeout=60, isolation_level=None)) as connection:
         say("ready")
@@ -267,17 +309,28 @@ def lane_program(*, file: str, count: int) -> None:
         for number in range(count):
             id_, text = f"theirs-{number}", f"theirs lantern word{number}"
             connection.execute(
-                "INSERT INTO memories (id, content, metadata, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
-                (id_, text, json.dumps({"lane_version": "4.1.0", "memory_type": "decision"}), at, at),
+                "INSERT INTO memories (id, content, metadata, created_at, updated_at) VALUES (?, "
+                "?, ?, ?, ?)",
+                (
+                    id_,
+                    text,
+                    json.dumps({"lane_version": "4.1.0", "memory_type": "decision"}),
+                    at,
+                    at,
+                ),
             )
             left[id_] = (text, None)
             other = f"theirs-{number // 2}"
             if number % 4 == 1:
                 left[other] = (f"theirs lantern changed{number}", left.get(other, ("", None))[1])
-                connection.execute("UPDATE memories SET content = ? WHERE id = ?", (left[other][0], other))
+                connection.execute(
+                    "UPDATE memories SET content = ? WHERE id = ?", (left[other][0], other)
+                )
             elif number % 4 == 2 and other in left:
                 left[other] = (left[other][0], id_)
-                connection.execute("UPDATE memories SET superseded_by = ? WHERE id = ?", (id_, other))
+                connection.execute(
+                    "UPDATE memories SET superseded_by = ? WHERE id = ?", (id_, other)
+                )
             elif number % 4 == 3:
                 left.pop(other, None)
                 connection.execute("DELETE FROM memories WHERE id = ?", (other,))
@@ -285,22 +338,26 @@ def lane_program(*, file: str, count: int) -> None:
 
 
 def _limit(most_bytes: int) -> None:
-    sys.dont_write_bytecode = True  # a module compiled now would be cut off too, and break every later run
+    # A module compiled now would be cut off too, and break every later run.
+    sys.dont_write_bytecode = True
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
 
 
 def hooked(
-    *, store: str, agent: str, hook: str, texts: list[str], crash: tuple[str, int] | None = None, die: bool = False,
-    erase: str = "",
+    *, store: str, agent: str, hook: str, texts: list[str], crash: tuple[str, int] | None = None,
+    die: bool = False, erase: str = "",
 ) -> None:  # fmt: skip
-    """Add the texts to a mesh with a hook; die at the nth time of a step, or as soon as the last one is stored.
+    """Add the texts to a mesh with a hook; die at the nth time of a step, or as soon as the last
+    one is stored.
 
     Or erase a memory, and die before it is removed from the files of the hook.
     """
     from memory_mesh.flows.upkeep import hooks
 
     step = crash_at(crash[0], nth=crash[1]) if crash else no_step
-    with MemoryMesh(store, agent_id=agent, step=step, writethrough=hook, writethrough_allow_local=True) as mesh:
+    with MemoryMesh(
+        store, agent_id=agent, step=step, writethrough=hook, writethrough_allow_local=True
+    ) as mesh:
         for text in texts:
             say(mesh.add(text).id)
         if die:

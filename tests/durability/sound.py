@@ -1,4 +1,5 @@
-"""Invariants of every store at every moment: no write is there by half. SQLite is read by plain SQL."""
+"""Invariants of every store at every moment: no write is there by half. SQLite is read by plain
+SQL."""
 
 import json
 import sqlite3
@@ -61,7 +62,13 @@ def contents_of(file: Path) -> Contents:
 
 
 def contents_in(connection: sqlite3.Connection) -> Contents:
-    queries = ("memories WHERE id IS NOT NULL", "records", "yamo_blocks", "partitions", "moves ORDER BY version")
+    queries = (
+        "memories WHERE id IS NOT NULL",
+        "records",
+        "yamo_blocks",
+        "partitions",
+        "moves ORDER BY version",
+    )
     connection.isolation_level = None
     connection.execute("BEGIN")
     found = Contents(*(_rows(connection, f"SELECT * FROM {query}") for query in queries))
@@ -72,16 +79,22 @@ def contents_in(connection: sqlite3.Connection) -> Contents:
 def _contents_of_view(view: View) -> Contents:
     flushed = view._read_moves()
     moves = {name: [*flushed.get(name, []), *view.recent.get(name, [])] for name in view.partitions}
-    return _contents({kind: view.find(kind, ANYTHING, None, None) for kind in Kind}, view.partitions, moves)
+    return _contents(
+        {kind: view.find(kind, ANYTHING, None, None) for kind in Kind}, view.partitions, moves
+    )
 
 
 def _contents_of_state(state: State) -> Contents:
-    partitions = {name: (moves[-1].version, moves[-1].nonce) for name, moves in state.moves.items() if moves}
+    partitions = {
+        name: (moves[-1].version, moves[-1].nonce) for name, moves in state.moves.items() if moves
+    }
     return _contents({kind: state.rows.rows_of(kind) for kind in Kind}, partitions, state.moves)
 
 
 def _contents(
-    found: Mapping[Kind, Sequence[Row]], versions: Mapping[str, tuple[int, str]], moved: Mapping[str, Sequence[Moves]]
+    found: Mapping[Kind, Sequence[Row]],
+    versions: Mapping[str, tuple[int, str]],
+    moved: Mapping[str, Sequence[Moves]],
 ) -> Contents:
     rows = {kind: [_flat(row) for row in some] for kind, some in found.items()}
     others = [row for kind in Kind if kind not in (Kind.MEMORY, Kind.BLOCK) for row in rows[kind]]
@@ -92,7 +105,13 @@ def _contents(
         for move in moved[name]:
             first = move.version - len(move.keys) + 1
             moves += [
-                {"partition": name, "version": at, "nonce": move.nonce, "kind": key.kind, "id": key.id}
+                {
+                    "partition": name,
+                    "version": at,
+                    "nonce": move.nonce,
+                    "kind": key.kind,
+                    "id": key.id,
+                }
                 for at, key in enumerate(move.keys, first)
             ]
     return Contents(rows[Kind.MEMORY], others, rows[Kind.BLOCK], partitions, moves)
@@ -100,7 +119,10 @@ def _contents(
 
 def _flat(row: Row) -> dict[str, Any]:
     """A row as the tables of SQLite have it."""
-    known = {name: row.value(name) for name in ("kind", "id", "partition", "revision", "number", "ref", "yamo_text")}
+    known = {
+        name: row.value(name)
+        for name in ("kind", "id", "partition", "revision", "number", "ref", "yamo_text")
+    }
     return (
         known
         | {"timestamp": row.created_at}
@@ -124,12 +146,19 @@ def derived_faults(found: Contents) -> Iterator[str]:
     for move in found.moves:
         moves[move["partition"]].append(move)
     yield from (
-        f"{row['id']}: its keywords are not its own" for row in memories if json.loads(row["keywords"]) != tokens(row["content"])
+        f"{row['id']}: its keywords are not its own"
+        for row in memories
+        if json.loads(row["keywords"]) != tokens(row["content"])
     )
     for name, count in Counter(row["partition"] for row in memories).items():
         if name not in partitions or partitions[name]["version"] < count:
             yield f"{name}: {count} memories, {partitions.get(name)}"
-    yield from (fault for name, log in moves.items() if log for fault in _log_faults(partitions[name], log, memories))
+    yield from (
+        fault
+        for name, log in moves.items()
+        if log
+        for fault in _log_faults(partitions[name], log, memories)
+    )
 
 
 def _rows(connection: sqlite3.Connection, query: str) -> Rows:
@@ -141,7 +170,10 @@ def _rows(connection: sqlite3.Connection, query: str) -> Rows:
 def _log_faults(partition: dict[str, Any], log: Rows, memories: Rows) -> Iterator[str]:
     """A log leads without a gap to where its partition is; a whole one names every memory."""
     name, versions = partition["partition"], [move["version"] for move in log]
-    if versions != list(range(versions[0], partition["version"] + 1)) or log[-1]["nonce"] != partition["nonce"]:
+    if (
+        versions != list(range(versions[0], partition["version"] + 1))
+        or log[-1]["nonce"] != partition["nonce"]
+    ):
         yield f"{name}: moves {versions} lead not to {partition}"
     stored = {row["id"] for row in memories if row["partition"] == name}
     if versions[0] == 1 and not stored <= {move["id"] for move in log}:
@@ -151,11 +183,14 @@ def _log_faults(partition: dict[str, Any], log: Rows, memories: Rows) -> Iterato
 def _histories(memories: Rows, records: Rows, blocks: Rows) -> Iterator[str]:
     """Each revision has its line of history and its block; what is gone has neither."""
     changes = Counter((row["ref"], row["number"]) for row in records if row["kind"] == "change")
-    wanted = Counter((row["id"], number) for row in memories for number in range(2, row["revision"] + 1))
+    wanted = Counter(
+        (row["id"], number) for row in memories for number in range(2, row["revision"] + 1)
+    )
     if changes != wanted:
         yield f"history {changes - wanted} too much, {wanted - changes} missing"
     known = {row["id"]: row["revision"] for row in memories}
-    telling = [row for row in blocks if row["ref"] and row["yamo_text"] != "erased"]  # those of searches tell of no memory
+    # Those of searches tell of no memory.
+    telling = [row for row in blocks if row["ref"] and row["yamo_text"] != "erased"]
     reported = Counter(row["ref"] for row in telling if "\n  action;erase;" not in row["yamo_text"])
     if reported != Counter(known):
         yield f"blocks {reported - Counter(known)} too much, {Counter(known) - reported} missing"

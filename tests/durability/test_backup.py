@@ -19,7 +19,9 @@ def test_a_backup_has_the_memories_and_chains_of_the_store(tmp_path: Path) -> No
         record = mesh.add("The lantern needs oil")
         mesh.search("lantern")
         steps: list[tuple[str, int, int]] = []
-        done = mesh.backup(tmp_path / "copies" / "copy.db", progress=lambda *step: steps.append(step))
+        done = mesh.backup(
+            tmp_path / "copies" / "copy.db", progress=lambda *step: steps.append(step)
+        )
         mesh.add("Later than the copy")
         heads = mesh.audit_heads(recalls=True)
     assert done.file == str(tmp_path / "copies" / "copy.db")
@@ -57,7 +59,9 @@ def test_a_backup_killed_half_way_leaves_no_file_under_its_name(tmp_path: Path) 
         mesh.add("The lantern needs oil")
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:  # a copy of several steps
         connection.execute("CREATE TABLE padding AS SELECT zeroblob(8000000)")
-    with Child("backup", store=url(tmp_path / "memory.db"), target=str(tmp_path / "copy.db")) as child:
+    with Child(
+        "backup", store=url(tmp_path / "memory.db"), target=str(tmp_path / "copy.db")
+    ) as child:
         _, done, of = child.hear()
         assert 0 < done < of
         child.kill()

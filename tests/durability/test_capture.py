@@ -1,4 +1,5 @@
-"""A killed capture stores the memories and the cursor together or not at all; long transcripts need little memory."""
+"""A killed capture stores the memories and the cursor together or not at all; long transcripts
+need little memory."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -31,11 +32,19 @@ STEPS = [
 @pytest.mark.deep
 @pytest.mark.req("LANE-35")
 @pytest.mark.parametrize("step", STEPS)
-def test_a_killed_capture_loses_nothing_and_captures_nothing_twice(tmp_path: Path, step: str) -> None:
+def test_a_killed_capture_loses_nothing_and_captures_nothing_twice(
+    tmp_path: Path, step: str
+) -> None:
     file = tmp_path / "memory.db"
     with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
         mesh.add("The lighthouse keeper counts gulls")
-    with Child("calls", store=url(file), agent="keeper", calls=[("lane.on_session_event", EVENT)], crash=(step, 1)) as child:
+    with Child(
+        "calls",
+        store=url(file),
+        agent="keeper",
+        calls=[("lane.on_session_event", EVENT)],
+        crash=(step, 1),
+    ) as child:
         ended = child.end()
     assert ended == -SIGKILL
     assert_sound(file)

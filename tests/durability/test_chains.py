@@ -1,4 +1,5 @@
-"""Several processes that write and search one file: every chain stays whole, and every search is recorded."""
+"""Several processes that write and search one file: every chain stays whole, and every search is
+recorded."""
 
 import json
 import os
@@ -50,10 +51,15 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def run(file: Path, program: str, names: list[str]) -> list[int]:
     """Start a process for each name, let them go at once, and wait for their ends."""
-    options = [[f"sqlite:///{file}", f"agent{at % 2}", name, ROUNDS] for at, name in enumerate(names)]
+    options = [
+        [f"sqlite:///{file}", f"agent{at % 2}", name, ROUNDS] for at, name in enumerate(names)
+    ]
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", program, json.dumps(option)], stdin=subprocess.PIPE, text=True, env=dict(os.environ)
+            [sys.executable, "-c", program, json.dumps(option)],
+            stdin=subprocess.PIPE,
+            text=True,
+            env=dict(os.environ),
         )
         for option in options
     ]
@@ -67,7 +73,9 @@ def chains(file: Path) -> dict[str, list[tuple[int, str, str | None]]]:
     """Number, hash and hash before of the blocks of each chain, in their order."""
     found: dict[str, list[tuple[int, str, str | None]]] = {}
     with closing(sqlite3.connect(file)) as connection:
-        query = "SELECT chain, number, block_hash, prev_hash FROM yamo_blocks ORDER BY chain, number"
+        query = (
+            "SELECT chain, number, block_hash, prev_hash FROM yamo_blocks ORDER BY chain, number"
+        )
         for chain, *block in connection.execute(query):
             found.setdefault(chain, []).append(tuple(block))
     return found
@@ -85,7 +93,9 @@ def unforked(blocks: list[tuple[int, str, str | None]]) -> bool:
 
 @pytest.mark.deep
 @pytest.mark.req("MESH-041", "MESH-043", "MESH-044")
-def test_processes_that_add_and_search_leave_one_block_for_each_search_and_no_chain_forks(tmp_path: Path) -> None:
+def test_processes_that_add_and_search_leave_one_block_for_each_search_and_no_chain_forks(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "memory.db"
     assert run(file, PROGRAM, [f"writer{n}" for n in range(PROCESSES)]) == [0] * PROCESSES
     stored = chains(file)

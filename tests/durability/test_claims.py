@@ -1,4 +1,5 @@
-"""Claims that several processes store in one file: no two active ones exclude each other, and a write is whole or not there."""
+"""Claims that several processes store in one file: no two active ones exclude each other, and a
+write is whole or not there."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +19,9 @@ SOURCES = ("user_explicit", "inference", "tool_output")
 STEPS = ("flow.validated", "flow.embedded", "flow.decided", "flow.applied")
 
 
-def call(subject: str, value: str, source: str = "inference", agent: str = "ann") -> tuple[str, dict[str, object]]:
+def call(
+    subject: str, value: str, source: str = "inference", agent: str = "ann"
+) -> tuple[str, dict[str, object]]:
     claim = {"subject": subject, "predicate": "home", "value": value}
     return "graph.store", {
         "agent": agent,
@@ -37,7 +40,11 @@ def memories(file: Path) -> list[Memory]:
 
 
 def contradictions(file: Path) -> list[tuple[str, str]]:
-    active = [(memory, claim) for memory in memories(file) if memory.status == "active" and (claim := Claim.of(memory))]
+    active = [
+        (memory, claim)
+        for memory in memories(file)
+        if memory.status == "active" and (claim := Claim.of(memory))
+    ]
     return [
         (one.id, other.id)
         for at, (one, mine) in enumerate(active)
@@ -48,13 +55,16 @@ def contradictions(file: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.deep
 @pytest.mark.req("GRAPH-43", "GRAPH-54")
-def test_processes_that_store_claims_at_once_leave_no_two_active_ones_that_exclude_each_other(tmp_path: Path) -> None:
+def test_processes_that_store_claims_at_once_leave_no_two_active_ones_that_exclude_each_other(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "memory.db"
     with ExitStack() as stack:
         options = [
             {
                 "store": url(file), "agent": "ann", "together": True,
-                "calls": [call(f"subject {at % 3}", f"value {n} {at}", SOURCES[(n + at) % 3]) for at in range(9)],
+                "calls": [call(f"subject {at % 3}", f"value {n} {at}", SOURCES[(n + at) % 3])
+                          for at in range(9)],
             }
             for n in range(4)
         ]  # fmt: skip
@@ -71,11 +81,15 @@ def test_processes_that_store_claims_at_once_leave_no_two_active_ones_that_exclu
 @pytest.mark.deep
 @pytest.mark.req("GRAPH-43")
 @pytest.mark.parametrize("step", STEPS)
-def test_a_supersession_that_is_killed_at_any_step_is_there_as_a_whole_or_not_at_all(tmp_path: Path, step: str) -> None:
+def test_a_supersession_that_is_killed_at_any_step_is_there_as_a_whole_or_not_at_all(
+    tmp_path: Path, step: str
+) -> None:
     file = tmp_path / "memory.db"
     with MemoryMesh(store=url(file), agent_id="ann") as mesh:
         old = mesh.graph.store(**call("Ana", "Lisbon")[1])  # type: ignore[arg-type]
-    with Child("calls", store=url(file), agent="ann", calls=[call("Ana", "Porto")], crash=(step, 1)) as child:
+    with Child(
+        "calls", store=url(file), agent="ann", calls=[call("Ana", "Porto")], crash=(step, 1)
+    ) as child:
         child.rest()
         assert child.end() != 0
     found = {memory.id: memory for memory in memories(file)}

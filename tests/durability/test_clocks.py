@@ -1,4 +1,5 @@
-"""Clocks that jump: nothing is lost or hidden for ever, the order of changes holds, and no lock, job or session hangs."""
+"""Clocks that jump: nothing is lost or hidden for ever, the order of changes holds, and no lock,
+job or session hangs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,7 +71,9 @@ def test_changes_keep_their_order_by_revision_whatever_the_clock_says(
     assert_sound(file)
 
 
-def test_what_expires_does_so_by_the_clock_and_comes_back_when_the_clock_was_wrong(mesh: MemoryMesh, clock: Clock) -> None:
+def test_what_expires_does_so_by_the_clock_and_comes_back_when_the_clock_was_wrong(
+    mesh: MemoryMesh, clock: Clock
+) -> None:
     mesh.add("The code of today is seven.", {"expires_at": "2026-02-03T00:00:00Z"})
     mesh.add("The pump is red.")
     found = {hit.content for hit in mesh.search("code of today, pump")}
@@ -81,7 +84,9 @@ def test_what_expires_does_so_by_the_clock_and_comes_back_when_the_clock_was_wro
     assert {hit.content for hit in mesh.search("code of today, pump")} == found
 
 
-def test_a_heartbeat_with_a_wrong_clock_loses_no_memory_and_the_next_one_runs(mesh: MemoryMesh, clock: Clock, file: Path) -> None:
+def test_a_heartbeat_with_a_wrong_clock_loses_no_memory_and_the_next_one_runs(
+    mesh: MemoryMesh, clock: Clock, file: Path
+) -> None:
     for n in range(5):
         mesh.add(f"Room {n} has {n * 7} chairs.")
     known = rows(file)
@@ -108,12 +113,22 @@ def rows(file: Path) -> set[str]:
 
 
 def test_a_capture_and_a_session_survive_a_jump(mesh: MemoryMesh, clock: Clock) -> None:
-    said = [{"role": "user", "content": "From now on I want you to always run the linter before you tell me you're done."}]
+    said = [
+        {
+            "role": "user",
+            "content": (
+                "From now on I want you to always run the linter before you tell me you're done."
+            ),
+        }
+    ]
     assert len(mesh.lane.on_session_event("session.idle", said, session_id="s").kept) == 1
     clock.now -= DAY
     assert mesh.lane.on_session_event("session.idle", said, session_id="s").new_messages == 0
     clock.now += YEAR
-    more = [*said, {"role": "user", "content": "Remember: I always deploy on Tuesdays, never on Fridays."}]
+    more = [
+        *said,
+        {"role": "user", "content": "Remember: I always deploy on Tuesdays, never on Fridays."},
+    ]
     assert mesh.lane.on_session_event("session.idle", more, session_id="s").new_messages == 1
 
 

@@ -1,4 +1,5 @@
-"""Freeing bytes: a deletion leaves them to a rewrite of the file for many deletions at once, and a crash forgets none of them."""
+"""Freeing bytes: a deletion leaves them to a rewrite of the file for many deletions at once, and
+a crash forgets none of them."""
 
 import sqlite3
 import time
@@ -28,7 +29,9 @@ def file(tmp_path: Path) -> Path:
     """A store with the secret as its memory "heron", and others."""
     file = tmp_path / "memory.db"
     with open_mesh(file) as mesh:
-        mesh.add_many([(f"The boat number {n} is moored at pier {n} " + "x" * 300, None) for n in range(60)])
+        mesh.add_many(
+            [(f"The boat number {n} is moored at pier {n} " + "x" * 300, None) for n in range(60)]
+        )
         mesh.add(SECRET, {"tags": ["ardea"]}, key="heron")
     assert is_in_files(file)
     return file
@@ -51,11 +54,20 @@ def is_in_files(file: Path) -> bool:
 
 def texts_of(mesh: MemoryMesh) -> str:
     """Everything that the read calls return."""
-    found = [mesh.get(key="heron"), mesh.get_all(), mesh.search("behind the boathouse"), mesh.search("boat", limit=80)]
-    return "\n".join(map(str, [*found, mesh.explain("boathouse"), [*mesh.export()], mesh.audit_log(limit=200)]))
+    found = [
+        mesh.get(key="heron"),
+        mesh.get_all(),
+        mesh.search("behind the boathouse"),
+        mesh.search("boat", limit=80),
+    ]
+    return "\n".join(
+        map(str, [*found, mesh.explain("boathouse"), [*mesh.export()], mesh.audit_log(limit=200)])
+    )
 
 
-def test_a_deleted_memory_is_found_by_no_call_while_its_bytes_wait_for_the_close(file: Path, mesh: MemoryMesh) -> None:
+def test_a_deleted_memory_is_found_by_no_call_while_its_bytes_wait_for_the_close(
+    file: Path, mesh: MemoryMesh
+) -> None:
     record = mesh.get(key="heron")
     assert record
     assert SECRET in texts_of(mesh)
@@ -82,7 +94,9 @@ REWRITES: dict[str, Callable[[MemoryMesh, Path], object]] = {
 
 
 @pytest.mark.parametrize("way", REWRITES)
-def test_the_bytes_of_all_deletions_go_with_one_rewrite(file: Path, mesh: MemoryMesh, way: str) -> None:
+def test_the_bytes_of_all_deletions_go_with_one_rewrite(
+    file: Path, mesh: MemoryMesh, way: str
+) -> None:
     gone = mesh.add("A second heron was seen on pier seven.").id
     mesh.delete(key="heron")
     mesh.delete(gone)
@@ -95,8 +109,12 @@ def test_the_bytes_of_all_deletions_go_with_one_rewrite(file: Path, mesh: Memory
 
 @pytest.mark.req("MESH-044")
 @pytest.mark.parametrize("step", ["store.committed", "flow.applied"])
-def test_a_process_killed_after_a_deletion_leaves_the_bytes_to_the_next_opening(file: Path, step: str) -> None:
-    with Child("calls", store=url(file), agent="one", calls=[("delete", {"key": "heron"})], crash=(step, 1)) as child:
+def test_a_process_killed_after_a_deletion_leaves_the_bytes_to_the_next_opening(
+    file: Path, step: str
+) -> None:
+    with Child(
+        "calls", store=url(file), agent="one", calls=[("delete", {"key": "heron"})], crash=(step, 1)
+    ) as child:
         assert child.end() == -SIGKILL
     assert is_in_files(file)
     with open_mesh(file) as mesh:
@@ -105,7 +123,9 @@ def test_a_process_killed_after_a_deletion_leaves_the_bytes_to_the_next_opening(
     assert_sound(file)
 
 
-def test_a_large_file_is_rewritten_by_compact_and_by_erase_only(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_rewritten_by_compact_and_by_erase_only(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("_MAX_REWRITTEN_ON_OPENING", "_MAX_REWRITTEN_ON_CLOSING"):
         monkeypatch.setattr(sqlite, name, 0)
     with open_mesh(file) as mesh:
@@ -121,7 +141,9 @@ def test_a_large_file_is_rewritten_by_compact_and_by_erase_only(file: Path, monk
         assert not is_in_files(file)
 
 
-def test_closing_a_store_that_another_process_reads_leaves_the_bytes_to_the_next_user_at_once(file: Path) -> None:
+def test_closing_a_store_that_another_process_reads_leaves_the_bytes_to_the_next_user_at_once(
+    file: Path,
+) -> None:
     with Child("hold", file=str(file), begin="BEGIN") as reader:
         assert reader.hear() == "held"
         with MemoryMesh(store=url(file), agent_id="one", busy_seconds=60) as mesh:
@@ -135,7 +157,9 @@ def test_closing_a_store_that_another_process_reads_leaves_the_bytes_to_the_next
         assert not is_in_files(file)
 
 
-def test_opening_a_store_that_another_process_writes_to_does_not_wait_to_free_bytes(file: Path) -> None:
+def test_opening_a_store_that_another_process_writes_to_does_not_wait_to_free_bytes(
+    file: Path,
+) -> None:
     with closing(SqliteStore(file)) as store:
         delete_heron(store)
         store._disconnect()  # as after a kill
@@ -180,11 +204,18 @@ def test_a_deletion_that_meets_a_rewrite_is_freed_by_the_next_one(file: Path) ->
 
 
 @pytest.mark.deep
-def test_processes_that_delete_and_close_at_the_same_time_lose_nothing(file: Path, mesh: MemoryMesh) -> None:
+def test_processes_that_delete_and_close_at_the_same_time_lose_nothing(
+    file: Path, mesh: MemoryMesh
+) -> None:
     ids = [record.id for record in mesh.get_all(limit=100) if record.content != SECRET]
     mesh.close()
     options = [
-        {"store": url(file), "agent": "one", "together": True, "calls": [("delete", {"id": id_}) for id_ in some]}
+        {
+            "store": url(file),
+            "agent": "one",
+            "together": True,
+            "calls": [("delete", {"id": id_}) for id_ in some],
+        }
         for some in (ids[:5], ids[5:10], ids[10:15])
     ]
     with ExitStack() as stack:
@@ -192,21 +223,31 @@ def test_processes_that_delete_and_close_at_the_same_time_lose_nothing(file: Pat
         assert [len(child.rest()) for child in children] == [5, 5, 5]
         assert [child.end() for child in children] == [0, 0, 0]
     with open_mesh(file) as mesh:
-        assert {record.id for record in mesh.get_all(limit=100)} == {*ids[15:], mesh.get(key="heron").id}  # type: ignore[union-attr]
+        assert {record.id for record in mesh.get_all(limit=100)} == {
+            *ids[15:],
+            mesh.get(key="heron").id,
+        }  # type: ignore[union-attr]
         assert not mesh._context().store.has_deleted_bytes()
     assert_sound(file)
 
 
 def test_a_deletion_reads_no_table_whole(tmp_path: Path) -> None:
-    with MemoryMesh(store=url(tmp_path / "memory.db"), embedder=HashingEmbedder(), step=lambda _: None) as mesh:
-        ids = [record.id for record in mesh.add_many([(f"boat number {n}", None) for n in range(20)])]
+    with MemoryMesh(
+        store=url(tmp_path / "memory.db"), embedder=HashingEmbedder(), step=lambda _: None
+    ) as mesh:
+        ids = [
+            record.id for record in mesh.add_many([(f"boat number {n}", None) for n in range(20)])
+        ]
         statements: list[str] = []
         connection = mesh._context().store._opened.connection
         connection.set_trace_callback(statements.append)
         mesh.delete(ids[7])
         connection.set_trace_callback(None)
         asked = [text for text in statements if text.startswith(("SELECT", "UPDATE", "DELETE"))]
-        plans = {text: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")] for text in asked}
+        plans = {
+            text: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
+            for text in asked
+        }
     assert len(plans) > 10
     lines = [line for plan in plans.values() for line in plan if "json_each" not in line]
     assert not [line for line in lines if line.startswith("SCAN")]

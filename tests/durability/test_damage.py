@@ -1,4 +1,5 @@
-"""Damaged files of any kind: every command reads what is sound or says what is damaged, and nothing changes without a word.
+"""Damaged files of any kind: every command reads what is sound or says what is damaged, and nothing
+changes without a word.
 
 Notes and the logs of traces are for people to edit, so a change of them is no damage.
 """
@@ -20,11 +21,12 @@ from memory_mesh.interfaces.cli.main import run
 from .children import url
 
 COMMANDS = (
-    "list --limit 100 --json", "search lantern --json", "stats --json", "trace list --json", "notes list", "lessons x",
-    "audit verify", "export", "doctor",
+    "list --limit 100 --json", "search lantern --json", "stats --json", "trace list --json",
+    "notes list", "lessons x", "audit verify", "export", "doctor",
 )  # fmt: skip
 LESSON = dict.fromkeys(
-    ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope"), "Measure twice."
+    ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope"),
+    "Measure twice.",
 )
 
 
@@ -45,8 +47,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pa
             mesh.add_many([(f"The lantern {n} is in room {n * 7}", {"n": n}) for n in range(20)])
             for record in mesh.get_all(limit=5):
                 mesh.update(record.id, content=f"{record.content}, as of today")
-            mesh.notes.append("Tokens expire", "Refresh them before a deploy.", when_to_use="deploy")
-            mesh.traces.record("Deploy the shop", steps=["build"], project="shop", tool_results={"make": "built"})
+            mesh.notes.append(
+                "Tokens expire", "Refresh them before a deploy.", when_to_use="deploy"
+            )
+            mesh.traces.record(
+                "Deploy the shop", steps=["build"], project="shop", tool_results={"make": "built"}
+            )
             mesh.traces.archive("shop")
             mesh.traces.record("Paint the shop", project="shop")
             mesh.distill_lesson({**LESSON, "severity": "low"})
@@ -65,7 +71,8 @@ def said(monkeypatch: pytest.MonkeyPatch, command: str) -> tuple[int, str, str]:
 
 
 def damage(file: Path, files: list[Path], chance: random.Random) -> None:
-    """Flip a bit of a file, cut it, overwrite or insert a part, or give it the contents of another file."""
+    """Flip a bit of a file, cut it, overwrite or insert a part, or give it the contents of
+    another file."""
     data = bytearray(file.read_bytes())
     at = chance.randrange(len(data))
     match chance.randrange(5):
@@ -85,12 +92,21 @@ def damage(file: Path, files: list[Path], chance: random.Random) -> None:
 def contents(listed: str) -> list[tuple[object, ...]]:
     """The memories that are not notes or traces, whose files people edit."""
     found = json.loads(listed)["memories"]
-    return sorted((one["id"], one["content"], one["revision"]) for one in found if "lantern" in one["content"])
+    return sorted(
+        (one["id"], one["content"], one["revision"]) for one in found if "lantern" in one["content"]
+    )
 
 
-@pytest.mark.parametrize("name", ["a.db", *(pytest.param(name, marks=pytest.mark.deep) for name in ("a.json", "a.lance"))])
+@pytest.mark.parametrize(
+    "name",
+    ["a.db", *(pytest.param(name, marks=pytest.mark.deep) for name in ("a.json", "a.lance"))],
+)
 def test_damage_is_reported_or_does_not_matter(
-    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, deep: bool
+    place: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name: str,
+    deep: bool,
 ) -> None:
     folder, reported = place(name), 0
     shutil.copytree(folder, tmp_path / "whole")
@@ -103,10 +119,15 @@ def test_damage_is_reported_or_does_not_matter(
         chance = random.Random(seed)  # noqa: S311
         damaged = chance.choice(files)
         damage(damaged, files, chance)
-        answers = {command: said(monkeypatch, command) for command in COMMANDS}  # an exception would end the test
+        # An exception would end the test.
+        answers = {command: said(monkeypatch, command) for command in COMMANDS}
         assert not any("Traceback" in err for _, _, err in answers.values()), (seed, damaged)
         code, listed, _ = answers[COMMANDS[0]]
         found_out = any(answers[command][0] for command in COMMANDS)
         reported += found_out
-        assert found_out or (code == 0 and contents(listed) == sound), (seed, damaged, os.listdir(folder))
+        assert found_out or (code == 0 and contents(listed) == sound), (
+            seed,
+            damaged,
+            os.listdir(folder),
+        )
     assert reported or not deep

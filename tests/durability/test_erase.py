@@ -28,7 +28,12 @@ def file(tmp_path: Path) -> Path:
     """A store in which others, who stay, have written much the same."""
     file = tmp_path / "memory.db"
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
-        mesh.add_many([(f"The aviary keeps finch{n} in cage{n} " + "with seeds " * (n % 30), {"n": n}) for n in range(60)])
+        mesh.add_many(
+            [
+                (f"The aviary keeps finch{n} in cage{n} " + "with seeds " * (n % 30), {"n": n})
+                for n in range(60)
+            ]
+        )
     return file
 
 
@@ -49,9 +54,11 @@ def column(file: Path, query: str, id_: str) -> list[str]:
 
 
 def hidden(file: Path, id_: str) -> list[str]:
-    """What no caller is shown, and by which a content could be guessed: salt, fingerprint and the hash that its block seals."""
+    """What no caller is shown, and by which a content could be guessed: salt, fingerprint and
+    the hash that its block seals."""
     (salt,), (fingerprint,), (content,) = (
-        column(file, f"SELECT {name} FROM memories WHERE id = ?", id_) for name in ("salt", "fingerprint", "content")
+        column(file, f"SELECT {name} FROM memories WHERE id = ?", id_)
+        for name in ("salt", "fingerprint", "content")
     )
     return [salt, fingerprint, content_hash(salt, content)]
 
@@ -60,9 +67,23 @@ def hidden(file: Path, id_: str) -> list[str]:
 
 
 def test_no_byte_is_left_of_an_erased_memory(file: Path, mesh: MemoryMesh) -> None:
-    notes = {"tags": ["plumage"], "source": "ornithologist", "status": "molting", "hypothesis": "iridescence"}
+    notes = {
+        "tags": ["plumage"],
+        "source": "ornithologist",
+        "status": "molting",
+        "hypothesis": "iridescence",
+    }
     id_ = mesh.add("Quetzals were glittering at dawn", notes).id
-    words = ["Quetzals", "quetzal", "glitter", "plumage", "ornithologist", "molting", "iridescence", *hidden(file, id_)]
+    words = [
+        "Quetzals",
+        "quetzal",
+        "glitter",
+        "plumage",
+        "ornithologist",
+        "molting",
+        "iridescence",
+        *hidden(file, id_),
+    ]
     assert present(file, *words) == {*words}
     proof = mesh.erase(id_)
     assert proof.bytes_freed
@@ -85,14 +106,31 @@ def test_an_erasure_frees_what_an_earlier_deletion_left(file: Path, mesh: Memory
         assert present(file, word) == set()
 
 
-def test_no_byte_is_left_of_older_revisions_or_of_what_later_sightings_said(file: Path, mesh: MemoryMesh) -> None:
+def test_no_byte_is_left_of_older_revisions_or_of_what_later_sightings_said(
+    file: Path, mesh: MemoryMesh
+) -> None:
     id_ = mesh.add("Quetzals nest in hollow trunks", {"place": "Monteverde"}).id
     mesh.add("Quetzals nest in hollow trunks", {"place": "Monteverde", "observer": "Humboldt"})
     secrets = hidden(file, id_)
-    mesh.update(id_, content="Toucans nest in hollow trunks", metadata={"place": "Tikal"}, why="misidentified")
+    mesh.update(
+        id_,
+        content="Toucans nest in hollow trunks",
+        metadata={"place": "Tikal"},
+        why="misidentified",
+    )
     mesh.update(id_, content="Motmots nest in burrows")
     mesh.pin(id_)
-    words = ["Quetzals", "Monteverde", "Humboldt", "Toucans", "Tikal", "misidentified", "Motmots", "motmot", "burrow"]
+    words = [
+        "Quetzals",
+        "Monteverde",
+        "Humboldt",
+        "Toucans",
+        "Tikal",
+        "misidentified",
+        "Motmots",
+        "motmot",
+        "burrow",
+    ]
     assert present(file, *words) == {*words}
     mesh.erase(id_)
     assert present(file, *words, *secrets) == set()
@@ -116,9 +154,11 @@ def test_no_byte_is_left_of_a_long_memory(file: Path, mesh: MemoryMesh) -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("memories", "changed"), [(40, 3), (80, 1000)])
-def test_no_byte_is_left_on_pages_that_were_split_and_filled_anew(tmp_path: Path, memories: int, changed: int) -> None:
-    # Where SQLite moves rows to a neighbouring page it leaves copies behind; overwriting what is deleted is not enough. With
-    # these words in this order it does so.
+def test_no_byte_is_left_on_pages_that_were_split_and_filled_anew(
+    tmp_path: Path, memories: int, changed: int
+) -> None:
+    # Where SQLite moves rows to a neighbouring page it leaves copies behind; overwriting what is
+    # deleted is not enough. With these words in this order it does so.
     file, written = tmp_path / "pages.db", dict[str, list[str]]()
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         for n in range(memories):
@@ -149,7 +189,9 @@ def test_no_byte_is_left_of_a_scope(file: Path, mesh: MemoryMesh) -> None:
     assert_sound(file)
 
 
-def test_no_byte_is_left_though_other_processes_have_it_open_and_in_mind(file: Path, mesh: MemoryMesh) -> None:
+def test_no_byte_is_left_though_other_processes_have_it_open_and_in_mind(
+    file: Path, mesh: MemoryMesh
+) -> None:
     id_ = mesh.add("Quetzals sleep").id
     with Child("sit", store=url(file), agent="two", query="quetzals") as other:
         assert other.hear() == [id_]
@@ -165,7 +207,9 @@ def test_no_byte_is_left_though_other_processes_have_it_open_and_in_mind(file: P
     assert_sound(file)
 
 
-def test_an_erasure_in_the_midst_of_anothers_reading_says_that_bytes_remain_and_the_next_opening_frees_them(file: Path) -> None:
+def test_an_erasure_while_another_reads_says_that_bytes_remain_and_the_next_opening_frees_them(
+    file: Path,
+) -> None:
     with (
         MemoryMesh(store=url(file), agent_id="one", busy_seconds=0.05) as mesh,
         Child("hold", file=str(file), begin="BEGIN") as reader,
@@ -184,16 +228,29 @@ def test_an_erasure_in_the_midst_of_anothers_reading_says_that_bytes_remain_and_
 # --- what hangs on it ---
 
 
-def test_what_was_drawn_from_it_alone_goes_with_it_and_so_do_its_links_passages_and_vectors(file: Path, mesh: MemoryMesh) -> None:
+def test_what_was_drawn_from_it_alone_goes_with_it_and_so_do_its_links_passages_and_vectors(
+    file: Path, mesh: MemoryMesh
+) -> None:
     source, other = mesh.add("Quetzals eat avocados").id, mesh.add("Toucans eat figs").id
     vectors = [Vector.of("unit", [n + 0.123, 0.456, 0.789]) for n in range(3)]
     rows = [
         drawn("lesson_1_aaaaaa", "Avocadoes feed trogons", [source], vectors[0]),
         drawn("lesson_1_bbbbbb", "Trogonlore sums it up", ["lesson_1_aaaaaa"]),
         drawn("lesson_1_cccccc", "Fruitlore of the forest", [source, other], vectors[1]),
-        Row(kind=Kind.PASSAGE, id="p1", partition="p", created_at=AT, fields={"ref": source}, vector=vectors[2]),
         Row(
-            kind=Kind.LINK, id="l1", partition="p", created_at=AT, fields={"ref": source, "target": other, "link_type": "eats_as"}
+            kind=Kind.PASSAGE,
+            id="p1",
+            partition="p",
+            created_at=AT,
+            fields={"ref": source},
+            vector=vectors[2],
+        ),
+        Row(
+            kind=Kind.LINK,
+            id="l1",
+            partition="p",
+            created_at=AT,
+            fields={"ref": source, "target": other, "link_type": "eats_as"},
         ),
         Row(
             kind=Kind.LINK,
@@ -218,11 +275,14 @@ def test_what_was_drawn_from_it_alone_goes_with_it_and_so_do_its_links_passages_
 
 def drawn(id_: str, content: str, sources: list[str], vector: Vector | None = None) -> Row:
     return Memory(
-        id=id_, content=content, created_at=AT, updated_at=AT, memory_type="lesson", sources=sources, vector=vector
+        id=id_, content=content, created_at=AT, updated_at=AT, memory_type="lesson",
+        sources=sources, vector=vector
     ).row()  # fmt: skip
 
 
-def test_a_key_whose_memory_is_erased_stays_used_and_forgets_what_was_asked(file: Path, mesh: MemoryMesh) -> None:
+def test_a_key_whose_memory_is_erased_stays_used_and_forgets_what_was_asked(
+    file: Path, mesh: MemoryMesh
+) -> None:
     id_ = mesh.add("Quetzals sing", idempotency_key="k1").id
     mesh.update(id_, content="Quetzals sing low", idempotency_key="k2")
     extras = column(file, "SELECT extra FROM records WHERE kind = 'receipt' AND ref = ?", id_)
@@ -241,8 +301,11 @@ def test_a_key_whose_memory_is_erased_stays_used_and_forgets_what_was_asked(file
 
 
 @contextmanager
-def interrupted(file: Path, meanwhile: Callable[[], object], *, audited: bool) -> Iterator[MemoryMesh]:
-    """A mesh whose first decision is followed by something that another does, before it is written."""
+def interrupted(
+    file: Path, meanwhile: Callable[[], object], *, audited: bool
+) -> Iterator[MemoryMesh]:
+    """A mesh whose first decision is followed by something that another does, before it is
+    written."""
     waiting = [meanwhile]
 
     def step(name: str) -> None:
@@ -267,13 +330,17 @@ def one(file: Path, audited: bool) -> Iterator[MemoryMesh]:
 
 CHANGES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "changing it": lambda mesh, id_: mesh.update(id_, content="Motmots sing"),
-    "changing nothing, under a key": lambda mesh, id_: mesh.update(id_, content="Quetzals sing", idempotency_key="k"),
+    "changing nothing, under a key": lambda mesh, id_: mesh.update(
+        id_, content="Quetzals sing", idempotency_key="k"
+    ),
     "pinning it": lambda mesh, id_: mesh.pin(id_),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_meets_an_erasure_brings_nothing_back(file: Path, one: MemoryMesh, change: str, audited: bool) -> None:
+def test_a_change_that_meets_an_erasure_brings_nothing_back(
+    file: Path, one: MemoryMesh, change: str, audited: bool
+) -> None:
     id_ = one.add("Quetzals sing").id
     with interrupted(file, lambda: one.erase(id_), audited=audited) as two, pytest.raises(NotFound):
         CHANGES[change](two, id_)
@@ -283,12 +350,16 @@ def test_a_change_that_meets_an_erasure_brings_nothing_back(file: Path, one: Mem
 
 MEANWHILE: dict[str, Callable[[MemoryMesh, str], object]] = {
     "changed": lambda mesh, id_: mesh.update(id_, content="Motmots sing", idempotency_key="k"),
-    "seen again": lambda mesh, id_: mesh.add("Quetzals sing", {"where": "Motmots"}, idempotency_key="k"),
+    "seen again": lambda mesh, id_: mesh.add(
+        "Quetzals sing", {"where": "Motmots"}, idempotency_key="k"
+    ),
 }
 
 
 @pytest.mark.parametrize("change", MEANWHILE)
-def test_an_erasure_that_meets_a_change_takes_it_along(file: Path, one: MemoryMesh, change: str, audited: bool) -> None:
+def test_an_erasure_that_meets_a_change_takes_it_along(
+    file: Path, one: MemoryMesh, change: str, audited: bool
+) -> None:
     id_ = one.add("Quetzals sing").id
     with interrupted(file, lambda: MEANWHILE[change](one, id_), audited=audited) as two:
         assert two.erase(id_).memories == (id_,)
@@ -300,13 +371,18 @@ def test_an_erasure_that_meets_a_change_takes_it_along(file: Path, one: MemoryMe
 
 
 def blocks(file: Path, *, agent: str = "one") -> list[tuple[int, str, str, str]]:
-    query = "SELECT number, id, block_hash, yamo_text FROM yamo_blocks WHERE agent_id = ? ORDER BY number"
+    query = (
+        "SELECT number, id, block_hash, yamo_text FROM yamo_blocks WHERE agent_id = ? ORDER "
+        "BY number"
+    )
     with closing(sqlite3.connect(file)) as connection:
         return [tuple(row) for row in connection.execute(query, (agent,))]
 
 
 @pytest.mark.req("MESH-012", "MESH-039")
-def test_a_block_that_told_of_it_keeps_id_number_and_hash_and_loses_its_text(file: Path, mesh: MemoryMesh) -> None:
+def test_a_block_that_told_of_it_keeps_id_number_and_hash_and_loses_its_text(
+    file: Path, mesh: MemoryMesh
+) -> None:
     id_ = mesh.add("Quetzals preen").id
     mesh.update(id_, content="Quetzals preen often")
     before = blocks(file)
@@ -317,7 +393,9 @@ def test_a_block_that_told_of_it_keeps_id_number_and_hash_and_loses_its_text(fil
     assert len(proof.tombstones) == 2
     assert {texts[block_id] for block_id in proof.tombstones} == {"erased"}
     assert [text for _, block_id, _, text in before if block_id not in proof.tombstones] == [
-        text for block_id, text in texts.items() if block_id not in {*proof.tombstones, *proof.blocks}
+        text
+        for block_id, text in texts.items()
+        if block_id not in {*proof.tombstones, *proof.blocks}
     ]
     assert proof.blocks == (after[-1][1],)
     assert all(block_id in after[-1][3] for block_id in proof.tombstones)
@@ -325,28 +403,37 @@ def test_a_block_that_told_of_it_keeps_id_number_and_hash_and_loses_its_text(fil
 
 
 @pytest.mark.req("MESH-012")
-def test_a_text_that_is_gone_without_an_erasure_breaks_the_chain(file: Path, mesh: MemoryMesh) -> None:
+def test_a_text_that_is_gone_without_an_erasure_breaks_the_chain(
+    file: Path, mesh: MemoryMesh
+) -> None:
     mesh.erase(mesh.add("Quetzals preen").id)
     assert [type(verdict) for verdict in mesh.verify()] == [Sound]
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(
-            "UPDATE yamo_blocks SET yamo_text = 'erased', metadata = NULL, content_hash = NULL, memory_revision = NULL "
-            "WHERE number = 7"
+            "UPDATE yamo_blocks SET yamo_text = 'erased', metadata = NULL, content_hash = NULL, "
+            "memory_revision = NULL WHERE number = 7"
         )
         connection.commit()
     (verdict,) = mesh.verify()
     assert isinstance(verdict, Broken)
-    assert (verdict.number, verdict.reason) == (7, "its text is missing and no later erasure names it")
+    assert (verdict.number, verdict.reason) == (
+        7,
+        "its text is missing and no later erasure names it",
+    )
 
 
 @pytest.mark.req("MESH-012")
-def test_an_erasure_by_another_agent_leaves_the_chains_of_both_whole(file: Path, mesh: MemoryMesh) -> None:
+def test_an_erasure_by_another_agent_leaves_the_chains_of_both_whole(
+    file: Path, mesh: MemoryMesh
+) -> None:
     id_ = mesh.add("Quetzals preen").id
     with MemoryMesh(store=url(file), agent_id="two") as other:
         other.add("Toucans preen")
         proof = other.erase(id_)
     assert len(proof.blocks) == 2
-    assert [text.count(id_) > 0 for *_, text in (blocks(file)[-1], blocks(file, agent="two")[-1])] == [True, True]
+    assert [
+        text.count(id_) > 0 for *_, text in (blocks(file)[-1], blocks(file, agent="two")[-1])
+    ] == [True, True]
     assert [type(verdict) for verdict in mesh.verify()] == [Sound, Sound]
     assert present(file, "Quetzals", "quetzal") == set()
 
@@ -354,14 +441,22 @@ def test_an_erasure_by_another_agent_leaves_the_chains_of_both_whole(file: Path,
 def test_an_erased_memory_is_in_no_file_of_the_index(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'memory.db'}"
     with MemoryMesh(store=store, embedder=HashingEmbedder()) as mesh:
-        kept = mesh.add_many([(f"the quay number {n} was built of granite", None) for n in range(1200)])
+        kept = mesh.add_many(
+            [(f"the quay number {n} was built of granite", None) for n in range(1200)]
+        )
         assert mesh.search("quay of granite")
     gone = kept[700].id
 
     def stored() -> list[Path]:
-        return [path for path in tmp_path.rglob("*") if path.is_file() and gone.encode() in path.read_bytes()]
+        return [
+            path
+            for path in tmp_path.rglob("*")
+            if path.is_file() and gone.encode() in path.read_bytes()
+        ]
 
-    assert [path for path in stored() if "-index" in path.parent.name], "the file of the index holds the id"
+    assert [path for path in stored() if "-index" in path.parent.name], (
+        "the file of the index holds the id"
+    )
     with MemoryMesh(store=store, embedder=HashingEmbedder()) as mesh:
         mesh.delete(gone)
         assert not [path for path in stored() if "-index" in path.parent.name]

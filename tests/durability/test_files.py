@@ -1,4 +1,5 @@
-"""Faults of files and disks: one clear error of the right type, nothing changed or lost, and afterwards the store works again."""
+"""Faults of files and disks: one clear error of the right type, nothing changed or lost, and
+afterwards the store works again."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -39,7 +40,9 @@ def file(tmp_path: Path) -> Path:
     """A store with forty memories in it, closed."""
     file = tmp_path / "memory.db"
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
-        mesh.add_many([(f"The shelf holds book{n} " + "about the sea " * n, {"n": n}) for n in range(40)])
+        mesh.add_many(
+            [(f"The shelf holds book{n} " + "about the sea " * n, {"n": n}) for n in range(40)]
+        )
     return file
 
 
@@ -50,7 +53,8 @@ def contents(file: Path) -> list[str]:
 
 @pytest.mark.req("MESH-015")
 def test_a_change_is_on_the_medium_when_it_is_acknowledged(file: Path) -> None:
-    # A killed process leaves its writes with the system; only a power cut would tell whether they were synced. So it is asked.
+    # A killed process leaves its writes with the system; only a power cut would tell whether they
+    # were synced. So it is asked.
     with closing(SqliteStore(file)) as store, store._use() as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
@@ -83,8 +87,13 @@ def test_a_full_disk_is_an_error_and_nothing_stored_is_lost(file: Path) -> None:
 
 def test_a_file_that_may_not_grow_is_an_error_and_nothing_stored_is_lost(file: Path) -> None:
     before = contents(file)
-    calls = [("add", {"content": "the last small one"}), ("add", {"content": "a long text " * 20_000})]
-    with Child("cramped", store=url(file), agent="one", most_bytes=file.stat().st_size, calls=calls) as child:
+    calls = [
+        ("add", {"content": "the last small one"}),
+        ("add", {"content": "a long text " * 20_000}),
+    ]
+    with Child(
+        "cramped", store=url(file), agent="one", most_bytes=file.stat().st_size, calls=calls
+    ) as child:
         small, large = child.rest()
         assert child.end() == 0
     assert small["ok"]
@@ -94,11 +103,20 @@ def test_a_file_that_may_not_grow_is_an_error_and_nothing_stored_is_lost(file: P
 
 
 @pytest.mark.req("MESH-011")
-def test_an_erasure_that_finds_no_room_to_free_the_bytes_says_so_and_the_next_opening_frees_them(file: Path) -> None:
+def test_an_erasure_that_finds_no_room_to_free_the_bytes_says_so_and_the_next_opening_frees_them(
+    file: Path,
+) -> None:
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         id_ = mesh.add("The quetzal is a secret").id
     call = ("erase", {"id": id_})
-    with Child("cramped", store=url(file), agent="one", most_bytes=0, calls=[call], from_step="store.committed") as child:
+    with Child(
+        "cramped",
+        store=url(file),
+        agent="one",
+        most_bytes=0,
+        calls=[call],
+        from_step="store.committed",
+    ) as child:
         assert child.rest() == [{"ok": True, "bytes_freed": False}]
         assert child.end() == 0
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
@@ -110,7 +128,9 @@ def test_an_erasure_that_finds_no_room_to_free_the_bytes_says_so_and_the_next_op
 # --- others hold it ---
 
 
-def test_a_file_that_another_process_holds_is_busy_for_writers_and_open_to_readers(file: Path) -> None:
+def test_a_file_that_another_process_holds_is_busy_for_writers_and_open_to_readers(
+    file: Path,
+) -> None:
     before = contents(file)
     with (
         Child("hold", file=str(file), begin="BEGIN IMMEDIATE") as other,
@@ -139,7 +159,9 @@ def test_a_new_file_that_another_process_holds_is_busy(tmp_path: Path, begin: st
 
 
 @pytest.mark.parametrize("begin", ["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
-def test_a_new_file_that_another_process_lets_go_of_in_time_opens(tmp_path: Path, begin: str) -> None:
+def test_a_new_file_that_another_process_lets_go_of_in_time_opens(
+    tmp_path: Path, begin: str
+) -> None:
     file = tmp_path / "memory.db"
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA user_version = 1")  # a file that is not empty, without tables
@@ -191,7 +213,9 @@ def test_a_file_that_was_cut_is_refused_and_left_as_it_is(file: Path, kept: floa
 
 
 @pytest.mark.deep
-def test_garbage_in_a_file_is_reported_by_the_query_that_reads_it_and_other_queries_work(file: Path) -> None:
+def test_garbage_in_a_file_is_reported_by_the_query_that_reads_it_and_other_queries_work(
+    file: Path,
+) -> None:
     whole, met = file.read_bytes(), 0
     for at in range(1, len(whole) // PAGE):
         damaged = whole[: at * PAGE] + b"\xa5" * PAGE + whole[(at + 1) * PAGE :]
@@ -222,11 +246,14 @@ def test_text_that_was_damaged_in_place_is_told_too(file: Path) -> None:
     with MemoryMesh(store=f"{url(file)}?mode=ro", agent_id="one") as mesh:
         assert mesh.search("book9")
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("UPDATE memories SET content = CAST(x'ff' AS TEXT) WHERE metadata LIKE '%:7}'")
+        connection.execute(
+            "UPDATE memories SET content = CAST(x'ff' AS TEXT) WHERE metadata LIKE '%:7}'"
+        )
         connection.execute("UPDATE memories SET metadata = '{' WHERE metadata LIKE '%:8}'")
         connection.commit()
     with MemoryMesh(store=f"{url(file)}?mode=ro", agent_id="one") as mesh:
-        # Whichever memory is asked for: an index that left the damaged ones out would lose them without a word.
+        # Whichever memory is asked for: an index that left the damaged ones out would lose them
+        # without a word.
         for query in ("book7", "book8", "book9"):
             with pytest.raises(StoreCorrupt):
                 mesh.search(query)
@@ -234,7 +261,9 @@ def test_text_that_was_damaged_in_place_is_told_too(file: Path) -> None:
 
 def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("UPDATE mesh_meta SET value = ? WHERE key = 'schema'", (str(VERSION + 1),))
+        connection.execute(
+            "UPDATE mesh_meta SET value = ? WHERE key = 'schema'", (str(VERSION + 1),)
+        )
         connection.commit()
     newer = file.read_bytes()
     for address in (url(file), f"{url(file)}?mode=ro"):
@@ -263,7 +292,11 @@ def test_a_name_with_signs_that_urls_use_is_the_name_of_the_file(tmp_path: Path)
     file = tmp_path / "100% #1? ü.db"
     with closing(SqliteStore(file)) as store:
         store.prepare()
-        assert {path.name.removeprefix(file.name) for path in tmp_path.iterdir()} == {"", "-wal", "-shm"}
+        assert {path.name.removeprefix(file.name) for path in tmp_path.iterdir()} == {
+            "",
+            "-wal",
+            "-shm",
+        }
 
 
 # --- only to be read ---
@@ -283,7 +316,9 @@ def test_a_store_opened_for_reading_answers(read_only: MemoryMesh) -> None:
     assert [type(verdict) for verdict in read_only.verify()] == [Sound]
 
 
-def test_a_store_opened_for_reading_refuses_every_write_and_stays_as_it_is(file: Path, read_only: MemoryMesh) -> None:
+def test_a_store_opened_for_reading_refuses_every_write_and_stays_as_it_is(
+    file: Path, read_only: MemoryMesh
+) -> None:
     (hit,) = read_only.search("book9")
     before = bytes_of(file)
     writes: list[Callable[[], object]] = [
@@ -302,15 +337,21 @@ def test_a_store_opened_for_reading_refuses_every_write_and_stays_as_it_is(file:
 
 
 @pytest.mark.parametrize("redaction", ["mask", "pseudonym"])
-def test_a_refused_write_creates_no_key(file: Path, tmp_path: Path, redaction: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_write_creates_no_key(
+    file: Path, tmp_path: Path, redaction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = tmp_path / "empty"
     monkeypatch.setenv("MEMORY_MESH_HOME", str(home))
-    with MemoryMesh(store=f"sqlite:///{file}?mode=ro", agent_id="new", embedder="none", redaction=redaction) as mesh:
+    with MemoryMesh(
+        store=f"sqlite:///{file}?mode=ro", agent_id="new", embedder="none", redaction=redaction
+    ) as mesh:
         for write in (lambda: mesh.add("new"), lambda: mesh.erase(mesh.get_all()[0].id)):
             with pytest.raises(StoreReadOnly):
                 write()
     assert not home.exists()
-    with MemoryMesh(store=f"sqlite:///{file}", agent_id="new", embedder="none", redaction=redaction) as mesh:
+    with MemoryMesh(
+        store=f"sqlite:///{file}", agent_id="new", embedder="none", redaction=redaction
+    ) as mesh:
         mesh.add("new")
     assert "audit.key" in {path.name for path in home.iterdir()}
 

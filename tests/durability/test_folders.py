@@ -1,4 +1,5 @@
-"""A folder is ingested once, however often the run was killed and however many run at the same time."""
+"""A folder is ingested once, however often the run was killed and however many run at the same
+time."""
 
 import shutil
 from contextlib import ExitStack
@@ -44,7 +45,9 @@ def steps_of_runs() -> tuple[list[str], list[str]]:
     with TemporaryDirectory() as place:
         folder, recorder = Path(place) / "notes", Recorder()
         fill(folder)
-        with MemoryMesh(store=url(Path(place) / "memory.db"), agent_id="keeper", step=recorder) as mesh:
+        with MemoryMesh(
+            store=url(Path(place) / "memory.db"), agent_id="keeper", step=recorder
+        ) as mesh:
             first = steps(mesh, recorder, folder)
             edit(folder)
             return first, steps(mesh, recorder, folder)
@@ -58,7 +61,10 @@ def points(names: list[str]) -> list[tuple[str, int]]:
 def stored(file: Path) -> dict[str, tuple[str, int, int]]:
     with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
         records = mesh.get_all() if file.exists() else []
-    found = {str(record.metadata["source"]): (record.content, record.revision, record.times_observed) for record in records}
+    found = {
+        str(record.metadata["source"]): (record.content, record.revision, record.times_observed)
+        for record in records
+    }
     assert len(found) == len(records)
     return found
 
@@ -93,7 +99,9 @@ def test_a_first_run_killed_at_any_step_is_finished_by_the_next_and_stores_nothi
     before = stored(file)
     assert len(before) in (0, 64, FILES)
     assert again(file, folder) == (FILES - len(before), 0, len(before))
-    assert stored(file) == {f"{n:02}.md": (f"The drawer{n} holds buttons", 1, 1) for n in range(FILES)}
+    assert stored(file) == {
+        f"{n:02}.md": (f"The drawer{n} holds buttons", 1, 1) for n in range(FILES)
+    }
 
 
 @pytest.mark.sample(1)
@@ -111,7 +119,10 @@ def test_a_later_run_killed_at_any_step_is_finished_by_the_next_and_changes_noth
     again(file, folder)
     after = stored(file)
     assert after.keys() == {f"{n:02}.md" for n in range(FILES)} | {"new.md"}
-    assert {source for source, (_, revision, _) in after.items() if revision == 2} == {"03.md", "68.md"}
+    assert {source for source, (_, revision, _) in after.items() if revision == 2} == {
+        "03.md",
+        "68.md",
+    }
     assert {(revision, observed) for _, revision, observed in after.values()} == {(1, 1), (2, 1)}
 
 

@@ -1,4 +1,5 @@
-"""Several processes with one heartbeat: each job runs once, and another process takes over from a killed one."""
+"""Several processes with one heartbeat: each job runs once, and another process takes over from
+a killed one."""
 
 from collections import Counter
 from contextlib import ExitStack
@@ -61,7 +62,10 @@ def test_of_four_processes_that_beat_at_once_one_runs_each_job(file: Path) -> No
         assert set(outcomes) <= {"done", "held by another", "not due"}
     assert [each["guard"] for each in heard] == ["done"] * 4
     with mesh_of(file) as mesh:
-        assert Counter(run.job for run in mesh.heartbeat_log(limit=1000)) == {"guard": 4, **dict.fromkeys(JOBS, 1)}
+        assert Counter(run.job for run in mesh.heartbeat_log(limit=1000)) == {
+            "guard": 4,
+            **dict.fromkeys(JOBS, 1),
+        }
         assert len(mesh.query_lessons()) == len(mesh.get_all(filter="memory_type = 'lesson'")) == 3
     assert_sound(file)
 
@@ -71,9 +75,17 @@ def test_of_four_processes_that_beat_at_once_one_runs_each_job(file: Path) -> No
 @pytest.mark.req("MESH-138", "MESH-044")
 @pytest.mark.parametrize(
     ("step", "nth", "learnt"),
-    [("flow.applied", 1, 0), ("flow.validated", 1, 0), ("store.put", 2, 0), ("flow.applied", 2, 1), ("flow.applied", 4, 3)],
+    [
+        ("flow.applied", 1, 0),
+        ("flow.validated", 1, 0),
+        ("store.put", 2, 0),
+        ("flow.applied", 2, 1),
+        ("flow.applied", 4, 3),
+    ],
 )
-def test_what_a_killed_process_held_is_taken_over_when_its_lease_ends(file: Path, step: str, nth: int, learnt: int) -> None:
+def test_what_a_killed_process_held_is_taken_over_when_its_lease_ends(
+    file: Path, step: str, nth: int, learnt: int
+) -> None:
     with Child("beat", store=url(file), agent="keeper", ms=NEW_YEAR, crash=(step, nth)) as child:
         assert child.hear() == "ready"
         child.tell()

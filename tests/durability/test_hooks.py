@@ -1,4 +1,5 @@
-"""Hooks of several processes, of processes that are killed, and of servers that are slow or down."""
+"""Hooks of several processes, of processes that are killed, and of servers that are slow or
+down."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,12 +34,16 @@ def waiting(file: Path) -> int:
 @pytest.mark.deep
 @pytest.mark.req("GRAPH-88")
 @pytest.mark.parametrize("step", STEPS)
-def test_a_process_that_dies_during_a_write_leaves_the_memory_with_its_event_or_neither(tmp_path: Path, step: str) -> None:
+def test_a_process_that_dies_during_a_write_leaves_the_memory_with_its_event_or_neither(
+    tmp_path: Path, step: str
+) -> None:
     file = tmp_path / "memory.db"
     texts = [f"text {n}" for n in range(4)]
     with (
         FaultServer([Answer(hang=True)]) as slow,
-        Child("hooked", store=url(file), agent="ann", hook=slow.url, texts=texts, crash=[step, 3]) as child,
+        Child(
+            "hooked", store=url(file), agent="ann", hook=slow.url, texts=texts, crash=[step, 3]
+        ) as child,
     ):
         said = child.rest()
         assert child.end() < 0
@@ -52,7 +57,9 @@ def test_a_process_that_dies_during_a_write_leaves_the_memory_with_its_event_or_
 
 @pytest.mark.deep
 @pytest.mark.req("GRAPH-88")
-def test_a_killed_process_loses_no_event_and_the_next_one_delivers_all_in_order(tmp_path: Path) -> None:
+def test_a_killed_process_loses_no_event_and_the_next_one_delivers_all_in_order(
+    tmp_path: Path,
+) -> None:
     file, texts = tmp_path / "memory.db", [f"text {n}" for n in range(20)]
     with FaultServer([Answer(delay=0.01)]) as server:
         options = {"store": url(file), "agent": "ann", "hook": server.url}
@@ -60,7 +67,9 @@ def test_a_killed_process_loses_no_event_and_the_next_one_delivers_all_in_order(
             assert len(child.rest()) == len(texts)
             assert child.end() < 0
         assert waiting(file) > 0
-        with MemoryMesh(url(file), agent_id="ann", writethrough=server.url, writethrough_allow_local=True) as mesh:
+        with MemoryMesh(
+            url(file), agent_id="ann", writethrough=server.url, writethrough_allow_local=True
+        ) as mesh:
             mesh.retry_hooks()
         assert events_in(server) == [("store", text) for text in texts]
         assert waiting(file) == 0
@@ -70,10 +79,15 @@ def test_a_killed_process_loses_no_event_and_the_next_one_delivers_all_in_order(
 @pytest.mark.req("GRAPH-86", "GRAPH-88")
 def test_processes_append_whole_entries_to_one_markdown_file(tmp_path: Path) -> None:
     file, folder = tmp_path / "memory.db", tmp_path / "log"
-    texts = {agent: [f"{agent} line {n}\nsecond of {agent} {n}" for n in range(30)] for agent in ("ann", "bob", "cat")}
+    texts = {
+        agent: [f"{agent} line {n}\nsecond of {agent} {n}" for n in range(30)]
+        for agent in ("ann", "bob", "cat")
+    }
     with ExitStack() as stack:
         children = [
-            stack.enter_context(Child("hooked", store=url(file), agent=agent, hook=str(folder), texts=mine))
+            stack.enter_context(
+                Child("hooked", store=url(file), agent=agent, hook=str(folder), texts=mine)
+            )
             for agent, mine in texts.items()
         ]
         for child in children:
@@ -90,7 +104,9 @@ def test_processes_append_whole_entries_to_one_markdown_file(tmp_path: Path) -> 
 
 @pytest.mark.deep
 @pytest.mark.req("GRAPH-86", "MESH-011")
-def test_an_erasure_that_is_killed_before_it_reaches_the_files_is_completed_by_the_next_mesh(tmp_path: Path) -> None:
+def test_an_erasure_that_is_killed_before_it_reaches_the_files_is_completed_by_the_next_mesh(
+    tmp_path: Path,
+) -> None:
     file, folder = tmp_path / "memory.db", tmp_path / "log"
     options = {"store": url(file), "agent": "ann", "hook": str(folder)}
 
@@ -135,7 +151,9 @@ def test_a_server_that_recovers_is_told_by_the_open_mesh_without_a_retry(tmp_pat
 
     with FaultServer([Answer(status=503), Answer(drop=True), Answer()]) as server:
         # The second hook is not held up by the first.
-        with MemoryMesh(url(file), writethrough=[webhook_writethrough(server.url, allow_local=True), done]) as mesh:
+        with MemoryMesh(
+            url(file), writethrough=[webhook_writethrough(server.url, allow_local=True), done]
+        ) as mesh:
             mesh.add("first")
             assert told.wait(60)
             mesh.add("second")

@@ -1,4 +1,5 @@
-"""A folder of JSON files: what people read in it, folders of neolata-mem, and what can be wrong with one."""
+"""A folder of JSON files: what people read in it, folders of neolata-mem, and what can be wrong
+with one."""
 
 import json
 import os
@@ -38,7 +39,8 @@ SECRET = 'the quetzal nests in "the" cloud forest'
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A store with two memories in its files, and a third one in its journal, whose process was killed."""
+    """A store with two memories in its files, and a third one in its journal, whose process was
+    killed."""
     folder = tmp_path / "memory"
     with closing(JsonStore(folder)) as store:
         store.apply([memory("m1", content=SECRET), memory("m2", vector=[1, 0])])
@@ -64,25 +66,49 @@ def items(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.req("GRAPH-72")
-def test_memories_links_episodes_clusters_and_conflicts_are_in_files_of_their_own(tmp_path: Path) -> None:
+def test_memories_links_episodes_clusters_and_conflicts_are_in_files_of_their_own(
+    tmp_path: Path,
+) -> None:
     claim = {"subject": "Apollo", "predicate": "budget"}
     with MemoryMesh(f"json:///{tmp_path / 'mem'}", agent_id="ana") as mesh:
-        one = mesh.graph.store("ana", "The budget is 5.", claim={**claim, "value": "5"}, provenance={"source": "user_explicit"})
-        two = mesh.graph.store("ana", "The budget is 6.", claim={**claim, "value": "6"}, provenance={"source": "inference"})
+        one = mesh.graph.store(
+            "ana",
+            "The budget is 5.",
+            claim={**claim, "value": "5"},
+            provenance={"source": "user_explicit"},
+        )
+        two = mesh.graph.store(
+            "ana",
+            "The budget is 6.",
+            claim={**claim, "value": "6"},
+            provenance={"source": "inference"},
+        )
         lamp = mesh.add("The lamp needs oil")
         mesh.graph.link(one.id, lamp.id, "related")
     folder = tmp_path / "mem"
     assert {row["id"]: row.get("content") for row in items(folder, "memories.json")} == {
         one.id: "The budget is 5.", two.id: "The budget is 6.", lamp.id: "The lamp needs oil",
     }  # fmt: skip
-    assert (one.id, lamp.id, "related") in {(row["ref"], row["target"], row["link_type"]) for row in items(folder, "links.json")}
-    conflicts = [(row["ref"], row["target"], row["status"]) for row in items(folder, "pending_conflicts.json")]
+    assert (one.id, lamp.id, "related") in {
+        (row["ref"], row["target"], row["link_type"]) for row in items(folder, "links.json")
+    }
+    conflicts = [
+        (row["ref"], row["target"], row["status"])
+        for row in items(folder, "pending_conflicts.json")
+    ]
     assert conflicts == [(two.id, one.id, "pending")]
-    assert [episode["memory_ids"] for episode in items(folder, "episodes.json")] == [[one.id, lamp.id]]  # the active ones
-    assert any({one.id, lamp.id} <= {*cluster["memory_ids"]} for cluster in items(folder, "clusters.json"))
+    # The active ones.
+    assert [episode["memory_ids"] for episode in items(folder, "episodes.json")] == [
+        [one.id, lamp.id]
+    ]
+    assert any(
+        {one.id, lamp.id} <= {*cluster["memory_ids"]} for cluster in items(folder, "clusters.json")
+    )
 
 
-def test_a_file_has_one_row_a_line_in_an_order_that_does_not_depend_on_the_writes(tmp_path: Path) -> None:
+def test_a_file_has_one_row_a_line_in_an_order_that_does_not_depend_on_the_writes(
+    tmp_path: Path,
+) -> None:
     rows = [memory(f"m{n}", ms=n % 3) for n in range(5)]
     files = []
     for name, order in (("a", rows), ("b", rows[::-1])):
@@ -93,7 +119,13 @@ def test_a_file_has_one_row_a_line_in_an_order_that_does_not_depend_on_the_write
     assert files[0] == files[1]
     lines = files[0].splitlines()
     assert (lines[0], lines[-1]) == ("[", "]")
-    assert [json.loads(line.rstrip(","))["id"] for line in lines[1:-1]] == ["m0", "m3", "m1", "m4", "m2"]
+    assert [json.loads(line.rstrip(","))["id"] for line in lines[1:-1]] == [
+        "m0",
+        "m3",
+        "m1",
+        "m4",
+        "m2",
+    ]
 
 
 def test_a_change_rewrites_only_the_files_of_its_rows(folder: Path) -> None:
@@ -108,7 +140,9 @@ def test_a_change_rewrites_only_the_files_of_its_rows(folder: Path) -> None:
 def test_what_is_created_is_for_its_owner_only(store: JsonStore, folder: Path) -> None:
     store.compact()
     assert len([*folder.iterdir()]) > 8
-    assert [path for path in (folder, *folder.rglob("*")) if S_IMODE(path.stat().st_mode) & 0o077] == []
+    assert [
+        path for path in (folder, *folder.rglob("*")) if S_IMODE(path.stat().st_mode) & 0o077
+    ] == []
 
 
 def test_texts_are_searched_for_in_all_files_and_compacting_removes_them(store: JsonStore) -> None:
@@ -125,11 +159,15 @@ def test_texts_are_searched_for_in_all_files_and_compacting_removes_them(store: 
 
 
 @pytest.mark.req("MESH-020")
-def test_a_url_of_a_json_store_names_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_of_a_json_store_names_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with MemoryMesh("json:///notes") as mesh:
         mesh.add("The lantern needs oil")
-    assert [row["content"] for row in items(tmp_path / "notes", "memories.json")] == ["The lantern needs oil"]
+    assert [row["content"] for row in items(tmp_path / "notes", "memories.json")] == [
+        "The lantern needs oil"
+    ]
     for address in ("json:///notes", f"json:///{tmp_path}/notes", "json:///notes?mode=ro"):
         with MemoryMesh(address) as mesh:
             assert [one.content for one in mesh.search("lantern")] == ["The lantern needs oil"]
@@ -143,28 +181,45 @@ class Killed(BaseException):
 
 
 @pytest.mark.req("MESH-015")
-@pytest.mark.parametrize("at", ["store.begun", "store.committed", "flush.begun", "flush.memories.json", "flush.committed"])
-def test_after_a_death_at_any_step_readers_and_writers_see_whole_changes(folder: Path, at: str) -> None:
+@pytest.mark.parametrize(
+    "at",
+    ["store.begun", "store.committed", "flush.begun", "flush.memories.json", "flush.committed"],
+)
+def test_after_a_death_at_any_step_readers_and_writers_see_whole_changes(
+    folder: Path, at: str
+) -> None:
     def step(name: str) -> None:
         if name == at:
             raise Killed
 
     with pytest.raises(Killed):
-        JsonStore(folder, step=step, flush_bytes=0).apply([memory("m4"), passage("x4", "m4", [1, 0])], [Key(Kind.MEMORY, "m1")])
+        JsonStore(folder, step=step, flush_bytes=0).apply(
+            [memory("m4"), passage("x4", "m4", [1, 0])], [Key(Kind.MEMORY, "m1")]
+        )
     passages = [] if at == "store.begun" else ["x4"]
     wanted = ["m1", "m2", "m3"] if at == "store.begun" else ["m2", "m3", "m4"]
     with closing(JsonStore(folder, read_only=True)) as reader, closing(JsonStore(folder)) as store:
         version = reader.version("p")
-        assert (ids(reader), ids(store), version) == (wanted, wanted, 3 if at == "store.begun" else 6)
+        assert (ids(reader), ids(store), version) == (
+            wanted,
+            wanted,
+            3 if at == "store.begun" else 6,
+        )
         assert reader.ids(Kind.PASSAGE) == store.ids(Kind.PASSAGE) == passages
         store.apply([memory("m5")])
         assert (ids(reader), reader.version("p")) == ([*wanted, "m5"], version + 1)
     with closing(JsonStore(folder)) as store:
-        assert (ids(store), store.ids(Kind.PASSAGE), store.damage()) == ([*wanted, "m5"], passages, [])
+        assert (ids(store), store.ids(Kind.PASSAGE), store.damage()) == (
+            [*wanted, "m5"],
+            passages,
+            [],
+        )
 
 
 @pytest.mark.req("MESH-015")
-def test_the_end_of_a_journal_that_was_never_acknowledged_is_left_out_and_written_over(folder: Path) -> None:
+def test_the_end_of_a_journal_that_was_never_acknowledged_is_left_out_and_written_over(
+    folder: Path,
+) -> None:
     journal = folder / "journal.jsonl"
     for torn in (journal.read_bytes()[-40:-1], b"\0" * 9, b'["00000000",{}]\n'):
         with journal.open("ab") as opened:
@@ -178,7 +233,9 @@ def test_the_end_of_a_journal_that_was_never_acknowledged_is_left_out_and_writte
 
 
 @pytest.mark.parametrize("id_", ["m5", "another"])
-def test_a_change_that_its_writer_took_back_is_taken_back_by_readers(folder: Path, id_: str) -> None:
+def test_a_change_that_its_writer_took_back_is_taken_back_by_readers(
+    folder: Path, id_: str
+) -> None:
     journal, size = folder / "journal.jsonl", (folder / "journal.jsonl").stat().st_size
     with closing(JsonStore(folder, read_only=True)) as reader:
         JsonStore(folder).apply([memory("m4")])
@@ -189,7 +246,9 @@ def test_a_change_that_its_writer_took_back_is_taken_back_by_readers(folder: Pat
         assert ids(reader) == sorted(["m1", "m2", "m3", id_])
 
 
-def test_a_full_disk_is_an_error_and_the_change_is_not_there(store: JsonStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_and_the_change_is_not_there(
+    store: JsonStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -204,7 +263,9 @@ def test_a_full_disk_is_an_error_and_the_change_is_not_there(store: JsonStore, m
     assert ids(store) == ["m1", "m2", "m3", "m4"]
 
 
-def test_a_change_is_kept_though_the_files_cannot_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_kept_though_the_files_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -233,13 +294,25 @@ def edited(edit: Callable[[list[dict[str, Any]]], object]) -> Callable[[bytes], 
         ("memories.json", lambda data: b'{"m1": {}}', "not an array"),
         ("memories.json", edited(lambda rows: [*rows, rows[0]]), "m1 is in a wrong file, or twice"),
         ("memories.json", edited(lambda rows: [{**rows[0], "kind": "link"}]), "link"),
-        ("memories.json", edited(lambda rows: [{**rows[0], "importance": "high"}]), "importance must be a number"),
+        (
+            "memories.json",
+            edited(lambda rows: [{**rows[0], "importance": "high"}]),
+            "importance must be a number",
+        ),
         ("memories.json", edited(lambda rows: [{**rows[0], "colour": "red"}]), "no field 'colour'"),
         ("memories.json", edited(lambda rows: ["m1"]), "the row 'm1'"),
         ("memories.json", None, "missing"),
         ("links.json", None, "links.json is damaged: it is missing"),
-        ("journal.jsonl", lambda data: data.replace(b"nonce", b"NONCE", 1), "the first line|is damaged"),
-        ("journal.jsonl", lambda data: data.replace(b"content of m3", b"CONTENT of m3") + data[-1:], "journal.jsonl is damaged"),
+        (
+            "journal.jsonl",
+            lambda data: data.replace(b"nonce", b"NONCE", 1),
+            "the first line|is damaged",
+        ),
+        (
+            "journal.jsonl",
+            lambda data: data.replace(b"content of m3", b"CONTENT of m3") + data[-1:],
+            "journal.jsonl is damaged",
+        ),
         ("journal.jsonl", lambda data: b"", "the first line"),
         ("journal.jsonl", None, "journal.jsonl is missing"),
     ],
@@ -271,7 +344,9 @@ def test_a_folder_of_a_newer_version_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "data/file"])
-def test_a_folder_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+def test_a_folder_of_another_program_is_refused_and_left_as_it_is(
+    tmp_path: Path, name: str
+) -> None:
     file = tmp_path / "theirs" / name
     file.parent.mkdir(parents=True)
     file.write_text("mine")
@@ -293,7 +368,9 @@ def test_reading_makes_no_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ends", ["removed", "replaced"])
-def test_a_folder_that_is_removed_or_replaced_while_it_is_open_is_told(store: JsonStore, folder: Path, ends: str) -> None:
+def test_a_folder_that_is_removed_or_replaced_while_it_is_open_is_told(
+    store: JsonStore, folder: Path, ends: str
+) -> None:
     shutil.copytree(folder, folder.with_name("copy"))
     shutil.rmtree(folder)
     if ends == "replaced":
@@ -314,17 +391,26 @@ def test_a_store_opened_for_reading_refuses_writes_and_stays_as_it_is(folder: Pa
     assert snapshot(folder) == before
 
 
-def test_a_folder_that_another_process_writes_to_is_busy_for_writers_and_open_to_readers(folder: Path) -> None:
-    with closing(JsonStore(folder, busy_seconds=0.01)) as store, lock_file(folder / ".lock", seconds=1) as is_locked:
+def test_a_folder_that_another_process_writes_to_is_busy_for_writers_and_open_to_readers(
+    folder: Path,
+) -> None:
+    with (
+        closing(JsonStore(folder, busy_seconds=0.01)) as store,
+        lock_file(folder / ".lock", seconds=1) as is_locked,
+    ):
         assert is_locked
         with pytest.raises(StoreBusy):
             store.apply([memory("m9")])
         assert ids(store) == ["m1", "m2", "m3"]
 
 
-def test_a_reader_that_writers_overtake_again_and_again_waits_for_its_turn(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_writers_overtake_again_and_again_waits_for_its_turn(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     overtaken, load = [None] * 8, json_store.load
-    monkeypatch.setattr(json_store, "load", lambda root: overtaken.pop() if overtaken else load(root))
+    monkeypatch.setattr(
+        json_store, "load", lambda root: overtaken.pop() if overtaken else load(root)
+    )
     with lock_file(folder / ".lock", seconds=1), pytest.raises(StoreBusy):
         JsonStore(folder, busy_seconds=0.01)
     assert len(overtaken) == 4
@@ -352,25 +438,41 @@ def test_a_backup_is_a_folder_that_opens(folder: Path, tmp_path: Path, read_only
 CLAIM = {"subject": "server", "predicate": "port", "exclusive": True}
 GRAPH = [
     {
-        "id": "mem_a", "agent": "kuro", "memory": "The server runs on port 3000", "category": "fact", "importance": 0.9,
-        "tags": ["infra"], "embedding": [0.5, 0.25], "links": [{"id": "mem_b", "similarity": 0.8}, {"id": "gone"}],
+        "id": "mem_a", "agent": "kuro", "memory": "The server runs on port 3000",
+        "category": "fact", "importance": 0.9, "tags": ["infra"], "embedding": [0.5, 0.25],
+        "links": [{"id": "mem_b", "similarity": 0.8}, {"id": "gone"}],
         "created_at": "2026-02-20T10:00:00.000Z", "accessCount": 3, "disputes": 1,
-        "claim": {**CLAIM, "value": "3000", "scope": "session", "sessionId": "s1", "validFrom": "2026-01-01"},
+        "claim": {**CLAIM, "value": "3000", "scope": "session", "sessionId": "s1",
+                  "validFrom": "2026-01-01"},
         "provenance": {"source": "user_explicit", "corroboration": 2}, "stability": 2.5,
     },
     {
-        "id": "mem_b", "agent": "kuro", "memory": "The server runs on port 8080", "status": "quarantined", "embedding": None,
-        "links": [{"id": "mem_a", "similarity": 0.8}], "created_at": "2026-02-21T10:00:00.000Z", "claim": "unreadable",
+        "id": "mem_b", "agent": "kuro", "memory": "The server runs on port 8080",
+        "status": "quarantined", "embedding": None, "links": [{"id": "mem_a", "similarity": 0.8}],
+        "created_at": "2026-02-21T10:00:00.000Z", "claim": "unreadable",
     },
-    {"id": "mem_b", "memory": "The second of its id, a\u0000b", "created_at": "yesterday", "large": 10**30},
+    {"id": "mem_b", "memory": "The second of its id, a\u0000b", "created_at": "yesterday",
+     "large": 10**30},
 ]  # fmt: skip
 NEOLATA = {
     "graph.json": GRAPH,
-    "archived.json": [{"id": "mem_c", "agent": "kuro", "memory": "The old port was 22", "created_at": "2026-01-01T00:00:00Z"}],
+    "archived.json": [
+        {
+            "id": "mem_c",
+            "agent": "kuro",
+            "memory": "The old port was 22",
+            "created_at": "2026-01-01T00:00:00Z",
+        }
+    ],
     "episodes.json": [{"id": "ep_1", "name": "Deploy", "memoryIds": ["mem_a"]}],
     "clusters.json": [{"id": "cl_1", "label": "Servers", "memoryIds": ["mem_a", "mem_b"]}],
     "pending-conflicts.json": [
-        {"id": "cf_1", "newId": "mem_b", "existingId": "mem_a", "created_at": "2026-02-21T10:00:00Z"},
+        {
+            "id": "cf_1",
+            "newId": "mem_b",
+            "existingId": "mem_a",
+            "created_at": "2026-02-21T10:00:00Z",
+        },
         {"id": "cf_2", "newId": "gone", "existingId": "mem_a"},
     ],
 }
@@ -382,7 +484,9 @@ def theirs(tmp_path: Path) -> Path:
     folder = tmp_path / "neolata-mem-data"
     folder.mkdir()
     for name, contents in NEOLATA.items():
-        (folder / name).write_text("\ufeff" * (name == "graph.json") + json.dumps(contents, indent=2))
+        (folder / name).write_text(
+            "\ufeff" * (name == "graph.json") + json.dumps(contents, indent=2)
+        )
     return folder
 
 
@@ -396,22 +500,47 @@ def test_a_folder_of_neolata_is_read_without_a_change(theirs: Path) -> None:
     with closing(JsonStore(theirs)) as store:
         rows = store.get(Kind.MEMORY, ["mem_a", "mem_b", "mem_c"])
         a, (link,), (conflict,) = rows["mem_a"], store.find(Kind.LINK), store.find(Kind.CONFLICT)
-        assert (a.value("category"), a.value("importance"), a.value("trust"), a.value("disputes")) == ("fact", 0.9, 1.0, 1)
-        assert a.value("claim") == {**CLAIM, "value": "3000", "scope": "session", "session_id": "s1"}
+        assert (
+            a.value("category"),
+            a.value("importance"),
+            a.value("trust"),
+            a.value("disputes"),
+        ) == ("fact", 0.9, 1.0, 1)
+        assert a.value("claim") == {
+            **CLAIM,
+            "value": "3000",
+            "scope": "session",
+            "session_id": "s1",
+        }
         assert a.value("valid_from") == "2026-01-01T00:00:00.000Z"
         assert a.vector
-        assert (a.vector.model, a.vector.dimension, a.used) == ("unknown/2", 2, (3, a.value("updated_at")))
+        assert (a.vector.model, a.vector.dimension, a.used) == (
+            "unknown/2",
+            2,
+            (3, a.value("updated_at")),
+        )
         assert a.fields["metadata"]["neolata"] == {
             "accessCount": 3, "stability": 2.5, "episodes": [{"id": "ep_1", "name": "Deploy"}],
             "clusters": [{"id": "cl_1", "label": "Servers"}],
         }  # fmt: skip
         assert rows["mem_b"].fields["metadata"]["neolata"]["claim"] == "unreadable"
         assert rows["mem_c"].value("status") == "archived"
-        assert (link.value("ref"), link.value("target"), link.value("similarity")) == ("mem_a", "mem_b", 0.8)
-        assert (conflict.id, conflict.value("ref"), conflict.value("status")) == ("cf_1", "mem_b", "pending")
+        assert (link.value("ref"), link.value("target"), link.value("similarity")) == (
+            "mem_a",
+            "mem_b",
+            0.8,
+        )
+        assert (conflict.id, conflict.value("ref"), conflict.value("status")) == (
+            "cf_1",
+            "mem_b",
+            "pending",
+        )
         (other,) = {*ids(store)} - rows.keys()
         unnamed = store.get(Kind.MEMORY, [other])[other]
-        assert (unnamed.value("content"), unnamed.value("memory_type")) == ("The second of its id, a\ufffdb", "global")
+        assert (unnamed.value("content"), unnamed.value("memory_type")) == (
+            "The second of its id, a\ufffdb",
+            "global",
+        )
         assert unnamed.fields["metadata"]["neolata"] == {
             "id": "mem_b",
             "large": str(10**30),
@@ -421,17 +550,24 @@ def test_a_folder_of_neolata_is_read_without_a_change(theirs: Path) -> None:
 
 
 @pytest.mark.req("GRAPH-72")
-def test_the_first_write_converts_a_folder_of_neolata_and_keeps_its_files_until_a_memory_is_erased(theirs: Path) -> None:
+def test_the_first_write_converts_a_folder_of_neolata_and_keeps_its_files_until_a_memory_is_erased(
+    theirs: Path,
+) -> None:
     originals = {name: (theirs / name).read_bytes() for name in NEOLATA}
     with closing(JsonStore(theirs)) as store:
         known = {kind: store.find(kind) for kind in Kind}
         mark, version = store.changes("p").mark, store.data_version()
         store.apply([memory("new")])
-        assert (store.data_version() != version, [key.id for key in store.changes("p", mark).keys or ()]) == (True, ["new"])
+        assert (
+            store.data_version() != version,
+            [key.id for key in store.changes("p", mark).keys or ()],
+        ) == (True, ["new"])
     assert {path.name: path.read_bytes() for path in (theirs / "neolata").iterdir()} == originals
     assert not (theirs / "graph.json").exists()
     with closing(JsonStore(theirs)) as store:
-        assert {kind: [row for row in store.find(kind) if row.id != "new"] for kind in Kind} == known
+        assert {
+            kind: [row for row in store.find(kind) if row.id != "new"] for kind in Kind
+        } == known
         store.apply([memory("new", revision=2, replaces=1)])
         assert store.compact()
         assert store.find_bytes([b"The old port was 22"])
@@ -442,8 +578,12 @@ def test_the_first_write_converts_a_folder_of_neolata_and_keeps_its_files_until_
     assert "mem_a" in {row["id"] for row in items(theirs, "memories.json")}
 
 
-@pytest.mark.parametrize("at", ["flush.begun", "flush.memories.json", "flush.records.json", "flush.committed"])
-def test_a_conversion_that_was_interrupted_is_finished_by_the_next_writer(theirs: Path, at: str) -> None:
+@pytest.mark.parametrize(
+    "at", ["flush.begun", "flush.memories.json", "flush.records.json", "flush.committed"]
+)
+def test_a_conversion_that_was_interrupted_is_finished_by_the_next_writer(
+    theirs: Path, at: str
+) -> None:
     def step(name: str) -> None:
         if name == at:
             raise Killed
@@ -459,7 +599,9 @@ def test_a_conversion_that_was_interrupted_is_finished_by_the_next_writer(theirs
     assert {path.name for path in (theirs / "neolata").iterdir()} == {*NEOLATA}
 
 
-@pytest.mark.parametrize("text", ['[{"id": "mem_a", "mem', '{"memories": []}', "[1]", "", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ['[{"id": "mem_a", "mem', '{"memories": []}', "[1]", "", "[" * 100_000]
+)
 def test_damaged_files_of_neolata_are_told_and_left_as_they_are(theirs: Path, text: str) -> None:
     (theirs / "graph.json").write_text(text)
     before = snapshot(theirs)

@@ -1,4 +1,5 @@
-"""The folder of a LanceDB store: what other programs read in it, and what is damaged, full, closed or of others."""
+"""The folder of a LanceDB store: what other programs read in it, and what is damaged, full,
+closed or of others."""
 
 import json
 import os
@@ -47,7 +48,13 @@ def folder(tmp_path: Path) -> Path:
     """A store with two memories in its tables and one in its journal."""
     folder = tmp_path / "memory.lance"
     with closing(LanceStore(folder)) as store:
-        store.apply([memory("m1", vector=[1, 0], content=SECRET), memory("m2", vector=[0, 1]), plain(Kind.BLOCK, "b1")])
+        store.apply(
+            [
+                memory("m1", vector=[1, 0], content=SECRET),
+                memory("m2", vector=[0, 1]),
+                plain(Kind.BLOCK, "b1"),
+            ]
+        )
     store = LanceStore(folder)
     store.apply([memory("m3", ["lantern"])])
     return folder
@@ -90,7 +97,9 @@ def test_lancedb_reads_our_rows_and_searches_our_vectors(store: LanceStore, fold
     store.compact()
     table = lancedb.connect(str(folder)).open_table("memory_entries")
     assert table.count_rows() == 3
-    assert [row["id"] for row in table.search([0.9, 0.1]).distance_type("cosine").limit(2).to_list()] == ["m1", "m2"]
+    assert [
+        row["id"] for row in table.search([0.9, 0.1]).distance_type("cosine").limit(2).to_list()
+    ] == ["m1", "m2"]
     assert [row["content"] for row in table.search().where("id = 'm1'").to_list()] == [SECRET]
 
 
@@ -99,8 +108,17 @@ def test_memories_of_a_v2_table_that_lancedb_made_are_found(tmp_path: Path) -> N
     import lancedb
 
     row = dict.fromkeys(memories_v2().names)
-    row |= {"id": "mem_1760000000000_00000a", "vector": [0.5] * 384, "content": "The quetzal nests in a hollow tree"}
-    row |= {"metadata": '{"type": "event"}', "created_at": 1_760_000_000_000, "memory_type": "global", "access_count": 3}
+    row |= {
+        "id": "mem_1760000000000_00000a",
+        "vector": [0.5] * 384,
+        "content": "The quetzal nests in a hollow tree",
+    }
+    row |= {
+        "metadata": '{"type": "event"}',
+        "created_at": 1_760_000_000_000,
+        "memory_type": "global",
+        "access_count": 3,
+    }
     data = pa.Table.from_pylist([row], schema=memories_v2())
     lancedb.connect(str(tmp_path / "theirs")).create_table("memory_entries", data)
     before = snapshot(tmp_path)
@@ -111,7 +129,10 @@ def test_memories_of_a_v2_table_that_lancedb_made_are_found(tmp_path: Path) -> N
         mesh.add("The tree is old")
         assert len(mesh.get_all()) == 2
     table = lancedb.connect(str(tmp_path / "theirs")).open_table("memory_entries")
-    assert sorted(table.to_arrow()["content"].to_pylist()) == ["The quetzal nests in a hollow tree", "The tree is old"]
+    assert sorted(table.to_arrow()["content"].to_pylist()) == [
+        "The quetzal nests in a hollow tree",
+        "The tree is old",
+    ]
 
 
 def test_what_another_program_writes_while_the_store_is_open_is_found_and_kept(
@@ -122,9 +143,16 @@ def test_what_another_program_writes_while_the_store_is_open_is_found_and_kept(
         mark, version = store.changes("p").mark, store.data_version()
         table = lance.dataset(str(folder / "memory_entries.lance"))
         table.add_columns([pa.field("rating", pa.int64())])
-        row = {"content": "The toucan calls", "metadata": "{}", "created_at": 1_760_000_000_000, "rating": 5}
+        row = {
+            "content": "The toucan calls",
+            "metadata": "{}",
+            "created_at": 1_760_000_000_000,
+            "rating": 5,
+        }
         theirs = [{**dict.fromkeys(table.schema.names), **row, "id": id_} for id_ in ("late", "m1")]
-        lance.write_dataset(pa.Table.from_pylist(theirs, schema=table.schema), table.uri, mode="append")
+        lance.write_dataset(
+            pa.Table.from_pylist(theirs, schema=table.schema), table.uri, mode="append"
+        )
         assert store.data_version() != version
         assert store.changes("p", mark).keys is None
         (other,) = {*ids(store)} - {"late", "m1", "m2", "m3"}  # the second m1 got an id of its own
@@ -134,13 +162,17 @@ def test_what_another_program_writes_while_the_store_is_open_is_found_and_kept(
     with closing(LanceStore(folder)) as store:
         assert [row for row in store.find(Kind.MEMORY) if row.id != "m4"] == known
         assert store.get(Kind.MEMORY, [other])[other].fields["metadata"] == {"original_id": "m1"}
-    rows = lance.dataset(str(folder / "memory_entries.lance")).to_table(columns=["id", "partition", "rating"])
+    rows = lance.dataset(str(folder / "memory_entries.lance")).to_table(
+        columns=["id", "partition", "rating"]
+    )
     assert rows["partition"].null_count == 0
     assert {row["id"]: row["rating"] for row in rows.to_pylist()}["late"] == 5
 
 
 @pytest.mark.req("MESH-021")
-def test_db_dir_opens_the_folder_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_db_dir_opens_the_folder_of_the_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with MemoryMesh(db_dir=str(tmp_path / "rfc")) as mesh:
         mesh.add("The lantern needs oil")
     assert (tmp_path / "rfc" / "memory_entries.lance").is_dir()
@@ -150,7 +182,9 @@ def test_db_dir_opens_the_folder_of_the_document(tmp_path: Path, monkeypatch: py
             assert [one.content for one in mesh.get_all()] == ["The lantern needs oil"]
 
 
-def test_without_its_packages_the_store_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_packages_the_store_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [name for name in sys.modules if name.startswith("memory_mesh.stores.lance")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "lance", None)
@@ -161,7 +195,9 @@ def test_without_its_packages_the_store_says_what_to_install(tmp_path: Path, mon
 # --- bytes ---
 
 
-def test_texts_are_searched_for_in_tables_and_journal_and_compacting_removes_them(store: LanceStore) -> None:
+def test_texts_are_searched_for_in_tables_and_journal_and_compacting_removes_them(
+    store: LanceStore,
+) -> None:
     journalled = SECRET.replace("quetzal", "toucan")
     store.apply([memory("m4", content=journalled)])
     samples = [SECRET.encode(), journalled.encode(), b"never stored anywhere"]
@@ -197,7 +233,9 @@ def test_bytes_that_could_not_be_removed_are_reported_and_removed_by_the_next_op
 
 
 @pytest.mark.deep
-def test_small_files_are_merged_and_old_versions_removed_while_the_store_is_used(tmp_path: Path) -> None:
+def test_small_files_are_merged_and_old_versions_removed_while_the_store_is_used(
+    tmp_path: Path,
+) -> None:
     with closing(LanceStore(tmp_path / "memory", flush_rows=1)) as store:
         for n in range(70):
             store.apply([memory(f"m{n}")])
@@ -210,20 +248,27 @@ def test_small_files_are_merged_and_old_versions_removed_while_the_store_is_used
 def test_what_is_created_is_for_its_owner_only(store: LanceStore, folder: Path) -> None:
     store.compact()
     assert len([*folder.rglob("*")]) > 10
-    assert [path for path in (folder, *folder.rglob("*")) if S_IMODE(path.stat().st_mode) & 0o077] == []
+    assert [
+        path for path in (folder, *folder.rglob("*")) if S_IMODE(path.stat().st_mode) & 0o077
+    ] == []
 
 
 # --- vectors ---
 
 
-def test_the_first_vectors_decide_the_dimension_of_the_table_and_others_are_kept_beside_it(tmp_path: Path) -> None:
+def test_the_first_vectors_decide_the_dimension_of_the_table_and_others_are_kept_beside_it(
+    tmp_path: Path,
+) -> None:
     with closing(LanceStore(tmp_path / "memory", flush_rows=1)) as store:
         store.apply([memory("none")])
         store.apply([memory("two", vector=[1, 0]), memory("three", vector=[1, 0, 0])])
         store.apply([memory("one more", vector=[0, 1])])
         schema = lance.dataset(str(tmp_path / "memory" / "memory_entries.lance")).schema
         assert schema.field("vector").type.list_size == 2
-        assert [hit.id for hit in store.nearest(Kind.MEMORY, query(1, 0), limit=9)] == ["two", "one more"]
+        assert [hit.id for hit in store.nearest(Kind.MEMORY, query(1, 0), limit=9)] == [
+            "two",
+            "one more",
+        ]
         assert [hit.id for hit in store.nearest(Kind.MEMORY, query(1, 0, 0), limit=9)] == ["three"]
         assert store.get(Kind.MEMORY, ["three"])["three"].vector == Vector.of("unit", [1, 0, 0])
 
@@ -245,7 +290,9 @@ def test_a_damaged_table_is_told_by_its_name_and_other_tables_work(folder: Path)
         with pytest.raises(StoreCorrupt, match="memory_entries"):
             store.find(Kind.MEMORY)
         assert store.ids(Kind.BLOCK) == ["b1"]
-        assert [fault for fault in store.damage() if "memory_entries" in fault] == store.damage() != []
+        assert (
+            [fault for fault in store.damage() if "memory_entries" in fault] == store.damage() != []
+        )
 
 
 @pytest.mark.parametrize(
@@ -276,13 +323,16 @@ def test_a_table_that_is_missing_or_older_than_the_state_is_told(folder: Path, w
     if whole:
         shutil.rmtree(table)
     else:
-        min(table.glob("_versions/*.manifest"), key=lambda file: int(file.stem)).unlink()  # the newest has the lowest number
+        # The newest has the lowest number.
+        min(table.glob("_versions/*.manifest"), key=lambda file: int(file.stem)).unlink()
     with pytest.raises(StoreCorrupt, match="memory_entries"):
         LanceStore(folder).find(Kind.MEMORY)
 
 
 @pytest.mark.req("MESH-015")
-def test_the_end_of_a_journal_that_was_never_acknowledged_is_left_out_and_written_over(folder: Path) -> None:
+def test_the_end_of_a_journal_that_was_never_acknowledged_is_left_out_and_written_over(
+    folder: Path,
+) -> None:
     file = own(folder, "journal-1")
     for torn in (file.read_bytes()[:40], b"\x07"):
         with file.open("ab") as opened:
@@ -296,9 +346,13 @@ def test_the_end_of_a_journal_that_was_never_acknowledged_is_left_out_and_writte
 
 
 @pytest.mark.req("MESH-015")
-def test_a_flush_that_a_power_cut_left_unreadable_is_undone_by_the_next_writer(folder: Path) -> None:
+def test_a_flush_that_a_power_cut_left_unreadable_is_undone_by_the_next_writer(
+    folder: Path,
+) -> None:
     before = latest_version(folder, MEMORIES)
-    started = {table: latest_version(folder, MEMORIES) for table in ("memory_entries", "yamo_blocks")}
+    started = {
+        table: latest_version(folder, MEMORIES) for table in ("memory_entries", "yamo_blocks")
+    }
     own(folder, "flushing.json").write_text(json.dumps({"generation": 1, "tables": started}))
     newer = folder / "memory_entries.lance" / "_versions" / f"{2**64 - 2 - before}.manifest"
     newer.write_bytes(b"")
@@ -315,7 +369,9 @@ def test_a_flush_that_a_power_cut_left_unreadable_is_undone_by_the_next_writer(f
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "data/file"])
-def test_a_folder_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+def test_a_folder_of_another_program_is_refused_and_left_as_it_is(
+    tmp_path: Path, name: str
+) -> None:
     file = tmp_path / "theirs" / name
     file.parent.mkdir(parents=True)
     file.write_text("mine")
@@ -335,7 +391,9 @@ def test_reading_makes_no_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ends", ["removed", "replaced"])
-def test_a_folder_that_is_removed_or_replaced_while_it_is_open_is_told(store: LanceStore, folder: Path, ends: str) -> None:
+def test_a_folder_that_is_removed_or_replaced_while_it_is_open_is_told(
+    store: LanceStore, folder: Path, ends: str
+) -> None:
     shutil.copytree(folder, folder.with_name("copy"))
     shutil.rmtree(folder)
     if ends == "replaced":
@@ -356,8 +414,13 @@ def test_a_store_opened_for_reading_refuses_writes_and_stays_as_it_is(folder: Pa
     assert snapshot(folder) == before
 
 
-def test_a_folder_that_another_process_writes_to_is_busy_for_writers_and_open_to_readers(folder: Path) -> None:
-    with closing(LanceStore(folder, busy_seconds=0.01)) as store, journal.locked(folder / journal.OWN, busy_seconds=1):
+def test_a_folder_that_another_process_writes_to_is_busy_for_writers_and_open_to_readers(
+    folder: Path,
+) -> None:
+    with (
+        closing(LanceStore(folder, busy_seconds=0.01)) as store,
+        journal.locked(folder / journal.OWN, busy_seconds=1),
+    ):
         with pytest.raises(StoreBusy):
             store.apply([memory("m9")])
         assert ids(store) == ["m1", "m2", "m3"]
@@ -368,7 +431,13 @@ def test_a_full_disk_is_an_error_and_nothing_stored_is_lost(tmp_path: Path) -> N
     file = tmp_path / "memory.lance"
     calls = [("add", {"content": f"The lamp number {n} needs oil"}) for n in range(6)]
     large = ("add", {"content": "oil " * 50_000})
-    with Child("cramped", store=url(file), agent="keeper", most_bytes=40_000, calls=[*calls, large, calls[0]]) as child:
+    with Child(
+        "cramped",
+        store=url(file),
+        agent="keeper",
+        most_bytes=40_000,
+        calls=[*calls, large, calls[0]],
+    ) as child:
         *answers, refused, last = child.rest()
         assert child.end() == 0
     assert refused == {"ok": False, "error": "StoreFull"}
@@ -378,7 +447,9 @@ def test_a_full_disk_is_an_error_and_nothing_stored_is_lost(tmp_path: Path) -> N
         assert len(mesh.get_all()) == 6
 
 
-def test_a_change_is_kept_though_the_tables_cannot_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_kept_though_the_tables_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*arguments: object, **options: object) -> None:
         raise OSError("LanceError(IO): No space left on device (os error 28)")
 
@@ -429,7 +500,9 @@ def test_a_backup_is_a_folder_that_opens(folder: Path, tmp_path: Path, read_only
         assert ids(store) == ["m1", "m2", "m3"]
 
 
-def test_a_backup_that_fails_leaves_nothing(store: LanceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_that_fails_leaves_nothing(
+    store: LanceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -445,7 +518,9 @@ def test_a_backup_that_fails_leaves_nothing(store: LanceStore, tmp_path: Path, m
 
 
 @pytest.mark.deep
-def test_a_long_log_of_moves_is_trimmed_and_leads_on_from_recent_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_of_moves_is_trimmed_and_leads_on_from_recent_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(journal, "_MIN_TRIMMED", 1_000)
     monkeypatch.setattr(journal, "KEPT_MOVES", 12)
     with closing(LanceStore(tmp_path / "memory", flush_rows=1)) as store:
@@ -453,9 +528,13 @@ def test_a_long_log_of_moves_is_trimmed_and_leads_on_from_recent_marks(tmp_path:
         for n in range(40):
             store.apply([memory(f"m{n}"), memory(f"n{n}", partition="q")])
             marks.append(store.changes("p").mark)
-        assert [*own(tmp_path / "memory", "").glob("moves-*")] != [own(tmp_path / "memory", "moves-0")]
+        assert [*own(tmp_path / "memory", "").glob("moves-*")] != [
+            own(tmp_path / "memory", "moves-0")
+        ]
         assert store.changes("p", marks[0]).keys is None
-        assert [key.id for key in store.changes("p", marks[-10]).keys or ()] == [f"m{n}" for n in range(31, 40)]
+        assert [key.id for key in store.changes("p", marks[-10]).keys or ()] == [
+            f"m{n}" for n in range(31, 40)
+        ]
         assert (store.version("p"), store.version("q")) == (40, 40)
 
 

@@ -1,4 +1,5 @@
-"""A `memories.db` of Memory Lane opens with every row, and that program can still read what we write."""
+"""A `memories.db` of Memory Lane opens with every row, and that program can still read what we
+write."""
 
 import json
 import sqlite3
@@ -40,7 +41,17 @@ CREATE TABLE memories (
 );
 """
 COLUMNS = (
-    *("id", "content", "metadata", "collection", "tags", "embedding", "decay_factor", "valid_from", "valid_until"),
+    *(
+        "id",
+        "content",
+        "metadata",
+        "collection",
+        "tags",
+        "embedding",
+        "decay_factor",
+        "valid_from",
+        "valid_until",
+    ),
     *("superseded_by", "auto_tags", "keywords", "created_at", "updated_at"),
 )
 KEPT = [name for name in COLUMNS if name != "keywords"]  # which are ours to write
@@ -50,41 +61,80 @@ EMBEDDING = array("f", [n / 1024 for n in range(1024)]).tobytes()
 ROWS = {
     "plain": {},
     "5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11": {
-        "metadata": '{"lane_version": "4.1.0",  "memory_type":"decision", "times_observed": 3, "confidence_score": 70}',
+        "metadata": (
+            '{"lane_version": "4.1.0",  "memory_type":"decision", "times_observed": 3, '
+            '"confidence_score": 70}'
+        ),
         "tags": '["lamp", "oil"]',
         "embedding": EMBEDDING,
         "decay_factor": 0.8,
         "auto_tags": '["auto"]',
     },
-    "old-one": {"superseded_by": "plain", "valid_from": "2024-01-01T00:00:00Z", "valid_until": "2024-12-31T00:00:00Z"},
+    "old-one": {
+        "superseded_by": "plain",
+        "valid_from": "2024-01-01T00:00:00Z",
+        "valid_until": "2024-12-31T00:00:00Z",
+    },
     "elsewhere": {"collection": "project-x", "metadata": "{}", "tags": "[]"},
 }
-# What another version of that program may have left: nothing of it is lost, and nothing stops the opening.
+# What another version of that program may have left: nothing of it is lost, and nothing stops the
+# opening.
 ODD = {
     "no json": ({"metadata": "a note"}, {"metadata": {"unread": "a note"}}),
     "no object": ({"metadata": "[1, 2]"}, {"metadata": {"unread": "[1, 2]"}}),
     "no number": ({"metadata": '{"x": NaN}'}, {"metadata": {"x": "NaN"}}),
     "large numbers": (
-        {"metadata": '{"a": [99999999999999999999], "feedback_count": 99999999999999999999, "times_observed": 1e400}'},
-        {"metadata": {"a": ["99999999999999999999"], "feedback_count": "99999999999999999999", "times_observed": "inf"}},
+        {
+            "metadata": (
+                '{"a": [99999999999999999999], "feedback_count": 99999999999999999999, '
+                '"times_observed": 1e400}'
+            )
+        },
+        {
+            "metadata": {
+                "a": ["99999999999999999999"],
+                "feedback_count": "99999999999999999999",
+                "times_observed": "inf",
+            }
+        },
     ),
-    "a huge number": ({"metadata": f'{{"a": {"9" * 5000}}}'}, {"metadata": {"unread": f'{{"a": {"9" * 5000}}}'}}),
+    "a huge number": (
+        {"metadata": f'{{"a": {"9" * 5000}}}'},
+        {"metadata": {"unread": f'{{"a": {"9" * 5000}}}'}},
+    ),
     "NUL": (
         {"content": "The lantern \0 is odd", "metadata": '{"a\\u0000": "b\\u0000"}'},
         {"content": "The lantern \ufffd is odd", "metadata": {"a\ufffd": "b\ufffd"}},
     ),
     "bytes": (
-        {"content": b"The lantern \xff is odd", "metadata": b"{}", "tags": b"\xff", "created_at": b"2025-01-01"},
-        {"content": "The lantern \ufffd is odd", "metadata": {}, "tags": ["\ufffd"], "created_at": NEW_YEAR},
+        {
+            "content": b"The lantern \xff is odd",
+            "metadata": b"{}",
+            "tags": b"\xff",
+            "created_at": b"2025-01-01",
+        },
+        {
+            "content": "The lantern \ufffd is odd",
+            "metadata": {},
+            "tags": ["\ufffd"],
+            "created_at": NEW_YEAR,
+        },
     ),
     "seven bytes as a vector": ({"embedding": b"1234567"}, {"metadata": {}}),
     "no numbers in a vector": ({"embedding": b"\xff" * 16}, {"metadata": {}}),
     "text as a vector": ({"embedding": "[0.5, 0.5]"}, {"metadata": {}}),
     "an empty vector": ({"embedding": b""}, {"metadata": {}}),
-    "half a sign": ({"metadata": '{"cut": "smile \\ud83d"}'}, {"metadata": {"cut": "smile \ufffd\ufffd\ufffd"}}),
+    "half a sign": (
+        {"metadata": '{"cut": "smile \\ud83d"}'},
+        {"metadata": {"cut": "smile \ufffd\ufffd\ufffd"}},
+    ),
     "other types": (
         {"metadata": '{"memory_type": ["a"], "times_observed": "3"}'},
-        {"metadata": {"memory_type": ["a"], "times_observed": "3"}, "category": None, "times_observed": 1},
+        {
+            "metadata": {"memory_type": ["a"], "times_observed": "3"},
+            "category": None,
+            "times_observed": 1,
+        },
     ),
     "tags as text": ({"tags": "lamp"}, {"tags": ["lamp"]}),
     "tags as numbers": ({"tags": '[7, "lamp"]'}, {"tags": ["7", "lamp"]}),
@@ -100,9 +150,17 @@ ODD = {
 }
 
 
-def insert(connection: sqlite3.Connection, id_: str | None, values: dict[str, object], *, word: str = "INSERT") -> None:
+def insert(
+    connection: sqlite3.Connection,
+    id_: str | None,
+    values: dict[str, object],
+    *,
+    word: str = "INSERT",
+) -> None:
     # A search shows equal texts once.
-    content = "The lantern needs oil" + f" in {id_}" * (id_ not in (None, "5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11"))
+    content = "The lantern needs oil" + f" in {id_}" * (
+        id_ not in (None, "5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11")
+    )
     row = {"id": id_, "content": content, "created_at": NEW_YEAR, "updated_at": NEW_YEAR, **values}
     marks = ", ".join("?" * len(row))
     connection.execute(f"{word} INTO memories ({', '.join(row)}) VALUES ({marks})", [*row.values()])
@@ -139,7 +197,9 @@ def rows(file: Path) -> dict[str, dict[str, object]]:
 
 @pytest.mark.req("LANE-01")
 @pytest.mark.parametrize("theirs", [True, False])
-def test_the_table_is_the_documents_own_with_our_columns_behind(file: Path, tmp_path: Path, theirs: bool) -> None:
+def test_the_table_is_the_documents_own_with_our_columns_behind(
+    file: Path, tmp_path: Path, theirs: bool
+) -> None:
     mine = file if theirs else tmp_path / "ours.db"
     prepare(mine)
     with closing(sqlite3.connect(":memory:")) as fresh:
@@ -160,11 +220,21 @@ def test_every_row_is_read_and_found_by_its_words(file: Path) -> None:
         assert {record.id for record in mesh.get_all(status=everything)} == ROWS.keys()
         assert {hit.id for hit in mesh.search("lanterns oil", status=everything)} == ROWS.keys()
         assert {hit.id for hit in mesh.search("lanterns oil")} == ROWS.keys() - {"old-one"}
-        assert {hit.id for hit in mesh.search("lantern", filter="project = 'project-x'")} == {"elsewhere"}
+        assert {hit.id for hit in mesh.search("lantern", filter="project = 'project-x'")} == {
+            "elsewhere"
+        }
         record = mesh.get("5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11")
         assert record
-        assert (record.content, record.tags, record.category) == ("The lantern needs oil", ["lamp", "oil"], "decision")
-        assert (record.times_observed, record.created_at, record.metadata["confidence_score"]) == (3, NEW_YEAR, 70)
+        assert (record.content, record.tags, record.category) == (
+            "The lantern needs oil",
+            ["lamp", "oil"],
+            "decision",
+        )
+        assert (record.times_observed, record.created_at, record.metadata["confidence_score"]) == (
+            3,
+            NEW_YEAR,
+            70,
+        )
     prepare(file)
     with lane(file) as connection:
         assert list(derived_faults(contents_in(connection))) == []
@@ -176,7 +246,9 @@ def test_what_it_wrote_stays_as_it_was(file: Path) -> None:
     prepare(file)
     prepare(file)
     after = rows(file)
-    assert [[row[name] for name in KEPT] for row in after.values()] == [[row[name] for name in KEPT] for row in before.values()]
+    assert [[row[name] for name in KEPT] for row in after.values()] == [
+        [row[name] for name in KEPT] for row in before.values()
+    ]
 
 
 def test_its_vectors_are_kept_and_compared_with_none_of_another_model(file: Path) -> None:
@@ -197,7 +269,9 @@ def test_an_odd_row_opens_and_loses_nothing(file: Path, odd: str) -> None:
         record = mesh.get("odd")
         assert record
         assert {name: getattr(record, name) for name in wanted} == wanted
-        assert "odd" in {hit.id for hit in mesh.search("lantern", filter="metadata.nothing IS NULL")}
+        assert "odd" in {
+            hit.id for hit in mesh.search("lantern", filter="metadata.nothing IS NULL")
+        }
         assert mesh.pin("odd").pinned
         assert mesh.update("odd", content="The lantern is full").metadata == record.metadata
 
@@ -224,7 +298,9 @@ def test_it_reads_what_we_write(file: Path) -> None:
         mesh.erase("old-one")
     stored = rows(file)
     assert stored.keys() == {*ROWS, first, second} - {"old-one"}
-    assert {id_: row["content"] for id_, row in stored.items() if id_ in (first, second, "plain")} == {
+    assert {
+        id_: row["content"] for id_, row in stored.items() if id_ in (first, second, "plain")
+    } == {
         first: "The wick is short",
         second: "The glass is broken",
         "plain": "The lantern is lit",
@@ -232,13 +308,19 @@ def test_it_reads_what_we_write(file: Path) -> None:
     assert json.loads(str(stored[first]["metadata"])) == notes
     assert json.loads(str(stored[first]["tags"])) == ["wick"]
     assert json.loads(str(stored["plain"]["metadata"])) == {"lit": True}
-    assert {id_: row["collection"] for id_, row in stored.items() if id_ in (first, second, "plain", "elsewhere")} == {
+    assert {
+        id_: row["collection"]
+        for id_, row in stored.items()
+        if id_ in (first, second, "plain", "elsewhere")
+    } == {
         first: "project-x",
         second: "memory-lane",
         "plain": "memory-lane",
         "elsewhere": "project-x",
     }
-    assert all(row["created_at"] and row["updated_at"] and row["decay_factor"] for row in stored.values())
+    assert all(
+        row["created_at"] and row["updated_at"] and row["decay_factor"] for row in stored.values()
+    )
     assert stored["5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11"]["embedding"] == EMBEDDING
 
 
@@ -267,14 +349,17 @@ def test_rows_that_it_writes_while_we_are_away_are_taken_up_at_the_next_opening(
 
 
 @pytest.mark.req("LANE-02")
-def test_rows_that_it_replaces_or_deletes_while_we_are_away_are_found_as_they_are_then(file: Path) -> None:
+def test_rows_that_it_replaces_or_deletes_while_we_are_away_are_found_as_they_are_then(
+    file: Path,
+) -> None:
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         mesh.update("plain", metadata={"lit": True})
     with lane(file) as connection:
         insert(connection, "plain", {"content": "The chimney smokes"}, word="INSERT OR REPLACE")
         connection.execute("DELETE FROM memories WHERE id = 'elsewhere'")
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
-        assert [(hit.id, hit.sealed) for hit in mesh.search("chimney")] == [("plain", False)]  # sealed before, and not by Lane
+        # Sealed before, and not by Lane.
+        assert [(hit.id, hit.sealed) for hit in mesh.search("chimney")] == [("plain", False)]
         assert "plain" not in {hit.id for hit in mesh.search("lantern oil")}
         mesh.update("plain", content="The chimney is swept")
         assert [change.action for change in mesh.history("plain")] == ["add", "update", "update"]

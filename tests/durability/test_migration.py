@@ -1,4 +1,5 @@
-"""Migrations of a LanceDB folder in processes that are killed, run at once, or have no space left."""
+"""Migrations of a LanceDB folder in processes that are killed, run at once, or have no space
+left."""
 
 from pathlib import Path
 from signal import SIGKILL
@@ -12,8 +13,17 @@ from stores.v1_tables import DAMAGED, SCHEMA, SOUND, make, tree, values
 from .children import Child
 
 ROWS = [*SOUND, *DAMAGED.values(), *(SOUND[0] | {"id": f"more {number}"} for number in range(2000))]
-# Each step of a migration and of a rollback that a process may not survive, and how often it occurs before that.
-STEPS = [("begun", 1), ("copying", 1), ("copying", 2), ("copied", 1), ("compared", 1), ("recorded", 1), ("renamed", 1)]
+# Each step of a migration and of a rollback that a process may not survive, and how often it occurs
+# before that.
+STEPS = [
+    ("begun", 1),
+    ("copying", 1),
+    ("copying", 2),
+    ("copied", 1),
+    ("compared", 1),
+    ("recorded", 1),
+    ("renamed", 1),
+]
 STEPS += [("renamed", 2), ("noted", 1), ("finished", 1)]
 pytestmark = pytest.mark.deep
 
@@ -41,7 +51,9 @@ def v1_part(folder: Path, name: str = "memory_entries") -> list[dict[str, object
 
 @pytest.mark.req("MESH-168")
 @pytest.mark.parametrize(("step", "nth"), STEPS)
-def test_a_migration_that_is_killed_loses_nothing_and_the_next_run_completes_it(folder: Path, step: str, nth: int) -> None:
+def test_a_migration_that_is_killed_loses_nothing_and_the_next_run_completes_it(
+    folder: Path, step: str, nth: int
+) -> None:
     before = values(folder)
     killed(folder, step, nth)
     assert run(folder)["ok"]
@@ -59,8 +71,11 @@ def test_a_rollback_that_is_killed_is_finished(folder: Path, step: str, nth: int
     before = tree(folder)
     run(folder)
     killed(folder, step, nth, rollback=True)
-    assert run(folder, rollback=True)["ok"] == (step != "finished")  # there is nothing left to roll back then
-    assert {name: data for name, data in tree(folder).items() if name.startswith("memory_entries.lance")} == before
+    # There is nothing left to roll back then.
+    assert run(folder, rollback=True)["ok"] == (step != "finished")
+    assert {
+        name: data for name, data in tree(folder).items() if name.startswith("memory_entries.lance")
+    } == before
 
 
 def test_a_second_process_is_refused_and_the_first_completes(folder: Path) -> None:
@@ -79,6 +94,8 @@ def test_a_full_disk_is_a_clear_error_and_changes_nothing(folder: Path, most_byt
     answer = run(folder, most_bytes=most_bytes)
     assert (answer["ok"], answer["error"]) == (False, "StoreFull")
     assert "nothing was changed" in str(answer["text"])
-    left = {name: data for name, data in tree(folder).items() if not name.startswith("memory_mesh/")}
+    left = {
+        name: data for name, data in tree(folder).items() if not name.startswith("memory_mesh/")
+    }
     assert left == before
     assert run(folder)["action"] == "migrate"

@@ -1,4 +1,5 @@
-"""Copies and imports that are killed, that find no space, or that meet a store of a newer version: nothing is half or double."""
+"""Copies and imports that are killed, that find no space, or that meet a store of a newer
+version: nothing is half or double."""
 
 import json
 import os
@@ -29,7 +30,14 @@ from memory_mesh.stores.json.folder import JOURNAL, line_of
 from .children import Child, url
 
 STEPS = ["store.begun", "store.put", "store.counted", "store.committed"]
-JSON_STEPS = ["store.begun", "store.committed", "flush.begun", "flush.memories.json", "flush.committed", "copy.applied"]
+JSON_STEPS = [
+    "store.begun",
+    "store.committed",
+    "flush.begun",
+    "flush.memories.json",
+    "flush.committed",
+    "copy.applied",
+]
 LANCE_STEPS = ["store.begun", "store.committed", "copy.applied"]
 
 
@@ -48,18 +56,22 @@ def source(folder: Path) -> Path:
 
 
 def killed(steps: Sequence[str], file: Path, target: Path) -> int:
-    """Import a file in processes that are killed, each a step further, and at last in one that is not."""
+    """Import a file in processes that are killed, each a step further, and at last in one that
+    is not."""
     times = 0
     for step in steps:
         for nth in (1, 2, 4):
-            with Child("import_file", store=url(target), file=str(file), crash=[step, nth], batch=2) as child:
+            with Child(
+                "import_file", store=url(target), file=str(file), crash=[step, nth], batch=2
+            ) as child:
                 times += child.end() < 0
     return times
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    ("name", "steps"), [("a.db", [*STEPS, "copy.applied"]), ("a.json", JSON_STEPS), ("a.lance", LANCE_STEPS)]
+    ("name", "steps"),
+    [("a.db", [*STEPS, "copy.applied"]), ("a.json", JSON_STEPS), ("a.lance", LANCE_STEPS)],
 )
 def test_an_archive_whose_import_is_killed_again_and_again_is_complete_in_the_end(
     name: str, steps: list[str], tmp_path: Path
@@ -73,10 +85,18 @@ def test_an_archive_whose_import_is_killed_again_and_again_is_complete_in_the_en
 
 @pytest.mark.deep
 @pytest.mark.req("MESH-044")
-@pytest.mark.parametrize(("name", "steps"), [("a.db", ["flow.decided", *STEPS, "flow.applied"]), ("a.json", JSON_STEPS)])
-def test_memories_whose_import_is_killed_are_stored_once_each_with_its_block(name: str, steps: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "steps"), [("a.db", ["flow.decided", *STEPS, "flow.applied"]), ("a.json", JSON_STEPS)]
+)
+def test_memories_whose_import_is_killed_are_stored_once_each_with_its_block(
+    name: str, steps: list[str], tmp_path: Path
+) -> None:
     file = tmp_path / "mem0.json"
-    file.write_text(json.dumps([{"id": str(n), "memory": f"The lantern {n} is in room {n * 7}"} for n in range(9)]))
+    file.write_text(
+        json.dumps(
+            [{"id": str(n), "memory": f"The lantern {n} is in room {n * 7}"} for n in range(9)]
+        )
+    )
     assert killed(steps, file, tmp_path / name) > 3
     with MemoryMesh(url(tmp_path / name), agent_id="planner", embedder="hash") as mesh:
         mesh.import_file(file)
@@ -91,7 +111,9 @@ def test_doctor_names_a_copy_that_is_not_complete(tmp_path: Path) -> None:
     from memory_mesh.interfaces.values import Target
 
     def failed() -> list[str]:
-        checks: list[dict[str, Any]] = examine(Target(store=url(tmp_path / "new.db"))).data["checks"]  # type: ignore[assignment]
+        checks: list[dict[str, Any]] = examine(Target(store=url(tmp_path / "new.db"))).data[
+            "checks"
+        ]  # type: ignore[assignment]
         return [one["detail"] for one in checks if one["name"] == "copy"]
 
     def stop(what: str, done: int, of: int) -> None:
@@ -108,7 +130,9 @@ def test_doctor_names_a_copy_that_is_not_complete(tmp_path: Path) -> None:
 # --- faults of the target ---
 
 
-def test_a_target_that_is_full_is_completed_when_there_is_space_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_is_full_is_completed_when_there_is_space_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source(tmp_path)
 
     def full(descriptor: int) -> None:
@@ -141,13 +165,17 @@ def newer(file: Path) -> None:
             connection.commit()
     elif file.suffix == ".json":
         header, *rest = (file / JOURNAL).read_bytes().splitlines(keepends=True)
-        (file / JOURNAL).write_bytes(line_of({**json.loads(header)[1], "format": 99}) + b"".join(rest))
+        (file / JOURNAL).write_bytes(
+            line_of({**json.loads(header)[1], "format": 99}) + b"".join(rest)
+        )
     else:
         state = json.loads((file / "memory_mesh" / "state.json").read_text())
         (file / "memory_mesh" / "state.json").write_text(json.dumps({**state, "format": 99}))
 
 
-@pytest.mark.parametrize("name", ["new.db", "new.json", pytest.param("new.lance", marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "name", ["new.db", "new.json", pytest.param("new.lance", marks=pytest.mark.deep)]
+)
 def test_a_store_of_a_newer_version_is_neither_read_nor_written(name: str, tmp_path: Path) -> None:
     source(tmp_path)
     copy_store(url(tmp_path / "source.db"), url(tmp_path / name))

@@ -1,4 +1,5 @@
-"""Values of wrong types in any column of any row, and in the files of a store: every call answers, or raises a named error."""
+"""Values of wrong types in any column of any row, and in the files of a store: every call
+answers, or raises a named error."""
 
 import json
 import random
@@ -23,15 +24,17 @@ from memory_mesh.stores.sqlite.tables import UPGRADE
 from .children import url
 
 LESSON = dict.fromkeys(
-    ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope"), "Measure twice."
+    ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope"),
+    "Measure twice.",
 )
 CALLS: dict[str, Callable[[MemoryMesh, str], object]] = {
     "get": lambda mesh, id_: mesh.get(id_),
     "get_all": lambda mesh, _: mesh.get_all(limit=100),
     "search": lambda mesh, _: mesh.search("lantern lamp"),
     "precise": lambda mesh, _: mesh.search("lantern oil", mode="precise"),
-    "filter": lambda mesh, _: mesh.search("lamp", filter="importance > 0.1 AND created_at > '2020'"),
-    "as_of": lambda mesh, _: mesh.search("lamp", as_of="2030-01-01"),
+    "filter": lambda mesh,
+    _: mesh.search("lamp", filter="importance > 0.1 AND created_at > '2020'"), "as_of": lambda mesh,
+    _: mesh.search("lamp", as_of="2030-01-01"),
     "explain": lambda mesh, _: mesh.explain("lamp"),
     "history": lambda mesh, id_: mesh.history(id_),
     "sightings": lambda mesh, id_: mesh.sightings(id_),
@@ -44,7 +47,8 @@ CALLS: dict[str, Callable[[MemoryMesh, str], object]] = {
     "skills": lambda mesh, _: [mesh.list_skills(), mesh.search_skills("oil")],
     "graph search": lambda mesh, _: mesh.graph.search("ann", "lamp"),
     "graph context": lambda mesh, _: mesh.graph.context("ann", "lamp"),
-    "links": lambda mesh, id_: [mesh.graph.links(id_), mesh.graph.traverse(id_), mesh.graph.clusters()],
+    "links": lambda mesh,
+    id_: [mesh.graph.links(id_), mesh.graph.traverse(id_), mesh.graph.clusters()],
     "episodes": lambda mesh, _: mesh.graph.episodes("ann"),
     "conflicts": lambda mesh, _: [mesh.graph.conflicts(), mesh.graph.list_quarantined()],
     "explain_memory": lambda mesh, id_: mesh.graph.explain_memory(id_),
@@ -86,10 +90,29 @@ def filled(file: Path) -> str:
         mesh.search("lantern oil")
     with closing(open_store(url(file))) as store:
         memory = store.get(Kind.MEMORY, [id_])[id_]
-        about = {"ref": id_, "source": "x", "section": ["a"], "text_start": 0, "text_end": 5, "content_hash": "h"}
+        about = {
+            "ref": id_,
+            "source": "x",
+            "section": ["a"],
+            "text_start": 0,
+            "text_end": 5,
+            "content_hash": "h",
+        }
         base = {"partition": memory.partition, "created_at": memory.created_at}
-        event = QueuedEvent(id="e1", created_at=memory.created_at, ref=id_, hook="h", action="store", detail={"a": 1})
-        store.apply([Row(kind=Kind.PASSAGE, id="p1", **base, fields=about, vector=memory.vector), event.row(memory.partition)])
+        event = QueuedEvent(
+            id="e1",
+            created_at=memory.created_at,
+            ref=id_,
+            hook="h",
+            action="store",
+            detail={"a": 1},
+        )
+        store.apply(
+            [
+                Row(kind=Kind.PASSAGE, id="p1", **base, fields=about, vector=memory.vector),
+                event.row(memory.partition),
+            ]
+        )
         assert all(store.count(kind) for kind in Kind if kind is not Kind.CONFLICT)
     return id_
 
@@ -114,7 +137,13 @@ def unnamed_errors(file: Path, id_: str) -> list[tuple[str, str]]:
     return found
 
 
-def try_all(tmp_path: Path, name: str, edits: Callable[[Path], list[Any]], edit: Callable[[Path, Any], None], count: int) -> None:
+def try_all(
+    tmp_path: Path,
+    name: str,
+    edits: Callable[[Path], list[Any]],
+    edit: Callable[[Path, Any], None],
+    count: int,
+) -> None:
     sound, copy = tmp_path / "sound" / name, tmp_path / "copy" / name
     sound.parent.mkdir()
     id_ = filled(sound)
@@ -122,10 +151,14 @@ def try_all(tmp_path: Path, name: str, edits: Callable[[Path], list[Any]], edit:
     every = edits(sound)
     assert len(every) > count
     for one in random.Random(count).sample(every, count):  # noqa: S311
-        assert unnamed_errors_of_copy(sound, copy, id_, lambda file, one=one: edit(file, one)) == [], one  # type: ignore[misc]
+        assert (
+            unnamed_errors_of_copy(sound, copy, id_, lambda file, one=one: edit(file, one)) == []
+        ), one  # type: ignore[misc]
 
 
-def unnamed_errors_of_copy(sound: Path, copy: Path, id_: str, edit: Callable[[Path], None]) -> list[tuple[str, str]]:
+def unnamed_errors_of_copy(
+    sound: Path, copy: Path, id_: str, edit: Callable[[Path], None]
+) -> list[tuple[str, str]]:
     shutil.rmtree(copy.parent, ignore_errors=True)
     shutil.copytree(sound.parent, copy.parent)
     edit(copy)
@@ -142,16 +175,38 @@ def test_odd_values_in_a_file_of_sqlite_are_named_errors(tmp_path: Path, deep: b
 def sqlite_edits(file: Path) -> list[Any]:
     """Every column of every table and kind with every value, and every field in `extra`."""
     with closing(sqlite3.connect(file)) as connection:
-        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        columns = {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in names}
-        extras = connection.execute("SELECT DISTINCT kind, key FROM records, json_each(extra)").fetchall()
-        kinds = [f"kind = '{kind}'" for (kind,) in connection.execute("SELECT DISTINCT kind FROM records")]
+        names = [
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        columns = {
+            name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+            for name in names
+        }
+        extras = connection.execute(
+            "SELECT DISTINCT kind, key FROM records, json_each(extra)"
+        ).fetchall()
+        kinds = [
+            f"kind = '{kind}'"
+            for (kind,) in connection.execute("SELECT DISTINCT kind FROM records")
+        ]
     places = [
-        (table, where, name) for table in names for name in columns[table] for where in (kinds if table == "records" else "1")
+        (table, where, name)
+        for table in names
+        for name in columns[table]
+        for where in (kinds if table == "records" else "1")
     ]
-    found = [(f"UPDATE {table} SET {name} = ? WHERE {where}", value) for table, where, name in places for value in VALUES]
+    found = [
+        (f"UPDATE {table} SET {name} = ? WHERE {where}", value)
+        for table, where, name in places
+        for value in VALUES
+    ]
     set_json = "UPDATE records SET extra = json_set(extra, '$.{}', json(?)) WHERE kind = '{}'"
-    return found + [(set_json.format(key, kind), json.dumps(value)) for kind, key in extras for value in JSON_VALUES]
+    return found + [
+        (set_json.format(key, kind), json.dumps(value))
+        for kind, key in extras
+        for value in JSON_VALUES
+    ]
 
 
 def edit_sqlite(file: Path, edit: tuple[str, object]) -> None:
@@ -168,9 +223,16 @@ def test_odd_values_in_the_files_of_json_are_named_errors(tmp_path: Path, deep: 
 
 
 def places_in(value: object, at: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
-    """Yield the place of each value within a value of JSON, as the keys and numbers that lead to it."""
+    """Yield the place of each value within a value of JSON, as the keys and numbers that lead to
+    it."""
     yield at
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, part in items:
         yield from places_in(part, (*at, name))
 
@@ -184,9 +246,19 @@ def with_value(value: Any, at: tuple[Any, ...], odd: object) -> Any:
 
 
 def json_edits(folder: Path) -> list[Any]:
-    files = {name: json.loads((folder / name).read_bytes()) for name in FILES if (folder / name).exists()}
-    files["journal.jsonl"] = [json.loads(line)[1] for line in sound_lines((folder / "journal.jsonl").read_bytes(), folder)]
-    return [(name, at, odd) for name, value in files.items() for at in places_in(value) if at for odd in JSON_VALUES]
+    files = {
+        name: json.loads((folder / name).read_bytes()) for name in FILES if (folder / name).exists()
+    }
+    files["journal.jsonl"] = [
+        json.loads(line)[1] for line in sound_lines((folder / "journal.jsonl").read_bytes(), folder)
+    ]
+    return [
+        (name, at, odd)
+        for name, value in files.items()
+        for at in places_in(value)
+        if at
+        for odd in JSON_VALUES
+    ]
 
 
 def edit_json(folder: Path, edit: tuple[str, tuple[object, ...], object]) -> None:
@@ -218,9 +290,22 @@ def lance_edits(folder: Path) -> list[Any]:
     for table in ("memory_entries", "mesh_records", "yamo_blocks", "synthesized_skills"):
         for column in lance.dataset(str(folder / f"{table}.lance")).schema:
             texts = ("NULL", "'other'", "'{}'", "'[1]'", "'{\"a\":1}'", "''")
-            found += [(table, column.name, text) for text in texts if str(column.type) in ("string", "large_string")]
-            found += [(table, column.name, "NULL"), (table, column.name, "-7")] if str(column.type) == "int64" else []
-    return found + [(name, at, odd) for name in OWN_FILES for at in places_in(own_file(folder, name)) for odd in JSON_VALUES]
+            found += [
+                (table, column.name, text)
+                for text in texts
+                if str(column.type) in ("string", "large_string")
+            ]
+            found += (
+                [(table, column.name, "NULL"), (table, column.name, "-7")]
+                if str(column.type) == "int64"
+                else []
+            )
+    return found + [
+        (name, at, odd)
+        for name in OWN_FILES
+        for at in places_in(own_file(folder, name))
+        for odd in JSON_VALUES
+    ]
 
 
 def own_file(folder: Path, name: str) -> Any:
@@ -229,9 +314,30 @@ def own_file(folder: Path, name: str) -> Any:
     if name == "flushing.json":
         return {"generation": state["generation"], "tables": state["tables"]}
     if name == "journal":
-        row = ["link", "l1", "p", "2026-01-01T00:00:00.000Z", 1, 0, {"ref": "a", "target": "b"}, ["unit", "AACAPw=="]]
-        return [{"puts": [row], "deletes": [["link", "l2"]], "moves": {"p": [["link", "l1"]]}, "nonce": "0", "frees": False}]
-    return [json.loads(line) for line in own_path(folder, name).read_bytes().splitlines()] if name == "moves" else state
+        row = [
+            "link",
+            "l1",
+            "p",
+            "2026-01-01T00:00:00.000Z",
+            1,
+            0,
+            {"ref": "a", "target": "b"},
+            ["unit", "AACAPw=="],
+        ]
+        return [
+            {
+                "puts": [row],
+                "deletes": [["link", "l2"]],
+                "moves": {"p": [["link", "l1"]]},
+                "nonce": "0",
+                "frees": False,
+            }
+        ]
+    return (
+        [json.loads(line) for line in own_path(folder, name).read_bytes().splitlines()]
+        if name == "moves"
+        else state
+    )
 
 
 def own_path(folder: Path, name: str) -> Path:
@@ -245,8 +351,12 @@ def edit_lance(folder: Path, edit: tuple[str, Any, Any]) -> None:
     if name in OWN_FILES:
         value, file = with_value(own_file(folder, name), at, odd), own_path(folder, name)
         if name == "journal":
-            bodies = [json.dumps(one).encode() for one in (value if isinstance(value, list) else [value])]
-            file.write_bytes(b"".join(journal.HEADER.pack(len(body), crc32(body)) + body for body in bodies))
+            bodies = [
+                json.dumps(one).encode() for one in (value if isinstance(value, list) else [value])
+            ]
+            file.write_bytes(
+                b"".join(journal.HEADER.pack(len(body), crc32(body)) + body for body in bodies)
+            )
         elif name == "moves":
             lines = value if isinstance(value, list) else [value]
             file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -269,7 +379,12 @@ def test_an_odd_row_names_the_command_that_saves_the_others(tmp_path: Path) -> N
         odd, sound = mesh.add("The lantern needs oil").id, mesh.add("The kettle is blue").id
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE memories SET turn = 'other' WHERE id = ?", (odd,))
-    with opened(file) as mesh, pytest.raises(StoreCorrupt, match=f"{odd}.* unexpected turn; .*memory-mesh doctor --repair"):
+    with (
+        opened(file) as mesh,
+        pytest.raises(
+            StoreCorrupt, match=f"{odd}.* unexpected turn; .*memory-mesh doctor --repair"
+        ),
+    ):
         mesh.get_all()
     with opened(Path(str(repair_store(url(file)).new))) as mesh:
         assert [one.id for one in mesh.get_all()] == [sound]

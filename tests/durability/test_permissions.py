@@ -52,7 +52,14 @@ def called(address: str, calls: list[tuple[str, dict]], warm: Path) -> list[dict
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
-    "kind", ["ours", "lane", "lane-wal", "older", *(pytest.param(kind, marks=pytest.mark.deep) for kind in ("lance", "json"))]
+    "kind",
+    [
+        "ours",
+        "lane",
+        "lane-wal",
+        "older",
+        *(pytest.param(kind, marks=pytest.mark.deep) for kind in ("lance", "json")),
+    ],
 )
 @pytest.mark.parametrize("mode", ["", "?mode=ro"])
 def test_a_file_in_a_folder_that_is_not_writable_is_read_and_not_written(
@@ -77,7 +84,9 @@ def test_a_file_in_a_folder_that_is_not_writable_is_read_and_not_written(
 
 
 @pytest.mark.parametrize("mode", ["", "?mode=ro"])
-def test_a_log_that_cannot_be_read_is_an_error_and_never_an_older_state(folder: Path, tmp_path: Path, mode: str) -> None:
+def test_a_log_that_cannot_be_read_is_an_error_and_never_an_older_state(
+    folder: Path, tmp_path: Path, mode: str
+) -> None:
     with MemoryMesh(store=url(tmp_path / "memory.db")) as mesh:
         mesh.add("The lantern needs oil")
         for suffix in ("", "-wal"):  # as a crash leaves them; the rows are in the log only
@@ -91,16 +100,25 @@ def test_a_log_that_cannot_be_read_is_an_error_and_never_an_older_state(folder: 
     folder.chmod(0o755)
     for path in folder.iterdir():
         path.chmod(0o644)
-    with MemoryMesh(store=url(folder / "memory.db")) as mesh:  # where it may be written to, the log is read
+    # Where it may be written to, the log is read.
+    with MemoryMesh(store=url(folder / "memory.db")) as mesh:
         assert len(mesh.get_all()) == 1
 
 
-def test_a_file_on_read_only_media_that_changes_all_the_same_is_read_again(folder: Path, tmp_path: Path) -> None:
+def test_a_file_on_read_only_media_that_changes_all_the_same_is_read_again(
+    folder: Path, tmp_path: Path
+) -> None:
     file = folder / "memory.db"
     with MemoryMesh(store=url(file)) as mesh:
         mesh.add("The lantern needs oil")
     close_to_writers(folder)
-    with Child("unprivileged", store=url(file), warm=url(tmp_path / "warm.db"), calls=[*READS[:1]] * 2, slowly=True) as child:
+    with Child(
+        "unprivileged",
+        store=url(file),
+        warm=url(tmp_path / "warm.db"),
+        calls=[*READS[:1]] * 2,
+        slowly=True,
+    ) as child:
         assert child.hear()["found"] == 1
         for path in folder.iterdir():
             path.chmod(0o644)
@@ -116,7 +134,9 @@ def test_a_file_on_read_only_media_that_changes_all_the_same_is_read_again(folde
 
 def test_what_cannot_be_created_is_an_error(folder: Path, tmp_path: Path) -> None:
     close_to_writers(folder)
-    read, write = called(url(folder / "memory.db"), [("stats", {}), ("add", {"content": "new"})], tmp_path)
+    read, write = called(
+        url(folder / "memory.db"), [("stats", {}), ("add", {"content": "new"})], tmp_path
+    )
     assert (read["error"], write["error"]) == ("StoreMissing", "StoreUnavailable")
     assert "cannot be created" in write["text"]
     assert snapshot(folder) == {}
@@ -133,11 +153,15 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def modes(folder: Path) -> dict[str, int]:
-    return {str(path.relative_to(folder)): S_IMODE(path.lstat().st_mode) for path in folder.rglob("*")}
+    return {
+        str(path.relative_to(folder)): S_IMODE(path.lstat().st_mode) for path in folder.rglob("*")
+    }
 
 
 @pytest.mark.sample(1)
-def test_files_and_folders_are_for_their_owner_only(tmp_path: Path, umask: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_and_folders_are_for_their_owner_only(
+    tmp_path: Path, umask: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = tmp_path / "deep"
     monkeypatch.setenv("MEMORY_MESH_HOME", str(place / "home" / "of" / "mine"))
     with MemoryMesh(store=url(place / "a" / "b" / "memory.db"), redaction="pseudonym") as mesh:
@@ -154,14 +178,20 @@ def test_files_and_folders_are_for_their_owner_only(tmp_path: Path, umask: None,
 
 def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "memory.db").symlink_to(tmp_path / "elsewhere.db")
-    with pytest.raises(StoreUnavailable, match="link that leads nowhere"), MemoryMesh(store=url(tmp_path / "memory.db")) as mesh:
+    with (
+        pytest.raises(StoreUnavailable, match="link that leads nowhere"),
+        MemoryMesh(store=url(tmp_path / "memory.db")) as mesh,
+    ):
         mesh.add("new")
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / KEY_FILE).symlink_to(tmp_path / "elsewhere.key")
     with pytest.raises(SettingsError, match="link that leads nowhere"):
         make_key(tmp_path / "home")
     (tmp_path / "folder").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(StoreUnavailable, match="in the way"), MemoryMesh(store=url(tmp_path / "folder" / "m.db")) as mesh:
+    with (
+        pytest.raises(StoreUnavailable, match="in the way"),
+        MemoryMesh(store=url(tmp_path / "folder" / "m.db")) as mesh,
+    ):
         mesh.add("new")
     assert {path.name for path in tmp_path.iterdir()} == {"memory.db", "home", "folder"}
     assert [path.name for path in (tmp_path / "home").iterdir()] == [KEY_FILE]

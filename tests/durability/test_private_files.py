@@ -1,4 +1,5 @@
-"""Everything that memory-mesh creates is for its owner only: a tour of the faces and commands, then every file is looked at."""
+"""Everything that memory-mesh creates is for its owner only: a tour of the faces and commands,
+then every file is looked at."""
 
 import os
 import shlex
@@ -15,7 +16,10 @@ pytestmark = pytest.mark.deep
 STORES = ("memory.db", "memory.json", "memory.lance")
 COMMANDS = (
     "lane store --type decision 'We deploy on Mondays'",
-    "notes add 'Stale locks' --content 'Remove the lock file when the build stops.' --when 'build fails'",
+    (
+        "notes add 'Stale locks' --content 'Remove the lock file when the build stops.' --when "
+        "'build fails'"
+    ),
     "notes sync",
     "trace record --goal 'Create a plot' --status success",
     "trace archive",
@@ -33,8 +37,8 @@ COMMANDS = (
     "compact",
 )
 MADE = {
-    "made/all.jsonl", "made/audit.jsonl", "made/anchors.txt", "made/report.html", "made/copy.json", "home/of/tokens.json",
-    "home/of/trusted", "home/of/pseudonym.key", ".claude/settings.json",
+    "made/all.jsonl", "made/audit.jsonl", "made/anchors.txt", "made/report.html", "made/copy.json",
+    "home/of/tokens.json", "home/of/trusted", "home/of/pseudonym.key", ".claude/settings.json",
 }  # fmt: skip
 
 
@@ -51,7 +55,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: None) -> Path:
     work = tmp_path / "work"
     work.mkdir()
     (work / "memory-mesh.toml").write_text('agent_id = "ann"\n')
-    (work / "report.txt").write_text("The build failed because the lock file was stale; we removed it.\n")
+    (work / "report.txt").write_text(
+        "The build failed because the lock file was stale; we removed it.\n"
+    )
     monkeypatch.chdir(work)
     for name in [name for name in os.environ if name.startswith("MEMORY_MESH_")]:
         monkeypatch.delenv(name)
@@ -64,7 +70,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: None) -> Path:
 
 
 def open_to_others(folder: Path, before: set[Path]) -> dict[str, str]:
-    """Return the mode of each file and folder that is new and that others could read, write or enter."""
+    """Return the mode of each file and folder that is new and that others could read, write or
+    enter."""
     return {
         str(path.relative_to(folder)): oct(S_IMODE(path.lstat().st_mode))
         for path in folder.rglob("*")
@@ -74,20 +81,26 @@ def open_to_others(folder: Path, before: set[Path]) -> dict[str, str]:
 
 def use(mesh: MemoryMesh) -> None:
     """Write enough for an index on disk, erase, and fill the caches."""
-    mesh.add_many([(f"The shelf of ann@example.org holds book{number}", None) for number in range(1000)])
+    mesh.add_many(
+        [(f"The shelf of ann@example.org holds book{number}", None) for number in range(1000)]
+    )
     mesh.erase(mesh.add("gone").id)
     mesh.search("book7")
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_whatever_is_created_is_for_its_owner_only(work: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_is_created_is_for_its_owner_only(
+    work: Path, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (work / "made").mkdir(0o700)
     before, suffix = set(work.rglob("*")), Path(store).suffix
     monkeypatch.setenv("MEMORY_MESH_STORE", str(work / "data" / store))
     with MemoryMesh() as mesh:
         use(mesh)
         assert open_to_others(work, before) == {}  # while it is open: the log of SQLite
-    lines = [[word.format(suffix=suffix, store=store) for word in shlex.split(line)] for line in COMMANDS]
+    lines = [
+        [word.format(suffix=suffix, store=store) for word in shlex.split(line)] for line in COMMANDS
+    ]
     assert {" ".join(words): code for words in lines if (code := run(words))} == {}
     made = {path.relative_to(work).as_posix() for path in work.rglob("*") if path not in before}
     assert made >= MADE | {f"data/{store}", f"made/backup{suffix}", f"made/restored{suffix}"}

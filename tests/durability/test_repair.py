@@ -1,4 +1,5 @@
-"""Repair: what can be read is saved into a new store, what was lost is counted, and the damaged store stays as it was."""
+"""Repair: what can be read is saved into a new store, what was lost is counted, and the damaged
+store stays as it was."""
 
 import random
 import shutil
@@ -59,7 +60,8 @@ def assert_usable(done: Repaired) -> None:
 
 
 def pages(file: Path) -> Iterator[tuple[int, str]]:
-    """The pages of a SQLite file, and what each is used for, as far as `dbstat` would say it: by the text on it."""
+    """The pages of a SQLite file, and what each is used for, as far as `dbstat` would say it: by
+    the text on it."""
     data = file.read_bytes()
     for at in range(1024, len(data), 1024):
         yield at, data[at : at + 1024].decode("latin-1")
@@ -79,7 +81,10 @@ def test_a_page_of_memories_is_lost_and_all_others_are_saved(stores: Path) -> No
     assert (done.file, done.new) == (str(file), str(stores / "a.repaired.db"))
     assert 0 < done.lost["memory"] < 10
     assert done.saved["memory"] + done.lost["memory"] == COUNT
-    assert (done.saved["block"], done.reasons[0][:47]) == (COUNT + 6, "a part of the table memories cannot be read: da")
+    assert (done.saved["block"], done.reasons[0][:47]) == (
+        COUNT + 6,
+        "a part of the table memories cannot be read: da",
+    )
     assert before.items() <= snapshot(stores).items()
     assert sorted(path.name for path in stores.iterdir()) == ["a.db", "a.json", "a.repaired.db"]
     assert_usable(done)
@@ -97,7 +102,9 @@ def test_a_file_that_was_cut_gives_what_is_left_of_it(stores: Path) -> None:
 def test_a_damaged_index_of_the_file_loses_nothing(stores: Path) -> None:
     file = stores / "a.db"
     with closing(sqlite3.connect(file)) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'memories_by_age'").fetchone()
+        (root,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'memories_by_age'"
+        ).fetchone()
     data = bytearray(file.read_bytes())
     data[(root - 1) * 1024 : root * 1024] = bytes(1024)
     file.write_bytes(data)
@@ -110,7 +117,9 @@ def test_a_damaged_index_of_the_file_loses_nothing(stores: Path) -> None:
 def test_a_row_with_a_value_that_cannot_be_read_is_lost_alone(stores: Path, column: str) -> None:
     with closing(sqlite3.connect(stores / "a.db")) as connection:
         rowid = "(SELECT rowid FROM memories WHERE content LIKE 'The lantern 30 %')"
-        connection.execute(f"UPDATE memories SET {column} = CAST(x'ff7b' AS TEXT) WHERE rowid = {rowid}")
+        connection.execute(
+            f"UPDATE memories SET {column} = CAST(x'ff7b' AS TEXT) WHERE rowid = {rowid}"
+        )
         connection.commit()
     done = repair_store(url(stores / "a.db"))
     assert (done.saved["memory"], done.lost["memory"]) == (COUNT - 1, 1)
@@ -142,19 +151,30 @@ def edited(file: Path, edit: Callable[[list[bytes]], list[bytes]]) -> None:
 
 
 def test_a_line_of_a_json_file_is_lost_alone(stores: Path) -> None:
-    edited(stores / "a.json" / "memories.json", lambda lines: [*lines[:5], lines[5][:-9] + b"\n", *lines[6:]])
+    edited(
+        stores / "a.json" / "memories.json",
+        lambda lines: [*lines[:5], lines[5][:-9] + b"\n", *lines[6:]],
+    )
     before = snapshot(stores / "a.json")
     done = repair_store(url(stores / "a.json"))
-    assert (done.new, done.saved["memory"], done.lost) == (str(stores / "a.repaired.json"), COUNT - 1, {"memory": 1})
+    assert (done.new, done.saved["memory"], done.lost) == (
+        str(stores / "a.repaired.json"),
+        COUNT - 1,
+        {"memory": 1},
+    )
     assert snapshot(stores / "a.json") == before
     assert_usable(done)
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", FILES)
-def test_a_json_file_that_is_missing_or_cut_loses_only_its_own_rows(stores: Path, name: str) -> None:
+def test_a_json_file_that_is_missing_or_cut_loses_only_its_own_rows(
+    stores: Path, name: str
+) -> None:
     file = stores / "a.json" / name
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]) if file.stat().st_size > 10 else file.unlink()
+    file.write_bytes(
+        file.read_bytes()[: file.stat().st_size // 2]
+    ) if file.stat().st_size > 10 else file.unlink()
     done = repair_store(url(stores / "a.json"))
     assert sum(done.saved.values()) > COUNT
     if name != "memories.json":
@@ -164,13 +184,18 @@ def test_a_json_file_that_is_missing_or_cut_loses_only_its_own_rows(stores: Path
     assert_usable(done)
 
 
-def test_a_change_of_the_journal_that_is_damaged_is_lost_and_later_ones_are_saved(stores: Path) -> None:
+def test_a_change_of_the_journal_that_is_damaged_is_lost_and_later_ones_are_saved(
+    stores: Path,
+) -> None:
     folder = stores / "a.json"
     with MemoryMesh(url(folder), agent_id="planner", embedder="hash") as mesh:
         for text in ("First of the journal", "Second of the journal", "Third of the journal"):
             mesh.add(text)
         shutil.copytree(folder, stores / "b.json")  # closing writes the journal into the files
-    edited(stores / "b.json" / JOURNAL, lambda lines: [line.replace(b"Second", b"Secomd") for line in lines])
+    edited(
+        stores / "b.json" / JOURNAL,
+        lambda lines: [line.replace(b"Second", b"Secomd") for line in lines],
+    )
     done = repair_store(url(stores / "b.json"))
     assert (done.saved["memory"], done.lost["changes of the journal"]) == (COUNT + 2, 1)
     edited(stores / "b.json" / JOURNAL, lambda lines: [b"x" * 50 + b"\n", *lines[1:]])
@@ -190,10 +215,15 @@ def test_a_sound_store_is_not_touched(stores: Path) -> None:
 def test_what_is_newer_foreign_missing_or_in_the_way_is_refused(stores: Path) -> None:
     with closing(sqlite3.connect(stores / "newer.db")) as connection:
         connection.executescript(
-            "CREATE TABLE mesh_meta (key TEXT PRIMARY KEY, value TEXT); INSERT INTO mesh_meta VALUES ('schema', 99)"
+            "CREATE TABLE mesh_meta (key TEXT PRIMARY KEY, value TEXT); INSERT INTO mesh_meta "
+            "VALUES ('schema', 99)"
         )
     foreign_file(stores / "other.db", "its tables")
-    for name, error in (("newer.db", StoreTooNew), ("other.db", StoreForeign), ("none.db", StoreMissing)):
+    for name, error in (
+        ("newer.db", StoreTooNew),
+        ("other.db", StoreForeign),
+        ("none.db", StoreMissing),
+    ):
         with pytest.raises(error):
             repair_store(url(stores / name))
     with pytest.raises(InvalidInput, match="no files to repair"):
@@ -210,7 +240,11 @@ def test_what_is_newer_foreign_missing_or_in_the_way_is_refused(stores: Path) ->
 
 def damaged(target: Path, chance: random.Random) -> None:
     """Flip a bit of a file, cut it, or overwrite a part of it."""
-    files = [target] if target.is_file() else sorted(path for path in target.rglob("*") if path.is_file() and path.stat().st_size)
+    files = (
+        [target]
+        if target.is_file()
+        else sorted(path for path in target.rglob("*") if path.is_file() and path.stat().st_size)
+    )
     file = chance.choice(files)
     data = bytearray(file.read_bytes())
     at = chance.randrange(len(data))
@@ -226,7 +260,9 @@ def damaged(target: Path, chance: random.Random) -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", ["a.db", "a.json", "a.lance"])
-def test_any_damage_is_repaired_or_refused_and_never_made_worse(name: str, whole: Path, tmp_path: Path) -> None:
+def test_any_damage_is_repaired_or_refused_and_never_made_worse(
+    name: str, whole: Path, tmp_path: Path
+) -> None:
     if not (whole / name).exists():
         fill(whole / name)
     saved = []
@@ -243,8 +279,13 @@ def test_any_damage_is_repaired_or_refused_and_never_made_worse(name: str, whole
             assert snapshot(folder) == before, seed
             continue
         after = snapshot(folder)
-        assert {path: after[path][2] for path in before} == {path: kept[2] for path, kept in before.items()}, seed
-        assert {Path(path).parts[0] for path in after} <= {name, f"a.repaired{Path(name).suffix}"}, seed
+        assert {path: after[path][2] for path in before} == {
+            path: kept[2] for path, kept in before.items()
+        }, seed
+        assert {Path(path).parts[0] for path in after} <= {
+            name,
+            f"a.repaired{Path(name).suffix}",
+        }, seed
         if done.new and done.saved.get("memory"):
             saved.append(done.saved["memory"])
             assert_usable(done)

@@ -1,4 +1,5 @@
-"""A file that is removed or replaced while it is open is noticed: nothing written to the old one is acknowledged."""
+"""A file that is removed or replaced while it is open is noticed: nothing written to the old one
+is acknowledged."""
 
 import shutil
 import sqlite3
@@ -52,13 +53,21 @@ by_every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__
 
 
 @by_every_way
-def test_a_write_after_the_file_was_removed_or_replaced_is_an_error(file: Path, way: Callable[[Path], None]) -> None:
+def test_a_write_after_the_file_was_removed_or_replaced_is_an_error(
+    file: Path, way: Callable[[Path], None]
+) -> None:
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         known = mesh.add("The wick is short").id
         way(file)
         exists = file.exists()
-        for write in (lambda: mesh.add("lost"), lambda: mesh.update(known, content="lost"), lambda: mesh.erase(known)):
-            with pytest.raises(StoreReplaced, match="replaced by another file" if exists else "removed") as raised:
+        for write in (
+            lambda: mesh.add("lost"),
+            lambda: mesh.update(known, content="lost"),
+            lambda: mesh.erase(known),
+        ):
+            with pytest.raises(
+                StoreReplaced, match="replaced by another file" if exists else "removed"
+            ) as raised:
                 write()
             assert str(file) in str(raised.value)
         for read in (mesh.get_all, mesh.stats, lambda: mesh.search("wick")):
@@ -85,7 +94,13 @@ def test_closing_the_old_file_takes_nothing_from_those_who_use_the_new_one(file:
     with MemoryMesh(store=url(file), agent_id="one") as old:
         old.add("The wick is short")
         restored(file)
-        with Child("calls", store=url(file), agent="two", calls=[("add", {"content": "The glass is clean"})], hold=True) as other:
+        with Child(
+            "calls",
+            store=url(file),
+            agent="two",
+            calls=[("add", {"content": "The glass is clean"})],
+            hold=True,
+        ) as other:
             assert other.hear()
             with pytest.raises(StoreReplaced):
                 old.add("lost")
@@ -102,7 +117,12 @@ def test_a_file_that_another_process_creates_first_is_used(tmp_path: Path) -> No
     file = tmp_path / "memory.db"
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         assert not file.exists()
-        with Child("calls", store=url(file), agent="two", calls=[("add", {"content": "The glass is clean"})]) as other:
+        with Child(
+            "calls",
+            store=url(file),
+            agent="two",
+            calls=[("add", {"content": "The glass is clean"})],
+        ) as other:
             assert other.hear()
             assert other.end() == 0
         assert [record.content for record in mesh.get_all()] == ["The glass is clean"]

@@ -1,4 +1,5 @@
-"""A run of retention that is killed at any step: the next one completes it, a third changes nothing, and nothing is lost."""
+"""A run of retention that is killed at any step: the next one completes it, a third changes
+nothing, and nothing is lost."""
 
 import gzip
 import shutil
@@ -16,7 +17,13 @@ from .children import Child, url
 from .sound import assert_sound, contents_of
 from .traces import fill, opened
 
-STEPS = {"traces.archived": 5, "traces.cut": 3, "traces.consolidated": 2, "store.begun": 6, "store.committed": 6}
+STEPS = {
+    "traces.archived": 5,
+    "traces.cut": 3,
+    "traces.consolidated": 2,
+    "store.begun": 6,
+    "store.committed": 6,
+}
 KILLED = [(step, nth) for step, count in STEPS.items() for nth in range(1, count + 1)]
 
 
@@ -43,12 +50,17 @@ def files(file: Path) -> dict[str, str]:
     """The texts of all files, archives uncompressed."""
     root = file.parent / "traces"
     found = [path for path in root.rglob("*") if path.is_file() and path.name != ".lock"]
-    texts = {path: gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes() for path in found}
+    texts = {
+        path: gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        for path in found
+    }
     return {str(path.relative_to(root)): text.decode() for path, text in texts.items()}
 
 
 def memories(file: Path) -> Counter[tuple[str, str, str]]:
-    return Counter((row["content"], row["status"], row["category"]) for row in contents_of(file).memories)
+    return Counter(
+        (row["content"], row["status"], row["category"]) for row in contents_of(file).memories
+    )
 
 
 @pytest.mark.deep
@@ -59,23 +71,31 @@ def test_the_steps_are_those_at_which_a_run_is_killed(file: Path) -> None:
     assert {step: seen[step] for step in seen if step.startswith("traces.")} == {
         step: count for step, count in STEPS.items() if step.startswith("traces.")
     }
-    assert all(seen[step] >= count for step, count in STEPS.items()), "files that changed just now are indexed again, too"
+    assert all(seen[step] >= count for step, count in STEPS.items()), (
+        "files that changed just now are indexed again, too"
+    )
 
 
 @pytest.mark.deep
 @pytest.mark.req("TRACE-30", "TRACE-32")
 @pytest.mark.parametrize(("step", "nth"), KILLED)
-def test_a_killed_run_is_completed_by_the_next_and_a_third_changes_nothing(file: Path, step: str, nth: int) -> None:
+def test_a_killed_run_is_completed_by_the_next_and_a_third_changes_nothing(
+    file: Path, step: str, nth: int
+) -> None:
     whole = file.parent.parent / "whole" / "memory.db"
     shutil.copytree(file.parent, whole.parent)
     before = files(file)
     retain(whole)
-    with Child("run", store=url(file), folder=str(file.parent / "traces"), crash=(step, nth)) as child:
+    with Child(
+        "run", store=url(file), folder=str(file.parent / "traces"), crash=(step, nth)
+    ) as child:
         assert (child.rest(), child.end()) == ([], -SIGKILL)
     assert_sound(file)
     every = "".join(files(file).values())
     assert all(f"built {number}" in every for number in range(2))
-    assert every.count("trace_id:") >= "".join(before.values()).count("trace_id:"), "no trace is lost in between"
+    assert every.count("trace_id:") >= "".join(before.values()).count("trace_id:"), (
+        "no trace is lost in between"
+    )
     retain(file)
     assert_sound(file)
     assert (files(file), memories(file)) == (files(whole), memories(whole))

@@ -1,4 +1,5 @@
-"""Decay, compression and consolidation that are killed at any step: the next run completes them, and nothing is lost."""
+"""Decay, compression and consolidation that are killed at any step: the next run completes them,
+and nothing is lost."""
 
 import json
 import shutil
@@ -24,9 +25,21 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "auto_compress": ("graph.auto_compress", {"archive_originals": True}),
     "consolidate": ("graph.consolidate", {}),
 }
-STEPS = ["store.begun", "store.deleted", "store.put", "store.counted", "store.committed", "flow.applied"]
+STEPS = [
+    "store.begun",
+    "store.deleted",
+    "store.put",
+    "store.counted",
+    "store.committed",
+    "flow.applied",
+]
 COMMITS = {"decay": 1, "decay and delete": 2, "auto_compress": 2, "consolidate": 6}
-KILLED = [(name, step, nth) for name, commits in COMMITS.items() for nth in range(1, commits + 1) for step in STEPS]
+KILLED = [
+    (name, step, nth)
+    for name, commits in COMMITS.items()
+    for nth in range(1, commits + 1)
+    for step in STEPS
+]
 KILLED += [("consolidate", "flow.validated", 1), ("auto_compress", "flow.validated", 1)]
 KILLED += [("decay and delete", f"store.{step}", 1) for step in ("rewritten", "truncated", "freed")]
 
@@ -56,7 +69,8 @@ def outcome(file: Path) -> Any:
     texts = {row["id"]: row["content"] for row in found.memories}
     names = ("status", "corroborations", "times_observed", "tags")
     memories = Counter(
-        (row["content"], texts.get(row["superseded_by"]), *(str(row[name]) for name in names)) for row in found.memories
+        (row["content"], texts.get(row["superseded_by"]), *(str(row[name]) for name in names))
+        for row in found.memories
     )
     return memories, Counter(_others(found, texts))
 
@@ -66,7 +80,12 @@ def _others(found: Contents, texts: dict[str, str]) -> Iterator[tuple[str, ...]]
         if row["kind"] in ("link", "conflict", "change"):
             more = json.loads(row["extra"] or "{}")
             what = [str(more.get(name)) for name in ("link_type", "action", "status")]
-            yield row["kind"], texts.get(row["ref"], ""), texts.get(str(more.get("target")), ""), *what
+            yield (
+                row["kind"],
+                texts.get(row["ref"], ""),
+                texts.get(str(more.get("target")), ""),
+                *what,
+            )
 
 
 @pytest.mark.deep
@@ -75,9 +94,9 @@ def test_the_steps_are_those_at_which_a_run_is_killed(file: Path, name: str) -> 
     recorder = Recorder()
     perform(file, name, recorder)
     seen = Counter(recorder.names)
-    assert {(step, nth) for step in seen for nth in range(1, seen[step] + 1) if step != "flow.decided"} == {
-        (step, nth) for killed, step, nth in KILLED if killed == name
-    }
+    assert {
+        (step, nth) for step in seen for nth in range(1, seen[step] + 1) if step != "flow.decided"
+    } == {(step, nth) for killed, step, nth in KILLED if killed == name}
 
 
 @pytest.mark.deep
@@ -92,7 +111,9 @@ def test_a_run_killed_at_any_step_is_completed_by_the_next_and_a_third_changes_n
     with Child("run", store=url(file), call=CALLS[name], crash=(step, nth)) as child:
         assert (child.rest(), child.end()) == ([], -SIGKILL)
     assert_sound(file)
-    first = (step, nth) in [(step, 1) for step in STEPS[:4]] or (step == "flow.validated" and name == "auto_compress")
+    first = (step, nth) in [(step, 1) for step in STEPS[:4]] or (
+        step == "flow.validated" and name == "auto_compress"
+    )
     assert (outcome(file) == before) is first, "a step is one change: nothing of it, or all"
     perform(file, name)
     assert_sound(file)

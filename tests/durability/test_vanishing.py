@@ -1,7 +1,8 @@
-"""Files that another process removes between two looks at them: nothing fails, or the error is one of ours.
+"""Files that another process removes between two looks at them: nothing fails, or the error is one
+of ours.
 
-`Remover` takes the file away just before the first, second, … time that this process touches it or lists its folder. So every
-gap between two system calls is tried, without a race that must be won.
+`Remover` takes the file away just before the first, second, … time that this process touches it or
+lists its folder. So every gap between two system calls is tried, without a race that must be won.
 """
 
 import builtins
@@ -61,7 +62,11 @@ class Remover:
         def wrap(real: Callable[..., Any], place: str, *, after: bool) -> Callable[..., Any]:
             def call(at: Any = ".", *args: Any, **named: Any) -> Any:
                 is_it = not isinstance(at, int) and os.path.abspath(os.fsdecode(at)) == place
-                if not is_it or is_inside.__dict__.get("yes") or threading.current_thread() is not threading.main_thread():
+                if (
+                    not is_it
+                    or is_inside.__dict__.get("yes")
+                    or threading.current_thread() is not threading.main_thread()
+                ):
                     return real(at, *args, **named)
                 is_inside.yes = True
                 try:
@@ -81,7 +86,11 @@ class Remover:
             for module, name in TOUCHES:
                 patched.setattr(module, name, wrap(getattr(module, name), self._path, after=False))
             for module, name in LISTINGS:
-                patched.setattr(module, name, wrap(getattr(module, name), os.path.dirname(self._path), after=True))
+                patched.setattr(
+                    module,
+                    name,
+                    wrap(getattr(module, name), os.path.dirname(self._path), after=True),
+                )
             yield
 
 
@@ -114,7 +123,8 @@ Place = tuple[Path, Callable[[], object]]  # what vanishes, and who looks at it
 
 
 def log(folder: Path) -> Place:
-    """Where `make test` failed on a fresh clone: the last reader removes the log while another opens the file."""
+    """Where `make test` failed on a fresh clone: the last reader removes the log while another
+    opens the file."""
     (folder / "memory.db-wal").write_bytes(b"pages")
     return folder / "memory.db-wal", lambda: has_log(folder / "memory.db")
 
@@ -167,12 +177,16 @@ def lance_file(folder: Path) -> Place:
     file = filled(folder, "memory.lance")
     (file / OWN / "part").mkdir()
     (file / OWN / "part" / "one").write_bytes(b"bytes")
-    return file / OWN / "part" / "one", lambda: asked(f"lancedb:///{file}", lambda store: store._size())
+    return file / OWN / "part" / "one", lambda: asked(
+        f"lancedb:///{file}", lambda store: store._size()
+    )
 
 
 def lance_part(folder: Path) -> Place:
     file, _ = lance_file(folder)
-    return file.parent, lambda: asked(f"lancedb:///{folder}/memory.lance", lambda store: store._size())
+    return file.parent, lambda: asked(
+        f"lancedb:///{folder}/memory.lance", lambda store: store._size()
+    )
 
 
 def lance_journal(folder: Path) -> Place:
@@ -196,23 +210,31 @@ def index_folder(folder: Path) -> Place:
 def day(folder: Path) -> Place:
     for name in ("2026-03-01.md", "2026-03-02.md"):
         (folder / name).write_text("- 12:00:00 **store** `mem_1` tea\n")
-    return folder / "2026-03-01.md", lambda: DiskHookFiles(folder / "hooks").forget(str(folder), {"mem_1"})
+    return folder / "2026-03-01.md", lambda: DiskHookFiles(folder / "hooks").forget(
+        str(folder), {"mem_1"}
+    )
 
 
 def days(folder: Path) -> Place:
     (folder / "days").mkdir()
-    return folder / "days", lambda: DiskHookFiles(folder / "hooks").forget(str(folder / "days"), {"mem_1"})
+    return folder / "days", lambda: DiskHookFiles(folder / "hooks").forget(
+        str(folder / "days"), {"mem_1"}
+    )
 
 
 def letters(folder: Path) -> Place:
     files = DiskHookFiles(folder / "hooks")
     files.add_dead_letter({"event": "store"}, lambda: True)
-    return folder / "hooks" / "dead-letters.jsonl", lambda: files.keep_dead_letters(lambda letter: False)
+    return folder / "hooks" / "dead-letters.jsonl", lambda: files.keep_dead_letters(
+        lambda letter: False
+    )
 
 
 def note(folder: Path) -> Place:
     (folder / "tea.md").write_bytes(b"green")
-    return folder / "tea.md", lambda: DiskNotes(folder, cwd=folder).change("tea.md", lambda old: (old or b"") + b"!")
+    return folder / "tea.md", lambda: DiskNotes(folder, cwd=folder).change(
+        "tea.md", lambda old: (old or b"") + b"!"
+    )
 
 
 def notes(folder: Path) -> Place:
@@ -256,7 +278,9 @@ def planned(folder: Path) -> None:
 def unhooked(folder: Path) -> Place:
     (folder / ".claude").mkdir()
     (folder / ".claude" / "settings.json").write_text("{}")
-    return folder / ".claude" / "settings.json", lambda: install._write(folder, folder / ".claude" / "settings.json", None)
+    return folder / ".claude" / "settings.json", lambda: install._write(
+        folder, folder / ".claude" / "settings.json", None
+    )
 
 
 def private(folder: Path) -> Place:
@@ -295,17 +319,51 @@ def download(folder: Path) -> Place:
 
 def own_settings(folder: Path) -> Place:
     (folder / "memory-mesh.toml").write_text('agent_id = "me"\n')
-    return folder / "memory-mesh.toml", lambda: load({}, environ={"MEMORY_MESH_HOME": str(folder)}, cwd=folder)
+    return folder / "memory-mesh.toml", lambda: load(
+        {}, environ={"MEMORY_MESH_HOME": str(folder)}, cwd=folder
+    )
 
 
 PLACES: list[Callable[[Path], Place]] = [
-    *(log, database, json_folder, json_file, foreign_file, lance_folder, lance_file, lance_part, lance_journal, index_folder),
-    *(day, days, letters, note, notes, instructions, trace, traces, host, unhooked, private, private_folder, counted, space),
+    *(
+        log,
+        database,
+        json_folder,
+        json_file,
+        foreign_file,
+        lance_folder,
+        lance_file,
+        lance_part,
+        lance_journal,
+        index_folder,
+    ),
+    *(
+        day,
+        days,
+        letters,
+        note,
+        notes,
+        instructions,
+        trace,
+        traces,
+        host,
+        unhooked,
+        private,
+        private_folder,
+        counted,
+        space,
+    ),
     *(shown, download, own_settings),
 ]
-# Their own file or folder is gone: an error of the store says so. A journal with records is another error.
+# Their own file or folder is gone: an error of the store says so. A journal with records is another
+# error.
 GONE = (StoreReplaced, StoreMissing, StoreUnavailable)
-MAY_FAIL = {database: GONE, json_folder: GONE, lance_folder: GONE, lance_journal: (StoreBusy, StoreMissing)}
+MAY_FAIL = {
+    database: GONE,
+    json_folder: GONE,
+    lance_folder: GONE,
+    lance_journal: (StoreBusy, StoreMissing),
+}
 WRITERS = (note, day, letters, host)  # they write the file again
 
 
@@ -324,9 +382,13 @@ def test_a_file_that_vanishes_between_two_looks_is_no_error(
     assert not path.exists() or remover.touched < moment or place in WRITERS
 
 
-@pytest.mark.parametrize("place", [log, counted, private, lance_file, foreign_file], ids=lambda place: place.__name__)
+@pytest.mark.parametrize(
+    "place", [log, counted, private, lance_file, foreign_file], ids=lambda place: place.__name__
+)
 @pytest.mark.sample(5)
-def test_a_file_that_comes_and_goes_beside_its_readers_is_no_error(tmp_path: Path, place: Callable[[Path], Place]) -> None:
+def test_a_file_that_comes_and_goes_beside_its_readers_is_no_error(
+    tmp_path: Path, place: Callable[[Path], Place]
+) -> None:
     path, look = place(tmp_path)
     ended, changes, data, part = threading.Event(), [0], path.read_bytes(), tmp_path / "part"
 

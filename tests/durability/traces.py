@@ -1,4 +1,5 @@
-"""A program that applies the retention of traces in a separate process: `python traces.py run`, options as a line of JSON."""
+"""A program that applies the retention of traces in a separate process: `python traces.py run`,
+options as a line of JSON."""
 
 import json
 import sys
@@ -15,8 +16,8 @@ _DAY = 86_400
 
 def opened(store: str, folder: str, *, days_ago: float = 0, step: Step = no_step) -> MemoryMesh:
     return MemoryMesh(
-        store=store, agent_id="keeper", clock=lambda: time() - days_ago * _DAY, embedder=HashingEmbedder(), step=step,
-        traces_dir=folder,
+        store=store, agent_id="keeper", clock=lambda: time() - days_ago * _DAY,
+        embedder=HashingEmbedder(), step=step, traces_dir=folder,
     )  # fmt: skip
 
 
@@ -26,8 +27,9 @@ def fill(store: str, folder: str) -> None:
         with opened(store, folder, days_ago=days_ago) as mesh:
             for number in range(2):  # two make no skill
                 mesh.traces.record(
-                    f"Deploy the {project} shop", steps=["build"], project=project, tool_results={"make": f"built {number}"},
-                    decisions=["Use make."], learnings=["Build first."], duration_ms=number,
+                    f"Deploy the {project} shop", steps=["build"], project=project,
+                    tool_results={"make": f"built {number}"}, decisions=["Use make."],
+                    learnings=["Build first."], duration_ms=number,
                 )  # fmt: skip
             if project != "idle":
                 mesh.traces.archive(project)

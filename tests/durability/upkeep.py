@@ -1,4 +1,5 @@
-"""A program that decays, compresses or consolidates in a separate process: `python upkeep.py run`, options as a line of JSON."""
+"""A program that decays, compresses or consolidates in a separate process: `python upkeep.py
+run`, options as a line of JSON."""
 
 import json
 import sys
@@ -26,7 +27,8 @@ GARDEN = (
 
 
 class TiltedEmbedder(HashingEmbedder):
-    """Vectors of words, but of texts that begin with `At`, which have a cosine of about 0.92 to others with the same words."""
+    """Vectors of words, but of texts that begin with `At`, which have a cosine of about 0.92 to
+    others with the same words."""
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         vectors = zip(texts, super().embed(texts), strict=True)
@@ -43,23 +45,36 @@ def _tilted(vector: Vector) -> Vector:
 
 def opened(store: str, *, days_ago: int = 0, step: Step = no_step, **options: Any) -> MemoryMesh:
     return MemoryMesh(
-        store=store, agent_id="keeper", clock=lambda: time() - days_ago * _DAY, embedder=TiltedEmbedder(), step=step, **options
+        store=store,
+        agent_id="keeper",
+        clock=lambda: time() - days_ago * _DAY,
+        embedder=TiltedEmbedder(),
+        step=step,
+        **options,
     )
 
 
 def fill(store: str) -> None:
     """Store what gives each phase of a consolidation, decay and compression something to do."""
     with opened(store, days_ago=100) as mesh:
-        garden = mesh.graph.store_many("keeper", [{"text": text, "category": "preference", "importance": 1.0} for text in GARDEN])
+        garden = mesh.graph.store_many(
+            "keeper",
+            [{"text": text, "category": "preference", "importance": 1.0} for text in GARDEN],
+        )
         for one, other in pairwise(garden):
             mesh.graph.link(one.id, other.id, "related")
         for value in ("500", "700"):
-            mesh.graph.store("keeper", f"The rent is {value}.", claim={"subject": "flat", "predicate": "rent", "value": value})
+            mesh.graph.store(
+                "keeper",
+                f"The rent is {value}.",
+                claim={"subject": "flat", "predicate": "rent", "value": value},
+            )
     both = {"budget": {"cardinality": "multi"}}
     with opened(store, predicate_schemas=both) as mesh:
         for text, source in (
             ("The office is in Rome.", "document"), ("Office is in Rome.", "document"),
-            ("Lunch is served in the hall at noon.", "document"), ("At noon lunch is served in the hall.", "system"),
+            ("Lunch is served in the hall at noon.", "document"),
+            ("At noon lunch is served in the hall.", "system"),
         ):  # fmt: skip
             mesh.graph.store("keeper", text, importance=0.9, provenance={"source": source})
         for value in ("500", "700"):
@@ -69,10 +84,14 @@ def fill(store: str) -> None:
         mesh.graph.store("keeper", "Seven gulls slept on chimneys.", importance=0.1)
 
 
-def run(*, store: str, call: tuple[str, dict[str, Any]], crash: tuple[str, int] | None = None) -> None:
+def run(
+    *, store: str, call: tuple[str, dict[str, Any]], crash: tuple[str, int] | None = None
+) -> None:
     """Make one call; die at the nth time of a step."""
     name, arguments = call
-    with closing(opened(store, step=crash_at(crash[0], nth=crash[1]) if crash else no_step)) as mesh:
+    with closing(
+        opened(store, step=crash_at(crash[0], nth=crash[1]) if crash else no_step)
+    ) as mesh:
         attrgetter(name)(mesh)(**arguments)
     print(json.dumps("done"), flush=True)
 

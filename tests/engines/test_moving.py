@@ -1,4 +1,5 @@
-"""`copy --from URL --to URL` between a bucket, a Supabase project and files, in both directions, also if it is killed."""
+"""`copy --from URL --to URL` between a bucket, a Supabase project and files, in both directions,
+also if it is killed."""
 
 import subprocess
 import sys
@@ -55,7 +56,9 @@ def places(cluster: Cluster, project: Project, server: Server, tmp_path: Path) -
         "folder": f"lancedb:///{tmp_path}/folder",
     }
     with MemoryMesh(places["file"], agent_id="planner", embedder="hash") as mesh:
-        first, *_ = mesh.add_many([(f"The lantern {n} is in room {n * 7}", {"any": [n, n / 3, None]}) for n in range(12)])
+        first, *_ = mesh.add_many(
+            [(f"The lantern {n} is in room {n * 7}", {"any": [n, n / 3, None]}) for n in range(12)]
+        )
         mesh.update(first.id, content="The lantern 0 needs oil")
         for user in ("ana", "bob"):
             mesh.scoped(user_id=user).add(f"{user} likes tea")
@@ -69,14 +72,19 @@ def lines(url: str) -> list[str]:
 
 
 @pytest.mark.req("MESH-020")
-def test_a_store_moves_through_every_engine_and_comes_back_as_the_same_bytes(places: dict[str, str]) -> None:
+def test_a_store_moves_through_every_engine_and_comes_back_as_the_same_bytes(
+    places: dict[str, str],
+) -> None:
     right = lines(places["file"])
     assert len(right) > 20
     for source, target in (
-        ("file", "s3"), ("s3", "supabase"), ("supabase", "s3 again"), ("s3 again", "postgresql"), ("supabase", "folder"),
-        ("s3", "file again"),
+        ("file", "s3"), ("s3", "supabase"), ("supabase", "s3 again"), ("s3 again", "postgresql"),
+        ("supabase", "folder"), ("s3", "file again"),
     ):  # fmt: skip
-        assert run(["copy", "--from", places[source], "--to", places[target]]) == 0, (source, target)
+        assert run(["copy", "--from", places[source], "--to", places[target]]) == 0, (
+            source,
+            target,
+        )
         assert lines(places[target]) == right, (source, target)
     for name in ("s3", "supabase", "file again"):
         with MemoryMesh(places[name], agent_id="planner", embedder="hash") as mesh:
@@ -104,10 +112,18 @@ copy_store(sys.argv[1], sys.argv[2], progress=count)
 
 @pytest.mark.parametrize(
     ("source", "target"),
-    [("file", "s3"), ("file", "postgresql"), ("s3", "supabase"), ("supabase", "s3 again"), ("supabase", "file again")],
+    [
+        ("file", "s3"),
+        ("file", "postgresql"),
+        ("s3", "supabase"),
+        ("supabase", "s3 again"),
+        ("supabase", "file again"),
+    ],
 )
 @pytest.mark.req("MESH-020")
-def test_a_copy_that_is_killed_goes_on_where_it_was(places: dict[str, str], source: str, target: str) -> None:
+def test_a_copy_that_is_killed_goes_on_where_it_was(
+    places: dict[str, str], source: str, target: str
+) -> None:
     if source != "file":
         assert run(["copy", "--from", places["file"], "--to", places[source]]) == 0
     counts = []

@@ -16,7 +16,9 @@ from memory_mesh.testing.rows import memory
 pytestmark = pytest.mark.deep
 
 
-def test_the_owner_prepares_the_tables_and_lets_a_role_use_them(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_owner_prepares_the_tables_and_lets_a_role_use_them(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     database = server.database()
     store = ["--store", server.keeper(database)]
     assert run(["postgres", "prepare", *store]) == 0
@@ -25,15 +27,34 @@ def test_the_owner_prepares_the_tables_and_lets_a_role_use_them(server: Server, 
     assert "the server has no role carol_program" in capsys.readouterr().err
     server.execute("CREATE ROLE carol_program LOGIN PASSWORD 'secret'")
     assert run(["postgres", "grant", "carol_program", "--user", "carol", *store]) == 0
-    assert 'administrator run:\n  ALTER ROLE "carol_program" CONNECTION LIMIT 20;\n' in capsys.readouterr().out
-    assert run(["postgres", "grant", "carol_program", "--scope", "server", "--user", "carol", *store]) == 2
+    assert (
+        'administrator run:\n  ALTER ROLE "carol_program" CONNECTION LIMIT 20;\n'
+        in capsys.readouterr().out
+    )
+    assert (
+        run(["postgres", "grant", "carol_program", "--scope", "server", "--user", "carol", *store])
+        == 2
+    )
     with closing(PostgresStore(server.url(database, user="carol_program"))) as own:
         own.apply([memory("m1", partition='["carol", null]', user_id="carol")])
         assert own.count(Kind.MEMORY) == 1
     assert run(["postgres", "grant", "carol_program", "--user", "dave", *store]) == 0
     with closing(PostgresStore(server.url(database, user="carol_program"))) as own:
         assert own.count(Kind.MEMORY) == 0
-    assert run(["postgres", "grant", "keeper", "--user", "eve", "--store", server.url(database, user="carol_program")]) != 0
+    assert (
+        run(
+            [
+                "postgres",
+                "grant",
+                "keeper",
+                "--user",
+                "eve",
+                "--store",
+                server.url(database, user="carol_program"),
+            ]
+        )
+        != 0
+    )
 
 
 def test_a_store_without_citus_says_so_and_one_that_is_not_postgres_too(
@@ -51,8 +72,9 @@ def test_every_key_of_a_distributed_table_begins_with_the_tenant(server: Server)
         store.prepare()
     local = "'mesh_roles'::regclass, 'mesh_migrations'::regclass"
     query = (
-        "SELECT indexrelid::regclass::text, (SELECT attname FROM pg_attribute WHERE attrelid = indrelid AND attnum = indkey[0]) "
-        f"FROM pg_index WHERE indisunique AND indrelid NOT IN ({local}) "
+        "SELECT indexrelid::regclass::text, (SELECT attname FROM pg_attribute WHERE attrelid = "
+        "indrelid AND attnum = indkey[0]) FROM pg_index WHERE indisunique AND indrelid NOT IN "
+        f"({local}) "
         "AND indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)"
     )
     with psycopg.connect(server.keeper(database)) as connection:
@@ -63,16 +85,22 @@ def test_every_key_of_a_distributed_table_begins_with_the_tenant(server: Server)
         after = dict(connection.execute(query.encode()).fetchall())
         connection.rollback()
     assert {*after.values()} == {"tenant"}
-    assert before.keys() - after.keys() == {name for name, column in before.items() if column != "tenant"}
+    assert before.keys() - after.keys() == {
+        name for name, column in before.items() if column != "tenant"
+    }
     assert len(after) >= 9
 
 
-def test_doctor_says_what_the_server_knows_of_deleted_bytes(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_says_what_the_server_knows_of_deleted_bytes(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     database = server.database()
 
     def bytes_line() -> str:
         assert run(["doctor", "--store", server.keeper(database)]) == 0
-        (line,) = [line for line in capsys.readouterr().out.splitlines() if "write-ahead log" in line]
+        (line,) = [
+            line for line in capsys.readouterr().out.splitlines() if "write-ahead log" in line
+        ]
         return line
 
     with closing(PostgresStore(server.keeper(database))) as store:

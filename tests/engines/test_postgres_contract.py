@@ -18,7 +18,8 @@ pytestmark = pytest.mark.deep
 
 
 class Schemas:
-    """Schemas of one database, used again by the next test: to create the tables takes longer than to empty them."""
+    """Schemas of one database, used again by the next test: to create the tables takes longer
+    than to empty them."""
 
     def __init__(self, server: Server) -> None:
         self._database = server.database()
@@ -65,7 +66,11 @@ class TestPostgres(StoreContract):
 
 
 def test_any_history_in_postgres_is_a_history_of_a_dict(schemas: Schemas) -> None:
-    effort = settings(StoreMachine.TestCase.settings, max_examples=settings().max_examples // 10, stateful_step_count=20)
+    effort = settings(
+        StoreMachine.TestCase.settings,
+        max_examples=settings().max_examples // 10,
+        stateful_step_count=20,
+    )
 
     def opened(place: Path) -> Store:
         if place not in schemas.places:

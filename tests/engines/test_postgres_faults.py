@@ -1,4 +1,5 @@
-"""The PostgreSQL store when something fails: clear errors without the password, nothing half-written, nothing lost."""
+"""The PostgreSQL store when something fails: clear errors without the password, nothing
+half-written, nothing lost."""
 
 import signal
 from collections.abc import Iterator
@@ -39,20 +40,43 @@ def own_server() -> Iterator[Server]:
 
 
 WRONG: dict[str, tuple[str, type[StoreError | InvalidInput], str]] = {
-    "password": ("postgresql://keeper:hunter2@127.0.0.1:{port}/postgres", StoreUnavailable, "password authentication failed"),
+    "password": (
+        "postgresql://keeper:hunter2@127.0.0.1:{port}/postgres",
+        StoreUnavailable,
+        "password authentication failed",
+    ),
     "unescaped @": ("postgresql://keeper:x@hunter2@127.0.0.1:{port}/postgres", InvalidInput, "%40"),
     "unescaped /": ("postgresql://keeper:hunter2/x@127.0.0.1:{port}/postgres", InvalidInput, "%2F"),
-    "unescaped %": ("postgresql://keeper:%hunter2@127.0.0.1:{port}/postgres", InvalidInput, "not a URL"),
-    "user": ("postgres://mallory:hunter2@127.0.0.1:{port}/postgres", StoreUnavailable, "password authentication failed"),
-    "database": ("postgresql://keeper:secret@127.0.0.1:{port}/nowhere", StoreUnavailable, 'database "nowhere" does not exist'),
-    "port": ("postgresql://keeper:hunter2@127.0.0.1:1/postgres", StoreUnavailable, "Connection refused"),
+    "unescaped %": (
+        "postgresql://keeper:%hunter2@127.0.0.1:{port}/postgres",
+        InvalidInput,
+        "not a URL",
+    ),
+    "user": (
+        "postgres://mallory:hunter2@127.0.0.1:{port}/postgres",
+        StoreUnavailable,
+        "password authentication failed",
+    ),
+    "database": (
+        "postgresql://keeper:secret@127.0.0.1:{port}/nowhere",
+        StoreUnavailable,
+        'database "nowhere" does not exist',
+    ),
+    "port": (
+        "postgresql://keeper:hunter2@127.0.0.1:1/postgres",
+        StoreUnavailable,
+        "Connection refused",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_a_wrong_url_is_a_clear_error_without_the_password(server: Server, what: str) -> None:
     url, kind, message = WRONG[what]
-    with pytest.raises(kind, match=message) as raised, closing(open_store(url.format(port=server.port))) as store:
+    with (
+        pytest.raises(kind, match=message) as raised,
+        closing(open_store(url.format(port=server.port))) as store,
+    ):
         store.count(Kind.MEMORY)
     chained = raised.value
     while chained:
@@ -61,28 +85,43 @@ def test_a_wrong_url_is_a_clear_error_without_the_password(server: Server, what:
         chained = chained.__cause__
 
 
-@pytest.mark.parametrize("url", ["postgresql://h/d?schema=", "postgresql://h/d?mode=x", "postgresql://h/d?what=x"])
+@pytest.mark.parametrize(
+    "url", ["postgresql://h/d?schema=", "postgresql://h/d?mode=x", "postgresql://h/d?what=x"]
+)
 def test_a_url_that_cannot_be_read_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="expected"):
         open_store(url)
 
 
-def test_a_table_of_another_program_is_refused_and_a_vector_of_zeros_is_not_the_most_similar(server: Server) -> None:
+def test_a_table_of_another_program_is_refused_and_a_vector_of_zeros_is_not_the_most_similar(
+    server: Server,
+) -> None:
     database = server.database()
     server.execute("CREATE TABLE public.memories (id int)", database=database)
-    with closing(PostgresStore(server.keeper(database))) as store, pytest.raises(StoreForeign, match="schema"):
+    with (
+        closing(PostgresStore(server.keeper(database))) as store,
+        pytest.raises(StoreForeign, match="schema"),
+    ):
         store.apply([memory("m1")])
     assert server.execute("SELECT * FROM public.memories", database=database) == []
     with closing(PostgresStore(f"{server.keeper(database)}?schema=own")) as store:
-        store.apply([memory(name, vector=vector, status="active") for name, vector in (("zero", [0, 0]), ("near", [1, 0]))])
+        store.apply(
+            [
+                memory(name, vector=vector, status="active")
+                for name, vector in (("zero", [0, 0]), ("near", [1, 0]))
+            ]
+        )
     with psycopg.connect(server.keeper(database)) as connection:
         for function in ("own.search_memories_semantic", "own.search_memories_global"):
-            found = connection.execute(f"SELECT id, similarity FROM {function}('[1,0]')".encode()).fetchall()
+            found = connection.execute(
+                f"SELECT id, similarity FROM {function}('[1,0]')".encode()
+            ).fetchall()
             assert found == [("near", 1.0), ("zero", 0.0)]
 
 
 def test_tables_of_a_second_schema_leave_those_of_the_first_alone(server: Server) -> None:
-    """A name without its schema would mean a table or an index of the first one: that is in the search path too."""
+    """A name without its schema would mean a table or an index of the first one: that is in the
+    search path too."""
     database = server.database()
     there = (
         "SELECT tablename FROM pg_tables WHERE schemaname = 'public' "
@@ -100,9 +139,15 @@ def test_tables_of_a_second_schema_leave_those_of_the_first_alone(server: Server
 def test_reads_do_not_create_tables_and_a_role_that_may_not_says_what_to_do(server: Server) -> None:
     database = server.database()
     url = server.keeper(database)
-    with MemoryMesh(store=url, embedder="none") as mesh, pytest.raises(StoreMissing, match="postgres prepare"):
+    with (
+        MemoryMesh(store=url, embedder="none") as mesh,
+        pytest.raises(StoreMissing, match="postgres prepare"),
+    ):
         mesh.search("tea")
-    assert server.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", database=database) == []
+    assert (
+        server.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", database=database)
+        == []
+    )
     server.execute("CREATE ROLE guest LOGIN PASSWORD 'secret'")
     guest = server.url(database, user="guest")
     with closing(open_store(guest)) as store:
@@ -125,13 +170,18 @@ def test_two_versions_of_the_program_do_not_mix(server: Server) -> None:
     with closing(PostgresStore(server.keeper(database))) as store:
         store.apply([memory("m1")])
         number = VERSION + 1
-        newer = server.execute("SELECT pg_get_functiondef('mesh_check'::regproc)", database=database)[0][0]
+        newer = server.execute(
+            "SELECT pg_get_functiondef('mesh_check'::regproc)", database=database
+        )[0][0]
         server.execute(str(newer).replace(f"'{VERSION}'", f"'{number}'"), database=database)
         server.execute(f"INSERT INTO mesh_migrations VALUES ({number})", database=database)
         for use in (lambda: store.apply([memory("m2")]), lambda: store.find(Kind.MEMORY)):
             with pytest.raises(StoreTooNew, match="upgrade memory-mesh"):
                 use()
-    with closing(PostgresStore(server.keeper(database))) as store, pytest.raises(StoreTooNew, match=f"has schema {VERSION + 1}"):
+    with (
+        closing(PostgresStore(server.keeper(database))) as store,
+        pytest.raises(StoreTooNew, match=f"has schema {VERSION + 1}"),
+    ):
         store.find(Kind.MEMORY)
     assert server.execute("SELECT count(*) FROM memories", database=database) == [(1,)]
 
@@ -141,7 +191,10 @@ def test_vectors_of_two_dimensions_and_models_live_side_by_side(server: Server) 
         store.apply([memory("two", vector=[1, 0]), memory("three", vector=[1, 0, 0])])
         assert [hit.id for hit in store.nearest(Kind.MEMORY, query(1, 0), limit=9)] == ["two"]
         store.apply([memory("two", vector=[0, 0, 1], revision=2, replaces=1)])
-        assert [hit.id for hit in store.nearest(Kind.MEMORY, query(0, 0, 1), limit=9)] == ["two", "three"]
+        assert [hit.id for hit in store.nearest(Kind.MEMORY, query(0, 0, 1), limit=9)] == [
+            "two",
+            "three",
+        ]
         with pytest.raises(InvalidInput, match="dimensions"):
             store.apply([memory("large", vector=[1.0] * 16_001)])
         assert store.count(Kind.MEMORY) == 2
@@ -154,7 +207,10 @@ def test_a_server_without_free_connections_is_busy(server: Server) -> None:
     server.execute("ALTER ROLE keeper CONNECTION LIMIT 1")
     try:
         store = PostgresStore(server.keeper(database), busy_seconds=0.2)
-        with psycopg.connect(server.keeper(database)), pytest.raises(StoreBusy, match="too many connections"):
+        with (
+            psycopg.connect(server.keeper(database)),
+            pytest.raises(StoreBusy, match="too many connections"),
+        ):
             store.apply([memory("m2")])
         with closing(PostgresStore(server.keeper(database))) as store:
             store.apply([memory("m2")])
@@ -177,7 +233,8 @@ def test_a_store_goes_on_after_a_restart_of_the_server(own_server: Server) -> No
 
 
 def test_a_write_whose_connection_is_lost_is_done_once(server: Server) -> None:
-    """The server ends the connection right after the commit: the log shows the retry that it was done."""
+    """The server ends the connection right after the commit: the log shows the retry that it was
+    done."""
     database = server.database()
     with closing(PostgresStore(server.keeper(database))) as store:
         store.apply([memory("m1")])
@@ -191,7 +248,8 @@ def test_a_write_whose_connection_is_lost_is_done_once(server: Server) -> None:
 
 
 def _lost_after_commit(store: PostgresStore) -> list[str]:
-    """Let the next write of a store lose its connection after the commit. Return the list of writes, which grows."""
+    """Let the next write of a store lose its connection after the commit. Return the list of
+    writes, which grows."""
     from memory_mesh.stores.postgres import store as module
 
     calls, real = list[str](), module._called
@@ -210,7 +268,9 @@ def _lost_after_commit(store: PostgresStore) -> list[str]:
     return calls
 
 
-def test_what_was_acknowledged_before_the_server_was_killed_is_there_and_nothing_is_half_written(own_server: Server) -> None:
+def test_what_was_acknowledged_before_the_server_was_killed_is_there_and_nothing_is_half_written(
+    own_server: Server,
+) -> None:
     url = own_server.keeper(own_server.database())
     acknowledged, over = list[int](), Event()
 
@@ -234,7 +294,9 @@ def test_what_was_acknowledged_before_the_server_was_killed_is_there_and_nothing
     with closing(PostgresStore(url)) as store:
         ids = {*store.ids(Kind.MEMORY)}
         assert {f"{half}{turn}" for turn in acknowledged for half in "tu"} <= ids
-        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {id_[1:] for id_ in ids if id_[0] == "u"}
+        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {
+            id_[1:] for id_ in ids if id_[0] == "u"
+        }
         assert store.version("p") == len(ids)
         store.apply([memory("after")])
 
@@ -249,7 +311,10 @@ def test_four_processes_write_and_one_is_killed(server: Server) -> None:
     url, spawn = server.keeper(server.database()), get_context("spawn")
     with MemoryMesh(store=url, agent_id="first", embedder="none") as mesh:
         mesh.add("the first")
-    children = [spawn.Process(target=_remember, args=(url, f"agent{n}", 10_000 if n == 3 else 12)) for n in range(4)]
+    children = [
+        spawn.Process(target=_remember, args=(url, f"agent{n}", 10_000 if n == 3 else 12))
+        for n in range(4)
+    ]
     for child in children:
         child.start()
     try:
@@ -264,4 +329,6 @@ def test_four_processes_write_and_one_is_killed(server: Server) -> None:
     with closing(PostgresStore(url)) as store:
         by_agent = [str(row.fields["agent_id"]) for row in store.find(Kind.MEMORY)]
         assert [by_agent.count(f"agent{n}") for n in range(3)] == [12] * 3
-        assert sum(store.version(name) for name in {row.partition for row in store.find(Kind.MEMORY)}) >= len(by_agent)
+        assert sum(
+            store.version(name) for name in {row.partition for row in store.find(Kind.MEMORY)}
+        ) >= len(by_agent)

@@ -27,7 +27,9 @@ def url(server: Server) -> str:
 
 def fill(url: str) -> None:
     with MemoryMesh(url, agent_id="planner", embedder="hash") as mesh:
-        first = mesh.add("The lantern needs oil", {"importance": 1, "any": {"n": [1, 1.5, 1e-7, None]}})
+        first = mesh.add(
+            "The lantern needs oil", {"importance": 1, "any": {"n": [1, 1.5, 1e-7, None]}}
+        )
         mesh.update(first.id, content="The lantern needs lamp oil")
         mesh.graph.link(first.id, mesh.add("The wick is trimmed").id, "cause")
         for user in ("ana", "bob"):

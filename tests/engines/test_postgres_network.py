@@ -1,4 +1,5 @@
-"""The PostgreSQL store over a bad network: a proxy cuts, garbles or delays what the server answers."""
+"""The PostgreSQL store over a bad network: a proxy cuts, garbles or delays what the server
+answers."""
 
 import socket
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ pytestmark = pytest.mark.deep
 
 
 class Proxy:
-    """Passes bytes on to a server. Once, after `limit` bytes of answers, an answer is lost, cut, garbled or late."""
+    """Passes bytes on to a server. Once, after `limit` bytes of answers, an answer is lost, cut,
+    garbled or late."""
 
     def __init__(self, port: int) -> None:
         self._target, self._listener = port, socket.create_server(("127.0.0.1", 0))
@@ -74,12 +76,16 @@ def proxy(server: Server) -> Iterator[Proxy]:
 
 @contextmanager
 def mesh_over(proxy: Proxy, url: str, server: Server) -> Iterator[MemoryMesh]:
-    with MemoryMesh(url.replace(f":{server.port}/", f":{proxy.port}/"), agent_id="keeper", embedder="none") as mesh:
+    with MemoryMesh(
+        url.replace(f":{server.port}/", f":{proxy.port}/"), agent_id="keeper", embedder="none"
+    ) as mesh:
         yield mesh
 
 
 @pytest.mark.parametrize("fault", ["cut", "half", "garbage", "late"])
-def test_a_write_over_a_bad_network_is_done_once_or_is_an_error(server: Server, proxy: Proxy, fault: str) -> None:
+def test_a_write_over_a_bad_network_is_done_once_or_is_an_error(
+    server: Server, proxy: Proxy, fault: str
+) -> None:
     url, errors, done = server.keeper(server.database()), list[MemoryMeshError](), 0
     with mesh_over(proxy, url, server) as mesh:
         mesh.add("The pump is red.")
@@ -98,7 +104,11 @@ def test_a_write_over_a_bad_network_is_done_once_or_is_an_error(server: Server, 
             done += 1
             assert [memory.content for memory in mesh.get_all()].count(text) == 1
         assert done >= 10
-        assert [error for error in errors if not isinstance(error, StoreError) or len(str(error).splitlines()) > 1] == []
+        assert [
+            error
+            for error in errors
+            if not isinstance(error, StoreError) or len(str(error).splitlines()) > 1
+        ] == []
         assert not any("secret" in str(error) for error in errors)
         assert fault != "late" or not errors
     with MemoryMesh(url, agent_id="keeper", embedder="none") as mesh:

@@ -1,4 +1,5 @@
-"""A PostgreSQL store with a streaming replica: what was acknowledged survives the loss of the primary."""
+"""A PostgreSQL store with a streaming replica: what was acknowledged survives the loss of the
+primary."""
 
 import signal
 from collections.abc import Iterator
@@ -35,7 +36,9 @@ def servers() -> Iterator[tuple[Server, Server]]:
     primary.remove()
 
 
-def test_a_replica_answers_reads_and_takes_over_without_losing_an_acknowledged_write(servers: tuple[Server, Server]) -> None:
+def test_a_replica_answers_reads_and_takes_over_without_losing_an_acknowledged_write(
+    servers: tuple[Server, Server],
+) -> None:
     primary, replica = servers
     database = primary.database()
     acknowledged, over = list[int](), Event()
@@ -43,7 +46,10 @@ def test_a_replica_answers_reads_and_takes_over_without_losing_an_acknowledged_w
         tea = mesh.add("Ann drinks green tea")
     with MemoryMesh(store=f"{replica.keeper(database)}?mode=ro", embedder="hash") as reader:
         assert [hit.id for hit in reader.search("green tea")] == [tea.id]
-    with closing(PostgresStore(replica.keeper(database))) as store, pytest.raises(StoreReadOnly, match="connect to the primary"):
+    with (
+        closing(PostgresStore(replica.keeper(database))) as store,
+        pytest.raises(StoreReadOnly, match="connect to the primary"),
+    ):
         store.apply([memory("m1")])
 
     def write() -> None:
@@ -66,7 +72,9 @@ def test_a_replica_answers_reads_and_takes_over_without_losing_an_acknowledged_w
     with closing(PostgresStore(replica.keeper(database))) as store:
         ids = {*store.ids(Kind.MEMORY)} - {tea.id}
         assert {f"{half}{turn}" for turn in acknowledged for half in "tu"} <= ids
-        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {id_[1:] for id_ in ids if id_[0] == "u"}
+        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {
+            id_[1:] for id_ in ids if id_[0] == "u"
+        }
         assert store.version("p") == len(ids)
         store.apply([memory("after")])
     with MemoryMesh(store=replica.keeper(database), embedder="hash") as mesh:

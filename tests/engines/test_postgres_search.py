@@ -46,14 +46,28 @@ from memory_mesh.testing.rows import memory, passage, query, within
 
 pytestmark = pytest.mark.deep
 
-READERS = (Reader("ann", "planner"), Reader("ann", "coder", "ann-coder-1"), Reader(None, "planner"), Reader("bob"), Reader("eve"))
-NAMED = "SELECT jsonb_agg(jsonb_build_object('kind', kind, 'id', id, 'partition', partition)) FROM memories"
-WORDS = (*tokens("fence Lisbon bicycle repaired person Katherine telescope"), "unknown", "with\0zero")
+READERS = (
+    Reader("ann", "planner"),
+    Reader("ann", "coder", "ann-coder-1"),
+    Reader(None, "planner"),
+    Reader("bob"),
+    Reader("eve"),
+)
+NAMED = (
+    "SELECT jsonb_agg(jsonb_build_object('kind', kind, 'id', id, 'partition', partition)) "
+    "FROM memories"
+)
+WORDS = (
+    *tokens("fence Lisbon bicycle repaired person Katherine telescope"),
+    "unknown",
+    "with\0zero",
+)
 
 
 @pytest.fixture(scope="module")
 def store(server: Server) -> Iterator[PostgresStore]:
-    """A store with conversations, and with sessions that lack turns, times, keywords and vectors."""
+    """A store with conversations, and with sessions that lack turns, times, keywords and
+    vectors."""
     with closing(PostgresStore(server.keeper(server.database()))) as store:
         fill(store, make_rows(sessions=3, turns=8))
         store.apply(list(_odd_rows()))
@@ -63,18 +77,28 @@ def store(server: Server) -> Iterator[PostgresStore]:
 def _odd_rows() -> Iterator[Row]:
     for at in range(6):
         times = {"event_time": f"2026-01-0{6 - at}T00:00:00.000Z"}
-        for name, fields in {"timed": times, "untimed": times if at else {}, "turns": {**times, "turn": 9 - at // 2}}.items():
+        for name, fields in {
+            "timed": times,
+            "untimed": times if at else {},
+            "turns": {**times, "turn": 9 - at // 2},
+        }.items():
             vector = {"vector": [0.0, 0.0] if at == 3 else [1e-20, at * 1e-20]} if at else {}
             yield memory(
-                f"{name}{at}", partition='["ann", null]', user_id="ann", session_id=name, number=5 - at, content="red fence",
-                keywords=["red", "fenc", "fenc"] if at else [], **fields, **vector,
+                f"{name}{at}", partition='["ann", null]', user_id="ann", session_id=name,
+                number=5 - at, content="red fence", keywords=["red", "fenc", "fenc"] if at else [],
+                **fields, **vector,
             )  # fmt: skip
 
 
 def conditions(reader: Reader, *, allowed: Where) -> Conditions:
     active = all_of(visible_to(reader), equals("status", "active"))
     readable = all_of(active, not_expired("2026-01-01T00:30:00.000Z"))
-    return Conditions(visible=visible_to(reader), with_status=active, readable=readable, allowed=all_of(readable, allowed))
+    return Conditions(
+        visible=visible_to(reader),
+        with_status=active,
+        readable=readable,
+        allowed=all_of(readable, allowed),
+    )
 
 
 def positive(counts: object) -> dict[str, int]:
@@ -87,26 +111,42 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
     rows = store.find(Kind.MEMORY, where)
     assert bool(rows) == (reader.user_id != "eve")
     models = {(row.vector.model, row.vector.dimension): row.vector for row in rows if row.vector}
-    filters = Compare("importance", ">=", 0.4), equals("speaker", "Katherine")  # the second is answered by segment
+    # The second is answered by segment.
+    filters = Compare("importance", ">=", 0.4), equals("speaker", "Katherine")
     for model, allowed in product((None, *models, ("it's 100% another", 3)), filters):
         given = conditions(reader, allowed=allowed), WORDS, model
         found, right = mine.statistics(*given), paged.statistics(*given)
-        for name in ("visible", "with_status", "readable", "allowed", "with_vector", "corpus", "sessions"):
+        for name in (
+            "visible",
+            "with_status",
+            "readable",
+            "allowed",
+            "with_vector",
+            "corpus",
+            "sessions",
+        ):
             assert getattr(found, name) == getattr(right, name), name
-        assert (found.counts, found.session_counts) == (positive(right.counts), positive(right.session_counts))
+        assert (found.counts, found.session_counts) == (
+            positive(right.counts),
+            positive(right.session_counts),
+        )
     assert mine.count_words(where, WORDS) == positive(paged.count_words(where, WORDS))
     assert mine.speakers(where) == paged.speakers(where)
     vectors = list[bytes]()
     for model, allowed in product((None, *models), filters):
         ids = [row.id for row in rows] + ["unknown"]
         given = conditions(reader, allowed=allowed), ids, WORDS, model
-        scored, right_scored = (source.memories(*given, with_vectors=ids[::2]) for source in (mine, paged))
+        scored, right_scored = (
+            source.memories(*given, with_vectors=ids[::2]) for source in (mine, paged)
+        )
         assert bool(scored) == any(row.value("status") == "active" for row in rows)
         assert [_comparable(one) for one in scored] == [_comparable(one) for one in right_scored]
         vectors += [one.vector for one in scored if one.vector]
     assert bool(vectors) == bool(rows)
     ids = [row.id for row in rows[::3]] + ["unknown"]
-    for steps, vector in product((1, 3), (None, *models.values(), Vector("another", b"\0\0\x80?" * 3))):
+    for steps, vector in product(
+        (1, 3), (None, *models.values(), Vector("another", b"\0\0\x80?" * 3))
+    ):
         asked = {"steps": steps, "words": WORDS, "vector": vector}
         around, right_around = mine.around(where, ids, **asked), paged.around(where, ids, **asked)  # type: ignore[arg-type]
         assert _lists(around.neighbours) == _lists(right_around.neighbours)
@@ -114,21 +154,34 @@ def test_each_answer_is_that_of_reading_every_row(store: PostgresStore, reader: 
         assert bool(totals) == bool(rows)
         assert totals.keys() == right_totals.keys()
         for key, total in right_totals.items():
-            assert (totals[key].length, totals[key].counts) == (total.length, positive(total.counts))
-            assert totals[key].cosine == (None if total.cosine is None else pytest.approx(total.cosine, abs=0.01))
+            assert (totals[key].length, totals[key].counts) == (
+                total.length,
+                positive(total.counts),
+            )
+            assert totals[key].cosine == (
+                None if total.cosine is None else pytest.approx(total.cosine, abs=0.01)
+            )
     for vector in models.values():
         readable = all_of(where, equals("status", "active"))
-        for limit, count in product((3, 1000), (1, FEW_VECTORS + 1)):  # with that count, the index is asked first
-            nearest = [source.nearest(readable, vector, count=count, limit=limit) for source in (mine, paged)]
+        # With that count, the index is asked first.
+        for limit, count in product((3, 1000), (1, FEW_VECTORS + 1)):
+            nearest = [
+                source.nearest(readable, vector, count=count, limit=limit)
+                for source in (mine, paged)
+            ]
             assert len(nearest[0]) == len(nearest[1])
             assert limit == 3 or {*nearest[0]} == {*nearest[1]}
 
 
 def test_a_passage_whose_vector_has_no_length_has_the_cosine_zero(server: Server) -> None:
     with closing(PostgresStore(server.keeper(server.database()))) as store:
-        store.apply([memory("far", session_id="s", vector=[-1.0, 0.0]), passage("empty", "far", [0.0, 0.0])])
+        store.apply(
+            [memory("far", session_id="s", vector=[-1.0, 0.0]), passage("empty", "far", [0.0, 0.0])]
+        )
         for source in (store.candidate_source, PagedSource(store)):
-            (total,) = source.around(within("p"), ["far"], steps=1, vector=query(1.0, 0.0)).sessions.values()
+            (total,) = source.around(
+                within("p"), ["far"], steps=1, vector=query(1.0, 0.0)
+            ).sessions.values()
             assert total.cosine == 0
 
 
@@ -137,13 +190,18 @@ def _lists(around: Mapping[str, Around]) -> dict[str, tuple[list[str], list[str]
 
 
 def _comparable(memory: CandidateMemory, words: Collection[str] = WORDS) -> CandidateMemory:
-    """Return a memory with the words that PostgreSQL does not count, and its passages in one order."""
+    """Return a memory with the words that PostgreSQL does not count, and its passages in one
+    order."""
     return completed_memory(memory, words, "english")._replace(passages=sorted(memory.passages))
 
 
-def test_of_a_text_that_is_not_ascii_the_words_count_that_an_early_version_did_not_store(server: Server) -> None:
+def test_of_a_text_that_is_not_ascii_the_words_count_that_an_early_version_did_not_store(
+    server: Server,
+) -> None:
     everything, words = equals("partition", "p"), tokens("🎉 🚀 bakery")
-    same = Conditions(visible=everything, with_status=everything, readable=everything, allowed=everything)
+    same = Conditions(
+        visible=everything, with_status=everything, readable=everything, allowed=everything
+    )
     with closing(PostgresStore(server.keeper(server.database()))) as store:
         store.apply([
             memory("old", content="The 🎉 café 🚀 reopened", keywords=["cafe", "reopen"]),
@@ -151,9 +209,16 @@ def test_of_a_text_that_is_not_ascii_the_words_count_that_an_early_version_did_n
         ])  # fmt: skip
         sources = store.candidate_source, PagedSource(store)
         mine, paged = (
-            {one.id: one for one in each.memories(same, ["old", "plain"], words, None, with_vectors=())} for each in sources
+            {
+                one.id: one
+                for one in each.memories(same, ["old", "plain"], words, None, with_vectors=())
+            }
+            for each in sources
         )
-    assert (list(mine["old"].words), mine["old"].text) == (["cafe", "reopen"], "The 🎉 café 🚀 reopened")
+    assert (list(mine["old"].words), mine["old"].text) == (
+        ["cafe", "reopen"],
+        "The 🎉 café 🚀 reopened",
+    )
     assert (list(mine["plain"].words), mine["plain"].text) == (["bakeri"], None)
     complete = _comparable(mine["old"], words)
     assert (complete.length, sorted(complete.words)) == (4, sorted("🎉🚀"))
@@ -165,19 +230,29 @@ def test_a_mesh_on_postgres_searches_in_the_engine(store: PostgresStore) -> None
     assert isinstance(make_index(store, language="english"), CandidateIndex)
 
 
-SCOPED = [Reader("ann", "a"), Reader("ann", "a", "s1"), Reader("ann"), Reader("ann", "b", "s1", project="p", only_project=True)]
+SCOPED = [
+    Reader("ann", "a"),
+    Reader("ann", "a", "s1"),
+    Reader("ann"),
+    Reader("ann", "b", "s1", project="p", only_project=True),
+]
 
 
 def _scoped_rows() -> Iterator[Row]:
     """Yield a memory of each scope and of scopes that only another program can have written."""
     scopes = product(
-        (None, "global", "agent", "session", "lesson", "odd"), (None, "global", "agent", "session"), ("a", "b"), "s12", "p "
+        (None, "global", "agent", "session", "lesson", "odd"),
+        (None, "global", "agent", "session"),
+        ("a", "b"),
+        "s12",
+        "p ",
     )
     for at, (type_, reach, agent, session, project) in enumerate(scopes):
         yield memory(
-            f"scoped{at}", partition=partition_for("ann", agent, type_, reach), user_id="ann", agent_id=agent, memory_type=type_,
-            reach=reach, session_id=f"s{session}", project=project.strip() or None,
-            keywords=["red", f"word{at % 5}", "red"][at % 4 :], speaker=("Ann", "Bob", None)[at % 3],
+            f"scoped{at}", partition=partition_for("ann", agent, type_, reach), user_id="ann",
+            agent_id=agent, memory_type=type_, reach=reach, session_id=f"s{session}",
+            project=project.strip() or None, keywords=["red", f"word{at % 5}", "red"][at % 4 :],
+            speaker=("Ann", "Bob", None)[at % 3],
         )  # fmt: skip
 
 
@@ -185,16 +260,28 @@ def counted(store: PostgresStore, reader: Reader) -> object:
     where = visible_to(reader)
     source, words = store.candidate_source, ["red", "word1", "gone"]
     same = Conditions(visible=where, with_status=where, readable=where, allowed=where)
-    found = source.statistics(same, words, None), source.count_words(where, words), source.speakers(where)
+    found = (
+        source.statistics(same, words, None),
+        source.count_words(where, words),
+        source.speakers(where),
+    )
     return *found, store.matching(["red", "word1", "word1", "gone"], where, limit=9)
 
 
-def test_the_counts_of_keywords_are_those_of_the_memories_after_every_change(server: Server) -> None:
+def test_the_counts_of_keywords_are_those_of_the_memories_after_every_change(
+    server: Server,
+) -> None:
     database = server.database()
     with closing(PostgresStore(server.keeper(database))) as store:
         rows = list(_scoped_rows())
         changed = [
-            replace(row, revision=2, replaces=1, fields={**row.fields, "keywords": ["gone"], "agent_id": "b"}) for row in rows
+            replace(
+                row,
+                revision=2,
+                replaces=1,
+                fields={**row.fields, "keywords": ["gone"], "agent_id": "b"},
+            )
+            for row in rows
         ]
         removed = [row.key for row in rows]
         for puts, deletes in ((rows, ()), (changed[::3], removed[1::3]), ((), removed)):
@@ -211,36 +298,63 @@ def test_the_counts_of_keywords_are_those_of_the_memories_after_every_change(ser
                     assert counted(store, reader) == found
             for name in ("keyword_counts", "keyword_postings"):
                 words = server.execute(f"SELECT DISTINCT word FROM {name}", database=database)
-                assert bool(words) == (deletes is not removed), f"a deleted memory left its words in {name}"
-            posted = server.execute("SELECT tenant, partition, word, id FROM keyword_postings", database=database)
-            stored = "SELECT DISTINCT tenant, partition, word, id FROM memories, unnest(keywords) word"
+                assert bool(words) == (deletes is not removed), (
+                    f"a deleted memory left its words in {name}"
+                )
+            posted = server.execute(
+                "SELECT tenant, partition, word, id FROM keyword_postings", database=database
+            )
+            stored = (
+                "SELECT DISTINCT tenant, partition, word, id FROM memories, unnest(keywords) word"
+            )
             assert sorted(posted) == sorted(server.execute(stored, database=database))  # type: ignore[type-var]
         assert server.execute("SELECT count(*) FROM keyword_segments", database=database) == [(0,)]
 
 
 def test_a_condition_on_another_column_than_those_of_segments_counts_the_memories() -> None:
-    assert is_by_segment(all_of(visible_to(SCOPED[1]), equals("status", "active"), not_expired("2026-01-01T00:30:00.000Z")))
+    assert is_by_segment(
+        all_of(
+            visible_to(SCOPED[1]),
+            equals("status", "active"),
+            not_expired("2026-01-01T00:30:00.000Z"),
+        )
+    )
     assert not is_by_segment(equals("importance", 1))
     assert not is_by_segment(all_of(visible_to(SCOPED[1]), equals("content", "red")))
 
 
-def test_the_best_by_keywords_are_found_without_reading_every_memory_with_a_common_word(server: Server) -> None:
+def test_the_best_by_keywords_are_found_without_reading_every_memory_with_a_common_word(
+    server: Server,
+) -> None:
     with closing(PostgresStore(server.keeper(server.database()))) as store:
         count = 3 * FEW_HITS
-        words = [["common"] * (1 + at % 3) + ["rare"] * (at % 100 == 0) + ["other"] * (at % 70 == 0) for at in range(count)]
+        words = [
+            ["common"] * (1 + at % 3) + ["rare"] * (at % 100 == 0) + ["other"] * (at % 70 == 0)
+            for at in range(count)
+        ]
         store.apply([memory(f"m{at}", keywords=[*each, "filler"]) for at, each in enumerate(words)])
-        for tokens_ in (["common", "rare", "other"], ["common", "common", "rare"], ["common", "filler"], ["rare", "unknown"]):
+        for tokens_ in (
+            ["common", "rare", "other"],
+            ["common", "common", "rare"],
+            ["common", "filler"],
+            ["rare", "unknown"],
+        ):
             every = store.matching(tokens_, equals("partition", "p"), limit=count)
             with patch.object(store, "_call", wraps=store._call) as call:
                 assert store.matching(tokens_, equals("partition", "p"), limit=10) == every[:10]
             payload = call.call_args.args[1]
             answer = store._call("mesh_matching", payload, None)
-            assert answer["read"] == len(every) if "filler" in tokens_ else answer["read"] <= FEW_HITS
+            assert (
+                answer["read"] == len(every) if "filler" in tokens_ else answer["read"] <= FEW_HITS
+            )
             assert len(answer["found"]) < len(every) // 2  # the others have lower scores
 
 
-def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(server: Server) -> None:
-    """A plan that guesses read every memory for every id: a search in 10,000 memories took more than a minute."""
+def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(
+    server: Server,
+) -> None:
+    """A plan that guesses read every memory for every id: a search in 10,000 memories took more
+    than a minute."""
     database, count, where = server.database(), 600, equals("partition", "p")
     same = Conditions(visible=where, with_status=where, readable=where, allowed=where)
     rows = list[Row]()
@@ -250,9 +364,21 @@ def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(
             server.execute(f"ALTER TABLE {name} SET (autovacuum_enabled = off)", database=database)
         for at in range(count):
             words = ["red", f"rare{at % 6}", f"word{at}"]
-            rows.append(memory(f"m{at}", session_id=f"s{at % 60}", turn=at, content="red", keywords=words, vector=[1.0, at]))
+            rows.append(
+                memory(
+                    f"m{at}",
+                    session_id=f"s{at % 60}",
+                    turn=at,
+                    content="red",
+                    keywords=words,
+                    vector=[1.0, at],
+                )
+            )
         store.apply(rows)
-    read = "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read) FROM pg_stat_user_tables WHERE relname <> 'mesh_migrations'"
+    read = (
+        "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read) FROM pg_stat_user_tables WHERE "
+        "relname <> 'mesh_migrations'"
+    )
     (before,) = server.execute(read, database=database)[0]
     with closing(PostgresStore(server.keeper(database))) as store:
         ids = [hit.id for hit in store.matching(["rare1", "rare2"], where, limit=150)]
@@ -260,7 +386,10 @@ def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(
         source, vector = store.candidate_source, rows[0].vector
         assert vector
         assert source.statistics(same, ["red"], (vector.model, 2)).with_vector == count
-        assert all(one.vector for one in source.memories(same, ids, ["red"], (vector.model, 2), with_vectors=ids))
+        assert all(
+            one.vector
+            for one in source.memories(same, ids, ["red"], (vector.model, 2), with_vectors=ids)
+        )
         assert len(source.nearest(where, vector, count=count, limit=150)) == 150
         around = source.around(where, ids, steps=3, words=["red"], vector=vector)
         assert len(around.neighbours) == 150
@@ -272,13 +401,20 @@ def test_a_search_reads_few_rows_before_the_server_has_statistics_of_its_tables(
 
 @pytest.mark.req("GRAPH-93")
 def test_a_program_of_one_user_finds_memories_by_keyword_with_an_index(server: Server) -> None:
-    """Row-level security lets no operator see a row first that may reveal it. So the plan of a restricted role is looked at."""
+    """Row-level security lets no operator see a row first that may reveal it. So the plan of a
+    restricted role is looked at."""
     database, count = server.database(), 4000
     server.execute("CREATE ROLE seeker LOGIN PASSWORD 'secret'")
     where = all_of(visible_to(Reader("ann")), equals("status", "active"))
     with closing(PostgresStore(server.keeper(database))) as store:
         rows = (
-            memory(f"m{at}", partition='["ann", null]', user_id="ann", status="active", keywords=["common", f"rare{at % 400}"])
+            memory(
+                f"m{at}",
+                partition='["ann", null]',
+                user_id="ann",
+                status="active",
+                keywords=["common", f"rare{at % 400}"],
+            )
             for at in range(count)
         )
         store.apply(list(rows))
@@ -291,12 +427,19 @@ def test_a_program_of_one_user_finds_memories_by_keyword_with_an_index(server: S
             query = f"EXPLAIN (ANALYZE, TIMING OFF) SELECT t.id FROM {source}"
             return "\n".join(line for (line,) in connection.execute(query.encode()))
 
-        looked_up = "SELECT mesh_looked_up($1 -> 'where', mesh_posted($1, $$'{rare7,rare8}'::text[]$$))"
-        (source,) = connection.execute(looked_up.replace("$1", "%(payload)s::jsonb"), {"payload": payload}).fetchone() or ("",)
+        looked_up = (
+            "SELECT mesh_looked_up($1 -> 'where', mesh_posted($1, $$'{rare7,rare8}'::text[]$$))"
+        )
+        (source,) = connection.execute(
+            looked_up.replace("$1", "%(payload)s::jsonb"), {"payload": payload}
+        ).fetchone() or ("",)
         by_index = plan(source)
-        (source,) = connection.execute("SELECT mesh_source('memory', %s::jsonb -> 'where')", (payload,)).fetchone() or ("",)
+        (source,) = connection.execute(
+            "SELECT mesh_source('memory', %s::jsonb -> 'where')", (payload,)
+        ).fetchone() or ("",)
         by_filter = plan(f"{source} AND t.keywords && '{{rare7,rare8}}'")
-    assert f"Rows Removed by Filter: {count - 20}" in by_filter, by_filter  # each memory of the partition is read
+    # Each memory of the partition is read.
+    assert f"Rows Removed by Filter: {count - 20}" in by_filter, by_filter
     assert "using keyword_postings_pkey on keyword_postings" in by_index
     assert re.search(r"Index Cond: .*\(word = one", by_index), by_index
     assert "Seq Scan" not in by_index
@@ -315,44 +458,64 @@ def test_a_program_of_one_user_finds_memories_by_keyword_with_an_index(server: S
 
 def test_a_database_without_tables_answers_as_an_empty_one(server: Server) -> None:
     with closing(PostgresStore(server.keeper(server.database()))) as store:
-        given, where = conditions(READERS[0], allowed=equals("status", "active")), visible_to(READERS[0])
+        given, where = (
+            conditions(READERS[0], allowed=equals("status", "active")),
+            visible_to(READERS[0]),
+        )
         assert store.candidate_source.statistics(given, WORDS, None).visible == 0
         assert not store.candidate_source.count_words(where, WORDS)
         assert not store.candidate_source.speakers(where)
         assert not store.candidate_source.memories(given, ["m1"], WORDS, None, with_vectors=())
-        assert not store.candidate_source.nearest(where, Vector("model", b"\0\0\x80?"), count=0, limit=1)
+        assert not store.candidate_source.nearest(
+            where, Vector("model", b"\0\0\x80?"), count=0, limit=1
+        )
         around = store.candidate_source.around(where, ["m1"], steps=1)
         assert not around.neighbours
         assert not around.sessions
 
 
 @pytest.mark.req("MESH-020")
-def test_tables_of_the_first_version_are_upgraded_by_their_owner_and_not_by_a_read(server: Server) -> None:
+def test_tables_of_the_first_version_are_upgraded_by_their_owner_and_not_by_a_read(
+    server: Server,
+) -> None:
     database = server.database()
     with closing(PostgresStore(server.keeper(database))) as store:
         store.apply([memory("m1", content="red fence", keywords=["red", "fenc"])])
         server.execute("CREATE ROLE early LOGIN PASSWORD 'secret'")
         grant(store, "early", scope="server", user_id=None, agent_id=None)
     first = (
-        "DROP FUNCTION mesh_statistics; DROP INDEX memories_by_session; UPDATE mesh_migrations SET version = 1; "
-        "DROP TABLE keyword_counts, keyword_segments, keyword_postings"
+        "DROP FUNCTION mesh_statistics; DROP INDEX memories_by_session; UPDATE mesh_migrations SET "
+        "version = 1; DROP TABLE keyword_counts, keyword_segments, keyword_postings"
     )
     server.execute(first, database=database)
     with closing(PostgresStore(server.keeper(database))) as store:
         with pytest.raises(StoreTooOld, match="postgres prepare"):
             store.find(Kind.MEMORY)
-        assert server.execute("SELECT max(version) FROM mesh_migrations", database=database) == [(1,)]
+        assert server.execute("SELECT max(version) FROM mesh_migrations", database=database) == [
+            (1,)
+        ]
         with closing(PostgresStore(server.url(database, user="early"))) as early:
-            with pytest.raises(StoreReadOnly, match="postgres prepare"):  # only the owner can upgrade
+            # Only the owner can upgrade.
+            with pytest.raises(StoreReadOnly, match="postgres prepare"):
                 early.apply([memory("m2")])
             store.prepare()
             early.apply([memory("m2", content="red house", keywords=["red", "hous"])])
         assert {row.id for row in store.find(Kind.MEMORY)} == {"m1", "m2"}
         everything = equals("partition", "p")
-        same = Conditions(visible=everything, with_status=everything, readable=everything, allowed=everything)
-        assert store.candidate_source.statistics(same, ["red", "fenc"], None).counts == {"red": 2, "fenc": 1}
-    assert server.execute("SELECT max(version) FROM mesh_migrations", database=database) == [(VERSION,)]
-    forced = "SELECT count(*) FROM pg_class WHERE relforcerowsecurity AND relnamespace = 'public'::regnamespace"
+        same = Conditions(
+            visible=everything, with_status=everything, readable=everything, allowed=everything
+        )
+        assert store.candidate_source.statistics(same, ["red", "fenc"], None).counts == {
+            "red": 2,
+            "fenc": 1,
+        }
+    assert server.execute("SELECT max(version) FROM mesh_migrations", database=database) == [
+        (VERSION,)
+    ]
+    forced = (
+        "SELECT count(*) FROM pg_class WHERE relforcerowsecurity AND relnamespace = "
+        "'public'::regnamespace"
+    )
     assert server.execute(forced, database=database) == [(len(ALL),)]
     server.execute("DROP OWNED BY early", database=database)
     server.execute("DROP ROLE early")
@@ -363,20 +526,41 @@ def test_an_index_finds_nearly_all_of_the_nearest_among_many_vectors(server: Ser
     database, size, count = server.database(), 32, FEW_VECTORS + 1000
     numbers = default_rng(7)
     centres = numbers.normal(size=(300, size))
-    vectors = (centres[numbers.integers(300, size=count)] + 0.5 * numbers.normal(size=(count, size))).astype("<f4")
-    columns = "tenant, partition, kind, id, revision, number, created_at, user_id, content, status, model, embedding"
+    vectors = (
+        centres[numbers.integers(300, size=count)] + 0.5 * numbers.normal(size=(count, size))
+    ).astype("<f4")
+    columns = (
+        "tenant, partition, kind, id, revision, number, created_at, user_id, content, status, "
+        "model, embedding"
+    )
     with closing(PostgresStore(server.keeper(database))) as store:
         store.prepare()
         with psycopg.connect(server.keeper(database)) as owner, owner.cursor() as cursor:
-            server.execute("ALTER TABLE memories DISABLE ROW LEVEL SECURITY", database=database)  # which COPY does not support
+            # Which COPY does not support.
+            server.execute("ALTER TABLE memories DISABLE ROW LEVEL SECURITY", database=database)
             with cursor.copy(f"COPY memories ({columns}) FROM STDIN".encode()) as copy:
                 for at, vector in enumerate(vectors):
-                    row = ("ann", '["ann", null]', "memory", f"m{at}", 1, at, "2026-01-01T00:00:00.000Z", "ann", "text", "active")
+                    row = (
+                        "ann",
+                        '["ann", null]',
+                        "memory",
+                        f"m{at}",
+                        1,
+                        at,
+                        "2026-01-01T00:00:00.000Z",
+                        "ann",
+                        "text",
+                        "active",
+                    )
                     copy.write_row((*row, "model", str(vector.tolist())))
         server.execute("ALTER TABLE memories ENABLE ROW LEVEL SECURITY", database=database)
-        server.execute(f"SELECT mesh_count_keywords(({NAMED}), 1)", database=database)  # as every other write does
+        # As every other write does.
+        server.execute(f"SELECT mesh_count_keywords(({NAMED}), 1)", database=database)
         assert store.compact()
-        index = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'memories_by_vector%'"
+        index = (
+            "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE "
+            "'memories_by_vector%'"
+        )
         assert server.execute(index, database=database) == [(0,)]
         lengths, same, where = norm(vectors, axis=1), 0, visible_to(Reader("ann"))
         for query in centres[:40].astype("<f4"):
@@ -384,7 +568,13 @@ def test_an_index_finds_nearly_all_of_the_nearest_among_many_vectors(server: Ser
             found = store.nearest(Kind.MEMORY, Vector("model", query.tobytes()), where, limit=10)
             same += len(right.intersection(hit.id for hit in found))
         assert same >= 0.95 * 400
-        few = all_of(where, In("id", tuple(f"m{at}" for at in range(0, count, 100))))  # all of them are compared
-        right = [f"m{at * 100}" for at in (-(vectors[::100] @ query) / lengths[::100]).argsort()[:10]]
-        assert [hit.id for hit in store.nearest(Kind.MEMORY, Vector("model", query.tobytes()), few, limit=10)] == right
+        # All of them are compared.
+        few = all_of(where, In("id", tuple(f"m{at}" for at in range(0, count, 100))))
+        right = [
+            f"m{at * 100}" for at in (-(vectors[::100] @ query) / lengths[::100]).argsort()[:10]
+        ]
+        assert [
+            hit.id
+            for hit in store.nearest(Kind.MEMORY, Vector("model", query.tobytes()), few, limit=10)
+        ] == right
     assert server.execute(index, database=database) == [(40,)]

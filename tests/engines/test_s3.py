@@ -1,4 +1,5 @@
-"""The LanceDB store in a bucket, on a real server: the contract, and writers that stall, die and meet."""
+"""The LanceDB store in a bucket, on a real server: the contract, and writers that stall, die and
+meet."""
 
 import json
 import signal
@@ -18,7 +19,13 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import StoreForeign, StoreMissing, StoreReadOnly, StoreTooNew, StoreUnavailable
+from memory_mesh.core.errors import (
+    StoreForeign,
+    StoreMissing,
+    StoreReadOnly,
+    StoreTooNew,
+    StoreUnavailable,
+)
 from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import open_store
@@ -50,7 +57,11 @@ def cluster() -> Iterator[Cluster]:
 
 
 def at(cluster: Cluster, prefix: str, **options: Any) -> BucketStore:
-    return BucketStore(Bucket(BUCKET, prefix, endpoint=cluster.endpoint, region=None), url=cluster.url(prefix), **options)
+    return BucketStore(
+        Bucket(BUCKET, prefix, endpoint=cluster.endpoint, region=None),
+        url=cluster.url(prefix),
+        **options,
+    )
 
 
 def opened(cluster: Cluster, place: Path, **options: Any) -> BucketStore:
@@ -80,9 +91,18 @@ class Writer:
 
     def __init__(self, cluster: Cluster, prefix: str, ids: list[str], **options: object) -> None:
         words = [sys.executable, "-m", "tests.engines.s3_writer"]
-        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
         assert self._process.stdin
-        given = {"endpoint": cluster.endpoint, "prefix": prefix, "ids": ids, "flush_rows": 4, "lease": 0.5, **options}
+        given = {
+            "endpoint": cluster.endpoint,
+            "prefix": prefix,
+            "ids": ids,
+            "flush_rows": 4,
+            "lease": 0.5,
+            **options,
+        }
         self._process.stdin.write(json.dumps(given) + "\n")
         self._process.stdin.flush()
 
@@ -113,8 +133,11 @@ class Writer:
         return printed
 
 
-def assert_sound(cluster: Cluster, prefix: str, acknowledged: Collection[str], *, unknown: Collection[str] = ()) -> None:
-    """Every acknowledged memory is there once, counted once, in the journal and then in the tables too."""
+def assert_sound(
+    cluster: Cluster, prefix: str, acknowledged: Collection[str], *, unknown: Collection[str] = ()
+) -> None:
+    """Every acknowledged memory is there once, counted once, in the journal and then in the
+    tables too."""
     with closing(at(cluster, prefix, lease_seconds=0.5)) as store:
         for _ in range(2):
             ids = [id_ for id_ in store.ids(Kind.MEMORY) if id_ != COUNTER]
@@ -131,15 +154,21 @@ def assert_sound(cluster: Cluster, prefix: str, acknowledged: Collection[str], *
 
 WRITING = ["store.begun", "store.writing", "store.written", "store.committed"]
 FLUSHING = [
-    "flush.begun", "flush.memory_entries.deleted", "flush.memory_entries.appended", "flush.logged", "flush.committed",
-    "flush.cut", "store.freed",
+    "flush.begun", "flush.memory_entries.deleted", "flush.memory_entries.appended", "flush.logged",
+    "flush.committed", "flush.cut", "store.freed",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("step", [*WRITING, *FLUSHING])
 @pytest.mark.req("MESH-015")
-def test_a_writer_that_stalls_past_its_lease_loses_nothing_and_doubles_nothing(cluster: Cluster, step: str) -> None:
-    prefix, mine, theirs = f"stalled/{step}", [f"a{n}" for n in range(6)], [f"b{n}" for n in range(7)]
+def test_a_writer_that_stalls_past_its_lease_loses_nothing_and_doubles_nothing(
+    cluster: Cluster, step: str
+) -> None:
+    prefix, mine, theirs = (
+        f"stalled/{step}",
+        [f"a{n}" for n in range(6)],
+        [f"b{n}" for n in range(7)],
+    )
     with Writer(cluster, prefix, mine, at=step, nth=2, then="stop") as writer:
         before = writer.until(f"at {step}")
         with closing(at(cluster, prefix, flush_rows=4, lease_seconds=0.5)) as store:
@@ -153,7 +182,9 @@ def test_a_writer_that_stalls_past_its_lease_loses_nothing_and_doubles_nothing(c
 
 @pytest.mark.parametrize("step", [*WRITING, *FLUSHING])
 @pytest.mark.req("MESH-015")
-def test_a_writer_that_is_killed_at_any_step_leaves_what_it_acknowledged(cluster: Cluster, step: str) -> None:
+def test_a_writer_that_is_killed_at_any_step_leaves_what_it_acknowledged(
+    cluster: Cluster, step: str
+) -> None:
     prefix, mine = f"killed/{step}", [f"a{n}" for n in range(6)]
     with Writer(cluster, prefix, mine, at=step, nth=2, then="die") as writer:
         before = writer.until(f"at {step}")
@@ -167,12 +198,16 @@ ERASING = ["store.committed", "flush.begun", "flush.logged", "flush.committed", 
 
 @pytest.mark.parametrize("step", ERASING)
 @pytest.mark.req("MESH-011")
-def test_an_erasure_that_is_killed_at_any_step_is_finished_by_the_next_user(cluster: Cluster, step: str) -> None:
+def test_an_erasure_that_is_killed_at_any_step_is_finished_by_the_next_user(
+    cluster: Cluster, step: str
+) -> None:
     prefix, text = f"erased/{step}", b"content of quetzal"
     with closing(at(cluster, prefix, flush_rows=1)) as store:
         store.apply([memory("quetzal"), memory("toucan")])
         assert store.find_bytes([text])
-    with Writer(cluster, prefix, [], at=step, then="die", erased="quetzal", flush_rows=99) as writer:
+    with Writer(
+        cluster, prefix, [], at=step, then="die", erased="quetzal", flush_rows=99
+    ) as writer:
         writer.until(f"at {step}")
     with closing(at(cluster, prefix, read_only=True)) as store:
         assert store.has_deleted_bytes()
@@ -186,11 +221,15 @@ def test_an_erasure_that_is_killed_at_any_step_is_finished_by_the_next_user(clus
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_four_writers_take_turns_also_if_a_volume_server_dies(cluster: Cluster, killed: bool) -> None:
+def test_four_writers_take_turns_also_if_a_volume_server_dies(
+    cluster: Cluster, killed: bool
+) -> None:
     prefix = f"four/{killed}"
     ids = {name: [f"{name}{n}" for n in range(12)] for name in "abcd"}
     with ExitStack() as stack:
-        writers = [stack.enter_context(Writer(cluster, prefix, some, lease=5.0)) for some in ids.values()]
+        writers = [
+            stack.enter_context(Writer(cluster, prefix, some, lease=5.0)) for some in ids.values()
+        ]
         if killed:
             writers[0].until("a1")
             cluster.kill_volume(1)
@@ -205,23 +244,33 @@ def test_four_writers_take_turns_also_if_a_volume_server_dies(cluster: Cluster, 
 
 def test_any_history_in_a_bucket_is_a_history_of_a_dict(cluster: Cluster) -> None:
     effort = settings(StoreMachine.TestCase.settings, max_examples=25, stateful_step_count=20)
-    run_state_machine_as_test(machine_for(lambda place: opened(cluster, place, flush_rows=5)), settings=effort)
+    run_state_machine_as_test(
+        machine_for(lambda place: opened(cluster, place, flush_rows=5)), settings=effort
+    )
 
 
 # --- faults ---
 
 
-def test_errors_show_no_key_and_no_answer_of_the_server(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_show_no_key_and_no_answer_of_the_server(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "wrong-key")
-    with pytest.raises(StoreUnavailable, match="refuses the request: InvalidAccessKeyId") as refused:
+    with pytest.raises(
+        StoreUnavailable, match="refuses the request: InvalidAccessKeyId"
+    ) as refused:
         open_store(cluster.url("faults"))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEYS["AWS_ACCESS_KEY_ID"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret")
     with pytest.raises(StoreUnavailable, match="SignatureDoesNotMatch") as wrong:
         open_store(cluster.url("faults"))
-    shown = "".join(text for error in (refused, wrong) for text in traceback.format_exception(error.value))
+    shown = "".join(
+        text for error in (refused, wrong) for text in traceback.format_exception(error.value)
+    )
     assert "refuses the request" in shown
-    assert not any(part in shown for part in ("wrong-key", "wrong-secret", *KEYS.values(), "<Error>"))
+    assert not any(
+        part in shown for part in ("wrong-key", "wrong-secret", *KEYS.values(), "<Error>")
+    )
 
 
 def test_a_mesh_uses_a_bucket_by_its_url(cluster: Cluster) -> None:
@@ -231,7 +280,9 @@ def test_a_mesh_uses_a_bucket_by_its_url(cluster: Cluster) -> None:
             mesh.get_all()
         mesh.add("The deploy key rotates on Mondays")
     with MemoryMesh(store=f"{url}&mode=ro", agent_id="planner") as mesh:
-        assert [one.content for one in mesh.search("deploy key")] == ["The deploy key rotates on Mondays"]
+        assert [one.content for one in mesh.search("deploy key")] == [
+            "The deploy key rotates on Mondays"
+        ]
         with pytest.raises(StoreReadOnly):
             mesh.add("Never written")
     with MemoryMesh(store=url, agent_id="planner") as mesh:
@@ -245,7 +296,9 @@ def test_a_mesh_uses_a_bucket_by_its_url(cluster: Cluster) -> None:
         assert store.find_bytes([b"memory_erased", b"planner"])
 
 
-def test_a_server_that_goes_away_during_writes_loses_nothing_that_it_acknowledged(cluster: Cluster) -> None:
+def test_a_server_that_goes_away_during_writes_loses_nothing_that_it_acknowledged(
+    cluster: Cluster,
+) -> None:
     acknowledged, over = list[str](), Event()
 
     def write() -> None:
@@ -268,7 +321,9 @@ def test_a_server_that_goes_away_during_writes_loses_nothing_that_it_acknowledge
     with closing(at(cluster, "gone", lease_seconds=0.5)) as store:
         ids = {*store.ids(Kind.MEMORY)}
         assert {*acknowledged} <= ids
-        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {id_[1:] for id_ in ids if id_[0] == "u"}
+        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {
+            id_[1:] for id_ in ids if id_[0] == "u"
+        }
         assert store.version("p") == len(ids)
         store.apply([memory("after")])
 
@@ -286,18 +341,28 @@ def test_a_store_of_a_newer_version_is_refused_also_by_one_that_is_open(
         upgraded.apply([memory("m2")])
         assert upgraded.compact()
         upgraded.close()
-    for use in (lambda: store.apply([memory("m3")]), lambda: store.find(Kind.MEMORY), lambda: at(cluster, "newer")):
+    for use in (
+        lambda: store.apply([memory("m3")]),
+        lambda: store.find(Kind.MEMORY),
+        lambda: at(cluster, "newer"),
+    ):
         with pytest.raises(StoreTooNew, match="upgrade memory-mesh"):
             use()
     store.close()
 
 
 def _of_next_format(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**entry, "state": {**entry["state"], "format": journal.FORMAT}} if "state" in entry else entry
+    return (
+        {**entry, "state": {**entry["state"], "format": journal.FORMAT}}
+        if "state" in entry
+        else entry
+    )
 
 
 def test_tables_of_another_program_are_refused(cluster: Cluster) -> None:
     bucket = Bucket(BUCKET, "theirs", endpoint=cluster.endpoint, region=None)
-    lance.write_dataset(memories_v2().empty_table(), bucket.uri(MEMORIES), storage_options=bucket.options)
+    lance.write_dataset(
+        memories_v2().empty_table(), bucket.uri(MEMORIES), storage_options=bucket.options
+    )
     with pytest.raises(StoreForeign, match="memory_entries"):
         open_store(cluster.url("theirs"))

@@ -1,4 +1,5 @@
-"""The Supabase store passes the contract on a real server in front of PostgreSQL, and a token shows the rows of its user only."""
+"""The Supabase store passes the contract on a real server in front of PostgreSQL, and a token
+shows the rows of its user only."""
 
 import hashlib
 import hmac
@@ -85,15 +86,23 @@ def test_any_history_in_supabase_is_a_history_of_a_dict(project: Project) -> Non
 
 def signed(user: str) -> str:
     """Return a token of a user, as Supabase issues it."""
-    parts = ({"alg": "HS256", "typ": "JWT"}, {"sub": user, "role": "authenticated", "aud": "authenticated", "exp": 4102444800})
+    parts = (
+        {"alg": "HS256", "typ": "JWT"},
+        {"sub": user, "role": "authenticated", "aud": "authenticated", "exp": 4102444800},
+    )
     text = b".".join(urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
-    signature = urlsafe_b64encode(hmac.digest(JWT_SECRET.encode(), text, hashlib.sha256)).rstrip(b"=")
+    signature = urlsafe_b64encode(hmac.digest(JWT_SECRET.encode(), text, hashlib.sha256)).rstrip(
+        b"="
+    )
     return (text + b"." + signature).decode()
 
 
 def store_of(project: Project, user: str) -> SupabaseStore:
     token = signed(user)
-    headers: dict[str, str | Secret] = {"apikey": Secret(PUBLIC_KEY), "authorization": Secret(token, prefix="Bearer ")}
+    headers: dict[str, str | Secret] = {
+        "apikey": Secret(PUBLIC_KEY),
+        "authorization": Secret(token, prefix="Bearer "),
+    }
     client = HttpClient(project.address, headers=headers, allow_local=True)
     return SupabaseStore(project.url, token, client=client)
 
@@ -102,7 +111,10 @@ def store_of(project: Project, user: str) -> SupabaseStore:
 def test_a_token_shows_and_writes_the_rows_of_its_user_only(project: Project) -> None:
     project.clear()
     ann, bob = (partition_for(user, "planner", "global", None) for user in ("ann", "bob"))
-    with closing(SupabaseStore(project.url, KEY)) as owner, closing(store_of(project, "ann")) as store:
+    with (
+        closing(SupabaseStore(project.url, KEY)) as owner,
+        closing(store_of(project, "ann")) as store,
+    ):
         owner.apply([memory("a", partition=ann, user_id="ann")])
         owner.apply([memory("b", partition=bob, user_id="bob")])
         assert sorted(owner.ids(Kind.MEMORY)) == ["a", "b"]
@@ -115,12 +127,17 @@ def test_a_token_shows_and_writes_the_rows_of_its_user_only(project: Project) ->
     assert signed("ann") not in "".join(traceback.format_exception(refused.value))
 
 
-def test_a_server_that_goes_away_during_writes_loses_nothing_that_it_acknowledged(project: Project) -> None:
+def test_a_server_that_goes_away_during_writes_loses_nothing_that_it_acknowledged(
+    project: Project,
+) -> None:
     project.clear()
     acknowledged, over = list[str](), Event()
 
     def write() -> None:
-        with closing(SupabaseStore(project.url, KEY, busy_seconds=0.5)) as store, suppress(StoreUnavailable):
+        with (
+            closing(SupabaseStore(project.url, KEY, busy_seconds=0.5)) as store,
+            suppress(StoreUnavailable),
+        ):
             for n in range(10_000):
                 store.apply([memory(f"t{n}"), memory(f"u{n}")])
                 acknowledged.append(f"t{n}")
@@ -137,12 +154,16 @@ def test_a_server_that_goes_away_during_writes_loses_nothing_that_it_acknowledge
     with closing(SupabaseStore(project.url, KEY)) as store:
         ids = {*store.ids(Kind.MEMORY)}
         assert {*acknowledged} <= ids
-        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {id_[1:] for id_ in ids if id_[0] == "u"}
+        assert {id_[1:] for id_ in ids if id_[0] == "t"} == {
+            id_[1:] for id_ in ids if id_[0] == "u"
+        }
         assert store.version("p") == len(ids)
         store.apply([memory("after")])
 
 
-def test_tables_of_a_newer_version_are_refused_by_an_open_store(project: Project, server: Server) -> None:
+def test_tables_of_a_newer_version_are_refused_by_an_open_store(
+    project: Project, server: Server
+) -> None:
     project.clear()
     with closing(SupabaseStore(project.url, KEY)) as store:
         store.apply([memory("m1")])
@@ -166,40 +187,68 @@ def test_the_tables_and_functions_of_the_document_answer_over_http(project: Proj
         store.apply([rated, memory("m2", vector=[0, 1], status="archived")])
         stored = store.get(Kind.MEMORY, ["m1"])["m1"]
         assert (stored.value("trust"), stored.value("confidence")) == (0.6, 0.2)
-    with SyncPostgrestClient(project.address, headers={"apikey": KEY}, http_client=httpx.Client()) as client:
-        columns = client.from_("memories").select("confidence", "base_trust", "author_confidence").eq("id", "m1").execute().data
+    with SyncPostgrestClient(
+        project.address, headers={"apikey": KEY}, http_client=httpx.Client()
+    ) as client:
+        columns = (
+            client.from_("memories")
+            .select("confidence", "base_trust", "author_confidence")
+            .eq("id", "m1")
+            .execute()
+            .data
+        )
         assert columns == [{"confidence": 0.6 - 0.15, "base_trust": 0.6, "author_confidence": 0.2}]
-        assert [row["id"] for row in client.from_("memory_archive").select("id").execute().data] == ["m2"]
+        assert [
+            row["id"] for row in client.from_("memory_archive").select("id").execute().data
+        ] == ["m2"]
         assert client.from_("memory_links").select("id").execute().data == []
         for function in ("search_memories_semantic", "search_memories_global"):
-            found = client.rpc(function, {"query_embedding": "[0.9,0.1]", "match_count": 5}).execute().data
+            found = (
+                client.rpc(function, {"query_embedding": "[0.9,0.1]", "match_count": 5})
+                .execute()
+                .data
+            )
             assert [row["id"] for row in found] == ["m1"]
 
 
 def test_what_scoring_needs_of_memories_comes_over_http_with_its_vectors(project: Project) -> None:
     project.clear()
     everything = equals("partition", "p")
-    same = Conditions(visible=everything, with_status=everything, readable=everything, allowed=everything)
+    same = Conditions(
+        visible=everything, with_status=everything, readable=everything, allowed=everything
+    )
     with closing(SupabaseStore(project.url, KEY)) as store:
-        store.apply([memory(f"m{at}", content="red?", keywords=["red"], vector=[1.0, at]) for at in range(40)])
+        store.apply(
+            [
+                memory(f"m{at}", content="red?", keywords=["red"], vector=[1.0, at])
+                for at in range(40)
+            ]
+        )
         (row,) = store.get(Kind.MEMORY, ["m1"]).values()
         assert row.vector
         given = same, [f"m{at}" for at in range(40)], ["red"], (row.vector.model, 2)
         found, right = (
-            source.memories(*given, with_vectors=given[1][:30]) for source in (store.candidate_source, PagedSource(store))
+            source.memories(*given, with_vectors=given[1][:30])
+            for source in (store.candidate_source, PagedSource(store))
         )
         assert [*found] == [*right]
         assert sum(one.vector is not None for one in found) == 30
 
 
 @pytest.mark.req("MESH-020")
-def test_a_mesh_uses_a_project_by_its_url(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mesh_uses_a_project_by_its_url(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project.clear()
     monkeypatch.setenv("SUPABASE_KEY", KEY)
     with MemoryMesh(store=project.url, agent_id="planner") as mesh:
         mesh.add("The deploy key rotates on Mondays")
-        assert [one.content for one in mesh.search("deploy key")] == ["The deploy key rotates on Mondays"]
-    with MemoryMesh(store=project.url, store_key="sb_secret_wrong-key-0123456789", agent_id="planner") as mesh:
+        assert [one.content for one in mesh.search("deploy key")] == [
+            "The deploy key rotates on Mondays"
+        ]
+    with MemoryMesh(
+        store=project.url, store_key="sb_secret_wrong-key-0123456789", agent_id="planner"
+    ) as mesh:
         with pytest.raises(StoreError, match="Invalid API key") as refused:
             mesh.get_all()
         assert "sb_secret_wrong" not in "".join(traceback.format_exception(refused.value))

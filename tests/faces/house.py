@@ -50,5 +50,6 @@ def texts(found: Iterable[MemoryRecord]) -> list[str]:
 
 
 def whole(*values: object) -> str:
-    """Every field of records and of lists of them, uncut. Their `repr` is short: what it does not show may still be there."""
+    """Every field of records and of lists of them, uncut. Their `repr` is short: what it does
+    not show may still be there."""
     return json.dumps(values, default=asdict, ensure_ascii=False)

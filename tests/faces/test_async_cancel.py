@@ -1,4 +1,5 @@
-"""Cancelled calls of the async mesh: they store nothing, or a note of the error lists what they stored."""
+"""Cancelled calls of the async mesh: they store nothing, or a note of the error lists what they
+stored."""
 
 import asyncio
 import re
@@ -16,7 +17,14 @@ _TEXTS = ("situation", "error_pattern", "oversight", "fix", "preventative_rule",
 Call = Callable[[AsyncMemoryMesh, MemoryRecord], Awaitable[object]]
 
 BEFORE = ("flow.validated", "flow.embedded", "flow.decided")
-AFTER = ("store.begun", "store.deleted", "store.put", "store.counted", "store.committed", "flow.applied")
+AFTER = (
+    "store.begun",
+    "store.deleted",
+    "store.put",
+    "store.counted",
+    "store.committed",
+    "flow.applied",
+)
 LESSON: dict[str, object] = dict.fromkeys(_TEXTS, "a text") | {"severity": "low"}
 WRITES: dict[str, Call] = {
     "add": lambda mesh, _: mesh.add("one text"),
@@ -31,7 +39,8 @@ WRITES: dict[str, Call] = {
 
 
 class CancelledAt:
-    """The `step` of a mesh: it cancels the task that calls, when a step is reached for the first time, and goes on."""
+    """The `step` of a mesh: it cancels the task that calls, when a step is reached for the first
+    time, and goes on."""
 
     def __init__(self, name: str) -> None:
         self.name, self.reached = name, Event()
@@ -56,7 +65,9 @@ class CancelledAt:
 
 async def cancelled(file: Path, step: CancelledAt, call: Call) -> list[str]:
     """Cancel a call at a step, and return the notes of the error."""
-    async with AsyncMemoryMesh(store=f"sqlite:///{file}", agent_id="ann", embedder="none", step=step) as mesh:
+    async with AsyncMemoryMesh(
+        store=f"sqlite:///{file}", agent_id="ann", embedder="none", step=step
+    ) as mesh:
         known = await mesh.add("a known text")
         step.loop = asyncio.get_running_loop()
         step.task = asyncio.ensure_future(call(mesh, known))
@@ -75,12 +86,16 @@ def stored(file: Path) -> dict[str, int]:
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.parametrize("step", [BEFORE[-1], AFTER[0], AFTER[-1]])
 @pytest.mark.sample(12)
-def test_a_cancelled_write_writes_nothing_or_lists_what_it_wrote(tmp_path: Path, name: str, step: str) -> None:
+def test_a_cancelled_write_writes_nothing_or_lists_what_it_wrote(
+    tmp_path: Path, name: str, step: str
+) -> None:
     check(tmp_path / "memory.db", step, WRITES[name])
 
 
 @pytest.mark.parametrize("step", [*BEFORE, *AFTER])
-def test_add_many_cancelled_at_any_step_stores_nothing_or_lists_what_it_stored(tmp_path: Path, step: str) -> None:
+def test_add_many_cancelled_at_any_step_stores_nothing_or_lists_what_it_stored(
+    tmp_path: Path, step: str
+) -> None:
     check(tmp_path / "memory.db", step, WRITES["add_many"])
 
 
@@ -89,7 +104,9 @@ def check(file: Path, step: str, call: Call) -> None:
     notes = asyncio.run(cancelled(file, hook, call))
     assert hook.reached.is_set()
     now = stored(file)
-    changed = {id_ for id_, revision in now.items() if revision > 1} | (now.keys() - {sorted(now)[0]} if len(now) > 1 else set())
+    changed = {id_ for id_, revision in now.items() if revision > 1} | (
+        now.keys() - {sorted(now)[0]} if len(now) > 1 else set()
+    )
     if step in BEFORE:
         assert (len(now), changed, notes) == (1, set(), [])
     else:
@@ -115,7 +132,9 @@ def test_a_timeout_carries_what_was_stored(tmp_path: Path) -> None:
                 loop.call_soon_threadsafe(expire)
                 go_on.wait()
 
-        mesh = AsyncMemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", embedder="none", step=step)
+        mesh = AsyncMemoryMesh(
+            store=f"sqlite:///{tmp_path / 'memory.db'}", embedder="none", step=step
+        )
         with pytest.raises(TimeoutError) as caught:
             async with limit:
                 await mesh.add("one text")
@@ -133,7 +152,9 @@ def test_a_call_that_waits_for_another_writer_is_cancelled_at_once(tmp_path: Pat
     file = tmp_path / "memory.db"
 
     async def run() -> None:
-        async with AsyncMemoryMesh(store=f"sqlite:///{file}", embedder="none", busy_seconds=60) as mesh:
+        async with AsyncMemoryMesh(
+            store=f"sqlite:///{file}", embedder="none", busy_seconds=60
+        ) as mesh:
             await mesh.add("a known text")
             other = sqlite3.connect(file, isolation_level=None)
             other.execute("BEGIN IMMEDIATE")
@@ -187,7 +208,9 @@ def test_a_task_that_is_cancelled_twice_still_knows_what_was_stored(tmp_path: Pa
     assert "stored mem_" in asyncio.run(run())[0]
 
 
-def test_a_call_that_is_cancelled_with_all_other_tasks_knows_what_was_stored(tmp_path: Path) -> None:
+def test_a_call_that_is_cancelled_with_all_other_tasks_knows_what_was_stored(
+    tmp_path: Path,
+) -> None:
     reached, notes = Event(), list[str]()
 
     def step(name: str) -> None:

@@ -41,7 +41,11 @@ def test_the_stub_of_the_async_mesh_is_generated_from_the_mesh() -> None:
 @pytest.mark.req("MESH-022")
 def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
     tree = ast.parse((ROOT / "src/memory_mesh/api/mesh.pyi").read_text(encoding="utf-8"))
-    stub = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AsyncMemoryMesh")
+    stub = next(
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == "AsyncMemoryMesh"
+    )
     listed: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}  # several with overloads
     for node in stub.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -49,11 +53,20 @@ def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
     aliases = [each for each in stub.body if isinstance(each, ast.Assign)]
     assert [ast.unparse(each) for each in aliases] == ["ingest = add"]
     listed["ingest"] = listed["add"]
-    plain = {name: member for name, member in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
+    plain = {
+        name: member
+        for name, member in inspect.getmembers(Mesh, inspect.isfunction)
+        if not name.startswith("_")
+    }
     assert {"add", "search", "delete_all"} <= plain.keys()
-    assert plain.keys() | {"__init__", "__aenter__", "__aexit__", "graph", "lane", "notes", "traces"} == listed.keys()
+    assert (
+        plain.keys() | {"__init__", "__aenter__", "__aexit__", "graph", "lane", "notes", "traces"}
+        == listed.keys()
+    )
     for name, member in plain.items():
-        names = {one.arg for node in listed[name] for one in (*node.args.args, *node.args.kwonlyargs)}
+        names = {
+            one.arg for node in listed[name] for one in (*node.args.args, *node.args.kwonlyargs)
+        }
         assert names == set(inspect.signature(member).parameters)
         assert inspect.getdoc(member) in [ast.get_docstring(node) for node in listed[name]]
 
@@ -93,13 +106,24 @@ def test_a_type_checker_finds_wrong_options_arguments_and_names(tmp_path: Path) 
         str(ROOT / "pyproject.toml"),
         str(tmp_path / "program.py"),
     ]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240).stdout
-    errors = dict(re.findall(r"program.py:(\d+): error: .*\[([a-z-]+)\]$", said, flags=re.MULTILINE))
+    said = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240
+    ).stdout
+    errors = dict(
+        re.findall(r"program.py:(\d+): error: .*\[([a-z-]+)\]$", said, flags=re.MULTILINE)
+    )
     lines = enumerate(PROGRAM.splitlines(), start=1)
-    assert errors == {str(number): line.partition("  # ")[2] for number, line in lines if "  # " in line}, said
+    assert errors == {
+        str(number): line.partition("  # ")[2] for number, line in lines if "  # " in line
+    }, said
 
 
-FACES = {"graph": AsyncMemoryGraph, "lane": AsyncMemoryLane, "notes": AsyncMemoryNotes, "traces": AsyncMemoryTraces}
+FACES = {
+    "graph": AsyncMemoryGraph,
+    "lane": AsyncMemoryLane,
+    "notes": AsyncMemoryNotes,
+    "traces": AsyncMemoryTraces,
+}
 
 
 @pytest.mark.req("MESH-022")
@@ -176,7 +200,12 @@ def test_both_give_the_same_answers(tmp_path: Path) -> None:
     (tmp_path / "notes" / "a.md").write_text("text of a file")
 
     def options(name: str) -> dict[str, object]:
-        return {"store": f"sqlite:///{tmp_path / name}", "agent_id": "ann", "clock": FakeClock().seconds, "ids": seeded_ids()}
+        return {
+            "store": f"sqlite:///{tmp_path / name}",
+            "agent_id": "ann",
+            "clock": FakeClock().seconds,
+            "ids": seeded_ids(),
+        }
 
     def plainly() -> list[object]:
         with MemoryMesh(**options("plain.db")) as mesh:
@@ -185,15 +214,43 @@ def test_both_give_the_same_answers(tmp_path: Path) -> None:
             answers = [
                 one,
                 mesh.ingest("two text"),
-                mesh.add_many(iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"),
-                mesh.update(one.id, content="one changed", metadata={"a": None}, why="so", idempotency_key="u"),
-                mesh.ingest_dir(tmp_path / "notes", extension=["md"], type="event", recursive=True, progress=no_progress),
+                mesh.add_many(
+                    iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"
+                ),
+                mesh.update(
+                    one.id,
+                    content="one changed",
+                    metadata={"a": None},
+                    why="so",
+                    idempotency_key="u",
+                ),
+                mesh.ingest_dir(
+                    tmp_path / "notes",
+                    extension=["md"],
+                    type="event",
+                    recursive=True,
+                    progress=no_progress,
+                ),
                 mesh.pin(one.id),
                 mesh.pin(one.id, pinned=False),
                 mesh.get(one.id, session_id="s"),
-                mesh.get_all(2, filter="pinned = FALSE", status=("active", "archived"), after=one.id, session_id="s"),
+                mesh.get_all(
+                    2,
+                    filter="pinned = FALSE",
+                    status=("active", "archived"),
+                    after=one.id,
+                    session_id="s",
+                ),
                 mesh.history(one.id, session_id="s"),
-                mesh.search("text", 5, "id <> 'x'", use_cache=False, mode="precise", status=("active",), session_id="s"),
+                mesh.search(
+                    "text",
+                    5,
+                    "id <> 'x'",
+                    use_cache=False,
+                    mode="precise",
+                    status=("active",),
+                    session_id="s",
+                ),
                 mesh.format_results(mesh.search("text")),
                 mesh.erase(one.id),
                 mesh.delete(one.id),
@@ -211,15 +268,43 @@ def test_both_give_the_same_answers(tmp_path: Path) -> None:
             answers = [
                 one,
                 await mesh.ingest("two text"),
-                await mesh.add_many(iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"),
-                await mesh.update(one.id, content="one changed", metadata={"a": None}, why="so", idempotency_key="u"),
-                await mesh.ingest_dir(tmp_path / "notes", extension=["md"], type="event", recursive=True, progress=no_progress),
+                await mesh.add_many(
+                    iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"
+                ),
+                await mesh.update(
+                    one.id,
+                    content="one changed",
+                    metadata={"a": None},
+                    why="so",
+                    idempotency_key="u",
+                ),
+                await mesh.ingest_dir(
+                    tmp_path / "notes",
+                    extension=["md"],
+                    type="event",
+                    recursive=True,
+                    progress=no_progress,
+                ),
                 await mesh.pin(one.id),
                 await mesh.pin(one.id, pinned=False),
                 await mesh.get(one.id, session_id="s"),
-                await mesh.get_all(2, filter="pinned = FALSE", status=("active", "archived"), after=one.id, session_id="s"),
+                await mesh.get_all(
+                    2,
+                    filter="pinned = FALSE",
+                    status=("active", "archived"),
+                    after=one.id,
+                    session_id="s",
+                ),
                 await mesh.history(one.id, session_id="s"),
-                await mesh.search("text", 5, "id <> 'x'", use_cache=False, mode="precise", status=("active",), session_id="s"),
+                await mesh.search(
+                    "text",
+                    5,
+                    "id <> 'x'",
+                    use_cache=False,
+                    mode="precise",
+                    status=("active",),
+                    session_id="s",
+                ),
                 await mesh.format_results(await mesh.search("text")),
                 await mesh.erase(one.id),
                 await mesh.delete(one.id),

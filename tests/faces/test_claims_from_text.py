@@ -11,7 +11,8 @@ AT, BEFORE = "2026-05-04T09:00:00.000Z", "2026-05-04T08:59:59.999Z"
 
 
 def after(first: str, second: str, claims: str = "auto") -> list[tuple[object, ...]]:
-    """Status, start and end of two memories that are added one after the other; equal ones are one."""
+    """Status, start and end of two memories that are added one after the other; equal ones are
+    one."""
     with MemoryMesh(store="memory://", embedder="none", claims=claims, clock=lambda: NOW) as mesh:
         ids = dict.fromkeys(mesh.add(text).id for text in (first, second))
         found = [mesh.get(id_) for id_ in ids]
@@ -21,15 +22,20 @@ def after(first: str, second: str, claims: str = "auto") -> list[tuple[object, .
 @pytest.mark.parametrize(
     ("second", "expected"),
     [
-        ("Ana is working for Globex now.", [("superseded", None, BEFORE), ("active", AT, None)]),  # a change
-        ("Ana works at Globex.", [("superseded", None, None), ("active", None, None)]),  # a correction
+        # A change
+        ("Ana is working for Globex now.", [("superseded", None, BEFORE), ("active", AT, None)]),
+        # A correction
+        ("Ana works at Globex.", [("superseded", None, None), ("active", None, None)]),
         ("Ana is employed by Acme.", [("active", None, None)]),  # the same in other words
-        ("Ana no longer works at Acme.", [("active", None, AT), ("active", None, AT)]),  # invalidated, not superseded
+        # Invalidated, not superseded.
+        ("Ana no longer works at Acme.", [("active", None, AT), ("active", None, AT)]),
         ("Ana might work at Globex.", [("active", None, None)] * 2),  # no statement
         ("Ana speaks Danish.", [("active", None, None)] * 2),  # about something else
     ],
 )
-def test_a_plain_statement_is_compared_with_what_is_known(second: str, expected: list[tuple[object, ...]]) -> None:
+def test_a_plain_statement_is_compared_with_what_is_known(
+    second: str, expected: list[tuple[object, ...]]
+) -> None:
     assert after("Ana works at Acme.", second) == expected
 
 
@@ -44,8 +50,15 @@ def test_a_plain_statement_is_compared_with_what_is_known(second: str, expected:
     ],
 )
 def test_a_statement_begins_when_its_text_says(since: str, start: str) -> None:
-    assert after("Bo likes tea.", f"Ana has worked at Globex {since}.")[1] == ("active", start, None)
+    assert after("Bo likes tea.", f"Ana has worked at Globex {since}.")[1] == (
+        "active",
+        start,
+        None,
+    )
 
 
 def test_without_the_setting_texts_are_no_claims() -> None:
-    assert after("Ana works at Acme.", "Ana is working for Globex now.", claims="off") == [("active", None, None)] * 2
+    assert (
+        after("Ana works at Acme.", "Ana is working for Globex now.", claims="off")
+        == [("active", None, None)] * 2
+    )

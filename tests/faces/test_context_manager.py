@@ -22,8 +22,9 @@ from memory_mesh.testing.fakes import DownEmbedder
 from .house import House, texts
 
 LESSON = {
-    "situation": "The deploy failed.", "error_pattern": "token_expired", "oversight": "Nobody looked at the expiry.",
-    "fix": "A new token.", "preventative_rule": "Refresh the deploy token before a deploy.", "severity": "high",
+    "situation": "The deploy failed.", "error_pattern": "token_expired",
+    "oversight": "Nobody looked at the expiry.", "fix": "A new token.",
+    "preventative_rule": "Refresh the deploy token before a deploy.", "severity": "high",
     "applicable_scope": "deploys", "confidence": 0.9,
 }  # fmt: skip
 
@@ -43,10 +44,15 @@ def manager(house: House) -> MemoryContextManager:
 def test_it_has_the_methods_of_the_document() -> None:
     methods = dict(getmembers(MemoryContextManager, isfunction))
     assert methods.keys() >= {
-        "initialize", "capture_interaction", "recall_memories", "format_memories_for_prompt", "health_check", "dispose",
+        "initialize", "capture_interaction", "recall_memories", "format_memories_for_prompt",
+        "health_check", "dispose",
     }  # fmt: skip
     assert next(iter(signature(MemoryContextManager).parameters)) == "config"
-    assert list(signature(methods["capture_interaction"]).parameters)[1:] == ["prompt", "response", "context"]
+    assert list(signature(methods["capture_interaction"]).parameters)[1:] == [
+        "prompt",
+        "response",
+        "context",
+    ]
 
 
 @pytest.mark.req("MESH-100")
@@ -79,7 +85,9 @@ def test_config_and_mesh_are_checked(house: House) -> None:
 
 @pytest.mark.req("MESH-101")
 @pytest.mark.parametrize("embedder", ["hash", "none"])
-def test_the_same_interaction_is_stored_once_and_an_unrelated_one_too(house: House, embedder: str) -> None:
+def test_the_same_interaction_is_stored_once_and_an_unrelated_one_too(
+    house: House, embedder: str
+) -> None:
     manager = MemoryContextManager(mesh=house.mesh(embedder=embedder))
     first = manager.capture_interaction("Which port has the database?", "Port 5432.")
     assert first is not None
@@ -96,13 +104,19 @@ def test_the_same_interaction_is_stored_once_and_an_unrelated_one_too(house: Hou
 @pytest.mark.req("MESH-101")
 def test_an_interaction_without_keywords_is_found_again_among_many(house: House) -> None:
     manager = MemoryContextManager(mesh=house.mesh(embedder="none"))
-    given = [("am I", f"{first} {second}") for first, second in product(("we", "you", "she", "they", "all"), repeat=2)]
+    given = [
+        ("am I", f"{first} {second}")
+        for first, second in product(("we", "you", "she", "they", "all"), repeat=2)
+    ]
     assert all(manager.capture_interaction(*each) for each in given)
     assert [manager.capture_interaction(*given[n]) for n in (0, 12, 24)] == [None] * 3
 
 
 def test_a_duplicate_from_another_agent_is_kept_as_its_sighting(house: House) -> None:
-    ann, bob = (MemoryContextManager(mesh=house.mesh(agent, embedder=HashingEmbedder())) for agent in ("ann", "bob"))
+    ann, bob = (
+        MemoryContextManager(mesh=house.mesh(agent, embedder=HashingEmbedder()))
+        for agent in ("ann", "bob")
+    )
     first = ann.capture_interaction("Where is the key?", "In the vault.")
     assert bob.capture_interaction("where is the key", "In the vault!") is None
     mesh = house.mesh("ann", embedder=HashingEmbedder())
@@ -111,10 +125,17 @@ def test_a_duplicate_from_another_agent_is_kept_as_its_sighting(house: House) ->
     assert house.sound()
 
 
-def test_other_skills_projects_sessions_and_users_have_interactions_of_their_own(house: House) -> None:
+def test_other_skills_projects_sessions_and_users_have_interactions_of_their_own(
+    house: House,
+) -> None:
     given = ("Where is the key?", "In the vault.")
     manager = MemoryContextManager(mesh=house.mesh(embedder=HashingEmbedder()))
-    contexts = [None, {"skill_name": "keys"}, {"project": "p1"}, *({"type": "session", "session_id": s} for s in ("s1", "s2"))]
+    contexts = [
+        None,
+        {"skill_name": "keys"},
+        {"project": "p1"},
+        *({"type": "session", "session_id": s} for s in ("s1", "s2")),
+    ]
     for context in contexts:
         assert manager.capture_interaction(*given, context) is not None, context
         assert manager.capture_interaction(*given, context) is None, context
@@ -128,10 +149,13 @@ def test_of_two_writers_with_the_same_interaction_one_stores_it(house: House) ->
     other.capture_interaction("Who likes tea?", "Ana does.")
 
     def step(name: str) -> None:
-        if name == "flow.decided" and not late:  # the first has decided to store it, and has not written yet
+        # The first has decided to store it, and has not written yet.
+        if name == "flow.decided" and not late:
             late.append(other.capture_interaction("where is the key", "In the vault!"))
 
-    first = MemoryContextManager(mesh=house.mesh(embedder=HashingEmbedder(), step=step)).capture_interaction(*given)
+    first = MemoryContextManager(
+        mesh=house.mesh(embedder=HashingEmbedder(), step=step)
+    ).capture_interaction(*given)
     assert first is None
     assert len(house.memories()) == 2
     assert house.memory(late[0].id).times_observed == 2
@@ -139,18 +163,29 @@ def test_of_two_writers_with_the_same_interaction_one_stores_it(house: House) ->
 
 def test_without_deduplication_every_interaction_is_stored(house: House) -> None:
     manager = MemoryContextManager(mesh=house.mesh(embedder=HashingEmbedder(), deduplicate=False))
-    assert [manager.capture_interaction("a question", "an answer") is None for _ in range(2)] == [False, False]
+    assert [manager.capture_interaction("a question", "an answer") is None for _ in range(2)] == [
+        False,
+        False,
+    ]
 
 
 @pytest.mark.req("MESH-101")
 def test_the_lowest_cosine_of_duplicates_is_a_setting(house: House) -> None:
-    manager = MemoryContextManager(mesh=house.mesh(embedder=HashingEmbedder(), duplicate_similarity=1.0))
-    manager.capture_interaction("Where is the key?", "Please look in the vault, it is behind the door of the old office.")
-    assert manager.capture_interaction("Where is the key?", "Look in the vault, it is behind the door of the old office.")
+    manager = MemoryContextManager(
+        mesh=house.mesh(embedder=HashingEmbedder(), duplicate_similarity=1.0)
+    )
+    manager.capture_interaction(
+        "Where is the key?", "Please look in the vault, it is behind the door of the old office."
+    )
+    assert manager.capture_interaction(
+        "Where is the key?", "Look in the vault, it is behind the door of the old office."
+    )
 
 
 @pytest.mark.parametrize(("prompt", "response"), [("", "x"), ("x", " \n"), (None, "x"), ("x", 5)])
-def test_a_blank_prompt_or_response_is_refused(manager: MemoryContextManager, prompt: object, response: object) -> None:
+def test_a_blank_prompt_or_response_is_refused(
+    manager: MemoryContextManager, prompt: object, response: object
+) -> None:
     with pytest.raises(InvalidInput, match=r"the (prompt|response) is .*; expected some text"):
         manager.capture_interaction(prompt, response)
 
@@ -172,7 +207,14 @@ def filled(house: House) -> MemoryContextManager:
     for n in range(6):
         mesh.add(f"A deploy of house {n} went well.", {"session_id": f"s{n}"})
     mesh.distill_lesson(LESSON)
-    mesh.distill_lesson({**LESSON, "error_pattern": "other", "preventative_rule": "Maybe deploy twice.", "confidence": 0.3})
+    mesh.distill_lesson(
+        {
+            **LESSON,
+            "error_pattern": "other",
+            "preventative_rule": "Maybe deploy twice.",
+            "confidence": 0.3,
+        }
+    )
     return MemoryContextManager(mesh=mesh)
 
 
@@ -180,22 +222,35 @@ def filled(house: House) -> MemoryContextManager:
 def test_recall_has_the_documents_defaults_and_filters(filled: MemoryContextManager) -> None:
     options = signature(MemoryContextManager.recall_memories).parameters
     assert {name: one.default for name, one in options.items() if one.kind is one.KEYWORD_ONLY} == {
-        "limit": 5, "use_cache": True, "memory_type": None, "skill_name": None, "include_lessons": False,
+        "limit": 5, "use_cache": True, "memory_type": None, "skill_name": None,
+        "include_lessons": False,
     }  # fmt: skip
     assert len(filled.recall_memories("deploy")) == 5
     assert len(filled.recall_memories("deploy", limit=7)) == 7
-    assert texts(filled.recall_memories("deploy", memory_type="agent")) == ["The deploy needs a token."]
-    assert texts(filled.recall_memories("deploy", skill_name="ops")) == ["The deploy runs on Monday."]
+    assert texts(filled.recall_memories("deploy", memory_type="agent")) == [
+        "The deploy needs a token."
+    ]
+    assert texts(filled.recall_memories("deploy", skill_name="ops")) == [
+        "The deploy runs on Monday."
+    ]
     assert filled.recall_memories("deploy", skill_name="none of them") == []
 
 
 @pytest.mark.req("MESH-103")
-def test_lessons_are_recalled_only_if_asked_for_and_only_with_enough_confidence(filled: MemoryContextManager) -> None:
-    assert [one.memory_type for one in filled.recall_memories("deploy token", limit=20)].count("lesson") == 0
+def test_lessons_are_recalled_only_if_asked_for_and_only_with_enough_confidence(
+    filled: MemoryContextManager,
+) -> None:
+    assert [one.memory_type for one in filled.recall_memories("deploy token", limit=20)].count(
+        "lesson"
+    ) == 0
     found = filled.recall_memories("the deploy token", limit=20, include_lessons=True)
-    assert [one.metadata["error_pattern"] for one in found if one.memory_type == "lesson"] == ["token_expired"]
+    assert [one.metadata["error_pattern"] for one in found if one.memory_type == "lesson"] == [
+        "token_expired"
+    ]
     assert {one.memory_type for one in found} > {"lesson"}
-    found = filled.recall_memories("deploy token", limit=20, memory_type="agent", include_lessons=True)
+    found = filled.recall_memories(
+        "deploy token", limit=20, memory_type="agent", include_lessons=True
+    )
     assert {one.memory_type for one in found} == {"agent", "lesson"}
     found = filled.recall_memories("deploy token", memory_type="lesson", include_lessons=True)
     assert {one.memory_type for one in found} == {"lesson"}
@@ -207,7 +262,9 @@ def test_a_memory_tagged_as_a_lesson_is_one(house: House) -> None:
     mesh.add("Check the deploy twice.", {"tags": ["#lesson_learned"]})
     manager = MemoryContextManager(mesh=mesh)
     assert manager.recall_memories("deploy") == []
-    assert texts(manager.recall_memories("deploy", include_lessons=True)) == ["Check the deploy twice."]
+    assert texts(manager.recall_memories("deploy", include_lessons=True)) == [
+        "Check the deploy twice."
+    ]
 
 
 def test_a_recall_that_could_find_nothing_says_so(filled: MemoryContextManager) -> None:
@@ -242,7 +299,8 @@ def test_recall_is_precise(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
     mesh.add("The deploy key rotates on Mondays.")
     manager, query = MemoryContextManager(mesh=mesh), "when does the deploy key rotate?"
     assert len(manager.recall_memories(query, use_cache=False)) == 1
-    monkeypatch.setattr(ranker, "MIN_EXPECTED", {"precise": 11.0, "recall": 0.0})  # nothing is relevant enough for precise
+    # Nothing is relevant enough for precise.
+    monkeypatch.setattr(ranker, "MIN_EXPECTED", {"precise": 11.0, "recall": 0.0})
     assert len(mesh.search(query, mode="recall", use_cache=False)) == 1
     assert manager.recall_memories(query, use_cache=False) == []
 
@@ -251,9 +309,13 @@ def test_recall_is_precise(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.req("MESH-104")
-def test_memories_stand_in_the_prompt_in_their_order_and_nothing_without_memories(manager: MemoryContextManager) -> None:
+def test_memories_stand_in_the_prompt_in_their_order_and_nothing_without_memories(
+    manager: MemoryContextManager,
+) -> None:
     assert manager.format_memories_for_prompt([]) == ""
-    stored = [manager.capture_interaction(f"Question {name}?", "Yes.") for name in ("one", "two", "three")]
+    stored = [
+        manager.capture_interaction(f"Question {name}?", "Yes.") for name in ("one", "two", "three")
+    ]
     found = manager.recall_memories("question", limit=2)
     for memories in (stored, stored[::-1], found):
         text = manager.format_memories_for_prompt(memories)
@@ -265,7 +327,9 @@ def test_memories_stand_in_the_prompt_in_their_order_and_nothing_without_memorie
 @pytest.mark.req("MESH-104")
 def test_a_long_memory_is_shown_whole_or_within_the_budget_by_its_passage(house: House) -> None:
     mesh = house.mesh(embedder=Narrow())
-    long = "\n\n".join(f"Paragraph {n} is about the number {n} and nothing else at all." for n in range(40))
+    long = "\n\n".join(
+        f"Paragraph {n} is about the number {n} and nothing else at all." for n in range(40)
+    )
     mesh.add(long)
     manager = MemoryContextManager(mesh=mesh)
     found = manager.recall_memories("paragraph number 17")
@@ -290,7 +354,12 @@ def test_health_is_told_and_never_raised(house: House) -> None:
     manager = MemoryContextManager(mesh=house.mesh(embedder=HashingEmbedder()))
     manager.capture_interaction("a question", "an answer")
     healthy = manager.health_check()
-    assert (healthy.ok, healthy.status, healthy.total_memories, healthy.problems) == (True, "healthy", 1, ())
+    assert (healthy.ok, healthy.status, healthy.total_memories, healthy.problems) == (
+        True,
+        "healthy",
+        1,
+        (),
+    )
     assert healthy.embedder == HashingEmbedder().model
     missing = MemoryContextManager({"store": "missing.db"}).health_check()
     assert (missing.ok, missing.status) == (False, "unhealthy")
@@ -311,7 +380,9 @@ def test_a_failing_embedder_and_foreign_vectors_degrade_health(house: House) -> 
     other = HashingEmbedder(64)
     assert other.model != HashingEmbedder().model
     foreign = MemoryContextManager(mesh=house.mesh(embedder=other)).health_check()
-    assert foreign.problems[1].startswith("the store has vectors of hashing/256, and the embedder is hashing/64; run")
+    assert foreign.problems[1].startswith(
+        "the store has vectors of hashing/256, and the embedder is hashing/64; run"
+    )
 
 
 def test_while_the_embedder_is_down_duplicates_are_found_by_words(house: House) -> None:
@@ -328,7 +399,9 @@ def test_while_the_embedder_is_down_duplicates_are_found_by_words(house: House) 
 @pytest.mark.req("MESH-022", "MESH-100")
 def test_the_asynchronous_manager_does_the_same(house: House) -> None:
     async def loop() -> None:
-        async with AsyncMemoryMesh(store=house.store, agent_id="ann", embedder=HashingEmbedder()) as mesh:
+        async with AsyncMemoryMesh(
+            store=house.store, agent_id="ann", embedder=HashingEmbedder()
+        ) as mesh:
             manager = AsyncMemoryContextManager(mesh=mesh)
             stored = await manager.capture_interaction("Where is the key?", "In the vault.")
             assert await manager.capture_interaction("where is the key", "in the vault") is None

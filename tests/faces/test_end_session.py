@@ -1,4 +1,5 @@
-"""`end_session` archives the memories of type session of one agent in one session, and nothing else."""
+"""`end_session` archives the memories of type session of one agent in one session, and nothing
+else."""
 
 import pytest
 
@@ -15,13 +16,19 @@ def test_ending_a_session_archives_its_session_memories_and_keeps_all_others(hou
         mesh.add(f"a memory of type {type_}", {"type": type_})
     ended = mesh.end_session("s1")
     assert (ended.session_id, sorted(ended.archived)) == ("s1", sorted(turns))
-    assert texts(mesh.get_all()) == [f"a memory of type {type_}" for type_ in ("agent", "event", "global", "reflection")]
+    assert texts(mesh.get_all()) == [
+        f"a memory of type {type_}" for type_ in ("agent", "event", "global", "reflection")
+    ]
     assert mesh.search("turn") == []
     assert texts(mesh.search("turn", status=["archived"])) == ["turn 0", "turn 1", "turn 2"]
     archived = mesh.get(turns[0])
     assert (archived.content, archived.status) == ("turn 0", "archived")
     last = mesh.history(turns[0])[-1]
-    assert (last.action, last.why, last.before["status"]) == ("archive", "the session ended", "active")
+    assert (last.action, last.why, last.before["status"]) == (
+        "archive",
+        "the session ended",
+        "active",
+    )
 
 
 @pytest.mark.req("MESH-026")
@@ -29,7 +36,8 @@ def test_a_reflection_that_quotes_session_memories_ends_with_the_session(house: 
     mesh = house.mesh(session_id="s1")
     draft = mesh.add("The draft of the letter lies in folder seven.", {"type": "session"})
     quoted = mesh.reflect("draft of the letter").memory_id
-    assert (mesh.get(quoted).status, len(mesh.search("draft folder"))) == ("active", 1)  # equal texts are shown once
+    # Equal texts are shown once.
+    assert (mesh.get(quoted).status, len(mesh.search("draft folder"))) == ("active", 1)
     assert set(mesh.end_session("s1").archived) == {draft.id, quoted}
     assert mesh.search("draft folder", min_score=0) == []
     assert house.sound()
@@ -38,13 +46,20 @@ def test_a_reflection_that_quotes_session_memories_ends_with_the_session(house: 
 @pytest.mark.req("MESH-026")
 def test_skills_of_the_session_end_with_it_and_others_stay(house: House) -> None:
     mesh = house.mesh(session_id="s1")
-    kept = [mesh.ingest_skill(f"name;{type_};\nintent;Deploy the site.;", {"type": type_}).id for type_ in ("global", "agent")]
-    other = house.mesh(session_id="s2").ingest_skill("name;other;\nintent;Deploy the site.;", {"type": "session"})
+    kept = [
+        mesh.ingest_skill(f"name;{type_};\nintent;Deploy the site.;", {"type": type_}).id
+        for type_ in ("global", "agent")
+    ]
+    other = house.mesh(session_id="s2").ingest_skill(
+        "name;other;\nintent;Deploy the site.;", {"type": "session"}
+    )
     own = mesh.ingest_skill("name;own;\nintent;Deploy the site.;", {"type": "session"})
     assert {skill.id for skill in mesh.list_skills()} == {own.id, *kept}
     assert mesh.end_session("s1").archived == (own.id,)
     assert {skill.id for skill in mesh.list_skills()} == {*kept}
-    assert [skill.id for skill in house.mesh(session_id="s2").list_skills() if skill.id not in kept] == [other.id]
+    assert [
+        skill.id for skill in house.mesh(session_id="s2").list_skills() if skill.id not in kept
+    ] == [other.id]
     assert mesh.get_skill(own.id).status == "archived"
     assert mesh.history(own.id)[-1].why == "the session ended"
     assert house.sound()
@@ -74,7 +89,9 @@ def test_ending_a_session_again_does_nothing_and_an_unknown_one_is_an_error(hous
     assert mesh.end_session("s1").archived == ()
     assert mesh.end_session("s2").archived == ()  # only a global memory: it stays
     assert len(house.blocks()) == blocks
-    with pytest.raises(NotFound, match="no memories of session 's9' for agent ann; check the name of the session"):
+    with pytest.raises(
+        NotFound, match="no memories of session 's9' for agent ann; check the name of the session"
+    ):
         mesh.end_session("s9")
     for wrong in (None, 5, "a\0b"):
         with pytest.raises(InvalidInput):
@@ -101,7 +118,9 @@ def test_a_text_said_again_after_the_end_is_a_new_memory(house: House) -> None:
     assert len(mesh.end_session("s1").archived) == 1
 
 
-def test_a_long_session_ends_in_several_writes(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_session_ends_in_several_writes(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memory_mesh.flows.write.revisions._AT_ONCE", 2)
     mesh = house.mesh(session_id="s1")
     mesh.add_many([f"turn {n}" for n in range(5)], {"type": "session"})

@@ -26,12 +26,18 @@ def test_the_claim_of_a_session_memory_holds_in_its_session_only(house: House) -
     first, second = mesh.scoped(session_id="s1"), mesh.scoped(session_id="s2")
     for store in (
         lambda one, value: one.add(f"Ana works at {value}.", metadata=SESSION),
-        lambda one, value: one.graph.store("ann", f"flat in {value}", claim=home(value), metadata=SESSION),
+        lambda one, value: one.graph.store(
+            "ann", f"flat in {value}", claim=home(value), metadata=SESSION
+        ),
     ):
         mine, other = store(first, "Acme"), store(second, "Globex")
         assert house.memory(mine.id).status == house.memory(other.id).status == "active"
-        assert store(second, "Acme").id != mine.id, "nor is it merged with one that this session cannot see"
-        assert house.memory(other.id).status == "superseded", "in one session the claims do exclude each other"
+        assert store(second, "Acme").id != mine.id, (
+            "nor is it merged with one that this session cannot see"
+        )
+        assert house.memory(other.id).status == "superseded", (
+            "in one session the claims do exclude each other"
+        )
 
 
 @pytest.mark.req("GRAPH-44")
@@ -45,7 +51,9 @@ def test_claims_of_two_projects_do_not_exclude_each_other(house: House) -> None:
 
 
 @pytest.mark.req("GRAPH-49")
-def test_the_same_claim_in_another_scope_is_a_memory_of_its_own(house: House, mesh: MemoryMesh) -> None:
+def test_the_same_claim_in_another_scope_is_a_memory_of_its_own(
+    house: House, mesh: MemoryMesh
+) -> None:
     shared = mesh.graph.store("bob", "Ana lives in Lisbon.", claim=home("Lisbon"), metadata=GLOBAL)
     private = mesh.graph.store("ann", "Between us: her flat is in Lisbon.", claim=home("Lisbon"))
     assert (private.is_new, house.memory(shared.id).corroborations) == (True, 2)
@@ -54,7 +62,9 @@ def test_the_same_claim_in_another_scope_is_a_memory_of_its_own(house: House, me
     assert "Ana lives" in seen
     assert "Between us" not in seen
     eve = mesh.graph.store("ann", "private", claim={**home("Rome"), "subject": "Eve"})
-    told = mesh.graph.store("ann", "for all", claim={**home("Rome"), "subject": "Eve"}, metadata=GLOBAL)
+    told = mesh.graph.store(
+        "ann", "for all", claim={**home("Rome"), "subject": "Eve"}, metadata=GLOBAL
+    )
     assert told.id != eve.id
     assert bob.get(told.id), "a memory that is to be shared is"
 
@@ -71,11 +81,17 @@ def test_a_claim_moves_with_its_memory(house: House, mesh: MemoryMesh) -> None:
     assert house.sound()
 
 
-def test_an_update_by_another_agent_is_compared_with_the_claims_of_the_owner(house: House, mesh: MemoryMesh) -> None:
-    shared = mesh.graph.store("bob", "a", claim=home("Lisbon", valid_until="2012-01-01"), metadata=GLOBAL)
+def test_an_update_by_another_agent_is_compared_with_the_claims_of_the_owner(
+    house: House, mesh: MemoryMesh
+) -> None:
+    shared = mesh.graph.store(
+        "bob", "a", claim=home("Lisbon", valid_until="2012-01-01"), metadata=GLOBAL
+    )
     mesh.graph.store("bob", "b", claim=home("Rome", valid_from="2015-01-01"))
     with pytest.raises(InvalidInput, match="excludes it"):
-        mesh.scoped(agent_id="ann").update(shared.id, metadata={"valid_until": None, "type": "agent"})
+        mesh.scoped(agent_id="ann").update(
+            shared.id, metadata={"valid_until": None, "type": "agent"}
+        )
     assert house.memory(shared.id).revision == 1
 
 
@@ -87,17 +103,24 @@ def test_claims_about_masked_subjects_are_not_taken_for_claims_about_one(house: 
     mesh = house.mesh(claims="auto")
     roles = ("ana@example.org", "admin"), ("bo@example.net", "viewer")
     first, second = (
-        mesh.graph.store("ann", f"one is {role}", claim={"subject": who, "predicate": "role", "value": role})
+        mesh.graph.store(
+            "ann", f"one is {role}", claim={"subject": who, "predicate": "role", "value": role}
+        )
         for who, role in roles
     )
     assert house.memory(first.id).status == "active"
     assert (second.supersedes, second.is_new) == ([], True)
-    acme, globex = (mesh.add(text) for text in ("ana@example.org works at Acme.", "bo@example.net works at Globex."))
+    acme, globex = (
+        mesh.add(text)
+        for text in ("ana@example.org works at Acme.", "bo@example.net works at Globex.")
+    )
     assert house.memory(acme.id).status == house.memory(globex.id).status == "active"
     assert "example" not in repr([row for kind in Kind for row in house.store.find(kind)])
 
 
-def test_the_value_of_a_secret_predicate_is_masked_as_in_metadata(house: House, mesh: MemoryMesh) -> None:
+def test_the_value_of_a_secret_predicate_is_masked_as_in_metadata(
+    house: House, mesh: MemoryMesh
+) -> None:
     for predicate in ("password", "API key"):
         claim = {"subject": "Ana", "predicate": predicate, "value": "hunter2xyz"}
         assert mesh.graph.store("ann", f"her {predicate}", claim=claim).memory.claim
@@ -109,41 +132,62 @@ def test_the_value_of_a_secret_predicate_is_masked_as_in_metadata(house: House, 
 
 
 @pytest.mark.req("GRAPH-54")
-def test_an_update_of_something_else_keeps_the_window_of_a_claim(house: House, mesh: MemoryMesh) -> None:
+def test_an_update_of_something_else_keeps_the_window_of_a_claim(
+    house: House, mesh: MemoryMesh
+) -> None:
     given = {"valid_from": "2001-01-01", "valid_until": "2090-01-01"}
     old = mesh.graph.store("ann", "a", claim=home("Lisbon"), metadata=given)
-    new = mesh.graph.store("ann", "b", claim=home("Porto", valid_from="2020-01-01"), metadata={"valid_from": "1999-01-01"})
+    new = mesh.graph.store(
+        "ann",
+        "b",
+        claim=home("Porto", valid_from="2020-01-01"),
+        metadata={"valid_from": "1999-01-01"},
+    )
     for id_ in (old.id, new.id):
         mesh.update(id_, metadata={"seen": True})
     assert house.memory(old.id).valid_until == "2019-12-31T23:59:59.999Z"
     assert house.memory(new.id).valid_from == "2020-01-01T00:00:00.000Z"
     mesh.update(new.id, content="Ana has a cat.")
-    assert house.memory(new.id).valid_from == "1999-01-01T00:00:00.000Z", "the window of the claim goes with the claim"
+    assert house.memory(new.id).valid_from == "1999-01-01T00:00:00.000Z", (
+        "the window of the claim goes with the claim"
+    )
 
 
 @pytest.mark.req("GRAPH-54")
-def test_a_claim_whose_first_author_is_erased_keeps_its_window(house: House, mesh: MemoryMesh) -> None:
+def test_a_claim_whose_first_author_is_erased_keeps_its_window(
+    house: House, mesh: MemoryMesh
+) -> None:
     past = {"claim": home("Lisbon", valid_until="2012-01-01"), "metadata": GLOBAL}
     first = mesh.graph.store("ann", "Ana lived in Lisbon.", **past)  # type: ignore[arg-type]
     assert mesh.graph.store("bob", "She was in Lisbon.", **past).id == first.id  # type: ignore[arg-type]
     mesh.graph.store("bob", "now", claim=home("Porto", valid_from="2013-01-01"), metadata=GLOBAL)
     mesh.delete_all(agent_id="ann")
     memory = house.memory(first.id)
-    assert (memory.agent_id, memory.valid_until, memory.status) == ("bob", "2012-01-01T00:00:00.000Z", "active")
+    assert (memory.agent_id, memory.valid_until, memory.status) == (
+        "bob",
+        "2012-01-01T00:00:00.000Z",
+        "active",
+    )
 
 
 @pytest.mark.parametrize("source", ["claim", "metadata"])
-def test_a_window_that_ends_before_it_starts_is_refused(house: House, mesh: MemoryMesh, source: str) -> None:
+def test_a_window_that_ends_before_it_starts_is_refused(
+    house: House, mesh: MemoryMesh, source: str
+) -> None:
     window = {"valid_from": "2020-01-01", "valid_until": "2010-01-01"}
     with pytest.raises(InvalidInput, match="before valid_from"):
-        mesh.graph.store("ann", "a", claim=home("x", **(window if source == "claim" else {})), metadata=window)
+        mesh.graph.store(
+            "ann", "a", claim=home("x", **(window if source == "claim" else {})), metadata=window
+        )
     stored = mesh.graph.store("ann", "a", claim=home("x", valid_from="2020-01-01"))
     with pytest.raises(InvalidInput, match="before valid_from"):
         mesh.update(stored.id, metadata={"valid_until": "2010-01-01"})
     assert house.memory(stored.id).revision == 1
 
 
-def test_a_claim_valid_since_the_first_moment_supersedes_without_an_end(house: House, mesh: MemoryMesh) -> None:
+def test_a_claim_valid_since_the_first_moment_supersedes_without_an_end(
+    house: House, mesh: MemoryMesh
+) -> None:
     old = mesh.graph.store("ann", "a", claim=home("Lisbon"))
     mesh.graph.store("ann", "b", claim=home("Porto", valid_from="0001-01-01T00:00:00Z"))
     assert (house.memory(old.id).status, house.memory(old.id).valid_until) == ("superseded", None)
@@ -165,7 +209,9 @@ def test_what_is_said_again_after_it_ended_is_valid_again(house: House) -> None:
 
 
 @pytest.mark.req("GRAPH-18")
-def test_activating_a_claim_does_not_supersede_a_memory_that_has_another_text_by_now(house: House, mesh: MemoryMesh) -> None:
+def test_activating_a_claim_does_not_supersede_a_memory_that_has_another_text_by_now(
+    house: House, mesh: MemoryMesh
+) -> None:
     old = mesh.graph.store("ann", "a", claim=home("Lisbon"), provenance=USER)
     new = mesh.graph.store("ann", "b", claim=home("Porto"))
     mesh.update(old.id, content="Trees grow in the park.")
@@ -209,7 +255,14 @@ def test_the_value_of_an_erased_claim_is_left_nowhere(house: House, mesh: Memory
         home("x", subject="\0"),
         home("x", scope="session", session_id="\ud800"),
     ],
-    ids=["huge number", "huge time", "NUL", "half a surrogate pair", "NUL in the subject", "session"],
+    ids=[
+        "huge number",
+        "huge time",
+        "NUL",
+        "half a surrogate pair",
+        "NUL in the subject",
+        "session",
+    ],
 )
 def test_a_claim_that_cannot_be_stored_is_refused_by_its_name(
     house: House, mesh: MemoryMesh, claim: Mapping[str, object]

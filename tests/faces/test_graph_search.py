@@ -23,7 +23,9 @@ def job(value: str, **more: object) -> dict[str, object]:
 @pytest.mark.req("GRAPH-04", "GRAPH-08")
 def test_an_agent_finds_what_it_stored_and_no_other_agent_does(house: House) -> None:
     graph = house.mesh(embedder=HashingEmbedder()).graph
-    stored = graph.store("planner", "Ana works at Acme", claim=job("Acme"), provenance=USER, importance=0.9)
+    stored = graph.store(
+        "planner", "Ana works at Acme", claim=job("Acme"), provenance=USER, importance=0.9
+    )
     hit = graph.search("planner", "Where does Ana work?")[0]
     assert (hit.id, hit.trust, hit.importance) == (stored.id, 1.0, 0.9)
     assert hit.claim["value"] == "Acme"
@@ -35,8 +37,14 @@ def test_an_agent_finds_what_it_stored_and_no_other_agent_does(house: House) -> 
 def test_what_was_superseded_or_quarantined_is_found_only_if_asked_for(house: House) -> None:
     graph = house.mesh().graph
     ids = [
-        graph.store("planner", f"Ana works at {name}", claim=job(name), provenance={"source": source}).id
-        for name, source in (("Acme", "document"), ("Beta", "user_explicit"), ("Gamma", "inference"))
+        graph.store(
+            "planner", f"Ana works at {name}", claim=job(name), provenance={"source": source}
+        ).id
+        for name, source in (
+            ("Acme", "document"),
+            ("Beta", "user_explicit"),
+            ("Gamma", "inference"),
+        )
     ]
     found = {
         name: [hit.id for hit in graph.search("planner", "Ana works", **{name: True})]
@@ -52,13 +60,21 @@ def test_what_was_superseded_or_quarantined_is_found_only_if_asked_for(house: Ho
 def test_a_claim_of_a_session_replaces_the_global_one_in_it(house: House) -> None:
     graph = house.mesh().graph
     graph.store("planner", "Ana works at Acme", claim=job("Acme"))
-    graph.store("planner", "Ana works at Beta today", claim=job("Beta", scope="session", session_id="s1"))
+    graph.store(
+        "planner", "Ana works at Beta today", claim=job("Beta", scope="session", session_id="s1")
+    )
 
     def employers(session_id: str | None) -> list[str]:
-        return [hit.claim["value"] for hit in graph.search("planner", "Ana works", session_id=session_id)]
+        return [
+            hit.claim["value"]
+            for hit in graph.search("planner", "Ana works", session_id=session_id)
+        ]
 
     assert [employers(session) for session in (None, "s1", "s2")] == [["Acme"], ["Beta"], ["Acme"]]
-    assert [hit.claim["value"] for hit in house.mesh(session_id="s1").graph.search("planner", "Ana works")] == ["Beta"]
+    assert [
+        hit.claim["value"]
+        for hit in house.mesh(session_id="s1").graph.search("planner", "Ana works")
+    ] == ["Beta"]
 
 
 def test_the_two_times_of_claims_that_were_stored(house: House) -> None:
@@ -72,11 +88,16 @@ def test_the_two_times_of_claims_that_were_stored(house: House) -> None:
 
     assert employers() == employers(as_of="2025-06-01") == ["Beta"]
     assert employers(as_of="2024-06-01") == ["Acme"]
-    assert employers(known_at=iso(NEW_YEAR + DAY)) == employers(as_of="2025-06-01", known_at=iso(NEW_YEAR + DAY)) == ["Acme"]
+    assert (
+        employers(known_at=iso(NEW_YEAR + DAY))
+        == employers(as_of="2025-06-01", known_at=iso(NEW_YEAR + DAY))
+        == ["Acme"]
+    )
     assert employers(as_of="2019-06-01") == []
-    assert [hit.content for hit in house.mesh("planner").search("Where did Ana work in 2024?", as_of="2024-06-01")] == [
-        "Ana works at Acme"
-    ]
+    assert [
+        hit.content
+        for hit in house.mesh("planner").search("Where did Ana work in 2024?", as_of="2024-06-01")
+    ] == ["Ana works at Acme"]
 
 
 @pytest.mark.req("GRAPH-11")
@@ -85,7 +106,10 @@ def test_many_queries_get_a_list_each(house: House) -> None:
     graph.store_many("planner", ["Ana works at Acme", "The deploy key rotates on Mondays"])
     queries = ["deploy key", "Ana"]
     many = graph.search_many("planner", queries, limit=1)
-    assert [found[0].content for found in many] == ["The deploy key rotates on Mondays", "Ana works at Acme"]
+    assert [found[0].content for found in many] == [
+        "The deploy key rotates on Mondays",
+        "Ana works at Acme",
+    ]
     assert [[hit.id for hit in found] for found in many] == [
         [hit.id for hit in graph.search("planner", query, limit=1)] for query in queries
     ]

@@ -28,10 +28,14 @@ def home(value: str, **more: object) -> dict[str, object]:
     return {**HOME, "value": value, **more}
 
 
-def store(mesh: MemoryMesh, value: str, *, source: str = "inference", agent: str = "ann", **more: object) -> Stored:
+def store(
+    mesh: MemoryMesh, value: str, *, source: str = "inference", agent: str = "ann", **more: object
+) -> Stored:
     """Store where Ana lives."""
     options = {"claim": home(value), "provenance": {"source": source}, **more}
-    return mesh.graph.store(agent, f"Ana lives in {value}, {len(mesh.scoped(agent_id=agent).get_all())}", **options)  # type: ignore[arg-type]
+    return mesh.graph.store(
+        agent, f"Ana lives in {value}, {len(mesh.scoped(agent_id=agent).get_all())}", **options
+    )  # type: ignore[arg-type]
 
 
 # --- the table ---
@@ -44,8 +48,10 @@ _WINDOWS = {
 _SESSION: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "both global": ({}, {}), "session and global": ({"scope": "session", "session_id": "s1"}, {}),
     "global and session": ({}, {"scope": "session", "session_id": "s1"}),
-    "same session": ({"scope": "session", "session_id": "s1"}, {"scope": "session", "session_id": "s1"}),
-    "two sessions": ({"scope": "session", "session_id": "s1"}, {"scope": "session", "session_id": "s2"}),
+    "same session": ({"scope": "session", "session_id": "s1"},
+                     {"scope": "session", "session_id": "s1"}),
+    "two sessions": ({"scope": "session", "session_id": "s1"},
+                     {"scope": "session", "session_id": "s2"}),
 }  # fmt: skip
 _SOURCES = {"more": "user_explicit", "equal": "tool_output", "less": "inference"}
 
@@ -55,7 +61,10 @@ def items(case: Case, subject: str) -> tuple[dict[str, object], dict[str, object
     predicate = f"{case.cardinality} {case.dedup_policy} {case.conflict_policy}"
     base = {"subject": subject, "predicate": predicate}
     new, old = (
-        {**base, **window, **scope} for window, scope in zip(_WINDOWS[str(case.windows)], _SESSION[str(case.scopes)], strict=True)
+        {**base, **window, **scope}
+        for window, scope in zip(
+            _WINDOWS[str(case.windows)], _SESSION[str(case.scopes)], strict=True
+        )
     )
     new |= {"value": "Porto", "exclusive": case.exclusive in ("both", "only the new one")}
     old |= {"value": "Porto" if case.values == "same" else "Lisbon"}
@@ -70,14 +79,28 @@ def items(case: Case, subject: str) -> tuple[dict[str, object], dict[str, object
 def seen(old: Memory, new: Stored) -> str:
     """Return what happened, from the memories alone."""
     if not new.is_new:
-        return CORROBORATED if new.id == old.id and old.corroborations == 2 and not new.conflicts else "?"
+        return (
+            CORROBORATED
+            if new.id == old.id and old.corroborations == 2 and not new.conflicts
+            else "?"
+        )
     if old.status == "superseded":
         linked = old.superseded_by == new.id and new.supersedes == [old.id] == new.memory.supersedes
-        return SUPERSEDED if linked and [each.status for each in new.conflicts] == ["resolved"] else "?"
+        return (
+            SUPERSEDED
+            if linked and [each.status for each in new.conflicts] == ["resolved"]
+            else "?"
+        )
     if new.quarantined:
         return REVIEW if [each.status for each in new.conflicts] == ["pending"] else "?"
     states = [each.status for each in new.conflicts]
-    return BOTH if states == ["resolved"] else STORED if not states and old.corroborations == 1 else "?"
+    return (
+        BOTH
+        if states == ["resolved"]
+        else STORED
+        if not states and old.corroborations == 1
+        else "?"
+    )
 
 
 @pytest.mark.req("GRAPH-43", "GRAPH-49", "GRAPH-52", "GRAPH-53", "GRAPH-54", "GRAPH-10")
@@ -87,7 +110,8 @@ def test_memories_stored_in_every_combination_end_as_the_table_says(deep: bool) 
     ]  # every value of every dimension is among them
     schemas = {
         f"{case.cardinality} {case.dedup_policy} {case.conflict_policy}": {
-            "cardinality": case.cardinality, "dedup_policy": case.dedup_policy, "conflict_policy": case.conflict_policy,
+            "cardinality": case.cardinality, "dedup_policy": case.dedup_policy,
+            "conflict_policy": case.conflict_policy,
         }
         for case in cases()
     }  # fmt: skip
@@ -97,7 +121,9 @@ def test_memories_stored_in_every_combination_end_as_the_table_says(deep: bool) 
     first = mesh.graph.store_many("ann", [old for _, old in pairs])
     second = mesh.graph.store_many("ann", [new for new, _ in pairs])
     found = [seen(house.memory(old.id), new) for old, new in zip(first, second, strict=True)]
-    assert [(case, was) for case, was in zip(every, found, strict=True) if was != expected(case)] == []
+    assert [
+        (case, was) for case, was in zip(every, found, strict=True) if was != expected(case)
+    ] == []
     assert set(found) == {STORED, CORROBORATED, BOTH, REVIEW, SUPERSEDED}
     assert house.sound()
 
@@ -110,33 +136,56 @@ def test_a_memory_is_stored_for_its_agent_with_the_defaults(house: House, mesh: 
     stored = mesh.graph.store("bob", "The sky is blue.")
     memory = house.memory(stored.id)
     assert (stored.quarantined, stored.links, stored.is_new) == (False, [], True)
-    assert (memory.agent_id, memory.memory_type, memory.category, memory.importance) == ("bob", "agent", "fact", 0.7)
-    assert (memory.tags, memory.trust, memory.metadata["provenance"]) == ([], 0.5, {"source": "inference"})
+    assert (memory.agent_id, memory.memory_type, memory.category, memory.importance) == (
+        "bob",
+        "agent",
+        "fact",
+        0.7,
+    )
+    assert (memory.tags, memory.trust, memory.metadata["provenance"]) == (
+        [],
+        0.5,
+        {"source": "inference"},
+    )
     assert mesh.get(stored.id) is None, "another agent does not see it"
     assert mesh.scoped(agent_id="bob").search("sky")[0].id == stored.id
 
 
 @pytest.mark.req("GRAPH-44")
-def test_claims_are_compared_within_the_agent_and_with_global_memories_only(house: House, mesh: MemoryMesh) -> None:
+def test_claims_are_compared_within_the_agent_and_with_global_memories_only(
+    house: House, mesh: MemoryMesh
+) -> None:
     mine, theirs = store(mesh, "Lisbon"), store(mesh, "Porto", agent="bob")
     assert house.memory(mine.id).status == "active", "the memory of another agent is never touched"
-    shared = mesh.graph.store("ann", "global", claim={**home("Rome"), "subject": "Eve"}, metadata={"type": "global"})
+    shared = mesh.graph.store(
+        "ann", "global", claim={**home("Rome"), "subject": "Eve"}, metadata={"type": "global"}
+    )
     other = mesh.graph.store("bob", "Eve moved", claim={**home("Oslo"), "subject": "eve"})
     assert other.supersedes == [shared.id]
-    assert mesh.scoped(user_id="zoe").graph.store("ann", "x", claim=home("Bonn")).conflicts == [], "nor that of another user"
+    assert mesh.scoped(user_id="zoe").graph.store("ann", "x", claim=home("Bonn")).conflicts == [], (
+        "nor that of another user"
+    )
     assert house.memory(theirs.id).status == "active"
 
 
 @pytest.mark.req("GRAPH-02")
-def test_with_keep_active_a_less_trusted_claim_stays_active_and_its_conflict_pending(house: House, mesh: MemoryMesh) -> None:
+def test_with_keep_active_a_less_trusted_claim_stays_active_and_its_conflict_pending(
+    house: House, mesh: MemoryMesh
+) -> None:
     known = store(mesh, "Lisbon", source="user_explicit")
     kept = store(mesh, "Porto", on_conflict="keep_active")
-    assert (kept.quarantined, kept.supersedes, [each.status for each in kept.conflicts]) == (False, [], ["pending"])
+    assert (kept.quarantined, kept.supersedes, [each.status for each in kept.conflicts]) == (
+        False,
+        [],
+        ["pending"],
+    )
     assert house.memory(known.id).status == house.memory(kept.id).status == "active"
 
 
 @pytest.mark.req("GRAPH-01", "GRAPH-03")
-def test_quarantine_stores_quarantined_whatever_the_trust_and_changes_nothing_else(house: House, mesh: MemoryMesh) -> None:
+def test_quarantine_stores_quarantined_whatever_the_trust_and_changes_nothing_else(
+    house: House, mesh: MemoryMesh
+) -> None:
     known = store(mesh, "Lisbon")
     held = store(mesh, "Porto", source="user_explicit", quarantine=True)
     again = mesh.graph.store("ann", "Ana lives in Lisbon, 0", claim=home("Lisbon"), quarantine=True)
@@ -146,15 +195,23 @@ def test_quarantine_stores_quarantined_whatever_the_trust_and_changes_nothing_el
 
 
 @pytest.mark.req("GRAPH-54")
-def test_a_claim_that_says_since_when_ends_the_older_one_and_a_correction_does_not(house: House, mesh: MemoryMesh) -> None:
+def test_a_claim_that_says_since_when_ends_the_older_one_and_a_correction_does_not(
+    house: House, mesh: MemoryMesh
+) -> None:
     first = store(mesh, "Lisbon")
     moved = mesh.graph.store("ann", "moved", claim=home("Porto", valid_from="2024-03-01"))
     assert house.memory(first.id).valid_until == "2024-02-29T23:59:59.999Z"
     corrected = store(mesh, "Rome")
     memory = house.memory(moved.id)
-    assert (memory.status, memory.superseded_by, memory.valid_until) == ("superseded", corrected.id, None)
+    assert (memory.status, memory.superseded_by, memory.valid_until) == (
+        "superseded",
+        corrected.id,
+        None,
+    )
     why = mesh.history(moved.id)[-1].why or ""
-    assert why == f"{corrected.id} takes its place, and is not trusted less: 0.50 against 0.50", "the reason is in the history"
+    assert why == f"{corrected.id} takes its place, and is not trusted less: 0.50 against 0.50", (
+        "the reason is in the history"
+    )
 
 
 @pytest.mark.req("GRAPH-54")
@@ -162,29 +219,46 @@ def test_until_a_claim_begins_the_one_before_it_is_valid(house: House, mesh: Mem
     now = store(mesh, "Lisbon")
     later = mesh.graph.store("ann", "moves in 2030", claim=home("Porto", valid_from="2030-01-01"))
     memory = house.memory(now.id)
-    assert (memory.status, memory.valid_until, later.supersedes) == ("active", "2029-12-31T23:59:59.999Z", [])
+    assert (memory.status, memory.valid_until, later.supersedes) == (
+        "active",
+        "2029-12-31T23:59:59.999Z",
+        [],
+    )
     assert contradictions(house.memories()) == []
     assert mesh.search("Ana lives")[0].id == now.id
     assert [each.detail["resolution"] for each in later.conflicts] == ["ended"]
 
 
 @pytest.mark.req("GRAPH-49")
-def test_a_corroboration_in_other_words_keeps_them_and_the_trust_of_the_best_source(house: House, mesh: MemoryMesh) -> None:
+def test_a_corroboration_in_other_words_keeps_them_and_the_trust_of_the_best_source(
+    house: House, mesh: MemoryMesh
+) -> None:
     first = store(mesh, "Lisbon")
     again = mesh.graph.store("ann", "Her flat is in Lisbon.", claim=home("Lisbon"), provenance=USER)
     memory = house.memory(first.id)
-    assert (again.id, again.is_new, memory.corroborations, memory.trust) == (first.id, False, 2, 1.0)
+    assert (again.id, again.is_new, memory.corroborations, memory.trust) == (
+        first.id,
+        False,
+        2,
+        1.0,
+    )
     assert (mesh.history(first.id)[-1].detail or {})["content"] == "Her flat is in Lisbon."
     assert house.sound()
 
 
 @pytest.mark.req("GRAPH-50", "GRAPH-51", "MESH-079")
-def test_the_same_text_is_one_memory_unless_its_claims_differ_or_the_policy_stores_each(house: House) -> None:
+def test_the_same_text_is_one_memory_unless_its_claims_differ_or_the_policy_stores_each(
+    house: House,
+) -> None:
     many, each = {"cardinality": "multi"}, {"dedup_policy": "store"}
     mesh = house.mesh(predicate_schemas={"likes": many, "ran": each})
     likes = {"subject": "Ana", "predicate": "likes", "value": "tea"}
     first, again = (mesh.graph.store("ann", "Ana likes tea", claim=likes) for _ in range(2))
-    assert (again.id, house.memory(first.id).times_observed, house.memory(first.id).corroborations) == (first.id, 2, 1)
+    assert (
+        again.id,
+        house.memory(first.id).times_observed,
+        house.memory(first.id).corroborations,
+    ) == (first.id, 2, 1)
     assert mesh.graph.store("ann", "Ana likes tea", claim={**likes, "value": "mint tea"}).is_new
     assert mesh.graph.store("ann", "Ana likes tea").is_new, "one without a claim is another memory"
     ran = {"subject": "Ana", "predicate": "ran", "value": "5 km"}
@@ -193,7 +267,9 @@ def test_the_same_text_is_one_memory_unless_its_claims_differ_or_the_policy_stor
     assert two.conflicts == []
 
 
-def test_a_new_text_has_no_claim_and_a_changed_window_must_not_exclude_another_claim(house: House, mesh: MemoryMesh) -> None:
+def test_a_new_text_has_no_claim_and_a_changed_window_must_not_exclude_another_claim(
+    house: House, mesh: MemoryMesh
+) -> None:
     old = mesh.graph.store("ann", "old", claim=home("Lisbon", valid_until="2023-12-31"))
     new = mesh.graph.store("ann", "new", claim=home("Porto", valid_from="2024-01-01"))
     with pytest.raises(InvalidInput, match="excludes it"):
@@ -212,7 +288,9 @@ def test_plain_statements_become_claims_where_that_is_switched_on(house: House) 
     first = mesh.add("Ana works at Acme.")
     second = mesh.add("Ana works at Globex now.")
     assert house.memory(first.id).status == "superseded"
-    assert house.memory(second.id).valid_from == house.memory(second.id).created_at, "now: since it was stored"
+    assert house.memory(second.id).valid_from == house.memory(second.id).created_at, (
+        "now: since it was stored"
+    )
     assert plain.add("Ana works at Initech.").status == "active"
     assert house.memory(second.id).status == "active", "off by default"
     gone = mesh.add("Ana no longer works at Globex.")
@@ -255,7 +333,9 @@ def test_a_memory_is_linked_to_the_five_most_similar_ones_above_one_half(house: 
     mesh = house.mesh(embedder=Compass())
     near = [mesh.graph.store("ann", f"memory at {angle}") for angle in (50, 40, 30, 20, 10, 8)]
     new = mesh.graph.store("ann", "memory at 0")
-    assert [(link.target, link.link_type) for link in new.links] == [(each.id, "similar") for each in reversed(near[1:])]
+    assert [(link.target, link.link_type) for link in new.links] == [
+        (each.id, "similar") for each in reversed(near[1:])
+    ]
     assert new.links[0].similarity == pytest.approx(cos(8 * pi / 180), abs=1e-5)
     assert mesh.graph.store("ann", "opposite 180").links == []
     incoming = house.store.find(Kind.LINK, equals("target", near[0].id))
@@ -287,12 +367,18 @@ def test_a_memory_keeps_the_five_best_links_that_point_to_it(house: House) -> No
 
 
 @pytest.mark.req("GRAPH-10")
-def test_a_batch_is_embedded_in_calls_of_its_size_and_stored_as_a_whole_or_not(house: House) -> None:
+def test_a_batch_is_embedded_in_calls_of_its_size_and_stored_as_a_whole_or_not(
+    house: House,
+) -> None:
     compass = Compass()
     mesh = house.mesh(embedder=compass)
-    stored = mesh.graph.store_many("ann", [f"memory {n}" for n in range(0, 100, 10)], embedding_batch_size=4)
+    stored = mesh.graph.store_many(
+        "ann", [f"memory {n}" for n in range(0, 100, 10)], embedding_batch_size=4
+    )
     assert compass.calls == [4, 4, 2]
-    assert [len(each.links) for each in stored[:3]] == [0, 1, 2], "later ones are linked to earlier ones"
+    assert [len(each.links) for each in stored[:3]] == [0, 1, 2], (
+        "later ones are linked to earlier ones"
+    )
     before = len(house.memories())
     with pytest.raises(InvalidInput, match=r"item 1: claim\.value"):
         mesh.graph.store_many("ann", [{"text": "fine 1"}, {"text": "bad 2", "claim": home("")}])
@@ -310,7 +396,11 @@ def test_evolve_supersedes_the_most_similar_memory_unless_it_is_trusted_more(hou
     far, first = mesh.graph.store("ann", "far 90"), mesh.graph.store("ann", "first 0")
     second = mesh.graph.evolve("ann", "second 10", tags=["v2"], importance=0.9, category="decision")
     assert (second.supersedes, second.quarantined) == ([first.id], False)
-    assert (second.memory.tags, second.memory.importance, second.memory.category) == (["v2"], 0.9, "decision")
+    assert (second.memory.tags, second.memory.importance, second.memory.category) == (
+        ["v2"],
+        0.9,
+        "decision",
+    )
     assert house.memory(first.id).superseded_by == second.id
     trusted = mesh.graph.store("ann", "trusted 200", provenance=USER)
     refused = mesh.graph.evolve("ann", "refused 205")
@@ -326,8 +416,9 @@ def test_evolve_supersedes_the_most_similar_memory_unless_it_is_trusted_more(hou
         ({"on_conflict": "ask"}, "quarantine, keep_active"), ({"claims": "on"}, "auto, off"),
         ({"quarantine": 1}, "True or False"),
         ({"provenance": "me"}, "user_explicit"), ({"provenance": {"source": 3}}, "user_explicit"),
-        ({"provenance": {"source": "user_explict"}}, "did you mean 'user_explicit'"), ({"importance": 2}, "0 to 1"),
-        ({"tags": "ops"}, "a list of texts"), ({"metadata": "x"}, "an object"), ({"claim": []}, "subject, predicate and value"),
+        ({"provenance": {"source": "user_explict"}}, "did you mean 'user_explicit'"),
+        ({"importance": 2}, "0 to 1"), ({"tags": "ops"}, "a list of texts"),
+        ({"metadata": "x"}, "an object"), ({"claim": []}, "subject, predicate and value"),
         ({"claim": home("x"), "event_time": "soon"}, "ISO 8601"),
     ],
 )  # fmt: skip
@@ -343,7 +434,9 @@ def test_a_wrong_option_is_an_error_and_nothing_is_changed(
 
 
 @pytest.mark.req("GRAPH-12", "GRAPH-79")
-def test_without_a_model_extract_stores_the_text_for_the_agent(mesh: MemoryMesh, house: House) -> None:
+def test_without_a_model_extract_stores_the_text_for_the_agent(
+    mesh: MemoryMesh, house: House
+) -> None:
     done = mesh.graph.extract("bob", "A whole text.")
     assert done.stored_whole
     memory = house.memory(done.memories[0].id)
@@ -353,14 +446,22 @@ def test_without_a_model_extract_stores_the_text_for_the_agent(mesh: MemoryMesh,
 @pytest.mark.req("GRAPH-12", "GRAPH-79", "GRAPH-85")
 def test_what_a_model_extracts_goes_through_the_gate_of_claims(house: House) -> None:
     found = [("Ana works at Globex.", 0.9), ("Eve works at Initech.", 0.8), ("It rains.", 0.2)]
-    items = [{"text": text, "category": "fact", "importance": importance, "tags": []} for text, importance in found]
+    items = [
+        {"text": text, "category": "fact", "importance": importance, "tags": []}
+        for text, importance in found
+    ]
     mesh = house.mesh(chat=ScriptedChat(json.dumps({"memories": items})), claims="auto")
     trusted = mesh.graph.store("bob", "Ana works at Acme.", provenance=USER)
     equal = mesh.graph.store("bob", "Eve works at Acme.")
     done = mesh.graph.extract("bob", "Some minutes of a meeting.")
     statuses = {memory.content: house.memory(memory.id).status for memory in done.memories}
-    assert statuses == {"Ana works at Globex.": "quarantined", "Eve works at Initech.": "active"}, "0.2 is below the minimum"
-    assert (house.memory(trusted.id).status, house.memory(equal.id).status) == ("active", "superseded")
+    assert statuses == {"Ana works at Globex.": "quarantined", "Eve works at Initech.": "active"}, (
+        "0.2 is below the minimum"
+    )
+    assert (house.memory(trusted.id).status, house.memory(equal.id).status) == (
+        "active",
+        "superseded",
+    )
     assert {house.memory(memory.id).agent_id for memory in done.memories} == {"bob"}
 
 
@@ -368,7 +469,9 @@ def test_what_a_model_extracts_goes_through_the_gate_of_claims(house: House) -> 
 
 
 @pytest.mark.req("GRAPH-85")
-def test_an_imported_claim_that_excludes_an_active_one_is_quarantined(house: House, mesh: MemoryMesh) -> None:
+def test_an_imported_claim_that_excludes_an_active_one_is_quarantined(
+    house: House, mesh: MemoryMesh
+) -> None:
     other = House(open_store("memory://"), ids=seeded_ids(7)).mesh()
     there, apart = (
         store(other, "Porto", source="user_explicit"),
@@ -379,10 +482,14 @@ def test_an_imported_claim_that_excludes_an_active_one_is_quarantined(house: Hou
     assert mesh.import_memories(lines).imported == 2
     found = {memory.id: memory.status for memory in house.memories()}
     assert found == {here.id: "active", there.id: "quarantined", apart.id: "active"}
-    assert mesh.graph.store("ann", "again", claim={**home("x"), "subject": "eve"}).id == apart.id, "its claim is compared"
+    assert mesh.graph.store("ann", "again", claim={**home("x"), "subject": "eve"}).id == apart.id, (
+        "its claim is compared"
+    )
     assert house.store.count(Kind.CONFLICT, equals("ref", there.id)) == 1
     assert house.sound()
-    broken = mesh.import_memories([lines[0], lines[1].replace(there.id, "mem_1_000000").replace('"subject"', '"subjekt"')])
+    broken = mesh.import_memories(
+        [lines[0], lines[1].replace(there.id, "mem_1_000000").replace('"subject"', '"subjekt"')]
+    )
     assert "subjekt" in broken.failed[0].reason
 
 
@@ -395,13 +502,21 @@ def test_erasing_a_memory_takes_its_links_and_conflicts(house: House, mesh: Memo
     assert "Lisbon" not in repr([memory.row() for memory in house.memories()])
 
 
-def test_when_the_first_author_of_a_claim_is_erased_the_words_of_the_other_one_stay(house: House, mesh: MemoryMesh) -> None:
+def test_when_the_first_author_of_a_claim_is_erased_the_words_of_the_other_one_stay(
+    house: House, mesh: MemoryMesh
+) -> None:
     first, second = mesh.scoped(session_id="s1"), mesh.scoped(session_id="s2")
     stored = first.graph.store("ann", "Ana has a flat in Porto.", claim=home("Porto"))
-    assert second.graph.store("ann", "Porto is where Ana lives.", claim=home("Porto")).id == stored.id
+    assert (
+        second.graph.store("ann", "Porto is where Ana lives.", claim=home("Porto")).id == stored.id
+    )
     mesh.delete_all(session_id="s1")
     memory = house.memory(stored.id)
-    assert (memory.content, memory.session_id, memory.corroborations) == ("Porto is where Ana lives.", "s2", 1)
+    assert (memory.content, memory.session_id, memory.corroborations) == (
+        "Porto is where Ana lives.",
+        "s2",
+        1,
+    )
     assert "flat" not in repr(memory.row())
     assert [result.id for result in mesh.search("where does Ana live")] == [stored.id]
     assert mesh.search("flat") == []
@@ -416,7 +531,13 @@ _CLAIMS = st.fixed_dictionaries(
         "subject": st.sampled_from(["x", "X ", "y"]),
         "exclusive": st.sampled_from([True, True, True, False]),
         "window": st.sampled_from(
-            [{}, {}, {"valid_from": "2024-01-01"}, {"valid_until": "2023-12-31"}, {"valid_until": "2024-02-01"}]
+            [
+                {},
+                {},
+                {"valid_from": "2024-01-01"},
+                {"valid_until": "2023-12-31"},
+                {"valid_until": "2024-02-01"},
+            ]
         ),
         "scope": st.sampled_from([{}, {}, {"scope": "session", "session_id": "s"}]),
         "source": st.sampled_from(["user_explicit", "inference", "document"]),
@@ -428,12 +549,18 @@ _CLAIMS = st.fixed_dictionaries(
 
 def contradictions(memories: Sequence[Memory]) -> list[tuple[str, str]]:
     """Return the pairs of active memories of one scope whose claims exclude each other."""
-    active = [(memory, claim) for memory in memories if memory.status == "active" and (claim := Claim.of(memory))]
+    active = [
+        (memory, claim)
+        for memory in memories
+        if memory.status == "active" and (claim := Claim.of(memory))
+    ]
     return [
         (one.id, other.id)
         for at, (one, mine) in enumerate(active)
         for other, theirs in active[:at]
-        if mine.key == theirs.key and one.partition == other.partition and excludes(mine, theirs, DEFAULT)
+        if mine.key == theirs.key
+        and one.partition == other.partition
+        and excludes(mine, theirs, DEFAULT)
     ]
 
 
@@ -467,7 +594,12 @@ def test_no_sequence_of_stores_leaves_two_active_claims_that_exclude_each_other(
     assert not items or house.sound()
 
 
-def test_the_check_finds_two_active_claims_that_exclude_each_other(mesh: MemoryMesh, house: House) -> None:
+def test_the_check_finds_two_active_claims_that_exclude_each_other(
+    mesh: MemoryMesh, house: House
+) -> None:
     first, second = store(mesh, "a"), store(mesh, "b")
     assert contradictions(house.memories()) == []
-    assert contradictions([house.memory(second.id), replace(house.memory(first.id), status="active")]) != []
+    assert (
+        contradictions([house.memory(second.id), replace(house.memory(first.id), status="active")])
+        != []
+    )

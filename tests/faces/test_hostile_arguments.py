@@ -1,4 +1,5 @@
-"""No argument makes a public method raise anything but our errors, which say what was expected or what to do."""
+"""No argument makes a public method raise anything but our errors, which say what was expected
+or what to do."""
 
 import inspect
 import logging
@@ -27,24 +28,34 @@ class Unprintable:
 ENDLESS: list[object] = []
 ENDLESS.append(ENDLESS)
 HOSTILE: dict[str, Any] = {
-    "None": None, "true": True, "negative": -1, "huge": 10**30, "thousands of digits": 10**5000, "NaN": float("nan"),
-    "infinity": float("inf"), "complex": 3j, "empty text": "", "NUL": "a\0b", "surrogate": "\ud800", "escape": "\udcff",
-    "long text": "x" * 20_000, "bytes": b"x", "bytearray": bytearray(b"x"), "empty list": [], "list of None": [None],
-    "list of lists": [["a"]], "list of bytes": [b"x"], "unprintable in a list": [Unprintable()], "endless list": ENDLESS,
-    "mapping": {"a": 1}, "mapping of bytes": {"a": b"x"}, "mapping of numbers": {1: 2}, "endless mapping": {"a": ENDLESS},
-    "nested mapping": {"a": {"$gt": 1}}, "triple": ("a", "b", "c"), "set": {"x"}, "object": object(),
-    "unprintable": Unprintable(), "function": lambda *_: None, "class": Unprintable, "error": ValueError("x"), "range": range(3),
-    "iterator": iter([1]), "path": Path("/dev/null/x"),
+    "None": None, "true": True, "negative": -1, "huge": 10**30, "thousands of digits": 10**5000,
+    "NaN": float("nan"), "infinity": float("inf"), "complex": 3j, "empty text": "", "NUL": "a\0b",
+    "surrogate": "\ud800", "escape": "\udcff", "long text": "x" * 20_000, "bytes": b"x",
+    "bytearray": bytearray(b"x"), "empty list": [], "list of None": [None],
+    "list of lists": [["a"]], "list of bytes": [b"x"], "unprintable in a list": [Unprintable()],
+    "endless list": ENDLESS, "mapping": {"a": 1}, "mapping of bytes": {"a": b"x"},
+    "mapping of numbers": {1: 2}, "endless mapping": {"a": ENDLESS},
+    "nested mapping": {"a": {"$gt": 1}}, "triple": ("a", "b", "c"), "set": {"x"},
+    "object": object(), "unprintable": Unprintable(), "function": lambda *_: None,
+    "class": Unprintable, "error": ValueError("x"), "range": range(3), "iterator": iter([1]),
+    "path": Path("/dev/null/x"),
     "message without content": [{"role": "user"}], "pair with bytes": [("a", {"b": b"x"})],
 }  # fmt: skip
-METHODS = {name: method for name, method in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
+METHODS = {
+    name: method
+    for name, method in inspect.getmembers(Mesh, inspect.isfunction)
+    if not name.startswith("_")
+}
 LESSON = dict.fromkeys(
-    ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope"), "a text"
+    ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope"),
+    "a text"
 ) | {"severity": "low"}  # fmt: skip
 
 
 @pytest.fixture
-def mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[MemoryMesh]:
+def mesh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Iterator[MemoryMesh]:
     monkeypatch.chdir(tmp_path)
     caplog.set_level(logging.CRITICAL)
     with MemoryMesh(store="memory://", embedder="none") as mesh:
@@ -53,8 +64,18 @@ def mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
 
 def usual(name: str, record: MemoryRecord) -> dict[str, Any]:
     """Return valid values for the required arguments of a method."""
-    known = {"id": record.id, "items": [("a text", None)], "path": ".", "context": LESSON, "results": []}
-    required = [one for one in inspect.signature(METHODS[name]).parameters.values() if one.default is one.empty]
+    known = {
+        "id": record.id,
+        "items": [("a text", None)],
+        "path": ".",
+        "context": LESSON,
+        "results": [],
+    }
+    required = [
+        one
+        for one in inspect.signature(METHODS[name]).parameters.values()
+        if one.default is one.empty
+    ]
     return {one.name: known.get(one.name, "text") for one in required if one.name != "self"}
 
 
@@ -145,7 +166,9 @@ def test_only_our_errors_escape_from_places_that_cannot_be_used(
     assert (tmp_path / "a-file").read_text(encoding="utf-8") == "no store"
 
 
-def test_what_the_callers_own_code_raises_comes_through_unchanged(mesh: MemoryMesh, tmp_path: Path) -> None:
+def test_what_the_callers_own_code_raises_comes_through_unchanged(
+    mesh: MemoryMesh, tmp_path: Path
+) -> None:
     def broken() -> Iterator[tuple[str, None]]:
         yield "a text", None
         raise ConnectionError("the caller's own")
@@ -166,4 +189,6 @@ def test_what_the_callers_own_code_raises_comes_through_unchanged(mesh: MemoryMe
 def test_an_iterator_is_read_once(mesh: MemoryMesh) -> None:
     mesh.add("some text")
     assert len(mesh.get_all(status=iter(["active"]))) == 1  # type: ignore[arg-type]
-    assert [run.job for run in mesh.heartbeat(jobs=iter(["compaction"]), force=True).runs][-1] == "compaction"  # type: ignore[arg-type]
+    assert [run.job for run in mesh.heartbeat(jobs=iter(["compaction"]), force=True).runs][
+        -1
+    ] == "compaction"  # type: ignore[arg-type]

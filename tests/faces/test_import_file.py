@@ -1,4 +1,5 @@
-"""Files of other programs: their memories and links are found, once, with their times; what cannot be read is named."""
+"""Files of other programs: their memories and links are found, once, with their times; what
+cannot be read is named."""
 
 import json
 from collections.abc import Iterator
@@ -19,16 +20,24 @@ from stores.files import foreign_file, lane_file, snapshot
 MEM0: dict[str, Any] = {
     "count": 2, "next": None, "results": [
         {
-            "id": "0a1b-uuid", "memory": "Ana drinks tea at the office", "hash": "ab", "user_id": "ana", "agent_id": "helper",
-            "run_id": "r1", "actor_id": "Ana", "metadata": {"room": 4}, "categories": ["food", "work"],
-            "created_at": "2024-07-26T08:48:41.039-07:00", "updated_at": "2024-08-01T00:00:00Z", "expiration_date": "2199-01-01",
+            "id": "0a1b-uuid", "memory": "Ana drinks tea at the office", "hash": "ab",
+            "user_id": "ana", "agent_id": "helper", "run_id": "r1", "actor_id": "Ana",
+            "metadata": {"room": 4}, "categories": ["food", "work"],
+            "created_at": "2024-07-26T08:48:41.039-07:00", "updated_at": "2024-08-01T00:00:00Z",
+            "expiration_date": "2199-01-01",
         },
-        {"id": "2", "memory": "Ana's phone is +49 30 901820", "user_id": "ana", "created_at": None, "score": 0.4},
+        {"id": "2", "memory": "Ana's phone is +49 30 901820", "user_id": "ana", "created_at": None,
+         "score": 0.4},
     ],
     "relations": [{"source": "ana", "target": "tea"}],
 }  # fmt: skip
 MCP = [
-    {"type": "entity", "name": "Ana", "entityType": "person", "observations": ["drinks tea", "works at Atlas"]},
+    {
+        "type": "entity",
+        "name": "Ana",
+        "entityType": "person",
+        "observations": ["drinks tea", "works at Atlas"],
+    },
     {"type": "entity", "name": "Atlas", "entityType": "company", "observations": []},
     {"type": "relation", "from": "Ana", "to": "Atlas", "relationType": "works at"},
     {"type": "relation", "from": "Ana", "to": "Nowhere", "relationType": "left"},
@@ -42,7 +51,9 @@ def mesh() -> Iterator[MemoryMesh]:
 
 
 def put(folder: Path, name: str, *lines: object) -> Path:
-    (folder / name).write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines))
+    (folder / name).write_text(
+        "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines)
+    )
     return folder / name
 
 
@@ -51,18 +62,33 @@ def put(folder: Path, name: str, *lines: object) -> Path:
 
 @pytest.mark.req("MESH-007", "MESH-013")
 @pytest.mark.parametrize("shape", ["get_all", "older get_all", "indented", "with a mark"])
-def test_memories_of_mem0_are_imported_with_their_times_and_scope(mesh: MemoryMesh, tmp_path: Path, shape: str) -> None:
+def test_memories_of_mem0_are_imported_with_their_times_and_scope(
+    mesh: MemoryMesh, tmp_path: Path, shape: str
+) -> None:
     value = MEM0["results"] if shape == "older get_all" else MEM0
     text = json.dumps(value, indent=2 if shape == "indented" else None)
-    done = mesh.import_file(put(tmp_path, "mem0.json", ("\ufeff" if shape == "with a mark" else "") + text))
-    assert (done.format, done.memories, done.failed, done.redactions) == ("mem0", 2, (), {"phone": 1})
+    done = mesh.import_file(
+        put(tmp_path, "mem0.json", ("\ufeff" if shape == "with a mark" else "") + text)
+    )
+    assert (done.format, done.memories, done.failed, done.redactions) == (
+        "mem0",
+        2,
+        (),
+        {"phone": 1},
+    )
     first, second = mesh.get("0a1b-uuid"), mesh.get("2")
     assert first
     assert second
     assert (first.content, first.created_at, first.updated_at, first.expires_at) == (
-        "Ana drinks tea at the office", "2024-07-26T15:48:41.039Z", "2024-08-01T00:00:00.000Z", "2199-01-01T00:00:00.000Z",
+        "Ana drinks tea at the office", "2024-07-26T15:48:41.039Z", "2024-08-01T00:00:00.000Z",
+        "2199-01-01T00:00:00.000Z",
     )  # fmt: skip
-    assert (first.agent_id, first.session_id, first.speaker, first.tags) == ("helper", "r1", "Ana", ["food", "work"])
+    assert (first.agent_id, first.session_id, first.speaker, first.tags) == (
+        "helper",
+        "r1",
+        "Ana",
+        ["food", "work"],
+    )
     assert first.metadata == {"room": 4, "mem0": {"hash": "ab"}}
     assert (second.content, second.agent_id) == ("Ana's phone is [PHONE]", "planner")
     assert mesh.search("tea at the office")[0].id == "0a1b-uuid"
@@ -112,11 +138,17 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_an_item_that_cannot_be_read_is_named_and_the_others_are_stored(mesh: MemoryMesh, tmp_path: Path, fault: str) -> None:
+def test_an_item_that_cannot_be_read_is_named_and_the_others_are_stored(
+    mesh: MemoryMesh, tmp_path: Path, fault: str
+) -> None:
     item, reason = BROKEN[fault]
     text = item if isinstance(item, str) and fault != "a text" else json.dumps(item)
     done = mesh.import_file(
-        put(tmp_path, "mem0.json", f'[{{"id": "a", "memory": "Tea"}}, {text}, {{"id": "b", "memory": "Oil"}}]')
+        put(
+            tmp_path,
+            "mem0.json",
+            f'[{{"id": "a", "memory": "Tea"}}, {text}, {{"id": "b", "memory": "Oil"}}]',
+        )
     )
     assert (done.memories, [one.line for one in done.failed]) == (2, [2])
     assert reason in done.failed[0].reason
@@ -125,19 +157,25 @@ def test_an_item_that_cannot_be_read_is_named_and_the_others_are_stored(mesh: Me
 # --- the MCP memory server ---
 
 
-def test_entities_become_memories_and_relations_become_links(mesh: MemoryMesh, tmp_path: Path) -> None:
+def test_entities_become_memories_and_relations_become_links(
+    mesh: MemoryMesh, tmp_path: Path
+) -> None:
     done = mesh.import_file(put(tmp_path, "memory.jsonl", *MCP))
     assert (done.format, done.memories, done.links) == ("mcp", 6, 3)
     assert done.skipped == {"an end of the link is not stored": 1}
     by_text = {one.content: one for one in mesh.get_all()}
     assert set(by_text) == {
-        "Ana (person)", "Ana: drinks tea", "Ana: works at Atlas", "Atlas (company)", "Ana works at Atlas", "Ana left Nowhere",
+        "Ana (person)", "Ana: drinks tea", "Ana: works at Atlas", "Atlas (company)",
+        "Ana works at Atlas", "Ana left Nowhere",
     }  # fmt: skip
     assert by_text["Ana: drinks tea"].metadata["entity"] == "Ana"
     assert by_text["Ana (person)"].metadata["entity_type"] == "person"
-    links = {(one.link_type, one.memory.content) for one in mesh.graph.links(by_text["Ana (person)"].id)}
+    links = {
+        (one.link_type, one.memory.content) for one in mesh.graph.links(by_text["Ana (person)"].id)
+    }
     assert links == {
-        ("works_at", "Atlas (company)"), ("observation_of", "Ana: drinks tea"), ("observation_of", "Ana: works at Atlas"),
+        ("works_at", "Atlas (company)"), ("observation_of", "Ana: drinks tea"),
+        ("observation_of", "Ana: works at Atlas"),
     }  # fmt: skip
     again = mesh.import_file(tmp_path / "memory.jsonl")
     assert (again.memories, again.links) == (0, 0)
@@ -148,19 +186,30 @@ def test_a_relation_may_stand_before_its_entities(mesh: MemoryMesh, tmp_path: Pa
     assert mesh.import_file(put(tmp_path, "memory.jsonl", *reversed(MCP))).links == 3
 
 
-def test_lines_that_cannot_be_read_are_named(mesh: MemoryMesh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_cannot_be_read_are_named(
+    mesh: MemoryMesh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memory_mesh.stores.archive_file.MAX_LINE", 2000)
     bad = ["", "{", '{"type": "planet"}', "[" * 1500, '{"type": "entity", "name": 7}', "x" * 5000]
-    bad += ['{"type": "entity", "name": "B", "observations": [7]}', '{"type": "relation", "from": "Ana"}']
+    bad += [
+        '{"type": "entity", "name": "B", "observations": [7]}',
+        '{"type": "relation", "from": "Ana"}',
+    ]
     done = mesh.import_file(put(tmp_path, "memory.jsonl", *MCP, *bad))
-    assert (done.memories, done.links, [one.line for one in done.failed]) == (6, 3, [6, 7, 8, 9, 10, 11, 12])
+    assert (done.memories, done.links, [one.line for one in done.failed]) == (
+        6,
+        3,
+        [6, 7, 8, 9, 10, 11, 12],
+    )
     assert "too long" in done.failed[4].reason
 
 
 # --- Memory Lane and neolata-mem ---
 
 
-def test_a_database_of_memory_lane_is_copied_in_and_not_changed(mesh: MemoryMesh, tmp_path: Path) -> None:
+def test_a_database_of_memory_lane_is_copied_in_and_not_changed(
+    mesh: MemoryMesh, tmp_path: Path
+) -> None:
     file = lane_file(tmp_path / "lane.db")
     before = snapshot(tmp_path)
     done = mesh.import_file(file)
@@ -170,7 +219,9 @@ def test_a_database_of_memory_lane_is_copied_in_and_not_changed(mesh: MemoryMesh
     assert mesh.import_file(file).skipped == {"stored already": 2}
 
 
-def test_a_folder_of_neolata_is_copied_in_with_its_links_and_not_changed(mesh: MemoryMesh, tmp_path: Path) -> None:
+def test_a_folder_of_neolata_is_copied_in_with_its_links_and_not_changed(
+    mesh: MemoryMesh, tmp_path: Path
+) -> None:
     for name, contents in NEOLATA.items():
         (tmp_path / name).write_text(json.dumps(contents))
     before = snapshot(tmp_path)
@@ -200,7 +251,9 @@ def test_another_file_is_refused(mesh: MemoryMesh, tmp_path: Path, text: str, me
         mesh.import_file(put(tmp_path, "file", text))
 
 
-def test_a_value_that_is_too_long_is_refused(mesh: MemoryMesh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_is_too_long_is_refused(
+    mesh: MemoryMesh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(foreign, "MAX_ITEM", 1000)
     monkeypatch.setattr(foreign, "_CHUNK", 100)
     with pytest.raises(InvalidInput, match="too long"):
@@ -210,7 +263,11 @@ def test_a_value_that_is_too_long_is_refused(mesh: MemoryMesh, tmp_path: Path, m
 def test_what_cannot_be_read_is_refused(mesh: MemoryMesh, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     foreign_file(tmp_path / "other.db", "its tables")
-    for name, message in (("none", "No such file"), ("folder", "not a folder of memories"), ("other.db", "another program")):
+    for name, message in (
+        ("none", "No such file"),
+        ("folder", "not a folder of memories"),
+        ("other.db", "another program"),
+    ):
         with pytest.raises((InvalidInput, StoreError), match=message):
             mesh.import_file(tmp_path / name)
     with pytest.raises(InvalidInput, match="has the format mem0, not 'mcp'"):
@@ -225,7 +282,9 @@ def test_every_format_is_offered_by_the_command() -> None:
     assert (*choices,) == imports.FORMATS
 
 
-def test_an_import_that_was_stopped_is_completed_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_that_was_stopped_is_completed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memory_mesh.flows.transfer.transfer._IMPORTED_AT_ONCE", 50)
 
     class Dies(RamStore):

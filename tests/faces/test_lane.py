@@ -1,4 +1,5 @@
-"""The lane: what it stores, how it scores, what it leaves out, entities, feedback and supersession."""
+"""The lane: what it stores, how it scores, what it leaves out, entities, feedback and
+supersession."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,13 +18,14 @@ from memory_mesh.stores import open_store
 from .house import House
 
 TYPES = {
-    "correction": 1.0, "decision": 1.0, "commitment": 1.0, "insight": 0.7, "learning": 0.7, "confidence": 0.7,
-    "pattern_seed": 0.4, "cross_agent": 0.4, "workflow_note": 0.4, "gap": 0.4,
+    "correction": 1.0, "decision": 1.0, "commitment": 1.0, "insight": 0.7, "learning": 0.7,
+    "confidence": 0.7, "pattern_seed": 0.4, "cross_agent": 0.4, "workflow_note": 0.4, "gap": 0.4,
 }  # fmt: skip
 
 
 class Cosines:
-    """An embedder: a text that ends with `@0.8` has the cosine 0.8 to every text without such an end."""
+    """An embedder: a text that ends with `@0.8` has the cosine 0.8 to every text without such an
+    end."""
 
     model, window = "cosines", 256
 
@@ -31,7 +33,9 @@ class Cosines:
         return len(text.split())
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        cosines = [float(match[1]) if (match := re.search(r"@([\d.]+)$", text)) else 1.0 for text in texts]
+        cosines = [
+            float(match[1]) if (match := re.search(r"@([\d.]+)$", text)) else 1.0 for text in texts
+        ]
         return [Vector.of(self.model, [cosine, sqrt(1 - cosine**2)]) for cosine in cosines]
 
 
@@ -55,17 +59,21 @@ def ids(results: Sequence[LaneResult]) -> list[str]:
 
 
 @pytest.mark.req("LANE-06", "LANE-07", "LANE-09", "LANE-13")
-def test_a_memory_has_the_metadata_of_the_document_with_its_defaults(lane: MemoryLane, house: House) -> None:
+def test_a_memory_has_the_metadata_of_the_document_with_its_defaults(
+    lane: MemoryLane, house: House
+) -> None:
     stored = lane.store("Ports are opened by the platform team @0.9", memory_type="learning")
     expected = {
-        "lane_version": "4.1.0", "memory_type": "learning", "entity_slugs": [], "entities": [], "confidence_score": 70,
-        "decay_factor": 1.0, "feedback_score": 1.0, "feedback_count": 0, "times_observed": 1, "valid_from": None,
-        "valid_until": None, "supersedes": None, "superseded_by": None, "access_count": 0, "last_accessed_at": None,
+        "lane_version": "4.1.0", "memory_type": "learning", "entity_slugs": [], "entities": [],
+        "confidence_score": 70, "decay_factor": 1.0, "feedback_score": 1.0, "feedback_count": 0,
+        "times_observed": 1, "valid_from": None, "valid_until": None, "supersedes": None,
+        "superseded_by": None, "access_count": 0, "last_accessed_at": None,
     }  # fmt: skip
     (found,) = lane.find("ports")
     assert {name: found.metadata.get(name, "missing") for name in expected} == expected
     memory = house.memory(stored.id)
-    assert {name: memory.metadata.get(name, "missing") for name in expected} == expected  # what Memory Lane reads
+    # What Memory Lane reads.
+    assert {name: memory.metadata.get(name, "missing") for name in expected} == expected
     assert (memory.category, memory.memory_type) == ("learning", "global")
 
 
@@ -82,12 +90,18 @@ def test_a_memory_of_another_face_has_the_defaults_too(house: House) -> None:
     mesh = house.mesh(embedder=Cosines())
     added = mesh.add("c @0.9")
     metadata = mesh.lane.find("c")[0].metadata
-    assert (metadata["decay_factor"], metadata["confidence_score"], metadata["feedback_score"]) == (1.0, 70, 1.0)
+    assert (metadata["decay_factor"], metadata["confidence_score"], metadata["feedback_score"]) == (
+        1.0,
+        70,
+        1.0,
+    )
     assert metadata.get("first_observed_at") == metadata.get("last_observed_at") == added.created_at
 
 
 @pytest.mark.req("LANE-11")
-def test_confidence_is_0_to_100_at_the_face_and_0_to_1_inside(lane: MemoryLane, house: House) -> None:
+def test_confidence_is_0_to_100_at_the_face_and_0_to_1_inside(
+    lane: MemoryLane, house: House
+) -> None:
     stored = lane.store("a @0.9", memory_type="insight", confidence_score=85)
     assert house.memory(stored.id).confidence == 0.85
     assert lane.find("a")[0].metadata["confidence_score"] == 85
@@ -106,7 +120,11 @@ def test_optional_metadata_are_kept(lane: MemoryLane) -> None:
     lane.store("b @0.9", memory_type="insight", source_chunk="we saw b", tags=["x", "y"])
     metadata = lane.find("b")[0].metadata
     assert (metadata.get("source_chunk"), metadata["tags"]) == ("we saw b", ["x", "y"])
-    assert metadata.get("first_observed_at") == metadata.get("last_observed_at") == "2026-01-01T00:00:00.000Z"
+    assert (
+        metadata.get("first_observed_at")
+        == metadata.get("last_observed_at")
+        == "2026-01-01T00:00:00.000Z"
+    )
 
 
 @pytest.mark.req("LANE-08", "LANE-10")
@@ -118,7 +136,10 @@ def test_optional_metadata_are_kept(lane: MemoryLane) -> None:
         ({"confidence_score": 101}, "expected a number from 0 to 100"),
         ({"confidence_score": -1}, "expected a number from 0 to 100"),
         ({"decay_factor": 1.5}, "expected a number from 0 to 1"),
-        ({"valid_from": "2026-02-01", "valid_until": "2026-01-01"}, "valid_until 2026-01-01.* is before valid_from"),
+        (
+            {"valid_from": "2026-02-01", "valid_until": "2026-01-01"},
+            "valid_until 2026-01-01.* is before valid_from",
+        ),
         ({"entity_slugs": ["atlas"]}, "expected its type too, such as project:atlas"),
         ({"entity_slugs": ["planet:mars"]}, "expected `type:slug` with a type of project"),
         ({"tags": "x"}, "expected a list of texts"),
@@ -137,7 +158,9 @@ def test_wrong_values_are_refused_and_nothing_is_stored(
     assert len(house.memories()) == 1
 
 
-def test_metadata_of_memory_lane_keep_their_type_and_confidence_when_another_face_stores_them(house: House) -> None:
+def test_metadata_of_memory_lane_keep_their_type_and_confidence_when_another_face_stores_them(
+    house: House,
+) -> None:
     given = {"lane_version": "4.1.0", "memory_type": "decision", "confidence_score": 90}
     memory = house.mesh(embedder="none").add("f", given)
     assert (memory.category, memory.confidence) == ("decision", 0.9)
@@ -147,17 +170,27 @@ def test_metadata_of_memory_lane_keep_their_type_and_confidence_when_another_fac
 
 def test_what_is_masked_in_the_text_is_not_an_entity(lane: MemoryLane) -> None:
     key, address = "AKIAIOSFODNN7EXAMPLE", "ann.miller@example.com"
-    found = lane.store(f"project: {key} and packages/{key}/src and the atlas project @0.9", memory_type="gap").memory
-    named = lane.store("e @0.9", memory_type="gap", entity_slugs=[f"person:{address}", "person:ann"]).memory
+    found = lane.store(
+        f"project: {key} and packages/{key}/src and the atlas project @0.9", memory_type="gap"
+    ).memory
+    named = lane.store(
+        "e @0.9", memory_type="gap", entity_slugs=[f"person:{address}", "person:ann"]
+    ).memory
     assert (found.entities, named.entities) == (["project:atlas"], ["person:ann"])
     assert named.metadata["entity_slugs"] == ["person:ann"]
 
 
 @pytest.mark.req("LANE-08", "LANE-19")
-def test_a_memory_of_another_face_is_found_with_its_category_and_weighs_0_7(lane: MemoryLane, house: House) -> None:
+def test_a_memory_of_another_face_is_found_with_its_category_and_weighs_0_7(
+    lane: MemoryLane, house: House
+) -> None:
     house.mesh(embedder=Cosines()).add("Blue is the colour @0.8", {"category": "fact"})
     (found,) = lane.find("colour")
-    assert (found.memory_type, found.parts.weight, found.score) == ("fact", 0.7, pytest.approx(0.8 * 0.7))
+    assert (found.memory_type, found.parts.weight, found.score) == (
+        "fact",
+        0.7,
+        pytest.approx(0.8 * 0.7),
+    )
 
 
 @pytest.mark.req("LANE-14")
@@ -178,7 +211,9 @@ def test_a_repeated_observation_is_counted(lane: MemoryLane, house: House) -> No
 
 
 @pytest.mark.req("LANE-15", "LANE-27")
-def test_a_chain_of_supersessions_is_in_columns_and_metadata(lane: MemoryLane, house: House) -> None:
+def test_a_chain_of_supersessions_is_in_columns_and_metadata(
+    lane: MemoryLane, house: House
+) -> None:
     one = lane.store("Use npm @0.9", memory_type="correction")
     two = lane.store("Use pnpm @0.9", memory_type="correction", supersedes=[one.id])
     three = lane.store("Use bun @0.9", memory_type="correction", supersedes=[two.id])
@@ -188,7 +223,11 @@ def test_a_chain_of_supersessions_is_in_columns_and_metadata(lane: MemoryLane, h
         assert old.superseded_by == old.metadata["superseded_by"] == newer.id
         assert new.supersedes == new.metadata.get("supersedes") == [older.id]
     assert ids(lane.find("package manager")) == [three.id]
-    assert {*ids(lane.find("package manager", include_superseded=True))} == {one.id, two.id, three.id}
+    assert {*ids(lane.find("package manager", include_superseded=True))} == {
+        one.id,
+        two.id,
+        three.id,
+    }
     other = lane.store("Use yarn @0.9", memory_type="correction")
     last = lane.store("Use deno @0.9", memory_type="correction", supersedes=[three.id, other.id])
     assert (
@@ -202,7 +241,9 @@ def test_a_chain_of_supersessions_is_in_columns_and_metadata(lane: MemoryLane, h
     assert house.sound()
 
 
-def test_superseding_an_unknown_or_superseded_memory_is_refused(lane: MemoryLane, house: House) -> None:
+def test_superseding_an_unknown_or_superseded_memory_is_refused(
+    lane: MemoryLane, house: House
+) -> None:
     one = lane.store("Use npm @0.9", memory_type="correction")
     two = lane.store("Use pnpm @0.9", memory_type="correction", supersedes=[one.id])
     with pytest.raises(InvalidInput, match=f"is superseded already; name {two.id}"):
@@ -215,15 +256,22 @@ def test_superseding_an_unknown_or_superseded_memory_is_refused(lane: MemoryLane
 
 
 def test_a_known_memory_supersedes_too(lane: MemoryLane, house: House) -> None:
-    kept, other = (lane.store(text, memory_type="decision") for text in ("Use bun @0.9", "Use deno @0.9"))
+    kept, other = (
+        lane.store(text, memory_type="decision") for text in ("Use bun @0.9", "Use deno @0.9")
+    )
     again = lane.store("Use bun @0.9", memory_type="decision", supersedes=[other.id])
     assert (again.id, again.supersedes) == (kept.id, [other.id])
-    assert (house.memory(other.id).superseded_by, house.memory(kept.id).supersedes) == (kept.id, [other.id])
+    assert (house.memory(other.id).superseded_by, house.memory(kept.id).supersedes) == (
+        kept.id,
+        [other.id],
+    )
     assert ids(lane.find("runtime")) == [kept.id]
 
 
 def test_a_less_trusted_memory_does_not_supersede(lane: MemoryLane, house: House) -> None:
-    old = lane.store("Use npm @0.9", memory_type="correction", provenance={"source": "user_explicit"})
+    old = lane.store(
+        "Use npm @0.9", memory_type="correction", provenance={"source": "user_explicit"}
+    )
     new = lane.store("Use bun @0.9", memory_type="correction", supersedes=[old.id])
     assert (new.quarantined, len(new.conflicts), house.memory(old.id).status) == (True, 1, "active")
     assert ids(lane.find("package manager")) == [old.id]
@@ -248,7 +296,11 @@ def test_the_score_is_the_product_of_its_five_factors(lane: MemoryLane, house: H
     house.clock.advance(days=45)
     (found,) = lane.find("what was the mistake with ports?")
     assert found.score == pytest.approx(0.75 * 0.4 * 0.6 * 1.1 * 1.15)
-    assert (found.id, found.content, found.collection) == (stored.id, "We were wrong about ports @0.75", "memory-lane")
+    assert (found.id, found.content, found.collection) == (
+        stored.id,
+        "We were wrong about ports @0.75",
+        "memory-lane",
+    )
     assert (found.decay_factor, found.effective_confidence) == (0.6, 54)
 
 
@@ -261,9 +313,12 @@ def test_the_effective_confidence_is_rounded(lane: MemoryLane, house: House) -> 
 
 @pytest.mark.req("LANE-25")
 @pytest.mark.parametrize(
-    ("days", "factor"), [(0, 1), (6.9, 1), (7, 0.8), (29.9, 0.8), (30, 0.6), (89.9, 0.6), (90, 0.4), (4000, 0.4)]
+    ("days", "factor"),
+    [(0, 1), (6.9, 1), (7, 0.8), (29.9, 0.8), (30, 0.6), (89.9, 0.6), (90, 0.4), (4000, 0.4)],
 )
-def test_the_decay_has_four_bands(days: float, factor: float, lane: MemoryLane, house: House) -> None:
+def test_the_decay_has_four_bands(
+    days: float, factor: float, lane: MemoryLane, house: House
+) -> None:
     lane.store("f @0.9", memory_type="decision")
     house.clock.advance(days=days)
     (found,) = lane.find("f")
@@ -271,7 +326,9 @@ def test_the_decay_has_four_bands(days: float, factor: float, lane: MemoryLane, 
 
 
 @pytest.mark.req("LANE-23", "LANE-25")
-def test_being_found_counts_as_an_access_from_which_the_decay_begins_anew(lane: MemoryLane, house: House) -> None:
+def test_being_found_counts_as_an_access_from_which_the_decay_begins_anew(
+    lane: MemoryLane, house: House
+) -> None:
     lane.store("g @0.9", memory_type="decision")
     house.clock.advance(days=40)
     assert lane.find("g")[0].decay_factor == 0.6
@@ -282,7 +339,9 @@ def test_being_found_counts_as_an_access_from_which_the_decay_begins_anew(lane: 
 
 
 @pytest.mark.req("LANE-22", "LANE-23")
-def test_ten_are_returned_by_default_and_the_best_may_be_behind_many_nearer_ones(lane: MemoryLane, house: House) -> None:
+def test_ten_are_returned_by_default_and_the_best_may_be_behind_many_nearer_ones(
+    lane: MemoryLane, house: House
+) -> None:
     for number in range(40):
         lane.store(f"note {number} @0.{900 - number}", memory_type="decision")
     house.clock.advance(days=100)
@@ -300,7 +359,10 @@ def test_a_memory_with_good_feedback_is_found_behind_many_nearer_ones(lane: Memo
     raised = lane.store("the rated one @0.4", memory_type="decision")
     for _ in range(12):
         lane.feedback(raised.id, "helpful")
-    assert [lane.find("anything")[0].id, lane.find("anything")[0].score] == [raised.id, pytest.approx(0.4 * 3)]
+    assert [lane.find("anything")[0].id, lane.find("anything")[0].score] == [
+        raised.id,
+        pytest.approx(0.4 * 3),
+    ]
 
 
 @pytest.mark.deep
@@ -308,22 +370,32 @@ def test_a_memory_with_good_feedback_is_found_behind_many_nearer_ones(lane: Memo
 def test_what_is_found_is_what_scoring_every_memory_finds(lane: MemoryLane, house: House) -> None:
     random = Random(4)  # noqa: S311  (the same numbers in each run)
     for number in range(400):
-        stored = lane.store(f"note {number} @{random.uniform(0.1, 0.9):.3f}", memory_type=random.choice([*TYPES]))
+        stored = lane.store(
+            f"note {number} @{random.uniform(0.1, 0.9):.3f}", memory_type=random.choice([*TYPES])
+        )
         for _ in range(random.choice([0, 0, 0, 1, 4, 12])):
             lane.feedback(stored.id, random.choice(["helpful", "helpful", "harmful"]))
         house.clock.advance(days=0.5)
     scores = []
     for memory in house.memories():
         if (cosine := float(memory.content.split("@")[1])) >= 0.2:
-            decay = scoring.decay_factor(house.clock(), created_at=memory.created_at, last_accessed=None)
+            decay = scoring.decay_factor(
+                house.clock(), created_at=memory.created_at, last_accessed=None
+            )
             boost = 1.15 if memory.category in ("correction", "gap") else 1
-            scores.append(cosine * TYPES[str(memory.category)] * decay * memory.feedback_score * boost)
+            scores.append(
+                cosine * TYPES[str(memory.category)] * decay * memory.feedback_score * boost
+            )
     found = lane.find("which error?", limit=40)
-    assert [result.score for result in found] == pytest.approx(sorted(scores, reverse=True)[:40], rel=1e-4)
+    assert [result.score for result in found] == pytest.approx(
+        sorted(scores, reverse=True)[:40], rel=1e-4
+    )
 
 
 @pytest.mark.req("LANE-26")
-def test_the_minimum_is_one_of_the_similarity_and_lower_with_an_entity(lane: MemoryLane, house: House) -> None:
+def test_the_minimum_is_one_of_the_similarity_and_lower_with_an_entity(
+    lane: MemoryLane, house: House
+) -> None:
     light = lane.store("h @0.25", memory_type="gap")
     far = lane.store("i @0.17", memory_type="decision", entity_slugs=["project:atlas"])
     lane.store("j @0.14", memory_type="decision", entity_slugs=["project:atlas"])
@@ -339,10 +411,12 @@ def test_the_minimum_is_one_of_the_similarity_and_lower_with_an_entity(lane: Mem
     ("query", "types"),
     [
         ("which mistakes?", {"correction", "gap"}), ("what is wrong", {"correction", "gap"}),
-        ("errors, wrong ones", {"correction", "gap"}), ("what was decided", {"decision"}), ("our choices", {"decision"}),
-        ("what we chose", {"decision"}), ("usually", {"pattern_seed", "commitment"}), ("a habit", {"pattern_seed", "commitment"}),
+        ("errors, wrong ones", {"correction", "gap"}), ("what was decided", {"decision"}),
+        ("our choices", {"decision"}), ("what we chose", {"decision"}),
+        ("usually", {"pattern_seed", "commitment"}), ("a habit", {"pattern_seed", "commitment"}),
         ("patterns", {"pattern_seed", "commitment"}), ("I learned", {"learning", "insight"}),
-        ("what we realized", {"learning", "insight"}), ("the weather", set()), ("wrongdoing", set()),
+        ("what we realized", {"learning", "insight"}), ("the weather", set()),
+        ("wrongdoing", set()),
     ],
 )  # fmt: skip
 def test_words_of_the_query_boost_the_types_that_they_ask_for(query: str, types: set[str]) -> None:
@@ -376,7 +450,9 @@ def test_a_collection_is_searched_alone_and_all_are_by_default(lane: MemoryLane)
 def test_memories_are_found_while_they_are_valid(lane: MemoryLane, house: House) -> None:
     past = lane.store("p @0.9", memory_type="decision", valid_until="2025-06-01")
     future = lane.store("q @0.8", memory_type="decision", valid_from="2026-06-01")
-    now = lane.store("r @0.7", memory_type="decision", valid_from="2025-07-01", valid_until="2026-03-01")
+    now = lane.store(
+        "r @0.7", memory_type="decision", valid_from="2025-07-01", valid_until="2026-03-01"
+    )
     assert ids(lane.find("s")) == [now.id]
     assert ids(lane.find("s", include_expired=True)) == [past.id, future.id, now.id]
     assert ids(lane.find("s", as_of="2025-01-01")) == [past.id]
@@ -386,11 +462,18 @@ def test_memories_are_found_while_they_are_valid(lane: MemoryLane, house: House)
 
 
 @pytest.mark.req("MESH-009")
-def test_what_others_stored_and_what_is_quarantined_is_not_found_whatever_its_feedback(lane: MemoryLane, house: House) -> None:
+def test_what_others_stored_and_what_is_quarantined_is_not_found_whatever_its_feedback(
+    lane: MemoryLane, house: House
+) -> None:
     mine = lane.store("ee @0.9", memory_type="decision", provenance={"source": "user_explicit"})
-    rival = lane.store("ff @0.9", memory_type="decision", provenance={"source": "inference"}, supersedes=[mine.id])
+    rival = lane.store(
+        "ff @0.9", memory_type="decision", provenance={"source": "inference"}, supersedes=[mine.id]
+    )
     bob, eve = (house.mesh(embedder=Cosines(), **{key: "x"}) for key in ("agent_id", "user_id"))
-    hidden = [bob.add("gg @0.9", {"type": "agent"}).id, eve.lane.store("hh @0.9", memory_type="decision").id]
+    hidden = [
+        bob.add("gg @0.9", {"type": "agent"}).id,
+        eve.lane.store("hh @0.9", memory_type="decision").id,
+    ]
     for mesh, id_ in ((bob, hidden[0]), (eve, hidden[1])):
         mesh.lane.feedback(id_, "helpful")
     assert rival.quarantined
@@ -402,7 +485,9 @@ def test_what_others_stored_and_what_is_quarantined_is_not_found_whatever_its_fe
 @pytest.mark.req("LANE-31")
 def test_an_entity_filter_finds_what_is_about_one_of_them(lane: MemoryLane) -> None:
     atlas = lane.store("t @0.9", memory_type="decision", entity_slugs=["project:atlas"])
-    maria = lane.store("u @0.8", memory_type="decision", entity_slugs=["person:maria", "project:other"])
+    maria = lane.store(
+        "u @0.8", memory_type="decision", entity_slugs=["person:maria", "project:other"]
+    )
     lane.store("v @0.95", memory_type="decision")
     assert ids(lane.find("w", entities=["project:atlas"])) == [atlas.id]
     assert ids(lane.find("w", entities=["Atlas", "person:maria"])) == [atlas.id, maria.id]
@@ -410,7 +495,9 @@ def test_an_entity_filter_finds_what_is_about_one_of_them(lane: MemoryLane) -> N
 
 
 @pytest.mark.req("LANE-31")
-def test_an_unknown_entity_is_an_error_and_an_ambiguous_one_lists_the_candidates(lane: MemoryLane, house: House) -> None:
+def test_an_unknown_entity_is_an_error_and_an_ambiguous_one_lists_the_candidates(
+    lane: MemoryLane, house: House
+) -> None:
     lane.store("x @0.9", memory_type="decision", entity_slugs=["project:atlas"])
     with pytest.raises(NotFound, match="no memory is about the entity 'zeus'"):
         lane.find("y", entities=["zeus"])
@@ -425,15 +512,22 @@ def test_an_unknown_entity_is_an_error_and_an_ambiguous_one_lists_the_candidates
 
 @pytest.mark.req("LANE-29")
 def test_entities_are_found_in_the_text_by_default(lane: MemoryLane) -> None:
-    lane.store("Tests of the atlas project live in packages/billing/tests @0.9", memory_type="learning")
-    assert lane.find("tests", entities=["project:billing"])[0].metadata["entity_slugs"] == ["project:atlas", "project:billing"]
+    lane.store(
+        "Tests of the atlas project live in packages/billing/tests @0.9", memory_type="learning"
+    )
+    assert lane.find("tests", entities=["project:billing"])[0].metadata["entity_slugs"] == [
+        "project:atlas",
+        "project:billing",
+    ]
 
 
 # --- feedback ---
 
 
 @pytest.mark.req("LANE-38", "LANE-39")
-def test_feedback_changes_the_rank_and_neither_trust_nor_importance(lane: MemoryLane, house: House) -> None:
+def test_feedback_changes_the_rank_and_neither_trust_nor_importance(
+    lane: MemoryLane, house: House
+) -> None:
     one = lane.store("aa @0.80", memory_type="decision")
     two = lane.store("bb @0.79", memory_type="decision")
     before = house.memory(two.id)
@@ -443,7 +537,11 @@ def test_feedback_changes_the_rank_and_neither_trust_nor_importance(lane: Memory
     assert ids(lane.find("cc")) == [two.id, one.id]
     lane.feedback(two.id, "harmful")
     found = lane.find("cc")[1]
-    assert (found.id, found.metadata["feedback_score"], found.metadata["feedback_count"]) == (two.id, 0.55, 2)
+    assert (found.id, found.metadata["feedback_score"], found.metadata["feedback_count"]) == (
+        two.id,
+        0.55,
+        2,
+    )
     after = house.memory(two.id)
     assert (after.trust, after.importance) == (before.trust, before.importance)
     assert after.metadata["feedback_score"] == 0.55
@@ -464,7 +562,9 @@ def test_feedback_stays_between_0_1_and_3(signals: list[str]) -> None:
 
 
 @pytest.mark.req("LANE-38")
-def test_feedback_on_an_unknown_id_or_with_another_signal_is_refused(lane: MemoryLane, house: House) -> None:
+def test_feedback_on_an_unknown_id_or_with_another_signal_is_refused(
+    lane: MemoryLane, house: House
+) -> None:
     stored = lane.store("dd @0.9", memory_type="decision")
     with pytest.raises(NotFound):
         lane.feedback("mem_0_000000", "helpful")

@@ -1,4 +1,5 @@
-"""Anchors: heads written outside the store find an older copy of it, and are written nowhere else than they should be."""
+"""Anchors: heads written outside the store find an older copy of it, and are written nowhere
+else than they should be."""
 
 import json
 import os
@@ -28,7 +29,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def mesh(tmp_path: Path) -> Iterator[MemoryMesh]:
-    with MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", agent_id="ann", audit_anchor=str(tmp_path / "auto")) as mesh:
+    with MemoryMesh(
+        store=f"sqlite:///{tmp_path / 'memory.db'}",
+        agent_id="ann",
+        audit_anchor=str(tmp_path / "auto"),
+    ) as mesh:
         mesh.add("one")
         yield mesh
 
@@ -49,14 +54,18 @@ def test_an_anchor_is_one_line_with_every_head(mesh: MemoryMesh, file: Path) -> 
     first, second = lines(file)
     assert (first["anchored_at"], first["heads"]) == (done.time, second["heads"])
     names = ("number", "block_hash", "seal", "key_id", "signature")
-    assert first["heads"] == [{"chain": head.id, **{name: getattr(head, name) for name in names}} for head in done.heads]
+    assert first["heads"] == [
+        {"chain": head.id, **{name: getattr(head, name) for name in names}} for head in done.heads
+    ]
     assert all(head[name] for head in first["heads"] for name in names)  # type: ignore[union-attr]
     assert len(done.heads) == 2
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 @pytest.mark.req("MESH-042")
-def test_an_older_copy_of_the_store_put_back_is_found_by_an_anchor_only(mesh: MemoryMesh, file: Path, tmp_path: Path) -> None:
+def test_an_older_copy_of_the_store_put_back_is_found_by_an_anchor_only(
+    mesh: MemoryMesh, file: Path, tmp_path: Path
+) -> None:
     mesh.audit_anchor(file)
     mesh.close()
     shutil.copytree(tmp_path, tmp_path.with_name("copy"))
@@ -102,8 +111,11 @@ def test_searches_that_were_removed_in_time_are_no_break(mesh: MemoryMesh, file:
 
 
 @pytest.mark.req("MESH-042")
-def test_a_forged_checkpoint_does_not_stand_for_an_anchored_search(mesh: MemoryMesh, file: Path, tmp_path: Path) -> None:
-    """A program without the key removes the searches and their head, and pretends that they were old."""
+def test_a_forged_checkpoint_does_not_stand_for_an_anchored_search(
+    mesh: MemoryMesh, file: Path, tmp_path: Path
+) -> None:
+    """A program without the key removes the searches and their head, and pretends that they were
+    old."""
     mesh.search("one")
     mesh.search("two")
     mesh.audit_anchor(file)
@@ -111,30 +123,51 @@ def test_a_forged_checkpoint_does_not_stand_for_an_anchored_search(mesh: MemoryM
     (head,) = mesh.audit_heads(recalls=True)
     context = replace(mesh._context(), signing=None)
     ms = context.clock()
-    through = {"through": 2, "through_hash": head.block_hash, "through_seal": head.seal, "removed": 2}
+    through = {
+        "through": 2,
+        "through_hash": head.block_hash,
+        "through_seal": head.seal,
+        "removed": 2,
+    }
     write = partial(audit.checkpoint, agent="ann", at=iso(ms), **through)  # type: ignore[arg-type]
     entry = new_entry(context, "recall", ms, write)
     puts = audit_rows(context, head.id, [entry], head=head)
     context.store.apply(puts, [Key(Kind.BLOCK, block.id) for block in blocks(context, head.id)])
     (_, broken) = mesh.verify(anchor=file)
     assert isinstance(broken, Broken)
-    with MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", agent_id="ann", audit_key_file=str(tmp_path / "none")) as other:
+    with MemoryMesh(
+        store=f"sqlite:///{tmp_path / 'memory.db'}",
+        agent_id="ann",
+        audit_key_file=str(tmp_path / "none"),
+    ) as other:
         (_, sound) = other.verify()
         assert isinstance(sound, Sound)  # by itself it cannot be told without the key
         assert isinstance(other.verify(anchor=file)[1], Broken)
 
 
-NOT_ANCHORS = ("", "{}\n", "no JSON\n", '{"heads": 7}\n', '{"heads": [7]}\n', '{"heads": [{"chain": "x"}]}\n', "\xff")
+NOT_ANCHORS = (
+    "",
+    "{}\n",
+    "no JSON\n",
+    '{"heads": 7}\n',
+    '{"heads": [7]}\n',
+    '{"heads": [{"chain": "x"}]}\n',
+    "\xff",
+)
 
 
 @pytest.mark.parametrize("text", NOT_ANCHORS)
-def test_a_file_without_anchors_of_the_user_is_refused(mesh: MemoryMesh, file: Path, text: str) -> None:
+def test_a_file_without_anchors_of_the_user_is_refused(
+    mesh: MemoryMesh, file: Path, text: str
+) -> None:
     file.write_text(text, encoding="latin-1")
     with pytest.raises(InvalidInput, match="anchors"):
         mesh.verify(anchor=file)
 
 
-def test_a_missing_anchor_file_is_an_error_and_a_url_cannot_be_read(mesh: MemoryMesh, file: Path) -> None:
+def test_a_missing_anchor_file_is_an_error_and_a_url_cannot_be_read(
+    mesh: MemoryMesh, file: Path
+) -> None:
     for target in (file, "https://example.com/anchors"):
         with pytest.raises(InvalidInput):
             mesh.verify(anchor=target)
@@ -150,8 +183,21 @@ def test_an_anchor_never_changes_another_file(mesh: MemoryMesh, tmp_path: Path, 
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
     (tmp_path / "link").symlink_to(tmp_path / "memory.db")
     os.mkfifo(tmp_path / "pipe")
-    targets = ("memory.db", "memory.db-wal", "memory.db-journal", "link", "notes.txt", "folder", "nowhere", "pipe", "no/folder")
-    before = {path: path.read_bytes() for path in (*tmp_path.glob("memory.db*[!m]"), home / "audit.key", tmp_path / "notes.txt")}
+    targets = (
+        "memory.db",
+        "memory.db-wal",
+        "memory.db-journal",
+        "link",
+        "notes.txt",
+        "folder",
+        "nowhere",
+        "pipe",
+        "no/folder",
+    )
+    before = {
+        path: path.read_bytes()
+        for path in (*tmp_path.glob("memory.db*[!m]"), home / "audit.key", tmp_path / "notes.txt")
+    }
     for target in (*targets, "home/audit.key"):
         with pytest.raises(InvalidInput, match="cannot be written"):
             mesh.audit_anchor(target)
@@ -160,7 +206,13 @@ def test_an_anchor_never_changes_another_file(mesh: MemoryMesh, tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:9/x", "http://169.254.169.254/x", "ftp://example.com/x", "https://u:p@example.com/"]
+    "url",
+    [
+        "http://127.0.0.1:9/x",
+        "http://169.254.169.254/x",
+        "ftp://example.com/x",
+        "https://u:p@example.com/",
+    ],
 )
 def test_an_anchor_is_sent_to_no_unsafe_address(mesh: MemoryMesh, url: str) -> None:
     with pytest.raises((SettingsError, CallError)):
@@ -183,7 +235,9 @@ def test_without_a_target_nothing_is_written(tmp_path: Path) -> None:
 
 def test_the_heartbeat_anchors_when_heads_have_moved(mesh: MemoryMesh, tmp_path: Path) -> None:
     def beat() -> str:
-        run = next(run for run in mesh.heartbeat(jobs=["anchor"], force=True).runs if run.job == "anchor")
+        run = next(
+            run for run in mesh.heartbeat(jobs=["anchor"], force=True).runs if run.job == "anchor"
+        )
         assert run.ok
         return run.detail
 
@@ -194,7 +248,9 @@ def test_the_heartbeat_anchors_when_heads_have_moved(mesh: MemoryMesh, tmp_path:
     assert len(lines(tmp_path / "auto")) == 2
 
 
-def test_a_target_that_fails_is_a_failed_job_and_is_tried_again(mesh: MemoryMesh, tmp_path: Path) -> None:
+def test_a_target_that_fails_is_a_failed_job_and_is_tried_again(
+    mesh: MemoryMesh, tmp_path: Path
+) -> None:
     (tmp_path / "auto").mkdir()
     first = mesh.heartbeat(jobs=["anchor"])
     assert [(run.job, run.ok) for run in first.runs] == [("guard", True), ("anchor", False)]

@@ -1,4 +1,5 @@
-"""Reading the audit trail obeys scope: a block shows its text only to a reader that may see what the text quotes."""
+"""Reading the audit trail obeys scope: a block shows its text only to a reader that may see what
+the text quotes."""
 
 import json
 from dataclasses import replace
@@ -16,15 +17,22 @@ from .house import House, whole
 
 SECRET = "zebra"
 LESSON = {
-    "situation": f"The {SECRET} escaped.", "error_pattern": "gate_open", "oversight": "nobody looked", "fix": "closed it",
-    "preventative_rule": f"Lock the {SECRET} in.", "severity": "high", "applicable_scope": "zoos",
+    "situation": f"The {SECRET} escaped.", "error_pattern": "gate_open",
+    "oversight": "nobody looked", "fix": "closed it", "preventative_rule": f"Lock the {SECRET} in.",
+    "severity": "high", "applicable_scope": "zoos",
 }  # fmt: skip
 
 
 def shown(mesh: MemoryMesh, **options: object) -> str:
     """Everything that log and export show, in all formats."""
-    log = "".join(f"{block.yamo_text}{json.dumps(block.metadata)}" for block in mesh.audit_log(100, **options))
-    return log + "".join(mesh.audit_export(**options)) + "".join(mesh.audit_export(as_json=False, **options))
+    log = "".join(
+        f"{block.yamo_text}{json.dumps(block.metadata)}" for block in mesh.audit_log(100, **options)
+    )
+    return (
+        log
+        + "".join(mesh.audit_export(**options))
+        + "".join(mesh.audit_export(as_json=False, **options))
+    )
 
 
 def blocks_of(mesh: MemoryMesh, ref: str) -> list[Block]:
@@ -35,7 +43,9 @@ def blocks_of(mesh: MemoryMesh, ref: str) -> list[Block]:
 
 
 @pytest.mark.parametrize("kind", ["agent", "session"])
-def test_the_text_of_a_private_memory_is_withheld_from_another_agent(house: House, kind: str) -> None:
+def test_the_text_of_a_private_memory_is_withheld_from_another_agent(
+    house: House, kind: str
+) -> None:
     ann, bob = house.mesh("ann", session_id="s"), house.mesh("bob", session_id="s")
     ann.add(f"The {SECRET} sleeps.", {"type": kind, "tags": [f"{SECRET}-tag"]})
     ann.add("Tea is at four.")
@@ -56,7 +66,8 @@ def test_a_guess_of_a_withheld_text_cannot_be_tested_against_its_hash(house: Hou
     ann, bob = house.mesh("ann"), house.mesh("bob")
     memory = ann.add(f"The {SECRET} sleeps.", {"type": "agent"})
     (own,), (withheld,) = blocks_of(ann, memory.id), blocks_of(bob, memory.id)
-    # The hash of a block is a plain one of its text, in which everything can be guessed but the hash of the content.
+    # The hash of a block is a plain one of its text, in which everything can be guessed but the
+    # hash of the content.
     assert sha256(own.yamo_text.encode()).hexdigest() == withheld.block_hash
     assert own.content_hash is not None
     assert own.content_hash in own.yamo_text
@@ -79,7 +90,8 @@ def test_a_withheld_block_keeps_everything_that_chains_it(house: House) -> None:
     memory = ann.add(f"The {SECRET} sleeps.", {"type": "agent"})
     (full,), (partial) = blocks_of(ann, memory.id), blocks_of(bob, memory.id)
     assert partial == [replace(full, yamo_text=WITHHELD, metadata=None, content_hash=None)]
-    assert [Block.of(row).yamo_text for row in house.store.find(Kind.BLOCK)] == [full.yamo_text]  # nothing is stored
+    # Nothing is stored.
+    assert [Block.of(row).yamo_text for row in house.store.find(Kind.BLOCK)] == [full.yamo_text]
 
 
 def test_a_text_from_before_a_memory_was_shared_is_withheld(house: House) -> None:
@@ -105,7 +117,11 @@ def test_a_lesson_is_shown_to_the_readers_of_its_source(house: House) -> None:
     for other in (house.mesh("bob"), house.mesh("ann", session_id="t")):
         assert SECRET not in shown(other)
         assert SECRET not in whole(other.distill())
-        assert SECRET not in whole(other.heartbeat(jobs=["distillation"], force=True), other.heartbeat_log(), other.verify())
+        assert SECRET not in whole(
+            other.heartbeat(jobs=["distillation"], force=True),
+            other.heartbeat_log(),
+            other.verify(),
+        )
 
 
 def test_a_lesson_that_is_shared_is_shown(house: House) -> None:
@@ -140,7 +156,11 @@ def test_a_query_is_shown_to_the_same_agent_and_session(house: House) -> None:
         ann.search(f"where is the {SECRET}?", filter=f"project = '{SECRET}s'")
         assert f"where is the {SECRET}?" in shown(ann)
         assert f"{SECRET}s" in shown(ann)
-    for other in (house.mesh("ann", session_id="t"), house.mesh("ann"), house.mesh("bob", session_id="s")):
+    for other in (
+        house.mesh("ann", session_id="t"),
+        house.mesh("ann"),
+        house.mesh("bob", session_id="s"),
+    ):
         assert SECRET not in shown(other)
 
 
@@ -170,7 +190,9 @@ def test_a_checkpoint_of_searches_is_shown_to_every_agent(house: House) -> None:
 # --- exports ---
 
 
-def test_an_export_with_withheld_texts_keeps_its_lines_and_the_wire_format_leaves_them_out(house: House) -> None:
+def test_an_export_with_withheld_texts_keeps_its_lines_and_the_wire_format_leaves_them_out(
+    house: House,
+) -> None:
     house.mesh("ann").add(f"The {SECRET} sleeps.", {"type": "agent"})
     house.mesh("ann").add("Tea is at four.")
     lines = [json.loads(line) for line in house.mesh("bob").audit_export()]
@@ -180,7 +202,9 @@ def test_an_export_with_withheld_texts_keeps_its_lines_and_the_wire_format_leave
     (sound,) = verify_export(house.mesh("bob").audit_export())
     assert isinstance(sound, Sound)
     assert sound.withheld == 1
-    forged = [line.replace(lines[0]["digest"], "0" * 64) for line in house.mesh("bob").audit_export()]
+    forged = [
+        line.replace(lines[0]["digest"], "0" * 64) for line in house.mesh("bob").audit_export()
+    ]
     assert not isinstance(verify_export(forged)[0], Sound)
 
 
@@ -196,7 +220,11 @@ def test_an_auditor_sees_all_and_is_logged_first(house: House) -> None:
         answer = reads()
         (block,) = house.blocks("bob")[before:]  # also before the export is iterated
         assert SECRET in whole(list(answer))
-        assert (block.operation_type, block.metadata, block.ref) == ("retain", {"action": "audit_read"}, None)
+        assert (block.operation_type, block.metadata, block.ref) == (
+            "retain",
+            {"action": "audit_read"},
+            None,
+        )
         assert "\n  auditor;eve;\n" in block.yamo_text
     assert house.sound()
     assert "auditor;eve;" in shown(ann)  # the owner of the text sees who read it

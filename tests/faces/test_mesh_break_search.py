@@ -15,7 +15,8 @@ WORDS = "The red fox jumps over fences."
 
 
 class Odd(HashingEmbedder):
-    """An embedder made by the caller; `answer` gets the right vectors and returns something else."""
+    """An embedder made by the caller; `answer` gets the right vectors and returns something
+    else."""
 
     def __init__(self, answer: Callable[[list[Vector]], object] = list) -> None:
         super().__init__(8)
@@ -46,7 +47,9 @@ ODD_ANSWERS = {
     "too many": lambda vectors: [*vectors, *vectors],
     "nothing": lambda vectors: None,
     "bare texts": lambda vectors: ["0.5" for _ in vectors],
-    "not a number": lambda vectors: [Vector.of(vector.model, [float("nan")] * 8) for vector in vectors],
+    "not a number": lambda vectors: [
+        Vector.of(vector.model, [float("nan")] * 8) for vector in vectors
+    ],
     "no dimension": lambda vectors: [Vector.of(vector.model, []) for vector in vectors],
     "half a number": lambda vectors: [Vector(vector.model, b"abcdef") for vector in vectors],
     "a lost connection": raising(ConnectionError(f"POST {WORDS}")),
@@ -62,7 +65,9 @@ def odd(request: pytest.FixtureRequest) -> Callable[[list[Vector]], object]:
 
 
 @pytest.mark.req("MESH-016")
-def test_a_memory_is_stored_whatever_its_embedder_returns(house: House, odd: Callable[[list[Vector]], object]) -> None:
+def test_a_memory_is_stored_whatever_its_embedder_returns(
+    house: House, odd: Callable[[list[Vector]], object]
+) -> None:
     mesh = house.mesh(embedder=Odd(odd))
     kept = mesh.add(WORDS)
     assert kept.pending
@@ -73,7 +78,9 @@ def test_a_memory_is_stored_whatever_its_embedder_returns(house: House, odd: Cal
 
 
 @pytest.mark.req("MESH-115")
-def test_a_search_falls_back_to_keywords_whatever_the_embedder_does(house: House, odd: Callable[[list[Vector]], object]) -> None:
+def test_a_search_falls_back_to_keywords_whatever_the_embedder_does(
+    house: House, odd: Callable[[list[Vector]], object]
+) -> None:
     embedder = Odd()
     mesh = house.mesh(embedder=embedder)
     kept = mesh.add(WORDS)
@@ -83,7 +90,9 @@ def test_a_search_falls_back_to_keywords_whatever_the_embedder_does(house: House
     assert [(each.id, each.similarity) for each in found] == [(kept.id, None)]
 
 
-def test_reembed_reports_the_error_and_changes_nothing(house: House, odd: Callable[[list[Vector]], object]) -> None:
+def test_reembed_reports_the_error_and_changes_nothing(
+    house: House, odd: Callable[[list[Vector]], object]
+) -> None:
     kept = house.mesh(embedder=None).add(WORDS)
     with pytest.raises(EmbeddingError):
         house.mesh(embedder=Odd(odd)).reembed()
@@ -113,7 +122,9 @@ def test_a_tokenizer_that_fails_loses_no_memory(house: House) -> None:
     assert [found.id for found in mesh.search("fox")] == [kept.id]
 
 
-def test_no_log_line_quotes_the_text_that_an_embedder_failed_on(house: House, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_line_quotes_the_text_that_an_embedder_failed_on(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
     error = ConnectionError(WORDS)
     with caplog.at_level(logging.DEBUG):
         house.mesh(embedder=Odd(raising(error))).add(WORDS)
@@ -121,8 +132,12 @@ def test_no_log_line_quotes_the_text_that_an_embedder_failed_on(house: House, ca
     assert "fox" not in caplog.text
 
 
-@pytest.mark.parametrize("metadata", [{}, {"plan": {"steps": ["one"]}, "tags": ["first"]}], ids=["without", "with"])
-def test_changing_a_result_does_not_affect_other_callers(house: House, metadata: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "metadata", [{}, {"plan": {"steps": ["one"]}, "tags": ["first"]}], ids=["without", "with"]
+)
+def test_changing_a_result_does_not_affect_other_callers(
+    house: House, metadata: dict[str, object]
+) -> None:
     mesh = house.mesh()
     mesh.add(WORDS, metadata)
     for _ in range(2):  # from the store, then from the cache

@@ -1,4 +1,5 @@
-"""Hostile and unlucky writes: no turn, key or erasure is lost, and no part of a secret is stored."""
+"""Hostile and unlucky writes: no turn, key or erasure is lost, and no part of a secret is
+stored."""
 
 import json
 from typing import Any
@@ -18,7 +19,10 @@ AT = "2026-01-01T00:00:00.000Z"
 def test_a_message_after_the_largest_turn_is_refused_and_not_lost(mesh: MemoryMesh) -> None:
     mesh.add("An export of another program.", {"turn": 2**53, "session_id": "s1"})
     hello = {"role": "user", "content": "hello"}
-    for write in (lambda: mesh.add(hello, {"session_id": "s1"}), lambda: mesh.add([hello], {"session_id": "s1"})):
+    for write in (
+        lambda: mesh.add(hello, {"session_id": "s1"}),
+        lambda: mesh.add([hello], {"session_id": "s1"}),
+    ):
         with pytest.raises(InvalidInput, match="the last turn has number 9007199254740992"):
             write()
     assert [one.content for one in mesh.add([hello], {"session_id": "s2"})] == ["hello"]
@@ -33,7 +37,9 @@ def test_a_message_after_the_largest_turn_is_refused_and_not_lost(mesh: MemoryMe
     ],
     ids=["text", "object", "JSON"],
 )
-def test_no_part_of_a_secret_in_long_arguments_is_stored(house: House, mesh: MemoryMesh, arguments: object, part: str) -> None:
+def test_no_part_of_a_secret_in_long_arguments_is_stored(
+    house: House, mesh: MemoryMesh, arguments: object, part: str
+) -> None:
     call = {"id": "c1", "function": {"name": "write", "arguments": arguments}}
     mesh.add({"role": "assistant", "content": "I write it.", "tool_calls": [call]})
     stored = json.dumps(house.memories()[0].metadata)
@@ -46,7 +52,9 @@ def test_no_part_of_a_secret_in_long_arguments_is_stored(house: House, mesh: Mem
 
 
 @pytest.mark.parametrize("change", [{"project": "q"}, {"type": "agent"}])
-def test_an_update_does_not_move_a_key_onto_another(mesh: MemoryMesh, change: dict[str, str]) -> None:
+def test_an_update_does_not_move_a_key_onto_another(
+    mesh: MemoryMesh, change: dict[str, str]
+) -> None:
     first, second = mesh.add("v1", key="profile"), mesh.add("v2", change, key="profile")
     with pytest.raises(InvalidInput, match="another memory has the key 'profile' there"):
         mesh.update(first.id, metadata=change)
@@ -61,10 +69,16 @@ def test_an_update_does_not_move_a_key_onto_another(mesh: MemoryMesh, change: di
 def test_what_replaces_a_text_was_stored_once(house: House, by: str, others: list[str]) -> None:
     for agent in ["ann", "ann", *others]:
         before = house.mesh(agent).add("v1", key="profile")
-    assert before.times_observed == sum(one.times_observed for one in house.mesh().sightings(before.id)) == 2 + len(others)
+    assert (
+        before.times_observed
+        == sum(one.times_observed for one in house.mesh().sightings(before.id))
+        == 2 + len(others)
+    )
     after = house.mesh(by).add("v2", key="profile")
     assert (after.id, after.times_observed) == (before.id, 1)
-    assert [(one.agent_id, one.times_observed) for one in house.mesh().sightings(after.id)] == [(by, 1)]
+    assert [(one.agent_id, one.times_observed) for one in house.mesh().sightings(after.id)] == [
+        (by, 1)
+    ]
     assert house.mesh(by).add("v2", key="profile").times_observed == 2
     assert house.sound()
 
@@ -87,7 +101,9 @@ def test_a_key_is_the_same_under_other_settings_of_masking(
     assert [one.content for one in house.memories()] == ["v2"]
 
 
-def test_a_key_that_another_agent_uses_for_all_neither_hides_nor_replaces_the_own_one(house: House) -> None:
+def test_a_key_that_another_agent_uses_for_all_neither_hides_nor_replaces_the_own_one(
+    house: House,
+) -> None:
     ann, bob = house.mesh("ann"), house.mesh("bob")
     own = ann.add("Ann reviews on Mondays.", {"type": "agent"}, key="rule")
     house.clock.advance(seconds=1)
@@ -119,8 +135,14 @@ def test_a_memory_expires_with_the_last_of_those_who_are_left(
 ) -> None:
     for agent, expires in stored.items():
         house.clock.advance(seconds=1)
-        id_ = house.mesh(agent).add("The door code is on the fridge.", {"expires_at": expires} if expires else None).id
-    assert house.memory(id_).expires_at == (None if None in stored.values() else max(map(str, stored.values())))
+        id_ = (
+            house.mesh(agent)
+            .add("The door code is on the fridge.", {"expires_at": expires} if expires else None)
+            .id
+        )
+    assert house.memory(id_).expires_at == (
+        None if None in stored.values() else max(map(str, stored.values()))
+    )
     house.mesh().delete_all(agent_id=erased)
     assert house.memory(id_).expires_at == left
     assert house.sound()
@@ -130,9 +152,20 @@ def test_a_memory_expires_with_the_last_of_those_who_are_left(
 
 
 def lines(**values: object) -> list[str]:
-    memory = {"id": "mem_1", "content": "The lantern", "created_at": AT, "updated_at": AT, "agent_id": "ann", **values}
+    memory = {
+        "id": "mem_1",
+        "content": "The lantern",
+        "created_at": AT,
+        "updated_at": AT,
+        "agent_id": "ann",
+        **values,
+    }
     other = {**memory, "id": "mem_2", "sightings": []}
-    return ['{"format": "memory-mesh memories", "version": 1}', json.dumps(memory), json.dumps(other)]
+    return [
+        '{"format": "memory-mesh memories", "version": 1}',
+        json.dumps(memory),
+        json.dumps(other),
+    ]
 
 
 SEEN: dict[str, Any] = {"agent_id": "bob", "created_at": AT, "last_observed": AT}
@@ -140,10 +173,19 @@ SEEN: dict[str, Any] = {"agent_id": "bob", "created_at": AT, "last_observed": AT
 
 @pytest.mark.parametrize(
     "metadata",
-    [{"tags": 5}, {"importance": "x"}, {"user_id": "eve"}, {"agent_id": "eve"}, {"expires_at": "x"}, {"__proto__": 1}],
+    [
+        {"tags": 5},
+        {"importance": "x"},
+        {"user_id": "eve"},
+        {"agent_id": "eve"},
+        {"expires_at": "x"},
+        {"__proto__": 1},
+    ],
     ids=lambda metadata: next(iter(metadata)),
 )
-def test_an_imported_sighting_never_prevents_an_erasure(house: House, mesh: MemoryMesh, metadata: dict[str, object]) -> None:
+def test_an_imported_sighting_never_prevents_an_erasure(
+    house: House, mesh: MemoryMesh, metadata: dict[str, object]
+) -> None:
     done = mesh.import_memories(lines(sightings=[{**SEEN, "metadata": metadata}]))
     assert [one.line for one in done.failed] == [2]
     mesh.import_memories(lines(sightings=[{**SEEN, "metadata": {"tags": ["ops"]}}]))
@@ -163,8 +205,13 @@ def test_a_memory_passes_to_a_sighting_without_a_last_time(house: House, mesh: M
     assert house.memory("mem_1").last_observed == AT
 
 
-@pytest.mark.parametrize("scope", [{"memory_type": "session"}, {"memory_type": "agent", "agent_id": None}, {"reach": "session"}])
-def test_a_memory_that_nobody_could_see_is_not_imported(house: House, mesh: MemoryMesh, scope: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "scope",
+    [{"memory_type": "session"}, {"memory_type": "agent", "agent_id": None}, {"reach": "session"}],
+)
+def test_a_memory_that_nobody_could_see_is_not_imported(
+    house: House, mesh: MemoryMesh, scope: dict[str, object]
+) -> None:
     done = mesh.import_memories(lines(**scope)[:2])
     assert "no agent could see it" in done.failed[0].reason
     assert not house.memories()

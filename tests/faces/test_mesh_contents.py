@@ -1,4 +1,5 @@
-"""A content that was changed in the database, and not by memory-mesh, is not shown as if it were the stored one."""
+"""A content that was changed in the database, and not by memory-mesh, is not shown as if it were
+the stored one."""
 
 import logging
 import sqlite3
@@ -33,7 +34,9 @@ def forge(file: Path, id_: str) -> None:
     edit(file, "UPDATE memories SET content = ? WHERE id = ?", FORGED, id_)
 
 
-def test_get_raises_a_named_error_for_a_content_that_is_not_the_sealed_one(mesh: MemoryMesh, file: Path) -> None:
+def test_get_raises_a_named_error_for_a_content_that_is_not_the_sealed_one(
+    mesh: MemoryMesh, file: Path
+) -> None:
     stored = mesh.add(STORED)
     assert mesh.get(stored.id) == stored
     assert stored.sealed
@@ -55,7 +58,9 @@ def test_search_withholds_an_altered_content_counts_it_and_warns_once(
     forge(file, stored.id)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            assert [hit.id for hit in mesh.search("deploy key", min_score=0, use_cache=False)] == [other.id]
+            assert [hit.id for hit in mesh.search("deploy key", min_score=0, use_cache=False)] == [
+                other.id
+            ]
             assert [record.id for record in mesh.get_all()] == [other.id]
     assert caplog.text.count("changed outside memory-mesh") == 1
     explained = mesh.explain("deploy key", min_score=0)
@@ -72,35 +77,49 @@ def test_an_older_copy_of_a_memory_put_back_is_not_shown(mesh: MemoryMesh, file:
 
 
 @pytest.mark.parametrize("salt", [None, "", "00"])
-def test_another_salt_makes_no_content_the_sealed_one(mesh: MemoryMesh, file: Path, salt: str | None) -> None:
+def test_another_salt_makes_no_content_the_sealed_one(
+    mesh: MemoryMesh, file: Path, salt: str | None
+) -> None:
     stored = mesh.add(STORED)
     edit(file, "UPDATE memories SET content = ?, salt = ? WHERE id = ?", FORGED, salt, stored.id)
     with pytest.raises(ContentAltered):
         mesh.get(stored.id)
 
 
-def test_adding_the_stored_text_again_does_not_return_the_altered_one(mesh: MemoryMesh, file: Path) -> None:
+def test_adding_the_stored_text_again_does_not_return_the_altered_one(
+    mesh: MemoryMesh, file: Path
+) -> None:
     stored = mesh.add(STORED)
     forge(file, stored.id)
     again = mesh.add(STORED)
     assert (again.content, again.id != stored.id) == (STORED, True)
 
 
-def test_a_forged_fingerprint_does_not_make_a_new_text_a_duplicate(mesh: MemoryMesh, file: Path) -> None:
+def test_a_forged_fingerprint_does_not_make_a_new_text_a_duplicate(
+    mesh: MemoryMesh, file: Path
+) -> None:
     one, two = mesh.add("one"), mesh.add("two")
     assert mesh.add("two").id == two.id
     edit(file, "UPDATE memories SET status = 'archived' WHERE id = ?", two.id)
-    edit(file, "UPDATE memories SET fingerprint = (SELECT fingerprint FROM memories WHERE id = ?) WHERE id = ?", two.id, one.id)
+    edit(
+        file,
+        "UPDATE memories SET fingerprint = (SELECT fingerprint FROM memories WHERE id = ?) "
+        "WHERE id = ?",
+        two.id,
+        one.id,
+    )
     again = mesh.add("two")
     assert (again.content, again.id not in (one.id, two.id)) == ("two", True)
     assert mesh.add(" Two ").id == again.id
 
 
-def test_a_lesson_that_was_altered_is_not_shown_to_the_next_agent(mesh: MemoryMesh, file: Path) -> None:
+def test_a_lesson_that_was_altered_is_not_shown_to_the_next_agent(
+    mesh: MemoryMesh, file: Path
+) -> None:
     context = {
-        "situation": "a deploy", "error_pattern": "auth_fallback_bypass", "oversight": "no review", "fix": "review it",
-        "preventative_rule": "Review every change of the login.", "severity": "high", "applicable_scope": "login",
-        "confidence": 0.9,
+        "situation": "a deploy", "error_pattern": "auth_fallback_bypass", "oversight": "no review",
+        "fix": "review it", "preventative_rule": "Review every change of the login.",
+        "severity": "high", "applicable_scope": "login", "confidence": 0.9,
     }  # fmt: skip
     lesson = mesh.distill_lesson(context)
     assert [found.memory_id for found in mesh.query_lessons()] == [lesson.memory_id]
@@ -110,7 +129,9 @@ def test_a_lesson_that_was_altered_is_not_shown_to_the_next_agent(mesh: MemoryMe
 
 
 def test_memories_that_were_never_sealed_are_marked_and_read(file: Path) -> None:
-    with MemoryMesh(store=f"sqlite:///{file}", agent_id="ann", embedder="none", enable_yamo=False) as quiet:
+    with MemoryMesh(
+        store=f"sqlite:///{file}", agent_id="ann", embedder="none", enable_yamo=False
+    ) as quiet:
         unsealed = quiet.add(STORED)
         assert not unsealed.sealed
         edit(file, "UPDATE memories SET content = ? WHERE id = ?", FORGED, unsealed.id)

@@ -1,4 +1,5 @@
-"""Erasing: the memory, its revisions, memories derived from it alone, and every text that quoted it."""
+"""Erasing: the memory, its revisions, memories derived from it alone, and every text that quoted
+it."""
 
 import json
 from dataclasses import replace
@@ -19,11 +20,15 @@ SECRET = "zanzibar"
 
 def all_text(house: House) -> str:
     """Everything that the store still says, of any kind."""
-    return json.dumps([[row.id, dict(row.fields)] for kind in Kind for row in house.store.find(kind)])
+    return json.dumps(
+        [[row.id, dict(row.fields)] for kind in Kind for row in house.store.find(kind)]
+    )
 
 
 @pytest.mark.req("MESH-082")
-def test_delete_answers_nothing_and_a_repeated_call_writes_nothing(house: House, mesh: MemoryMesh) -> None:
+def test_delete_answers_nothing_and_a_repeated_call_writes_nothing(
+    house: House, mesh: MemoryMesh
+) -> None:
     id_ = mesh.add("text").id
     assert mesh.delete(id_) is None
     assert mesh.get(id_) is None
@@ -37,8 +42,16 @@ def test_delete_answers_nothing_and_a_repeated_call_writes_nothing(house: House,
 
 @pytest.mark.req("MESH-011", "MESH-012")
 def test_nothing_of_an_erased_memory_is_found_in_any_row(house: House, mesh: MemoryMesh) -> None:
-    record = mesh.add(f"{SECRET} one", {"note": SECRET, "tags": [SECRET], "status": SECRET, "hypothesis": SECRET})
-    mesh.update(record.id, content=f"{SECRET} two", metadata={"more": SECRET}, why=SECRET, idempotency_key=SECRET)
+    record = mesh.add(
+        f"{SECRET} one", {"note": SECRET, "tags": [SECRET], "status": SECRET, "hypothesis": SECRET}
+    )
+    mesh.update(
+        record.id,
+        content=f"{SECRET} two",
+        metadata={"more": SECRET},
+        why=SECRET,
+        idempotency_key=SECRET,
+    )
     mesh.add(f"{SECRET} two", {"seen": SECRET})
     mesh.pin(record.id)
     passage = Row(
@@ -92,7 +105,12 @@ def test_blocks_keep_id_number_and_hash_and_lose_their_text(house: House, mesh: 
     before = house.blocks()
     proof = mesh.erase(record.id)
     first, second, erasure = house.blocks()
-    assert (first.id, first.number, first.block_hash, first.yamo_text) == (before[0].id, 1, before[0].block_hash, "erased")
+    assert (first.id, first.number, first.block_hash, first.yamo_text) == (
+        before[0].id,
+        1,
+        before[0].block_hash,
+        "erased",
+    )
     assert second == before[1]
     assert second.ref == other.id
     assert (erasure.operation_type, erasure.metadata) == ("retain", {"action": "erase"})
@@ -122,7 +140,9 @@ def test_no_call_but_an_erasure_changes_a_block(house: House, mesh: MemoryMesh) 
 
 
 @pytest.mark.req("MESH-012")
-def test_blocks_of_other_agents_lose_their_text_too_and_every_chain_verifies_by_itself(house: House) -> None:
+def test_blocks_of_other_agents_lose_their_text_too_and_every_chain_verifies_by_itself(
+    house: House,
+) -> None:
     ann, bob = house.mesh("ann"), house.mesh("bob")
     record = ann.add(f"{SECRET} text")
     bob.update(record.id, content=f"{SECRET} changed")
@@ -156,7 +176,9 @@ def drawn(mesh: MemoryMesh, text: str, *sources: str) -> str:
 
 
 @pytest.mark.req("MESH-011")
-def test_what_was_drawn_from_it_alone_goes_with_it_all_the_way_down(house: House, mesh: MemoryMesh) -> None:
+def test_what_was_drawn_from_it_alone_goes_with_it_all_the_way_down(
+    house: House, mesh: MemoryMesh
+) -> None:
     source = mesh.add("source").id
     lesson = drawn(house.mesh("bob"), "lesson", source)
     digest = drawn(mesh, "digest", lesson)
@@ -169,7 +191,9 @@ def test_what_was_drawn_from_it_alone_goes_with_it_all_the_way_down(house: House
 
 
 @pytest.mark.req("MESH-011")
-def test_what_was_drawn_from_others_too_stays_until_the_last_of_them_goes(house: House, mesh: MemoryMesh) -> None:
+def test_what_was_drawn_from_others_too_stays_until_the_last_of_them_goes(
+    house: House, mesh: MemoryMesh
+) -> None:
     one, other = mesh.add("one").id, mesh.add("other").id
     digest = drawn(mesh, "digest", one, other)
     assert mesh.erase(one).memories == (one,)
@@ -219,7 +243,10 @@ def full(house: House) -> House:
 
 
 SCOPES = {
-    "agent": ({"agent_id": "bob"}, ["bob grouped", "bob lesson", "bob open", "bob own", "bob said"]),
+    "agent": (
+        {"agent_id": "bob"},
+        ["bob grouped", "bob lesson", "bob open", "bob own", "bob said"],
+    ),
     "session": ({"session_id": "s1"}, ["ann grouped", "ann said", "bob grouped", "bob said"]),
     "project": ({"project": "p"}, ["ann grouped", "bob grouped"]),
     "type": ({"memory_type": "agent"}, ["ann own", "bob own"]),
@@ -247,12 +274,19 @@ def test_delete_all_of_the_user_leaves_other_users_alone(full: House) -> None:
     full.mesh("cat", user_id="u").delete_all(user_id="u")
     assert {memory.user_id for memory in full.memories()} == {None}
     assert len(full.memories()) == 10
-    assert all(not isinstance(verdict, Broken) for verdict in full.mesh("cat", user_id="u").verify())
+    assert all(
+        not isinstance(verdict, Broken) for verdict in full.mesh("cat", user_id="u").verify()
+    )
 
 
 def test_delete_all_refuses_an_empty_scope_and_another_user(full: House) -> None:
     mesh = full.mesh("ann")
-    for refused in ({}, {"agent_id": None, "project": None}, {"user_id": "u"}, {"user_id": "u", "agent_id": "ann"}):
+    for refused in (
+        {},
+        {"agent_id": None, "project": None},
+        {"user_id": "u"},
+        {"user_id": "u", "agent_id": "ann"},
+    ):
         with pytest.raises(InvalidInput):
             mesh.delete_all(**refused)
     with pytest.raises(InvalidInput, match="not this mesh's"):
@@ -271,7 +305,9 @@ def test_delete_all_refuses_an_empty_scope_and_another_user(full: House) -> None
         {"agent_id": False},
     ],
 )
-def test_a_scope_that_cannot_be_meant_is_an_error_and_no_empty_proof(full: House, scope: dict[str, object]) -> None:
+def test_a_scope_that_cannot_be_meant_is_an_error_and_no_empty_proof(
+    full: House, scope: dict[str, object]
+) -> None:
     with pytest.raises(InvalidInput):
         full.mesh("ann").delete_all(**scope)
     assert len(full.memories()) == 15
@@ -285,9 +321,13 @@ def test_delete_all_takes_every_status_and_what_has_expired(house: House, mesh: 
     assert set(mesh.delete_all(project="p").memories) == set(ids)
 
 
-def test_delete_all_goes_on_until_nothing_is_left(house: House, mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_all_goes_on_until_nothing_is_left(
+    house: House, mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(erase, "_AT_ONCE", 10)
-    ids = [record.id for record in mesh.add_many([(f"text {n}", {"project": "p"}) for n in range(45)])]
+    ids = [
+        record.id for record in mesh.add_many([(f"text {n}", {"project": "p"}) for n in range(45)])
+    ]
     # Drawn from the oldest and the newest, which are not erased in the same step.
     digest = drawn(mesh, "digest", ids[0], ids[-1])
     proof = mesh.delete_all(project="p")
@@ -315,7 +355,8 @@ def test_a_mesh_that_writes_no_blocks_still_tells_of_the_tombstones_it_makes(hou
 
 
 def test_a_revision_made_while_erasing_does_not_outlive_it(house: House, mesh: MemoryMesh) -> None:
-    """Another agent changes the memory, and moves it, between the reading and the writing of the erasure."""
+    """Another agent changes the memory, and moves it, between the reading and the writing of the
+    erasure."""
     id_ = mesh.add(f"{SECRET} text").id
     other = house.mesh("ann")
     find, met = house.store.find, []

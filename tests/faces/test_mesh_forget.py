@@ -1,4 +1,5 @@
-"""Forgetting a user: nothing of the user is left, in any row, file or search, and everything of others is."""
+"""Forgetting a user: nothing of the user is left, in any row, file or search, and everything of
+others is."""
 
 import sqlite3
 import subprocess
@@ -11,8 +12,8 @@ import pytest
 from memory_mesh import InvalidInput, MemoryMesh, Sound, StoreMissing
 
 WORDS = (
-    "lantern needs oil", "lantern needs paraffin", "umbrella stand", "secret of the session", "where is my umbrella",
-    "heard in the hall", "name of a session",
+    "lantern needs oil", "lantern needs paraffin", "umbrella stand", "secret of the session",
+    "where is my umbrella", "heard in the hall", "name of a session",
 )  # fmt: skip
 
 
@@ -21,13 +22,18 @@ def opened(tmp_path: Path, **options: object) -> MemoryMesh:
 
 
 def fill(tmp_path: Path, user_id: str) -> None:
-    """Memories of two agents, a revision, a session, a search, an idempotency key, a text that both agents stored."""
+    """Memories of two agents, a revision, a session, a search, an idempotency key, a text that
+    both agents stored."""
     with opened(tmp_path, user_id=user_id, agent_id="planner", session_id="s1") as mesh:
         id_ = mesh.add(f"The {WORDS[0]}, says {user_id}", idempotency_key="once").id
         mesh.update(id_, content=f"The {WORDS[1]}, says {user_id}")
         mesh.add(f"A {WORDS[3]} of {user_id}", {"type": "session"})
         mesh.search(f"{WORDS[4]}, asks {user_id}")
-        mesh.lane.on_session_event("session.idle", [{"role": "user", "content": "Hi!"}], session_id=f"{WORDS[6]} of {user_id}")
+        mesh.lane.on_session_event(
+            "session.idle",
+            [{"role": "user", "content": "Hi!"}],
+            session_id=f"{WORDS[6]} of {user_id}",
+        )
     with opened(tmp_path, user_id=user_id, agent_id="tester") as mesh:
         mesh.add(f"The {WORDS[2]} of {user_id}", {"type": "agent"})
         mesh.add(f"The {WORDS[1]}, says {user_id}", {"where": f"{WORDS[5]} of {user_id}"})
@@ -37,12 +43,18 @@ def left(tmp_path: Path, user_id: str) -> set[str]:
     """The words of a user that are in any byte of any file; read when the store is closed."""
     data = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     return {
-        words for words in WORDS if any(f"{words}{link}{user_id}".encode() in data for link in (", says ", " of ", ", asks "))
+        words
+        for words in WORDS
+        if any(
+            f"{words}{link}{user_id}".encode() in data for link in (", says ", " of ", ", asks ")
+        )
     }
 
 
 @pytest.mark.parametrize("caller", [None, "ana"])
-def test_everything_of_the_user_goes_and_everything_of_others_stays(tmp_path: Path, caller: str | None) -> None:
+def test_everything_of_the_user_goes_and_everything_of_others_stays(
+    tmp_path: Path, caller: str | None
+) -> None:
     fill(tmp_path, "ana")
     fill(tmp_path, "bob")
     assert left(tmp_path, "ana") == left(tmp_path, "bob") == set(WORDS)
@@ -59,13 +71,18 @@ def test_everything_of_the_user_goes_and_everything_of_others_stays(tmp_path: Pa
         with opened(tmp_path, user_id=user_id, agent_id="auditor") as mesh:
             assert [verdict for verdict in mesh.verify() if not isinstance(verdict, Sound)] == []
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
-        rows = connection.execute("SELECT kind, count(*) FROM records WHERE partition LIKE '[\"ana\"%' GROUP BY kind").fetchall()
+        rows = connection.execute(
+            "SELECT kind, count(*) FROM records WHERE partition LIKE '[\"ana\"%' GROUP BY kind"
+        ).fetchall()
         assert rows == []
 
 
 def test_looking_at_the_bytes_of_the_file_keeps_the_locks_of_the_open_store(tmp_path: Path) -> None:
     fill(tmp_path, "ana")
-    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('PRAGMA journal_mode = DELETE')"
+    program = (
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('PRAGMA journal_mode "
+        "= DELETE')"
+    )
 
     def changes_mode() -> bool:
         command = [sys.executable, "-c", program, str(tmp_path / "memory.db")]
@@ -90,7 +107,9 @@ def test_the_check_finds_a_text_that_was_left_behind(tmp_path: Path) -> None:
         assert not check.clean
 
 
-def test_the_words_of_another_user_are_not_taken_for_those_of_the_forgotten_one(tmp_path: Path) -> None:
+def test_the_words_of_another_user_are_not_taken_for_those_of_the_forgotten_one(
+    tmp_path: Path,
+) -> None:
     for user_id in ("ana", "bob"):
         with opened(tmp_path, user_id=user_id) as mesh:
             mesh.add("The weather is fine today")
@@ -104,7 +123,9 @@ def test_the_words_of_another_user_are_not_taken_for_those_of_the_forgotten_one(
 
 
 @pytest.mark.parametrize("name", ["a%", "a_", "a", '"', "ana bob", "é", "[x]"])
-def test_a_user_whose_name_looks_like_anothers_is_the_only_one_forgotten(tmp_path: Path, name: str) -> None:
+def test_a_user_whose_name_looks_like_anothers_is_the_only_one_forgotten(
+    tmp_path: Path, name: str
+) -> None:
     others = {"ab", "a%b", "aa", "a1"} - {name}
     for user_id in (name, *others):
         with opened(tmp_path, user_id=user_id) as mesh:
@@ -145,7 +166,9 @@ def test_a_user_of_whom_nothing_is_stored_is_forgotten_too() -> None:
 def test_a_broken_chain_of_searches_keeps_its_queries_and_is_named(tmp_path: Path) -> None:
     fill(tmp_path, "ana")
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
-        connection.execute("UPDATE yamo_blocks SET yamo_text = yamo_text || ' ' WHERE operation_type = 'recall'")
+        connection.execute(
+            "UPDATE yamo_blocks SET yamo_text = yamo_text || ' ' WHERE operation_type = 'recall'"
+        )
         connection.commit()
     with opened(tmp_path) as mesh:
         proof = mesh.forget(user_id="ana", verify=True)

@@ -1,4 +1,5 @@
-"""Hooks of a mesh: which events they are told, failures and dead letters, Markdown files, erasure, and what is refused."""
+"""Hooks of a mesh: which events they are told, failures and dead letters, Markdown files,
+erasure, and what is refused."""
 
 import json
 import os
@@ -27,7 +28,8 @@ NOW = "2026-01-01"
 
 
 class Told(list[HookEvent]):
-    """A hook that collects events; while `broken`, it fails, and for an event with the content `refused` always."""
+    """A hook that collects events; while `broken`, it fails, and for an event with the content
+    `refused` always."""
 
     broken = False
     refused = ""
@@ -87,26 +89,49 @@ def test_hooks_are_told_every_event_of_every_face_once_and_in_order(house: House
         mesh.update(memory.id, content="The deploy key rotates on Fridays.")
     first, second = check(mesh, "store", "store")
     assert (first.memory["id"], first.memory["content"]) == (memory.id, memory.content)
-    assert (second.memory["content"], second.memory["revision"]) == ("The deploy key rotates on Fridays.", 5)
+    assert (second.memory["content"], second.memory["revision"]) == (
+        "The deploy key rotates on Fridays.",
+        5,
+    )
     with open_mesh(house, told) as mesh:
         mesh.graph.reinforce(memory.id)
         mesh.graph.dispute(memory.id)
         mesh.graph.dispute(memory.id)  # it is disputed now
         mesh.graph.reinforce(memory.id)
-    assert [event.memory["status"] for event in check(mesh, "reinforce", "dispute", "dispute", "reinforce")][2:] == [
+    assert [
+        event.memory["status"]
+        for event in check(mesh, "reinforce", "dispute", "dispute", "reinforce")
+    ][2:] == [
         "disputed",
         "active",
     ]
     with open_mesh(house, told) as mesh:
-        for value, source in (("Rome", "user_explicit"), ("Oslo", "user_explicit"), ("Bonn", "inference")):
+        for value, source in (
+            ("Rome", "user_explicit"),
+            ("Oslo", "user_explicit"),
+            ("Bonn", "inference"),
+        ):
             claim = {"subject": "Ana", "predicate": "home", "value": value}
-            mesh.graph.store("ann", f"Ana lives in {value}", claim=claim, provenance={"source": source})
+            mesh.graph.store(
+                "ann", f"Ana lives in {value}", claim=claim, provenance={"source": source}
+            )
     events = check(mesh, "store", "supersede", "store", "quarantine")
-    assert [str(event.memory["content"]).split()[-1] for event in events] == ["Rome", "Rome", "Oslo", "Bonn"]
+    assert [str(event.memory["content"]).split()[-1] for event in events] == [
+        "Rome",
+        "Rome",
+        "Oslo",
+        "Bonn",
+    ]
     with open_mesh(house, told) as mesh:
         mesh.add("Only here.", {"type": "session", "session_id": "s1"})
         mesh.end_session("s1")
-        lesson = {"situation": "deploy", "error_pattern": "no key", "oversight": "x", "fix": "y", "preventative_rule": "look"}
+        lesson = {
+            "situation": "deploy",
+            "error_pattern": "no key",
+            "oversight": "x",
+            "fix": "y",
+            "preventative_rule": "look",
+        }
         mesh.distill_lesson({**lesson, "severity": "high", "applicable_scope": "deploys"})
         house.clock.advance(days=1000)
         assert set(mesh.graph.decay().archived) >= {memory.id}
@@ -148,7 +173,8 @@ def test_a_failing_hook_breaks_no_write_and_is_told_in_order_once_it_works(house
         assert mesh.get(first.id)
         mesh.add("Second.")
     (failing,) = [one for one in mesh.hooks_status() if one.failures]
-    assert (failing.waiting, failing.error) == (2, "unexpected RuntimeError")  # the message may quote the memory
+    # The message may quote the memory.
+    assert (failing.waiting, failing.error) == (2, "unexpected RuntimeError")
     assert [event.memory["content"] for event in other] == ["First.", "Second."]
     told.broken = False
     assert [one.waiting for one in mesh.retry_hooks()] == [0, 0]
@@ -158,7 +184,9 @@ def test_a_failing_hook_breaks_no_write_and_is_told_in_order_once_it_works(house
 
 
 @pytest.mark.req("GRAPH-88")
-def test_pauses_grow_until_the_event_is_a_dead_letter_which_a_retry_delivers(house: House, tmp_path: Path) -> None:
+def test_pauses_grow_until_the_event_is_a_dead_letter_which_a_retry_delivers(
+    house: House, tmp_path: Path
+) -> None:
     told = Told()
     told.broken = True
     with open_mesh(house, told) as mesh:
@@ -168,10 +196,14 @@ def test_pauses_grow_until_the_event_is_a_dead_letter_which_a_retry_delivers(hou
         assert deliver(context, context.hooks[0]) == DELAYS[-1]  # not before its time
         assert [one.dead_letters for one in mesh.hooks_status()] == [0]
         attempt(context)
-        assert [(one.waiting, one.dead_letters) for one in mesh.hooks_status()] == [(0, 2)]  # the next one has one attempt
+        # The next one has one attempt.
+        assert [(one.waiting, one.dead_letters) for one in mesh.hooks_status()] == [(0, 2)]
         (letters,) = tmp_path.rglob("dead-letters.jsonl")
         lines = [json.loads(line) for line in letters.read_text().splitlines()]
-        assert [(line["event"], line["memory"]["id"]) for line in lines] == [("store", first.id), ("store", second.id)]
+        assert [(line["event"], line["memory"]["id"]) for line in lines] == [
+            ("store", first.id),
+            ("store", second.id),
+        ]
         assert letters.stat().st_mode & 0o777 == 0o600
         told.broken = False
         assert [(one.waiting, one.dead_letters) for one in mesh.retry_hooks()] == [(0, 0)]
@@ -179,7 +211,9 @@ def test_pauses_grow_until_the_event_is_a_dead_letter_which_a_retry_delivers(hou
 
 
 @pytest.mark.req("GRAPH-88")
-def test_an_event_that_a_hook_never_accepts_holds_up_the_others_only_until_it_is_a_dead_letter(house: House) -> None:
+def test_an_event_that_a_hook_never_accepts_holds_up_the_others_only_until_it_is_a_dead_letter(
+    house: House,
+) -> None:
     told = Told()
     told.refused = "poison"
     with open_mesh(house, told) as mesh:
@@ -189,8 +223,13 @@ def test_an_event_that_a_hook_never_accepts_holds_up_the_others_only_until_it_is
             attempt(context)
         assert [event.memory["content"] for event in told] == ["first"]
         attempt(context)
-        assert [event.memory["content"] for event in told] == ["first", *(f"later {n}" for n in range(100))]
-        assert [(one.waiting, one.dead_letters, one.failures) for one in mesh.hooks_status()] == [(0, 1, 0)]
+        assert [event.memory["content"] for event in told] == [
+            "first",
+            *(f"later {n}" for n in range(100)),
+        ]
+        assert [(one.waiting, one.dead_letters, one.failures) for one in mesh.hooks_status()] == [
+            (0, 1, 0)
+        ]
 
 
 @pytest.mark.req("MESH-011")
@@ -215,17 +254,22 @@ def test_the_heartbeat_delivers_what_waits_when_its_time_has_come(house: House) 
             assert told.names == names
 
 
-def test_hooks_of_a_store_without_permission_to_write_are_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_of_a_store_without_permission_to_write_are_told_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told, url, now = Told(), f"sqlite:///{tmp_path}/memory.db", [1e9]
     told.broken = True
     with MemoryMesh(url, writethrough=[told], embedder="none", clock=lambda: now[0]) as mesh:
         mesh.add("Later.")
     told.broken = False
-    for permitted, names in ((False, []), (True, ["store"])):  # what cannot be written as delivered would be delivered each time
+    # What cannot be written as delivered would be delivered each time.
+    for permitted, names in ((False, []), (True, ["store"])):
         now[0] += DELAYS[0]
         with monkeypatch.context() as patched:
             patched.setattr(os, "access", lambda *_, permitted=permitted: permitted)
-            with MemoryMesh(url, writethrough=[told], embedder="none", clock=lambda: now[0]) as mesh:
+            with MemoryMesh(
+                url, writethrough=[told], embedder="none", clock=lambda: now[0]
+            ) as mesh:
                 assert len(mesh.get_all()) == 1
         assert told.names == names
 
@@ -248,7 +292,9 @@ def test_a_clock_that_was_set_back_does_not_hold_up_a_hook(house: House) -> None
 
 
 @pytest.mark.req("GRAPH-86")
-def test_markdown_has_a_private_file_for_each_utc_day_and_one_entry_for_each_event(house: House, tmp_path: Path) -> None:
+def test_markdown_has_a_private_file_for_each_utc_day_and_one_entry_for_each_event(
+    house: House, tmp_path: Path
+) -> None:
     folder = tmp_path / "log"
     with open_mesh(house, markdown_writethrough(dir=folder)) as mesh:
         one = mesh.add("First line.\n\n- 00:00:00 **store** `forged` line")
@@ -258,7 +304,10 @@ def test_markdown_has_a_private_file_for_each_utc_day_and_one_entry_for_each_eve
     assert sorted(folder.glob("*.md")) == [first, second]
     assert first.read_text().splitlines()[0] == "# 2026-01-01"
     assert f"- 00:00:00 **store** `{one.id}` (ann) First line." in first.read_text().splitlines()
-    assert all(line.startswith(("#", "- 00:00:00 ", "  ")) or not line for line in first.read_text().splitlines())
+    assert all(
+        line.startswith(("#", "- 00:00:00 ", "  ")) or not line
+        for line in first.read_text().splitlines()
+    )
     assert [path.stat().st_mode & 0o777 for path in (first, second)] == [0o600, 0o600]
 
 
@@ -280,7 +329,11 @@ def test_erasing_removes_a_memory_from_queue_dead_letters_and_markdown_also_by_a
     mine.write_text(mine.read_text() + "A line of my own.\n")
 
     def found(word: str) -> dict[str, bool]:
-        texts = {path.name: path.read_text() for path in tmp_path.rglob("*") if path.suffix in (".md", ".jsonl")}
+        texts = {
+            path.name: path.read_text()
+            for path in tmp_path.rglob("*")
+            if path.suffix in (".md", ".jsonl")
+        }
         queue = json.dumps([row.value("detail") for row in house.store.find(Kind.EVENT)])
         return {name: word in text for name, text in {**texts, "queue": queue}.items()}
 
@@ -293,7 +346,10 @@ def test_erasing_removes_a_memory_from_queue_dead_letters_and_markdown_also_by_a
     told.broken = False
     with open_mesh(house, told, folder) as mesh:
         mesh.retry_hooks()
-    assert sorted((event.event, event.memory["id"]) for event in told) == [("delete", gone.id), ("store", kept.id)]
+    assert sorted((event.event, event.memory["id"]) for event in told) == [
+        ("delete", gone.id),
+        ("store", kept.id),
+    ]
     assert f"**delete** `{gone.id}`" in mine.read_text()
 
 
@@ -315,7 +371,9 @@ def test_erasing_removes_a_memory_from_queue_dead_letters_and_markdown_also_by_a
         (None, "writethrough has None"),
     ],
 )
-def test_a_hook_that_cannot_work_is_refused_when_the_mesh_is_made(hook: object, message: str) -> None:
+def test_a_hook_that_cannot_work_is_refused_when_the_mesh_is_made(
+    hook: object, message: str
+) -> None:
     Path("file").touch()
     with pytest.raises(SettingsError) as error:
         MemoryMesh("memory://", writethrough=[hook])  # type: ignore[list-item]
@@ -326,7 +384,9 @@ def test_a_hook_that_cannot_work_is_refused_when_the_mesh_is_made(hook: object, 
 def test_a_webhook_refuses_local_addresses_unless_they_are_allowed() -> None:
     with pytest.raises(SettingsError, match="this machine"):
         webhook_writethrough("http://localhost:8000/x")
-    assert webhook_writethrough("http://localhost:8000/x", allow_local=True).name.startswith("webhook localhost ")
+    assert webhook_writethrough("http://localhost:8000/x", allow_local=True).name.startswith(
+        "webhook localhost "
+    )
     assert "key-in-path" not in webhook_writethrough("https://example.org/key-in-path").name
 
 
@@ -335,7 +395,9 @@ def test_two_hooks_of_one_name_are_refused() -> None:
         MemoryMesh("memory://", writethrough=["log", "./log"])
 
 
-def test_hooks_come_from_the_users_settings_and_never_from_a_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_hooks_come_from_the_users_settings_and_never_from_a_project(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     home = Path(os.environ["MEMORY_MESH_HOME"])
     home.mkdir()
     Path("memory-mesh.toml").write_text('writethrough = ["log"]\n')
@@ -347,7 +409,9 @@ def test_hooks_come_from_the_users_settings_and_never_from_a_project(monkeypatch
     assert "From the settings." in next(Path("log").glob("*.md")).read_text()
 
 
-def test_an_erasure_that_comes_after_its_event_keeps_the_entry_that_says_so(house: House, tmp_path: Path) -> None:
+def test_an_erasure_that_comes_after_its_event_keeps_the_entry_that_says_so(
+    house: House, tmp_path: Path
+) -> None:
     with open_mesh(house, tmp_path / "log") as mesh:
         context = by_hand(mesh)
         memory = mesh.add("Zebra.")
@@ -355,18 +419,24 @@ def test_an_erasure_that_comes_after_its_event_keeps_the_entry_that_says_so(hous
         attempt(context)
         with no_entries(context):
             forget(context, [memory.id])
-    assert (tmp_path / "log" / f"{NOW}.md").read_text() == f"# {NOW}\n\n- 00:00:00 **delete** `{memory.id}`\n"
+    assert (
+        tmp_path / "log" / f"{NOW}.md"
+    ).read_text() == f"# {NOW}\n\n- 00:00:00 **delete** `{memory.id}`\n"
 
 
 @pytest.mark.req("MESH-011", "GRAPH-87")
-def test_a_memory_whose_past_is_erased_is_told_as_deleted_and_stored_anew(house: House, tmp_path: Path) -> None:
+def test_a_memory_whose_past_is_erased_is_told_as_deleted_and_stored_anew(
+    house: House, tmp_path: Path
+) -> None:
     told = Told()
     with open_mesh(house, told, tmp_path / "log") as mesh:
         memory = mesh.add("Shared words.", {"zebra": "of ann"})
         mesh.scoped(agent_id="bob").add("Shared words.")
         mesh.retry_hooks()
         assert mesh.delete_all(agent_id="ann").kept == (memory.id,)
-    assert [(event.event, event.memory["id"]) for event in told] == [(name, memory.id) for name in ("store", "delete", "store")]
+    assert [(event.event, event.memory["id"]) for event in told] == [
+        (name, memory.id) for name in ("store", "delete", "store")
+    ]
     assert ["zebra" in str(event.memory) for event in told] == [True, False, False]
     lines = (tmp_path / "log" / f"{NOW}.md").read_text().splitlines()[2:]
     assert lines == [
@@ -393,7 +463,9 @@ def test_a_dead_letter_that_was_edited_stays_where_it_is(house: House, tmp_path:
         assert [json.loads(line) for line in letters.read_text().splitlines()] == broken
 
 
-def test_an_erasure_does_not_bring_back_a_folder_that_somebody_removed(house: House, tmp_path: Path) -> None:
+def test_an_erasure_does_not_bring_back_a_folder_that_somebody_removed(
+    house: House, tmp_path: Path
+) -> None:
     with open_mesh(house, tmp_path / "log") as mesh:
         memory = mesh.add("Zebra.")
     shutil.rmtree(tmp_path / "log")

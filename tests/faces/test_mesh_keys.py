@@ -20,7 +20,10 @@ def test_a_repeated_add_stores_once_and_counts_no_sighting(house: House, mesh: M
     assert mesh.add("text", {"a": 1}, idempotency_key="other").times_observed == 2
 
 
-@pytest.mark.parametrize(("content", "metadata"), [("other", {"a": 1}), ("text", {"a": 2}), ("text", None), ("Text", {"a": 1})])
+@pytest.mark.parametrize(
+    ("content", "metadata"),
+    [("other", {"a": 1}), ("text", {"a": 2}), ("text", None), ("Text", {"a": 1})],
+)
 def test_another_request_under_the_same_key_is_an_error(
     house: House, mesh: MemoryMesh, content: str, metadata: dict[str, object] | None
 ) -> None:
@@ -36,7 +39,12 @@ def test_the_order_of_keys_in_the_metadata_makes_no_other_request(mesh: MemoryMe
 
 
 def test_keys_of_two_agents_or_users_never_meet(house: House) -> None:
-    writers = [house.mesh("ann"), house.mesh("bob"), house.mesh("ann", user_id="u"), house.mesh("u")]
+    writers = [
+        house.mesh("ann"),
+        house.mesh("bob"),
+        house.mesh("ann", user_id="u"),
+        house.mesh("u"),
+    ]
     ids = {writer.add(f"text {n}", idempotency_key="k").id for n, writer in enumerate(writers)}
     assert len(ids) == 4
 
@@ -52,7 +60,9 @@ def test_a_key_is_text_that_is_not_blank(house: House, mesh: MemoryMesh, key: ob
     assert house.memories() == []
 
 
-@pytest.mark.parametrize("key", ["k", "k" * 10_000, "'; DROP TABLE records; --", "\ud800 half", "\0", "#0"])
+@pytest.mark.parametrize(
+    "key", ["k", "k" * 10_000, "'; DROP TABLE records; --", "\ud800 half", "\0", "#0"]
+)
 def test_any_other_text_is_a_key(mesh: MemoryMesh, key: str) -> None:
     assert mesh.add("text", idempotency_key=key) == mesh.add("text", idempotency_key=key)
 
@@ -65,7 +75,10 @@ def test_each_of_many_has_a_key_of_its_own(house: House, mesh: MemoryMesh) -> No
     first = mesh.add_many(items, idempotency_key="k")
     again = mesh.add_many(items, idempotency_key="k")
     assert [record.id for record in again] == [record.id for record in first]
-    assert {memory.content: memory.times_observed for memory in house.memories()} == {"one": 2, "two": 1}
+    assert {memory.content: memory.times_observed for memory in house.memories()} == {
+        "one": 2,
+        "two": 1,
+    }
     with pytest.raises(KeyReused):
         mesh.add_many([("one", None), ("other", None)], idempotency_key="k")
     assert len(house.memories()) == 2
@@ -85,7 +98,9 @@ def test_one_bad_key_in_a_batch_stores_nothing(house: House, mesh: MemoryMesh) -
     assert sorted(memory.content for memory in house.memories()) == ["one", "two"]
 
 
-def test_what_a_key_stored_is_no_duplicate_of_what_came_after_it_ended(house: House, mesh: MemoryMesh) -> None:
+def test_what_a_key_stored_is_no_duplicate_of_what_came_after_it_ended(
+    house: House, mesh: MemoryMesh
+) -> None:
     items = [("soon gone", {"expires_at": "2026-01-02"}), ("stays", None)]
     first = mesh.add_many(items, idempotency_key="k")
     house.clock.advance(days=2)
@@ -104,12 +119,17 @@ def test_a_repeated_call_answers_with_what_the_memory_is_now(mesh: MemoryMesh) -
     assert mesh.add("text", idempotency_key="k").content == "changed"
 
 
-def test_a_key_is_answered_even_where_its_memory_is_out_of_sight(house: House, mesh: MemoryMesh) -> None:
+def test_a_key_is_answered_even_where_its_memory_is_out_of_sight(
+    house: House, mesh: MemoryMesh
+) -> None:
     inside = house.mesh(session_id="s1")
     first = mesh.add("text", {"type": "session", "session_id": "s1"}, idempotency_key="k")
     assert mesh.get(first.id) is None
     inside.update(first.id, content="changed")
-    assert mesh.add("text", {"type": "session", "session_id": "s1"}, idempotency_key="k").id == first.id
+    assert (
+        mesh.add("text", {"type": "session", "session_id": "s1"}, idempotency_key="k").id
+        == first.id
+    )
 
 
 def test_after_an_erasure_a_key_brings_nothing_back(house: House, mesh: MemoryMesh) -> None:
@@ -172,11 +192,20 @@ def test_an_update_under_a_key_of_what_is_erased_finds_nothing(mesh: MemoryMesh)
 def test_a_session_learns_nothing_of_the_keys_of_another(house: House) -> None:
     mine, theirs = house.mesh(session_id="s1"), house.mesh(session_id="s2")
     hidden = theirs.add("the door code is blue horse", {"type": "session"}, idempotency_key="k")
-    assert theirs.add("the door code is blue horse", {"type": "session"}, idempotency_key="k").id == hidden.id
+    assert (
+        theirs.add("the door code is blue horse", {"type": "session"}, idempotency_key="k").id
+        == hidden.id
+    )
     with pytest.raises(KeyReused):
         theirs.add("another text", idempotency_key="k")
     guess = mine.add("the door code is blue horse", {"type": "session"}, idempotency_key="k")
     assert (guess.id == hidden.id, guess.session_id, guess.times_observed) == (False, "s1", 1)
-    assert mine.update(guess.id, content="a text of my own", idempotency_key="u").content == "a text of my own"
+    assert (
+        mine.update(guess.id, content="a text of my own", idempotency_key="u").content
+        == "a text of my own"
+    )
     theirs.delete(hidden.id)
-    assert mine.add("the door code is blue horse", {"type": "session"}, idempotency_key="k").id == guess.id
+    assert (
+        mine.add("the door code is blue horse", {"type": "session"}, idempotency_key="k").id
+        == guess.id
+    )

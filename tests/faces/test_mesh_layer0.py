@@ -69,7 +69,15 @@ def folder_of_secrets() -> Path:
     return folder
 
 
-LESSON_TEXTS = ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope", "inverse_lesson")
+LESSON_TEXTS = (
+    "situation",
+    "error_pattern",
+    "oversight",
+    "fix",
+    "preventative_rule",
+    "applicable_scope",
+    "inverse_lesson",
+)
 FAILED = {**dict.fromkeys(LESSON_TEXTS, DETAILS), "status": "error", "severity": "high"}
 
 
@@ -78,15 +86,17 @@ def lesson_of_secrets() -> dict[str, object]:
 
 
 LINE = {
-    "id": "mem_1", "content": DETAILS + " imported", "metadata": NOTES, "created_at": "2026-01-01", "updated_at": "2026-01-01",
-    "tags": [SECRETS["email"]], "speaker": SECRETS["email"], "category": DETAILS, "heritage_chain": {"of": DETAILS},
-    "revision": 2,
-    "history": [{"revision": 2, "at": "2026-01-01", "action": "update", "why": DETAILS, "before": {"content": DETAILS}}],
+    "id": "mem_1", "content": DETAILS + " imported", "metadata": NOTES, "created_at": "2026-01-01",
+    "updated_at": "2026-01-01", "tags": [SECRETS["email"]], "speaker": SECRETS["email"],
+    "category": DETAILS, "heritage_chain": {"of": DETAILS}, "revision": 2,
+    "history": [{"revision": 2, "at": "2026-01-01", "action": "update", "why": DETAILS,
+                 "before": {"content": DETAILS}}],
 }  # fmt: skip
 
 
 SKILL = (
-    f"name;{SECRETS['email']} {SECRETS['key']};\nintent;{DETAILS};\ndescription;{DETAILS};\ntags;{SECRETS['card']};\n{DETAILS}\n"
+    f"name;{SECRETS['email']} {SECRETS['key']};\nintent;{DETAILS};\ndescription;{DETAILS};\n"
+    f"tags;{SECRETS['card']};\n{DETAILS}\n"
 )
 
 
@@ -101,7 +111,9 @@ def skills_of_secrets(mesh: MemoryMesh) -> object:
 def export_of_mem0() -> Path:
     """A file of another program that holds secrets."""
     file = Path("mem0.json")
-    file.write_text(json.dumps({"results": [{"id": "one", "memory": DETAILS, "metadata": {"x": DETAILS}}]}))
+    file.write_text(
+        json.dumps({"results": [{"id": "one", "memory": DETAILS, "metadata": {"x": DETAILS}}]})
+    )
     return file
 
 
@@ -118,28 +130,55 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "add": lambda mesh, _: mesh.add(DETAILS, dict(NOTES), idempotency_key=DETAILS),
     "ingest": lambda mesh, _: mesh.ingest(DETAILS + " again", dict(NOTES), key=DETAILS[:400]),
     "add_many": lambda mesh, _: mesh.add_many(
-        [(DETAILS + " once", dict(NOTES)), (DETAILS + " more", None), (DETAILS + " more", {"x": DETAILS})]
+        [
+            (DETAILS + " once", dict(NOTES)),
+            (DETAILS + " more", None),
+            (DETAILS + " more", {"x": DETAILS}),
+        ]
     ),
     "ingest_dir": lambda mesh, _: mesh.ingest_dir(folder_of_secrets(), type=SECRETS["email"]),
-    "extract": lambda mesh, _: mesh.extract(DETAILS + " in short", metadata=dict(NOTES), idempotency_key=DETAILS + "x"),
-    "distill_lesson": lambda mesh, _: mesh.distill_lesson(lesson_of_secrets(), idempotency_key=DETAILS + "l"),
-    "ingest_skill": lambda mesh, _: mesh.ingest_skill(SKILL, dict(NOTES), f"{SECRETS['email']}.yamo", idempotency_key=DETAILS),
+    "extract": lambda mesh, _: mesh.extract(
+        DETAILS + " in short", metadata=dict(NOTES), idempotency_key=DETAILS + "x"
+    ),
+    "distill_lesson": lambda mesh, _: mesh.distill_lesson(
+        lesson_of_secrets(), idempotency_key=DETAILS + "l"
+    ),
+    "ingest_skill": lambda mesh, _: mesh.ingest_skill(
+        SKILL, dict(NOTES), f"{SECRETS['email']}.yamo", idempotency_key=DETAILS
+    ),
     "sync_skills": lambda mesh, _: skills_of_secrets(mesh),
     "search_skills": lambda mesh, _: (mesh.ingest_skill(SKILL), mesh.search_skills(DETAILS)),
     "update_skill_reliability": lambda mesh, _: mesh.update_skill_reliability(
         mesh.ingest_skill(SKILL).id, success=True, idempotency_key=DETAILS
     ),
-    "prune_skills": lambda mesh, _: (mesh.ingest_skill(SKILL, {"reliability": 0.1}), mesh.prune_skills()),
-    "lesson_to_skill": lambda mesh, _: mesh.lesson_to_skill(mesh.distill_lesson(lesson_of_secrets()).lesson_id),
+    "prune_skills": lambda mesh, _: (
+        mesh.ingest_skill(SKILL, {"reliability": 0.1}),
+        mesh.prune_skills(),
+    ),
+    "lesson_to_skill": lambda mesh, _: mesh.lesson_to_skill(
+        mesh.distill_lesson(lesson_of_secrets()).lesson_id
+    ),
     "query_lessons": lambda mesh, _: mesh.query_lessons(DETAILS),
     "distill": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.distill()),
-    "reflect": lambda mesh, _: (mesh.add(DETAILS), mesh.reflect(DETAILS, idempotency_key=DETAILS + "r")),
-    "synthesize": lambda mesh, _: (mesh.add(DETAILS), mesh.synthesize(DETAILS, idempotency_key=DETAILS + "s")),
+    "reflect": lambda mesh, _: (
+        mesh.add(DETAILS),
+        mesh.reflect(DETAILS, idempotency_key=DETAILS + "r"),
+    ),
+    "synthesize": lambda mesh, _: (
+        mesh.add(DETAILS),
+        mesh.synthesize(DETAILS, idempotency_key=DETAILS + "s"),
+    ),
     "insert_heritage": lambda mesh, id_: mesh.insert_heritage(
         id_, {"intent_chain": [DETAILS], "hypotheses": [DETAILS], "rationales": [DETAILS]}
     ),
-    "end_session": lambda mesh, _: (mesh.add(DETAILS, {"type": "session", "session_id": "s1"}), mesh.end_session("s1")),
-    "heartbeat": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.heartbeat(force=True)),
+    "end_session": lambda mesh, _: (
+        mesh.add(DETAILS, {"type": "session", "session_id": "s1"}),
+        mesh.end_session("s1"),
+    ),
+    "heartbeat": lambda mesh, _: (
+        mesh.add(DETAILS + " failed", FAILED),
+        mesh.heartbeat(force=True),
+    ),
     "retry_hooks": lambda mesh, _: tell_of_secrets(),
     "update": lambda mesh, id_: mesh.update(
         id_, content=DETAILS, metadata=dict(NOTES), why=DETAILS, idempotency_key=DETAILS + "u"
@@ -148,7 +187,9 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "erase": lambda mesh, id_: mesh.erase(id_),
     "delete": lambda mesh, id_: mesh.delete(id_),
     "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
-    "import_memories": lambda mesh, _: mesh.import_memories([next(mesh.export()), json.dumps(LINE)]),
+    "import_memories": lambda mesh, _: mesh.import_memories(
+        [next(mesh.export()), json.dumps(LINE)]
+    ),
     "import_file": lambda mesh, _: mesh.import_file(export_of_mem0()),
     "restore": lambda mesh, _: restored(mesh),
     "forget": lambda mesh, _: mesh.forget(user_id="ana", verify=True),
@@ -162,17 +203,19 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "audit_export": lambda mesh, _: [*mesh.audit_export(auditor=DETAILS[:200])],
 }
 READS = {
-    "init", "close", "scoped", "get", "get_all", "history", "sightings", "explain", "stats", "verify", "format_results",
-    "clear_cache",
-    "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
-    "hooks_status",
+    "init", "close", "scoped", "get", "get_all", "history", "sightings", "explain", "stats",
+    "verify", "format_results", "clear_cache",
+    "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern",
+    "heartbeat_log", "hooks_status",
     "audit_heads", "export", "export_store", "get_skill", "list_skills", "evaluate",
 }  # fmt: skip
 
 
 @pytest.mark.req("MESH-013")
 def test_every_method_that_writes_is_walked_below() -> None:
-    public = {name for name, _ in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
+    public = {
+        name for name, _ in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")
+    }
     assert public == READS | WRITES.keys()
 
 
@@ -188,8 +231,8 @@ def test_no_write_leaves_a_secret_in_any_file(method: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "method",
-    ["add", "ingest", "add_many", "ingest_dir", "extract", "distill_lesson", "distill", "update", "ingest_skill", "sync_skills",
-     "import_file"],
+    ["add", "ingest", "add_many", "ingest_dir", "extract", "distill_lesson", "distill", "update",
+     "ingest_skill", "sync_skills", "import_file"],
 )  # fmt: skip
 def test_with_redaction_off_the_same_writes_leave_all_of_them(method: str, tmp_path: Path) -> None:
     with meshes(tmp_path, redaction="off") as mesh:
@@ -202,12 +245,16 @@ LOCAL = st.text("abcdefghjkmnpqrstuvwxyz", min_size=6, max_size=12)
 GENERATED = st.fixed_dictionaries(
     {
         "email": st.builds("{}.{}@{}.org".format, LOCAL, LOCAL, LOCAL),
-        "token": st.text("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", min_size=36, max_size=36).map(
-            "ghp_{}".format
-        ),
+        "token": st.text(
+            "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", min_size=36, max_size=36
+        ).map("ghp_{}".format),
         # Loopback addresses (127.…) are kept on purpose.
-        "ip": st.tuples(st.integers(128, 250), *[st.integers(60, 250)] * 3).map(lambda parts: ".".join(map(str, parts))),
-        "phone": st.integers(2_000_000, 9_999_999).map(lambda n: f"+41 79 {n // 10000:03d} {n // 100 % 100:02d} {n % 100:02d}"),
+        "ip": st.tuples(st.integers(128, 250), *[st.integers(60, 250)] * 3).map(
+            lambda parts: ".".join(map(str, parts))
+        ),
+        "phone": st.integers(2_000_000, 9_999_999).map(
+            lambda n: f"+41 79 {n // 10000:03d} {n // 100 % 100:02d} {n % 100:02d}"
+        ),
     }
 )
 
@@ -220,7 +267,11 @@ def test_no_redacted_value_of_any_record_is_in_any_byte_of_the_store(
 ) -> None:
     text = "; ".join(f"{name} {value}" for name, value in values.items())
     content = text if place != "metadata" else "nothing to hide"
-    metadata = {"note": text, "list": [{"x": value} for value in values.values()]} if place != "content" else None
+    metadata = (
+        {"note": text, "list": [{"x": value} for value in values.values()]}
+        if place != "content"
+        else None
+    )
     data: dict[str, bytes] = {}
     for mode in ("mask", "off"):
         folder = tmp_path_factory.mktemp(mode)
@@ -238,7 +289,9 @@ def test_boilerplate_that_holds_an_address_leaves_no_address(mesh: MemoryMesh) -
 
 
 @pytest.mark.req("MESH-014")
-def test_where_scrubbing_fails_the_redacted_text_is_stored(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_scrubbing_fails_the_redacted_text_is_stored(
+    mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*_: object) -> None:
         raise InvalidInput("no")
 
@@ -247,7 +300,9 @@ def test_where_scrubbing_fails_the_redacted_text_is_stored(mesh: MemoryMesh, mon
 
 
 @pytest.mark.req("MESH-014")
-def test_where_redaction_fails_nothing_is_stored(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_redaction_fails_nothing_is_stored(
+    mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*_: object) -> str:
         raise RuntimeError("broken")
 
@@ -320,13 +375,17 @@ def test_the_same_person_is_the_same_token_over_restarts(tmp_path: Path) -> None
     for text in ("ask bob@example.com", "Bob@Example.com knows", "jim@example.com does not"):
         with meshes(tmp_path, redaction="pseudonym") as mesh:
             contents.append(mesh.add(text).content)
-    first, second, other = (next(word for word in text.split() if word.startswith("[EMAIL:")) for text in contents)
+    first, second, other = (
+        next(word for word in text.split() if word.startswith("[EMAIL:")) for text in contents
+    )
     assert first == second != other
     assert found_in_files(tmp_path) == set()
 
 
 @pytest.mark.req("MESH-131")
-def test_the_key_is_its_owners_alone_and_another_key_gives_other_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_its_owners_alone_and_another_key_gives_other_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     contents = set()
     for name in ("one", "two"):
         monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / name))
@@ -357,7 +416,10 @@ def test_a_lost_key_is_noticed_and_not_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["mask", "pseudonym"])
 def test_names_become_the_ids_that_the_settings_give(tmp_path: Path, mode: str) -> None:
     with meshes(tmp_path, redaction=mode, redact_names={"Ada Lovelace": "person-1"}) as mesh:
-        assert mesh.add("ada  lovelace wrote it", {"by": "Ada Lovelace"}).content == "person-1 wrote it"
+        assert (
+            mesh.add("ada  lovelace wrote it", {"by": "Ada Lovelace"}).content
+            == "person-1 wrote it"
+        )
     assert b"ovelace" not in bytes_of(tmp_path)
 
 

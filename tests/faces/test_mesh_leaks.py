@@ -1,4 +1,5 @@
-"""Isolation: two users, two agents and two sessions, with every method; no reader reads or changes the memories of another."""
+"""Isolation: two users, two agents and two sessions, with every method; no reader reads or
+changes the memories of another."""
 
 from itertools import product
 
@@ -39,7 +40,9 @@ def town(house: House) -> dict[str, MemoryRecord]:
     by_content = {}
     for user, agent, session in product(USERS, AGENTS, SESSIONS):
         writer = house.mesh(agent, user_id=user, session_id=session)
-        stored = writer.add_many([(secret(user, agent, session, kind), {"type": kind}) for kind in TYPES])
+        stored = writer.add_many(
+            [(secret(user, agent, session, kind), {"type": kind}) for kind in TYPES]
+        )
         by_content |= {record.content: record for record in stored}
     return by_content
 
@@ -58,7 +61,9 @@ def own(user: str | None, agent: str, session: str | None) -> list[str]:
 
 
 @pytest.mark.req("MESH-025")
-def test_a_reader_gets_all_of_its_own_and_nothing_else(house: House, town: dict[str, MemoryRecord]) -> None:
+def test_a_reader_gets_all_of_its_own_and_nothing_else(
+    house: House, town: dict[str, MemoryRecord]
+) -> None:
     for user, agent, session in READERS:
         reader = house.mesh(agent, user_id=user, session_id=session)
         seen = own(user, agent, session)
@@ -68,7 +73,9 @@ def test_a_reader_gets_all_of_its_own_and_nothing_else(house: House, town: dict[
 
 
 @pytest.mark.req("MESH-025")
-def test_a_history_is_told_to_those_who_see_the_memory(house: House, town: dict[str, MemoryRecord]) -> None:
+def test_a_history_is_told_to_those_who_see_the_memory(
+    house: House, town: dict[str, MemoryRecord]
+) -> None:
     reader = house.mesh("ann", user_id="u1", session_id="s1")
     seen = own("u1", "ann", "s1")
     for text, record in town.items():
@@ -80,7 +87,9 @@ def test_a_history_is_told_to_those_who_see_the_memory(house: House, town: dict[
 
 
 @pytest.mark.req("MESH-025")
-def test_a_session_named_in_a_call_is_as_good_as_the_meshs_own(house: House, town: dict[str, MemoryRecord]) -> None:
+def test_a_session_named_in_a_call_is_as_good_as_the_meshs_own(
+    house: House, town: dict[str, MemoryRecord]
+) -> None:
     session = "s2"
     reader = house.mesh("ann", user_id="u1")
     seen = own("u1", "ann", session)
@@ -96,20 +105,30 @@ def test_a_session_named_in_a_call_is_as_good_as_the_meshs_own(house: House, tow
 
 @pytest.mark.req("MESH-117")
 def test_no_filter_widens_the_scope(house: House, town: dict[str, MemoryRecord]) -> None:
-    for (user, agent, session), trick in product([("u1", "ann", "s1"), ("u2", "bob", None), (None, "ann", "s2")], TRICKS):
+    for (user, agent, session), trick in product(
+        [("u1", "ann", "s1"), ("u2", "bob", None), (None, "ann", "s2")], TRICKS
+    ):
         reader = house.mesh(agent, user_id=user, session_id=session)
         seen = own(user, agent, session)
         found = texts(reader.get_all(filter=trick))
         assert set(found) <= set(seen)
         assert texts(reader.search("secret", limit=100, filter=trick)) == found
-    shown = [texts(house.mesh("ann", user_id="u2", session_id="s1").get_all(filter=trick)) for trick in TRICKS]
+    shown = [
+        texts(house.mesh("ann", user_id="u2", session_id="s1").get_all(filter=trick))
+        for trick in TRICKS
+    ]
     assert all(shown)  # each would show something
 
 
 @pytest.mark.req("MESH-117")
 def test_the_classic_trick_is_no_filter_at_all(house: House, town: dict[str, MemoryRecord]) -> None:
     reader = house.mesh("ann", user_id="u1")
-    for trick in ("1=1 OR agent_id <> 'me'", "1=1", "'a'='a' --", "agent_id = 'ann' UNION SELECT * FROM memories"):
+    for trick in (
+        "1=1 OR agent_id <> 'me'",
+        "1=1",
+        "'a'='a' --",
+        "agent_id = 'ann' UNION SELECT * FROM memories",
+    ):
         with pytest.raises(InvalidFilter):
             reader.get_all(filter=trick)
         with pytest.raises(InvalidFilter):
@@ -143,12 +162,18 @@ def test_nobody_changes_what_it_does_not_see(house: House, town: dict[str, Memor
 
 
 @pytest.mark.req("MESH-025")
-def test_deleting_what_is_not_the_callers_does_nothing_and_says_nothing(house: House, town: dict[str, MemoryRecord]) -> None:
+def test_deleting_what_is_not_the_callers_does_nothing_and_says_nothing(
+    house: House, town: dict[str, MemoryRecord]
+) -> None:
     ann = house.mesh("ann", user_id="u1", session_id="s1")
     blocks = len(house.blocks("ann", "u1"))
     foreign = [
         *(record for text, record in town.items() if " u2 " in text or " None " in text),
-        *(town[secret("u1", "bob", session, kind)] for session in SESSIONS for kind in ("agent", "session")),
+        *(
+            town[secret("u1", "bob", session, kind)]
+            for session in SESSIONS
+            for kind in ("agent", "session")
+        ),
     ]
     for record in foreign:
         assert ann.erase(record.id).memories == ()
@@ -178,7 +203,11 @@ def test_nobody_stores_in_anothers_name(house: House, name: str) -> None:
 
 def test_memories_that_a_reader_cannot_see_do_not_change_its_scores(house: House) -> None:
     ann = house.mesh("ann")
-    for text in ("the deploy key rotates", "the key is kept in the safe by the door", "deploy on mondays"):
+    for text in (
+        "the deploy key rotates",
+        "the key is kept in the safe by the door",
+        "deploy on mondays",
+    ):
         ann.add(text, {"type": "agent"})
     before = [(hit.id, hit.score) for hit in ann.search("deploy key")]
     bob = house.mesh("bob")

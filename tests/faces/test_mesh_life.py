@@ -1,4 +1,5 @@
-"""The life of a mesh: opening, closing, disabled memory, logging, and names that are not implemented yet."""
+"""The life of a mesh: opening, closing, disabled memory, logging, and names that are not
+implemented yet."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -239,23 +240,36 @@ def test_a_clock_may_give_seconds_or_a_datetime(now: object) -> None:
     assert record.created_at == "2026-01-01T00:00:00.000Z"
 
 
-@pytest.mark.parametrize("now", [NEW_YEAR, -1.0, float("nan"), float("inf"), None, "now", 253_402_300_800])
-def test_a_clock_that_returns_no_seconds_is_an_error_that_says_what_is_expected(house: House, now: object) -> None:
+@pytest.mark.parametrize(
+    "now", [NEW_YEAR, -1.0, float("nan"), float("inf"), None, "now", 253_402_300_800]
+)
+def test_a_clock_that_returns_no_seconds_is_an_error_that_says_what_is_expected(
+    house: House, now: object
+) -> None:
     mesh = house.mesh(clock=lambda: now)
-    with pytest.raises(SettingsError, match=r"the clock returned .*; expected seconds since 1970, or a datetime"):
+    with pytest.raises(
+        SettingsError, match=r"the clock returned .*; expected seconds since 1970, or a datetime"
+    ):
         mesh.add("text")
     assert house.memories() == []
 
 
 def test_milliseconds_of_a_clock_are_not_lost() -> None:
     assert as_clock(lambda: 1767225600.123, time_ns)() == NEW_YEAR + 123
-    assert as_clock(lambda: datetime(2026, 1, 1, 0, 0, 0, 123_000, tzinfo=UTC), time_ns)() == NEW_YEAR + 123
+    assert (
+        as_clock(lambda: datetime(2026, 1, 1, 0, 0, 0, 123_000, tzinfo=UTC), time_ns)()
+        == NEW_YEAR + 123
+    )
 
 
 def test_without_a_clock_it_is_now() -> None:
     before = datetime.now(UTC)
     created = MemoryMesh(store="memory://").add("text").created_at
-    assert before - timedelta(seconds=1) < datetime.fromisoformat(created) < datetime.now(UTC) + timedelta(seconds=1)
+    assert (
+        before - timedelta(seconds=1)
+        < datetime.fromisoformat(created)
+        < datetime.now(UTC) + timedelta(seconds=1)
+    )
 
 
 def test_the_package_names_the_class_that_is_built() -> None:
@@ -278,16 +292,23 @@ def test_closing_a_mesh_leaves_open_what_others_handed_it(house):
 
 @pytest.mark.req("MESH-021")
 @pytest.mark.parametrize(
-    "embedder", [object(), HashingEmbedder, 7, lambda texts: texts], ids=["object", "class", "number", "function"]
+    "embedder",
+    [object(), HashingEmbedder, 7, lambda texts: texts],
+    ids=["object", "class", "number", "function"],
 )
 def test_what_is_no_embedder_is_told_at_once(embedder: object) -> None:
-    with pytest.raises(SettingsError, match=r"embedder is .*expected local, hash, none, or an object with model, window"):
+    with pytest.raises(
+        SettingsError,
+        match=r"embedder is .*expected local, hash, none, or an object with model, window",
+    ):
         MemoryMesh(store="memory://", embedder=embedder)
     assert MemoryMesh(store="memory://", embedder=HashingEmbedder()).add("text").content == "text"
 
 
 @pytest.mark.req("MESH-044")
-def test_a_search_that_ends_after_a_close_is_told_and_counted_with_the_next_opening(tmp_path: Path) -> None:
+def test_a_search_that_ends_after_a_close_is_told_and_counted_with_the_next_opening(
+    tmp_path: Path,
+) -> None:
     mesh = MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", agent_id="ann", embedder="none")
     id_ = mesh.add("tea").id
     mesh.search("tea")

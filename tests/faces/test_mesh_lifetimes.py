@@ -1,4 +1,5 @@
-"""Meshes that are dropped, closed, forked or moved in the wrong moment: nothing is lost, and none gets the file of another."""
+"""Meshes that are dropped, closed, forked or moved in the wrong moment: nothing is lost, and
+none gets the file of another."""
 
 import gc
 import subprocess
@@ -43,7 +44,9 @@ def test_a_mesh_that_is_dropped_without_close_loses_no_search(file: Path) -> Non
     assert searches(file) == (2, 2)
 
 
-def test_a_dropped_mesh_in_a_cycle_loses_no_search_and_its_store_is_closed_by_the_next_opening(file: Path) -> None:
+def test_a_dropped_mesh_in_a_cycle_loses_no_search_and_its_store_is_closed_by_the_next_opening(
+    file: Path,
+) -> None:
     class Agent:
         def __init__(self) -> None:
             self.mesh, self.me = MemoryMesh(file, embedder="hash"), self
@@ -94,7 +97,10 @@ def test_a_program_that_ends_without_close_loses_no_search(file: Path) -> None:
 
 
 def test_a_child_that_ends_without_close_writes_its_own_searches_only(file: Path) -> None:
-    run(UNCLOSED + "import os\nif os.fork():\n    os.wait()\nelse:\n    mesh.search('morning')\n", file)
+    run(
+        UNCLOSED + "import os\nif os.fork():\n    os.wait()\nelse:\n    mesh.search('morning')\n",
+        file,
+    )
     assert searches(file) == (2, 2)
 
 
@@ -124,7 +130,8 @@ def test_closing_a_handle_leaves_the_store_open_for_its_mesh(file: Path) -> None
     mesh.close()
     with pytest.raises(StoreClosed):
         store.count(Kind.MEMORY)
-    with mesh.scoped(user_id="ann") as handle:  # the mesh is closed, so it closes again what it opens
+    # The mesh is closed, so it closes again what it opens.
+    with mesh.scoped(user_id="ann") as handle:
         assert texts(handle.get_all()) == ["text"]
         store = handle._context().store
     with pytest.raises(StoreClosed):
@@ -168,7 +175,9 @@ def test_a_link_that_is_pointed_elsewhere_leads_no_mesh_to_the_wrong_file(tmp_pa
     by_link.close()
 
 
-def test_a_relative_home_is_that_of_the_folder_where_the_mesh_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_home_is_that_of_the_folder_where_the_mesh_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMORY_MESH_HOME", "home")
     meshes = []
     for name in ("x", "y"):
@@ -187,7 +196,8 @@ def test_a_relative_home_is_that_of_the_folder_where_the_mesh_was_made(tmp_path:
 
 FORKED = """
 import os, sys, warnings
-warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # that is what is tried here
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # that \
+is what is tried here
 from threading import Event, Thread
 from memory_mesh import MemoryMesh
 from memory_mesh.api import shared
@@ -199,8 +209,10 @@ private = MemoryMesh("memory://")
 private.add("only here")
 context = mesh._context()
 embedder = context.embedder
-locks = [shared._lock, mesh._shared._lock, mesh._shared._store._lock, context.index._lock, private._context().store._lock,
-         embedder._lock, context.state.search_log.writing, context.state.usage.writing, context.state.cache._lock]
+locks = [shared._lock, mesh._shared._lock, mesh._shared._store._lock, context.index._lock, \
+private._context().store._lock,
+         embedder._lock, context.state.search_log.writing, context.state.usage.writing, \
+context.state.cache._lock]
 if sys.argv[2] == "local":
     locks.append(embedder._inner._lock)
 locked, go_on = Event(), Event()

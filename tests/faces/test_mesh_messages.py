@@ -1,4 +1,5 @@
-"""Conversations: messages become turns of their session, and a history that is sent again is stored once."""
+"""Conversations: messages become turns of their session, and a history that is sent again is
+stored once."""
 
 import asyncio
 import runpy
@@ -26,19 +27,36 @@ def said(*words: str) -> list[dict[str, str]]:
     return [dict(zip(("role", "content"), word.split(": ", 1), strict=True)) for word in words]
 
 
-TALK = said("system: Be kind.", "user: My name is Ana.", "assistant: Hello Ana!", "user: yes", "assistant: Good.", "user: yes")
+TALK = said(
+    "system: Be kind.",
+    "user: My name is Ana.",
+    "assistant: Hello Ana!",
+    "user: yes",
+    "assistant: Good.",
+    "user: yes",
+)
 
 
 def talk_of(house: House, session_id: str | None = None) -> list[tuple[int | None, str]]:
     """The turns of a session as they are stored."""
-    turns = [memory for memory in house.memories() if memory.turn is not None and memory.session_id == session_id]
+    turns = [
+        memory
+        for memory in house.memories()
+        if memory.turn is not None and memory.session_id == session_id
+    ]
     return sorted((memory.turn, memory.content) for memory in turns)
 
 
-def test_each_message_becomes_a_turn_with_speaker_session_trust_and_provenance(house: House) -> None:
+def test_each_message_becomes_a_turn_with_speaker_session_trust_and_provenance(
+    house: House,
+) -> None:
     mesh = house.mesh(session_id="s1")
-    records = mesh.add(said("system: x", "user: Where is the key?", "assistant: On the desk.", "tool: desk: 1 key"))
-    assert [(record.turn, record.speaker, record.session_id, record.trust) for record in records] == [
+    records = mesh.add(
+        said("system: x", "user: Where is the key?", "assistant: On the desk.", "tool: desk: 1 key")
+    )
+    assert [
+        (record.turn, record.speaker, record.session_id, record.trust) for record in records
+    ] == [
         (1, "user", "s1", 0.7),
         (2, "assistant", "s1", 0.5),
         (3, "tool", "s1", 0.85),
@@ -78,8 +96,13 @@ def test_a_short_list_reads_only_the_ends_of_a_long_conversation(
         return found
 
     monkeypatch.setattr(house.store, "find", counting)
-    assert [record.turn for record in mesh.add([*history[:2], *history[-2:], *said("user: new")])] == [101]
-    assert [mesh.add(said("user: newer"))[0].turn, mesh.add({"role": "user", "content": "newest"}).turn] == [102, 103]
+    assert [
+        record.turn for record in mesh.add([*history[:2], *history[-2:], *said("user: new")])
+    ] == [101]
+    assert [
+        mesh.add(said("user: newer"))[0].turn,
+        mesh.add({"role": "user", "content": "newest"}).turn,
+    ] == [102, 103]
     assert 0 < len(rows) < 25
     rows.clear()
     assert mesh.add(history) == []
@@ -92,13 +115,21 @@ def test_sessions_projects_and_visibilities_are_conversations_of_their_own(house
     for metadata in scopes[:4]:
         assert [record.turn for record in mesh.add(TALK, metadata)] == [1, 2, 3, 4, 5]
         assert mesh.add(TALK, metadata) == []
-    assert mesh.add_many([(TALK, {"session_id": "s2"}), (TALK, {"session_id": "s3"}), TALK])[0].session_id == "s3"
+    assert (
+        mesh.add_many([(TALK, {"session_id": "s2"}), (TALK, {"session_id": "s3"}), TALK])[
+            0
+        ].session_id
+        == "s3"
+    )
     assert mesh.add(TALK) == []
 
 
 def test_another_agent_that_takes_over_a_global_conversation_adds_what_is_new(house: House) -> None:
     house.mesh("ann", session_id="s").add(TALK)
-    assert [record.turn for record in house.mesh("bob", session_id="s").add([*TALK, *said("assistant: Bye.")])] == [6]
+    assert [
+        record.turn
+        for record in house.mesh("bob", session_id="s").add([*TALK, *said("assistant: Bye.")])
+    ] == [6]
     assert len(house.mesh("bob", session_id="s", user_id="other").add(TALK)) == 5
 
 
@@ -126,7 +157,11 @@ def test_masked_values_are_compared_as_they_are_stored(house: House, mesh: Memor
 
 def test_a_turn_that_the_caller_numbers_keeps_its_number(house: House, mesh: MemoryMesh) -> None:
     numbered = {"role": "user", "content": "hello", "metadata": {"turn": 7}}
-    assert [mesh.add(numbered).turn, mesh.add(numbered).times_observed, len(house.memories())] == [7, 2, 1]
+    assert [mesh.add(numbered).turn, mesh.add(numbered).times_observed, len(house.memories())] == [
+        7,
+        2,
+        1,
+    ]
     assert mesh.add({"role": "user", "content": "hello"}).turn == 8
 
 
@@ -140,8 +175,13 @@ def test_a_list_may_mix_texts_and_messages(house: House, mesh: MemoryMesh) -> No
     ]
 
 
-@pytest.mark.parametrize("bad", [{"role": "robot", "content": "x"}, {"role": "user"}, 5, {"role": "user", "content": "a\0b"}])
-def test_nothing_is_stored_if_one_message_is_wrong(house: House, mesh: MemoryMesh, bad: object) -> None:
+@pytest.mark.parametrize(
+    "bad",
+    [{"role": "robot", "content": "x"}, {"role": "user"}, 5, {"role": "user", "content": "a\0b"}],
+)
+def test_nothing_is_stored_if_one_message_is_wrong(
+    house: House, mesh: MemoryMesh, bad: object
+) -> None:
     for call in (mesh.add, mesh.add_many):
         with pytest.raises(InvalidInput, match=r"^item 6: "):
             call([*TALK, bad])
@@ -154,7 +194,9 @@ def test_a_message_that_is_not_stored_is_refused_by_itself(mesh: MemoryMesh) -> 
         mesh.add({"role": "system", "content": "Be kind."})
 
 
-def test_a_list_is_repeated_as_a_whole_under_its_idempotency_key(house: House, mesh: MemoryMesh) -> None:
+def test_a_list_is_repeated_as_a_whole_under_its_idempotency_key(
+    house: House, mesh: MemoryMesh
+) -> None:
     mesh.add(TALK[:3])
     window = TALK[2:5]
     first = mesh.add(window, idempotency_key="k")
@@ -175,19 +217,30 @@ def test_times_may_be_datetimes_and_dates(mesh: MemoryMesh) -> None:
         "expires_at": datetime(2030, 1, 1, tzinfo=UTC),
     }
     record = mesh.add("The key rotates.", {**times, "checked": [date(2026, 3, 2)]})
-    assert (record.event_time, record.valid_from) == ("2026-03-01T09:30:00.000Z", "2026-03-01T00:00:00.000Z")
+    assert (record.event_time, record.valid_from) == (
+        "2026-03-01T09:30:00.000Z",
+        "2026-03-01T00:00:00.000Z",
+    )
     assert record.expires_at == "2030-01-01T00:00:00.000Z"
     assert record.metadata["checked"] == ["2026-03-02"]
-    assert mesh.update(record.id, metadata={"event_time": date(2026, 4, 1)}).event_time == "2026-04-01T00:00:00.000Z"
+    assert (
+        mesh.update(record.id, metadata={"event_time": date(2026, 4, 1)}).event_time
+        == "2026-04-01T00:00:00.000Z"
+    )
 
 
 @given(st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_session_sent_in_all_ways_is_stored_as_it_was(nothing_set: Path, data: st.DataObject) -> None:
+def test_a_session_sent_in_all_ways_is_stored_as_it_was(
+    nothing_set: Path, data: st.DataObject
+) -> None:
     size = data.draw(st.integers(1, 8))
     texts = [data.draw(st.sampled_from(["yes", "no", "Thanks"])) for _ in range(size)]
     roles = ["user", "assistant"] * 4
-    talk = [{"role": roles[n], "content": text, "timestamp": 1_760_000_000 + n} for n, text in enumerate(texts)]
+    talk = [
+        {"role": roles[n], "content": text, "timestamp": 1_760_000_000 + n}
+        for n, text in enumerate(texts)
+    ]
     with MemoryMesh(store="memory://", session_id="s") as mesh:
         done = 0
         while done < size:
@@ -201,7 +254,9 @@ def test_a_session_sent_in_all_ways_is_stored_as_it_was(nothing_set: Path, data:
             head = talk[: data.draw(st.integers(0, start))] if way == "trimmed" else []
             assert len(mesh.add([*head, *talk[start:end]])) == end - done
             done = end
-        turns = sorted((record.turn, record.content, record.event_time) for record in mesh.get_all())
+        turns = sorted(
+            (record.turn, record.content, record.event_time) for record in mesh.get_all()
+        )
         assert [(number, text) for number, text, _ in turns] == [*enumerate(texts, start=1)]
 
 
@@ -216,7 +271,12 @@ def test_long_calls_report_their_progress(house: House) -> None:
 
     mesh = house.mesh(embedder=HashingEmbedder())
     mesh.add_many((f"text {n}" for n in range(300)), progress=progress)
-    assert reports == [("checking", 256, 300), ("checking", 300, 300), ("embedding", 256, 300), ("embedding", 300, 300)]
+    assert reports == [
+        ("checking", 256, 300),
+        ("checking", 300, 300),
+        ("embedding", 256, 300),
+        ("embedding", 300, 300),
+    ]
     reports.clear()
     mesh.add("a single text", progress=progress)
     assert reports == [("embedding", 1, 1)]

@@ -29,10 +29,23 @@ FACTS = [
     "Ana prefers green tea.",
     "Backups run every night at two.",
 ]
-WORDS = ["when", "does", "deploy", "key", "rotate", "tea", "vault", "Ana", "backups", "night", "zeppelin"]
+WORDS = [
+    "when",
+    "does",
+    "deploy",
+    "key",
+    "rotate",
+    "tea",
+    "vault",
+    "Ana",
+    "backups",
+    "night",
+    "zeppelin",
+]
 LESSON: dict[str, object] = {
-    "situation": "The deploy failed with 401.", "error_pattern": "token_expired", "oversight": "Nobody looked at the expiry.",
-    "fix": "A new token.", "preventative_rule": "Refresh the token before a deploy.", "severity": "high",
+    "situation": "The deploy failed with 401.", "error_pattern": "token_expired",
+    "oversight": "Nobody looked at the expiry.", "fix": "A new token.",
+    "preventative_rule": "Refresh the token before a deploy.", "severity": "high",
     "applicable_scope": "deploys",
 }  # fmt: skip
 Cuts = Mapping[str, float]
@@ -47,7 +60,8 @@ def mesh(house: House) -> MemoryMesh:
 
 @pytest.fixture
 def cuts(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> Cuts:
-    """Minimum scores that keep two results in precise mode and four in recall mode, whatever the weights are."""
+    """Minimum scores that keep two results in precise mode and four in recall mode, whatever the
+    weights are."""
     scores = [hit.score for hit in mesh.search(QUERY, min_score=0, use_cache=False)]
     chosen = {"precise": (scores[1] + scores[2]) / 2, "recall": (scores[3] + scores[4]) / 2}
     set_cuts(monkeypatch, scores[0], chosen)
@@ -69,7 +83,9 @@ def test_every_mode_expects_some_answers_and_precise_more() -> None:
         assert 0 < each["recall"] < each["precise"] < 1
 
 
-def test_precise_leaves_out_more_than_recall_and_recall_is_the_default(mesh: MemoryMesh, cuts: Cuts) -> None:
+def test_precise_leaves_out_more_than_recall_and_recall_is_the_default(
+    mesh: MemoryMesh, cuts: Cuts
+) -> None:
     assert len(mesh.search(QUERY, mode="precise")) == 2
     assert len(mesh.search(QUERY, mode="recall")) == len(mesh.search(QUERY)) == 4
     assert min(hit.score for hit in mesh.search(QUERY, mode="precise")) >= cuts["precise"]
@@ -80,7 +96,10 @@ def test_the_results_of_recall_that_are_precise_are_those_of_a_precise_search(
     house: House, mesh: MemoryMesh, cuts: Cuts, ranker_name: str
 ) -> None:
     other = house.mesh(embedder=HashingEmbedder(), ranker=ranker_name)
-    precise = [(hit.id, hit.score) for hit in search.precise(other._context(), other.search(QUERY, mode="recall"))]
+    precise = [
+        (hit.id, hit.score)
+        for hit in search.precise(other._context(), other.search(QUERY, mode="recall"))
+    ]
     assert precise == [(hit.id, hit.score) for hit in other.search(QUERY, mode="precise")]
     assert len(precise) == (2 if ranker_name == "learnt" else len(FACTS))
     assert search.precise(other._context(), []) == []
@@ -89,7 +108,21 @@ def test_the_results_of_recall_that_are_precise_are_those_of_a_precise_search(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     words=st.lists(
-        st.sampled_from(["when", "does", "deploy", "key", "rotate", "tea", "vault", "Ana", "backups", "night", "zeppelin"]),
+        st.sampled_from(
+            [
+                "when",
+                "does",
+                "deploy",
+                "key",
+                "rotate",
+                "tea",
+                "vault",
+                "Ana",
+                "backups",
+                "night",
+                "zeppelin",
+            ]
+        ),
         min_size=1,
     ),
     limit=st.integers(1, 6),
@@ -98,8 +131,13 @@ def test_the_precise_results_are_the_first_ones_of_recall_with_equal_scores(
     words: list[str], limit: int, filled: MemoryMesh
 ) -> None:
     query = " ".join(words)
-    precise, recall = ([(hit.id, hit.score) for hit in filled.search(query, limit, mode=mode)] for mode in ("precise", "recall"))
-    cut = ranker.min_scores([hit.score for hit in filled.search(query, len(FACTS), min_score=0)], len(FACTS))["precise"]
+    precise, recall = (
+        [(hit.id, hit.score) for hit in filled.search(query, limit, mode=mode)]
+        for mode in ("precise", "recall")
+    )
+    cut = ranker.min_scores(
+        [hit.score for hit in filled.search(query, len(FACTS), min_score=0)], len(FACTS)
+    )["precise"]
     assert precise == [pair for pair in recall if pair[1] >= cut] == recall[: len(precise)]
 
 
@@ -115,7 +153,9 @@ def filled() -> MemoryMesh:
 def test_a_minimum_score_wins_over_the_mode(mesh: MemoryMesh, mode: str | None) -> None:
     everything = mesh.search(QUERY, mode=mode, min_score=0)
     assert len(everything) == len(FACTS)
-    assert [hit.id for hit in mesh.search(QUERY, mode=mode, min_score=everything[0].score)] == [everything[0].id]
+    assert [hit.id for hit in mesh.search(QUERY, mode=mode, min_score=everything[0].score)] == [
+        everything[0].id
+    ]
 
 
 @pytest.mark.usefixtures("cuts")
@@ -124,12 +164,16 @@ def test_the_option_sets_the_mode_and_the_argument_wins(house: House, mesh: Memo
     assert len(strict.search(QUERY)) == 2
     assert len(strict.search(QUERY, mode="recall")) == 4
     assert strict.explain(QUERY).mode == "precise"
-    with pytest.raises(SettingsError, match=r"search_mode 'precisely' is not valid.*did you mean 'precise'"):
+    with pytest.raises(
+        SettingsError, match=r"search_mode 'precisely' is not valid.*did you mean 'precise'"
+    ):
         house.mesh(search_mode="precisely")
 
 
 def test_under_rrf_neither_mode_leaves_anything_out(mesh: MemoryMesh) -> None:
-    found = [[hit.id for hit in mesh.search(QUERY, ranker="rrf", mode=mode)] for mode in SEARCH_MODES]
+    found = [
+        [hit.id for hit in mesh.search(QUERY, ranker="rrf", mode=mode)] for mode in SEARCH_MODES
+    ]
     assert found[0] == found[1]
     assert len(found[0]) == len(FACTS)
     assert mesh.explain(QUERY, ranker="rrf", mode="precise").min_score == 0
@@ -140,14 +184,18 @@ def test_an_unknown_mode_is_refused_with_the_two_that_exist(mesh: MemoryMesh, mo
     mesh.distill_lesson(LESSON)
     for call in (mesh.search, mesh.explain, mesh.query_lessons):
         for query in (QUERY, "") if call == mesh.query_lessons else (QUERY,):
-            with pytest.raises(InvalidInput, match=r"^mode is .*; expected one of recall, precise$"):
+            with pytest.raises(
+                InvalidInput, match=r"^mode is .*; expected one of recall, precise$"
+            ):
                 call(query, mode=mode)
 
 
 @pytest.mark.req("MESH-113")
 @pytest.mark.usefixtures("cuts")
 @pytest.mark.parametrize("first", SEARCH_MODES)
-def test_a_cached_search_of_one_mode_is_not_the_result_of_the_other(mesh: MemoryMesh, first: str) -> None:
+def test_a_cached_search_of_one_mode_is_not_the_result_of_the_other(
+    mesh: MemoryMesh, first: str
+) -> None:
     second = SEARCH_MODES[1 - SEARCH_MODES.index(first)]
     sizes = {"precise": 2, "recall": 4}
     for mode in (first, second, first, second):
@@ -177,7 +225,9 @@ def test_the_asynchronous_mesh_has_the_same_modes(tmp_path: Path) -> None:
             await mesh.distill_lesson(LESSON)
             found = [await mesh.search(QUERY, mode=mode) for mode in SEARCH_MODES]
             explained = [(await mesh.explain(QUERY, mode=mode)).answers for mode in SEARCH_MODES]
-            lessons = [await mesh.query_lessons("refresh the token", mode=mode) for mode in SEARCH_MODES]
+            lessons = [
+                await mesh.query_lessons("refresh the token", mode=mode) for mode in SEARCH_MODES
+            ]
             return [len(each) for each in (*found, *explained, *lessons)]
 
     with MemoryMesh(tmp_path / "plain.db", embedder=HashingEmbedder()) as mesh:
@@ -192,7 +242,8 @@ def test_the_asynchronous_mesh_has_the_same_modes(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class English:
-    """An embedder that reads Greek as an English model does: all such texts are nearly the same to it."""
+    """An embedder that reads Greek as an English model does: all such texts are nearly the same
+    to it."""
 
     tokens_for_a_letter: float
     model: str = "english"
@@ -202,25 +253,34 @@ class English:
         return round(self.tokens_for_a_letter * sum(map(str.isalpha, text)))
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return [Vector.of(self.model, [1.0, 2.0 * ("νερ" in text), float(text.isascii())]) for text in texts]
+        return [
+            Vector.of(self.model, [1.0, 2.0 * ("νερ" in text), float(text.isascii())])
+            for text in texts
+        ]
 
 
 GREEK = ["Η Ελένη μένει στον Πειραιά.", "Το γραφείο κλείνει νωρίς.", "Πίνουμε νερό."]
 
 
 @pytest.mark.parametrize("tokens_for_a_letter", [1.0, 0.05])
-def test_a_query_that_the_embedder_only_spells_is_judged_by_its_words(house: House, tokens_for_a_letter: float) -> None:
+def test_a_query_that_the_embedder_only_spells_is_judged_by_its_words(
+    house: House, tokens_for_a_letter: float
+) -> None:
     mesh = house.mesh(embedder=English(tokens_for_a_letter))
     mesh.add_many(GREEK)
     knows = house.mesh(embedder=English(0.3))
-    assert knows.search("γιατί φυσάει;", mode="precise") != []  # to an embedder that knows the words, equal vectors are an answer
+    # To an embedder that knows the words, equal vectors are an answer.
+    assert knows.search("γιατί φυσάει;", mode="precise") != []
     assert mesh.search("γιατί φυσάει;", mode="precise") == []
     assert max(hit.score for hit in mesh.search("γιατί φυσάει;", min_score=0)) < 0.05
     assert mesh.search("πού μένει η Ελένη;", mode="precise")[0].content == GREEK[0]
-    assert mesh.search("νερά", mode="recall")[0].content == GREEK[2]  # another form of the word, found by its letters
+    # Another form of the word, found by its letters.
+    assert mesh.search("νερά", mode="recall")[0].content == GREEK[2]
 
 
-def test_a_query_in_another_language_whose_words_the_embedder_splits_is_judged_by_its_words(house: House) -> None:
+def test_a_query_in_another_language_whose_words_the_embedder_splits_is_judged_by_its_words(
+    house: House,
+) -> None:
     mesh, knows = (house.mesh(embedder=English(rate)) for rate in (0.5, 0.3))
     mesh.add_many(GREEK)
     assert mesh.search("Wie groß ist der Schrank?", mode="precise") == []
@@ -231,14 +291,19 @@ def test_a_query_in_another_language_whose_words_the_embedder_splits_is_judged_b
 def test_an_english_query_is_never_taken_as_spelled(house: House, query: str) -> None:
     mesh, knows = (house.mesh(embedder=English(rate)) for rate in (0.9, 0.3))
     mesh.add_many(GREEK)
-    found, expected = ([hit.score for hit in each.search(query, min_score=0, use_cache=False)] for each in (mesh, knows))
+    found, expected = (
+        [hit.score for hit in each.search(query, min_score=0, use_cache=False)]
+        for each in (mesh, knows)
+    )
     assert found == expected
 
 
 # --- explanations ---
 
 
-def test_an_explanation_names_the_mode_its_cut_and_the_near_misses(mesh: MemoryMesh, cuts: Cuts) -> None:
+def test_an_explanation_names_the_mode_its_cut_and_the_near_misses(
+    mesh: MemoryMesh, cuts: Cuts
+) -> None:
     for mode, left_out in (("precise", 4), ("recall", 2)):
         explained = mesh.explain(QUERY, mode=mode)
         assert (explained.mode, explained.min_score) == (mode, cuts[mode])
@@ -259,32 +324,55 @@ def test_an_explanation_of_a_given_minimum_score_names_no_mode(mesh: MemoryMesh)
 
 @pytest.fixture
 def taught(mesh: MemoryMesh) -> MemoryMesh:
-    rules = {"Refresh the token before a deploy.": "low", "Ask before you order tea for guests.": "critical"}
+    rules = {
+        "Refresh the token before a deploy.": "low",
+        "Ask before you order tea for guests.": "critical",
+    }
     for rule, severity in rules.items():
-        mesh.distill_lesson({**LESSON, "error_pattern": rule, "preventative_rule": rule, "severity": severity})
+        mesh.distill_lesson(
+            {**LESSON, "error_pattern": rule, "preventative_rule": rule, "severity": severity}
+        )
     return mesh
 
 
-def test_a_lesson_found_by_a_query_has_its_score_and_is_equal_to_the_listed_one(taught: MemoryMesh) -> None:
+def test_a_lesson_found_by_a_query_has_its_score_and_is_equal_to_the_listed_one(
+    taught: MemoryMesh,
+) -> None:
     found = taught.query_lessons("refresh the token", mode="recall")
-    scores = {hit.id: hit.score for hit in taught.search("refresh the token", filter="memory_type = 'lesson'")}
+    scores = {
+        hit.id: hit.score
+        for hit in taught.search("refresh the token", filter="memory_type = 'lesson'")
+    }
     assert {lesson.memory_id: lesson.score for lesson in found} == scores
     assert [lesson.score for lesson in taught.query_lessons()] == [None, None]
     assert taught.query_lessons()[1] == found[0]
 
 
-def test_lessons_are_cut_as_in_precise_mode_unless_recall_is_given(taught: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    best, other = (lesson.score for lesson in taught.query_lessons("refresh the token", mode="recall"))
+def test_lessons_are_cut_as_in_precise_mode_unless_recall_is_given(
+    taught: MemoryMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best, other = (
+        lesson.score for lesson in taught.query_lessons("refresh the token", mode="recall")
+    )
     assert best
     assert other
     assert best > other
     set_cuts(monkeypatch, best, {"precise": (best + other) / 2, "recall": 0.0})
     taught.clear_cache()
     assert [lesson.score for lesson in taught.query_lessons("refresh the token")] == [best]
-    by_severity = [taught.query_lessons("refresh the token", order_by="severity DESC", mode=mode) for mode in SEARCH_MODES]
-    assert [[lesson.score for lesson in lessons] for lessons in by_severity] == [[other, best], [best]]
+    by_severity = [
+        taught.query_lessons("refresh the token", order_by="severity DESC", mode=mode)
+        for mode in SEARCH_MODES
+    ]
+    assert [[lesson.score for lesson in lessons] for lessons in by_severity] == [
+        [other, best],
+        [best],
+    ]
     for mode in SEARCH_MODES:  # an empty query lists all
-        assert [lesson.severity for lesson in taught.query_lessons("", mode=mode)] == ["critical", "low"]
+        assert [lesson.severity for lesson in taught.query_lessons("", mode=mode)] == [
+            "critical",
+            "low",
+        ]
 
 
 def test_the_option_does_not_change_the_mode_of_lessons(

@@ -1,4 +1,5 @@
-"""Pages of `get_all`: each memory once, newest first, whatever is stored, changed or erased between two pages."""
+"""Pages of `get_all`: each memory once, newest first, whatever is stored, changed or erased
+between two pages."""
 
 import sqlite3
 from contextlib import closing
@@ -54,7 +55,9 @@ def test_a_filter_and_statuses_apply_to_every_page(house):
     assert ids(pages(mesh, 4, **options)) == whole
     assert hidden.id not in ids(pages(mesh, 4))
     # The cursor itself need not match the filter, nor be active.
-    assert [memory.id for memory in mesh.get_all(2, after=hidden.id)] == [memory.id for memory in mesh.get_all()[3:5]]
+    assert [memory.id for memory in mesh.get_all(2, after=hidden.id)] == [
+        memory.id for memory in mesh.get_all()[3:5]
+    ]
 
 
 def test_what_is_stored_between_two_pages_is_newer_and_moves_nothing(house):
@@ -95,7 +98,10 @@ def test_a_cursor_of_someone_else_tells_nothing_but_its_own_time(house):
     assert [memory.content for memory in seen] == ["older"]
 
 
-@pytest.mark.parametrize(("cursor", "error"), [("tuesday", NotFound), ("", NotFound), ("a\0b", InvalidInput), (5, InvalidInput)])
+@pytest.mark.parametrize(
+    ("cursor", "error"),
+    [("tuesday", NotFound), ("", NotFound), ("a\0b", InvalidInput), (5, InvalidInput)],
+)
 def test_a_cursor_that_is_no_id_is_an_error(mesh, cursor, error):
     mesh.add("a text")
     assert mesh.get_all(after=mesh.get_all()[0].id) == []
@@ -108,7 +114,10 @@ def test_a_page_is_full_though_altered_memories_are_left_out(tmp_path):
     with MemoryMesh(store=f"sqlite:///{file}", clock=FakeClock().seconds) as mesh:
         written = [mesh.add(f"note {number}").id for number in range(9)]
         with closing(sqlite3.connect(file)) as other, other:
-            other.executemany("UPDATE memories SET content = 'forged' WHERE id = ?", [[id_] for id_ in written[3:6]])
+            other.executemany(
+                "UPDATE memories SET content = 'forged' WHERE id = ?",
+                [[id_] for id_ in written[3:6]],
+            )
         assert sorted(memory.id for memory in mesh.get_all()) == sorted(written[:3] + written[6:])
         assert [len(page) for page in pages(mesh, 4)] == [4, 2]
         assert [len(page) for page in pages(mesh, 1)] == [1] * 6
@@ -118,11 +127,16 @@ def test_a_page_is_full_though_altered_memories_are_left_out(tmp_path):
 @given(st.data())
 def test_any_change_between_two_pages_leaves_each_old_memory_once(data):
     clock = FakeClock()
-    with MemoryMesh(store="memory://", embedder="none", clock=clock.seconds, session_id="s1") as mesh:
+    with MemoryMesh(
+        store="memory://", embedder="none", clock=clock.seconds, session_id="s1"
+    ) as mesh:
 
         def write(count: int) -> None:
             for _ in range(count):
-                mesh.add(f"note {data.draw(st.integers(0, 10**9))}", dict(data.draw(st.sampled_from(SCOPES))))
+                mesh.add(
+                    f"note {data.draw(st.integers(0, 10**9))}",
+                    dict(data.draw(st.sampled_from(SCOPES))),
+                )
                 clock.advance(ms=data.draw(st.sampled_from((0, 0, 1))))
 
         write(data.draw(st.integers(1, 9)))

@@ -17,7 +17,8 @@ from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
 from .house import House
 
 FILLER = "\n\n".join(
-    f"Paragraph {n} is about nothing in particular, and says so at some length in plain words." for n in range(60)
+    f"Paragraph {n} is about nothing in particular, and says so at some length in plain words."
+    for n in range(60)
 )
 NEEDLE = "The zeppelin hangar was painted turquoise."
 LONG = f"# Guide\n\n## Weather\n\n{FILLER}\n\n## Hangar\n\n{NEEDLE}\n\n## End\n\n{FILLER}"
@@ -29,7 +30,12 @@ class Narrow(HashingEmbedder):
     window = 128
 
 
-EMBEDDERS = {"a small window": Narrow, "a large window": HashingEmbedder, "keywords only": None, "down": DownEmbedder}
+EMBEDDERS = {
+    "a small window": Narrow,
+    "a large window": HashingEmbedder,
+    "keywords only": None,
+    "down": DownEmbedder,
+}
 
 
 @pytest.fixture(params=EMBEDDERS)
@@ -38,7 +44,9 @@ def mesh(request: pytest.FixtureRequest, house: House) -> MemoryMesh:
     return house.mesh(embedder=embedder() if embedder else None)
 
 
-def found(mesh: MemoryMesh, query: str = "what colour is the zeppelin hangar?", **options: object) -> SearchResult:
+def found(
+    mesh: MemoryMesh, query: str = "what colour is the zeppelin hangar?", **options: object
+) -> SearchResult:
     (hit,) = mesh.search(query, min_score=0.0, **options)  # type: ignore[arg-type]
     return hit
 
@@ -59,13 +67,19 @@ def test_a_hit_on_a_long_memory_carries_the_passage_that_fits(mesh: MemoryMesh) 
     assert passage(mesh, "guide to the weather").section == ("Guide", "Weather")
 
 
-def test_a_short_memory_has_no_passage_and_costs_no_read(house: House, mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_memory_has_no_passage_and_costs_no_read(
+    house: House, mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mesh.add(NEEDLE)
     reads: list[Where] = []
     find = house.store.find
 
     def recorded(kind: Kind, where: Where = ANYTHING, **options: object) -> object:
-        reads.extend([where] if kind is Kind.PASSAGE and isinstance(where, In) and where.column == "ref" else [])
+        reads.extend(
+            [where]
+            if kind is Kind.PASSAGE and isinstance(where, In) and where.column == "ref"
+            else []
+        )
         return find(kind, where, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(house.store, "find", recorded)
@@ -73,13 +87,16 @@ def test_a_short_memory_has_no_passage_and_costs_no_read(house: House, mesh: Mem
     assert reads == []
     mesh.add(f"{LONG} zeppelin")
     mesh.add(f"{LONG} hangar")
-    assert sum(hit.passage is not None for hit in mesh.search("zeppelin hangar", min_score=0.0)) == 2
+    assert (
+        sum(hit.passage is not None for hit in mesh.search("zeppelin hangar", min_score=0.0)) == 2
+    )
     assert len(reads) == 1
 
 
 def test_a_memory_of_one_passage_has_none(house: House) -> None:
     mesh = house.mesh(embedder=Narrow())
-    mesh.add(f"{FILLER[:300]} {NEEDLE}")  # longer than the bytes of the window, shorter than its tokens
+    # Longer than the bytes of the window, shorter than its tokens.
+    mesh.add(f"{FILLER[:300]} {NEEDLE}")
     assert house.store.find(Kind.PASSAGE) == []
     assert found(mesh).passage is None
 
@@ -99,7 +116,9 @@ def test_the_cache_returns_the_same_passage_for_the_same_limit(mesh: MemoryMesh)
     first, again, fresh = found(mesh), found(mesh), found(mesh, use_cache=False)
     assert first.passage is not None
     assert first.passage == again.passage == fresh.passage
-    assert [len(found(mesh, max_chars=limit).excerpt) <= limit for limit in (30, 60, 30)] == [True] * 3
+    assert [len(found(mesh, max_chars=limit).excerpt) <= limit for limit in (30, 60, 30)] == [
+        True
+    ] * 3
     assert found(mesh).passage == first.passage
 
 
@@ -116,7 +135,15 @@ def test_passages_without_their_place_are_split_again(house: House, missing: str
     mesh.add(LONG)
     rows = house.store.find(Kind.PASSAGE)
     assert rows
-    older = [replace(row, revision=row.revision + 1, replaces=row.revision, fields={**row.fields, missing: None}) for row in rows]
+    older = [
+        replace(
+            row,
+            revision=row.revision + 1,
+            replaces=row.revision,
+            fields={**row.fields, missing: None},
+        )
+        for row in rows
+    ]
     house.store.apply(older)
     assert NEEDLE in passage(mesh).text
 
@@ -126,7 +153,12 @@ def test_places_that_belong_to_another_text_are_not_used(house: House) -> None:
     stored = mesh.add(LONG)
     rows = house.store.find(Kind.PASSAGE)
     moved = [
-        replace(row, revision=2, replaces=1, fields={**row.fields, "text_start": 3, "text_end": 9, "section": ["Forged"]})
+        replace(
+            row,
+            revision=2,
+            replaces=1,
+            fields={**row.fields, "text_start": 3, "text_end": 9, "section": ["Forged"]},
+        )
         for row in rows
     ]
     house.store.apply(moved)
@@ -161,7 +193,10 @@ def test_a_passage_is_found_while_the_store_changes_to_another_model(house: Hous
 
     with pytest.raises(KeyboardInterrupt):
         house.mesh(embedder=Wide(), step=stop).reembed()
-    assert {row.vector.model for row in house.store.find(Kind.PASSAGE) if row.vector} == {"hashing/64", "hashing/256"}
+    assert {row.vector.model for row in house.store.find(Kind.PASSAGE) if row.vector} == {
+        "hashing/64",
+        "hashing/256",
+    }
     assert NEEDLE in passage(house.mesh(embedder=Wide())).text
     assert NEEDLE in passage(house.mesh(embedder=None)).text
 
@@ -183,8 +218,8 @@ def test_only_the_query_is_embedded(house: House) -> None:
 
 
 PIECES = [
-    "東京都庁に行った。", "🦊👩\u200d💻 fox ", "word ", "\n\n", "\n## Titel\n\n", "```\ncode\n```\n", "naïve e\u0301 ",
-    "한국어 문장. ",
+    "東京都庁に行った。", "🦊👩\u200d💻 fox ", "word ", "\n\n", "\n## Titel\n\n",
+    "```\ncode\n```\n", "naïve e\u0301 ", "한국어 문장. ",
     "x" * 90,
 ]  # fmt: skip
 CONTENTS = st.lists(st.sampled_from(PIECES), min_size=20, max_size=120).map("".join)
@@ -193,12 +228,16 @@ QUERIES = st.sampled_from(["fox", "東京都", "word", "한국어", "naïve", "z
 
 @pytest.mark.parametrize("embedder", [Narrow, None])
 @given(text=CONTENTS, query=QUERIES)
-def test_offsets_are_those_of_the_content_whatever_it_is(embedder: type[Narrow] | None, text: str, query: str) -> None:
+def test_offsets_are_those_of_the_content_whatever_it_is(
+    embedder: type[Narrow] | None, text: str, query: str
+) -> None:
     with MemoryMesh(store="memory://", embedder=embedder() if embedder else None) as mesh:
         mesh.add(f"{text} {query} end of the text")
         for hit in mesh.search(query, min_score=0.0):
             shown = hit.passage
-            assert shown is None or (0 <= shown.start < shown.end and hit.content[shown.start : shown.end] == shown.text)
+            assert shown is None or (
+                0 <= shown.start < shown.end and hit.content[shown.start : shown.end] == shown.text
+            )
 
 
 # --- max_chars ---
@@ -229,7 +268,9 @@ def test_a_long_memory_counts_with_its_passage(mesh: MemoryMesh) -> None:
     assert hit.content == found(mesh).content
 
 
-def test_a_first_result_that_is_too_long_is_shortened_to_the_part_that_fits(mesh: MemoryMesh) -> None:
+def test_a_first_result_that_is_too_long_is_shortened_to_the_part_that_fits(
+    mesh: MemoryMesh,
+) -> None:
     mesh.add(f"{FILLER[:900]} {NEEDLE} {FILLER[900:1500]}")
     hit = found(mesh, max_chars=80)
     assert hit.passage is not None
@@ -239,18 +280,26 @@ def test_a_first_result_that_is_too_long_is_shortened_to_the_part_that_fits(mesh
 
 
 def test_a_heading_alone_is_no_passage(mesh: MemoryMesh) -> None:
-    mesh.add(f"# Zeppelin hangar\n\n## Colour of the zeppelin hangar\n\nIt was painted turquoise.\n\n## End\n\n{FILLER}")
+    mesh.add(
+        "# Zeppelin hangar\n\n## Colour of the zeppelin hangar\n\nIt was painted turquoise.\n\n"
+        f"## End\n\n{FILLER}"
+    )
     assert "turquoise" in passage(mesh).text
     assert found(mesh, max_chars=40).excerpt == "It was painted turquoise."
 
 
 @given(text=CONTENTS, query=QUERIES, max_chars=st.integers(1, 300))
-def test_a_shortened_result_keeps_the_limit_and_its_offsets(text: str, query: str, max_chars: int) -> None:
+def test_a_shortened_result_keeps_the_limit_and_its_offsets(
+    text: str, query: str, max_chars: int
+) -> None:
     with MemoryMesh(store="memory://", embedder=None) as mesh:
         mesh.add(f"{text} {query} end of the text")
         for hit in mesh.search(query, min_score=0.0, max_chars=max_chars):
             assert len(hit.excerpt) <= max_chars
-            assert hit.passage is None or hit.content[hit.passage.start : hit.passage.end] == hit.excerpt
+            assert (
+                hit.passage is None
+                or hit.content[hit.passage.start : hit.passage.end] == hit.excerpt
+            )
 
 
 def test_results_that_do_not_fit_are_not_counted_as_used(house: House) -> None:
@@ -287,18 +336,27 @@ def test_a_prompt_gets_the_passage_with_its_section_and_place(mesh: MemoryMesh) 
 
 @pytest.mark.req("MESH-018")
 @pytest.mark.parametrize("max_tokens", [5, 60, 140, 200, 300, 1000])
-def test_a_prompt_keeps_the_budget_of_the_embedders_tokenizer(house: House, max_tokens: int) -> None:
+def test_a_prompt_keeps_the_budget_of_the_embedders_tokenizer(
+    house: House, max_tokens: int
+) -> None:
     class Words(HashingEmbedder):
         def count(self, text: str) -> int:
             return len(text.split())
 
     mesh = house.mesh(embedder=Words())
     for n in range(6):
-        mesh.add(f"Zeppelin number {n} is in the hangar, which is painted turquoise, as everybody knows who was there.")
+        mesh.add(
+            f"Zeppelin number {n} is in the hangar, which is painted turquoise, as everybody knows "
+            "who was there."
+        )
     hits = mesh.search("zeppelin", min_score=0.0)
     prompt = mesh.format_for_model(hits, max_tokens=max_tokens)
     assert len(prompt.split()) <= max_tokens
-    assert prompt == "" or prompt.count("</memory-") == 6 or "Left out because they do not fit" in prompt
+    assert (
+        prompt == ""
+        or prompt.count("</memory-") == 6
+        or "Left out because they do not fit" in prompt
+    )
 
 
 class Unknown(HashingEmbedder):

@@ -13,7 +13,8 @@ HIDDEN = ["superseded", "disputed", "quarantined", "archived"]
 
 @pytest.fixture
 def mesh(house: House) -> MemoryMesh:
-    """Return a mesh that searches by keywords only with RRF, whose scores can be predicted exactly."""
+    """Return a mesh that searches by keywords only with RRF, whose scores can be predicted
+    exactly."""
     return house.mesh(ranker="rrf")
 
 
@@ -22,15 +23,23 @@ def mesh(house: House) -> MemoryMesh:
 
 @pytest.mark.req("MESH-009", "MESH-010")
 @pytest.mark.parametrize("status", HIDDEN)
-def test_a_memory_that_is_not_active_is_returned_only_if_its_status_is_named(house: House, mesh: MemoryMesh, status: str) -> None:
+def test_a_memory_that_is_not_active_is_returned_only_if_its_status_is_named(
+    house: House, mesh: MemoryMesh, status: str
+) -> None:
     id_ = mesh.add("hidden text").id
     mesh.add("open text")
     assert texts(mesh.search("text")) == texts(mesh.get_all()) == ["hidden text", "open text"]
     house.change(id_, status=status)
     assert texts(mesh.search("text")) == texts(mesh.get_all()) == ["open text"]
     assert texts(mesh.get_all(filter=f"status = '{status}'")) == []
-    assert texts(mesh.search("text", filter="status <> 'active' OR status = 'active'")) == ["open text"]
-    assert texts(mesh.search("text", status=(status,))) == texts(mesh.get_all(status=[status])) == ["hidden text"]
+    assert texts(mesh.search("text", filter="status <> 'active' OR status = 'active'")) == [
+        "open text"
+    ]
+    assert (
+        texts(mesh.search("text", status=(status,)))
+        == texts(mesh.get_all(status=[status]))
+        == ["hidden text"]
+    )
     assert texts(mesh.get_all(status=("active", status))) == ["hidden text", "open text"]
     by_id = mesh.get(id_)
     assert by_id
@@ -40,7 +49,9 @@ def test_a_memory_that_is_not_active_is_returned_only_if_its_status_is_named(hou
 
 @pytest.mark.req("MESH-009")
 @pytest.mark.parametrize("status", HIDDEN)
-def test_a_hidden_memory_never_reaches_a_prompt(house: House, mesh: MemoryMesh, status: str) -> None:
+def test_a_hidden_memory_never_reaches_a_prompt(
+    house: House, mesh: MemoryMesh, status: str
+) -> None:
     id_ = mesh.add("hidden text").id
     mesh.add("open text")
     assert "hidden text" in mesh.format_results(mesh.search("text"))
@@ -57,9 +68,13 @@ def test_naming_a_status_does_not_widen_the_scope(house: House, mesh: MemoryMesh
 
 
 @pytest.mark.parametrize("status", [("gone",), ("active", "ACTIVE"), "archived", (None,), (5,)])
-def test_an_unknown_status_is_an_error_that_lists_the_known_ones(mesh: MemoryMesh, status: object) -> None:
+def test_an_unknown_status_is_an_error_that_lists_the_known_ones(
+    mesh: MemoryMesh, status: object
+) -> None:
     for call in (lambda: mesh.get_all(status=status), lambda: mesh.search("text", status=status)):
-        with pytest.raises(InvalidInput, match=r"expected .* active, superseded, disputed, quarantined, archived"):
+        with pytest.raises(
+            InvalidInput, match=r"expected .* active, superseded, disputed, quarantined, archived"
+        ):
             call()
     assert mesh.get_all(status=()) == []
 
@@ -67,7 +82,9 @@ def test_an_unknown_status_is_an_error_that_lists_the_known_ones(mesh: MemoryMes
 # --- expiry ---
 
 
-def test_an_expired_memory_is_hidden_from_searches_and_still_returned_by_id(house: House, mesh: MemoryMesh) -> None:
+def test_an_expired_memory_is_hidden_from_searches_and_still_returned_by_id(
+    house: House, mesh: MemoryMesh
+) -> None:
     id_ = mesh.add("text", {"expires_at": "2026-01-02"}).id
     house.clock.advance(days=1, ms=-1)
     assert texts(mesh.get_all()) == texts(mesh.search("text")) == ["text"]
@@ -89,17 +106,25 @@ def test_get_all_returns_the_newest_first_up_to_the_limit(house: House, mesh: Me
     found = [record.content for record in mesh.get_all()]
     assert found == ["text 4", "text 3", "text 2", "text 1", "text 0"]
     assert [record.content for record in mesh.get_all(2)] == found[:2]
-    assert [record.content for record in mesh.get_all(limit=5)] == [record.content for record in mesh.get_all(10_000)] == found
+    assert (
+        [record.content for record in mesh.get_all(limit=5)]
+        == [record.content for record in mesh.get_all(10_000)]
+        == found
+    )
 
 
 @pytest.mark.req("MESH-081")
 def test_memories_of_one_millisecond_keep_the_order_of_insertion(mesh: MemoryMesh) -> None:
     for n in range(12):
         mesh.add(f"text {n}")
-    assert [record.content for record in mesh.get_all()] == [f"text {n}" for n in reversed(range(12))]
+    assert [record.content for record in mesh.get_all()] == [
+        f"text {n}" for n in reversed(range(12))
+    ]
 
 
-@pytest.mark.parametrize("limit", [0, -1, 10_001, 1.5, "5", True, [], 10**5000], ids=lambda limit: type(limit).__name__)
+@pytest.mark.parametrize(
+    "limit", [0, -1, 10_001, 1.5, "5", True, [], 10**5000], ids=lambda limit: type(limit).__name__
+)
 def test_a_limit_is_a_whole_number_within_bounds(mesh: MemoryMesh, limit: object) -> None:
     mesh.add("text")
     for call in (lambda: mesh.get_all(limit), lambda: mesh.search("text", limit)):
@@ -112,7 +137,18 @@ def test_a_limit_is_a_whole_number_within_bounds(mesh: MemoryMesh, limit: object
 
 @pytest.mark.req("MESH-083", "MESH-109")
 def test_search_returns_the_best_first_with_scores_within_zero_and_one(mesh: MemoryMesh) -> None:
-    mesh.add_many([(text, None) for text in ("deploy key key", "deploy", "key of the house", "nothing of it", "deploy key")])
+    mesh.add_many(
+        [
+            (text, None)
+            for text in (
+                "deploy key key",
+                "deploy",
+                "key of the house",
+                "nothing of it",
+                "deploy key",
+            )
+        ]
+    )
     hits = mesh.search("deploy key")
     assert texts(hits) == ["deploy", "deploy key", "deploy key key", "key of the house"]
     scores = [hit.score for hit in hits]
@@ -134,7 +170,9 @@ def test_a_search_without_a_limit_returns_ten(mesh: MemoryMesh) -> None:
 @pytest.mark.req("MESH-107")
 def test_with_keywords_only_the_scores_follow_the_rfc(mesh: MemoryMesh) -> None:
     mesh.add_many([(f"word {'and more ' * n}", None) for n in range(4)])
-    assert [hit.score for hit in mesh.search("word")] == pytest.approx([1.0, 61 / 62, 61 / 63, 61 / 64])
+    assert [hit.score for hit in mesh.search("word")] == pytest.approx(
+        [1.0, 61 / 62, 61 / 63, 61 / 64]
+    )
 
 
 def test_equal_scores_have_a_stable_order(mesh: MemoryMesh) -> None:
@@ -151,7 +189,18 @@ def test_a_query_is_a_text_that_is_not_blank(mesh: MemoryMesh, query: object) ->
 
 
 @pytest.mark.parametrize(
-    "query", ["the and of", "a", "...!?", "\U0001f600", "half \ud800 pair", "\0", "%", "'; DROP TABLE", "zzz"]
+    "query",
+    [
+        "the and of",
+        "a",
+        "...!?",
+        "\U0001f600",
+        "half \ud800 pair",
+        "\0",
+        "%",
+        "'; DROP TABLE",
+        "zzz",
+    ],
 )
 def test_a_query_without_matching_keywords_finds_nothing(mesh: MemoryMesh, query: str) -> None:
     mesh.add("some text with words")
@@ -161,11 +210,17 @@ def test_a_query_without_matching_keywords_finds_nothing(mesh: MemoryMesh, query
 def test_a_query_as_long_as_allowed_is_answered(mesh: MemoryMesh) -> None:
     mesh.add("needle in the haystack")
     mesh.add("hay")
-    assert [hit.content for hit in mesh.search("straw " * 16_000 + "needle")] == ["needle in the haystack"]
+    assert [hit.content for hit in mesh.search("straw " * 16_000 + "needle")] == [
+        "needle in the haystack"
+    ]
 
 
-@pytest.mark.parametrize(("min_score", "found"), [(0, 3), (0.0, 3), (0.97, 2), (0.99, 1), (1, 1), (1.0, 1)])
-def test_no_result_is_below_the_minimum_score(mesh: MemoryMesh, min_score: float, found: int) -> None:
+@pytest.mark.parametrize(
+    ("min_score", "found"), [(0, 3), (0.0, 3), (0.97, 2), (0.99, 1), (1, 1), (1.0, 1)]
+)
+def test_no_result_is_below_the_minimum_score(
+    mesh: MemoryMesh, min_score: float, found: int
+) -> None:
     mesh.add_many([("word", {"turn": n}) for n in range(3)])
     assert len(mesh.search("word", min_score=min_score)) == found
     least = mesh.search("word")[-1].score
@@ -173,7 +228,9 @@ def test_no_result_is_below_the_minimum_score(mesh: MemoryMesh, min_score: float
 
 
 @pytest.mark.parametrize(
-    "min_score", [-0.1, 1.1, "0.5", True, float("nan"), float("inf"), [], 10**5000], ids=lambda given: type(given).__name__
+    "min_score",
+    [-0.1, 1.1, "0.5", True, float("nan"), float("inf"), [], 10**5000],
+    ids=lambda given: type(given).__name__,
 )
 def test_a_minimum_score_is_a_fraction(mesh: MemoryMesh, min_score: object) -> None:
     with pytest.raises(InvalidInput, match="min_score is"):
@@ -213,11 +270,27 @@ def test_a_minimum_score_is_a_fraction(mesh: MemoryMesh, min_score: object) -> N
         ("speaker = 'x'' OR 1=1 --'", ""),
     ],
 )
-def test_a_filter_gives_the_same_results_on_every_store_in_search_and_get_all(mesh: MemoryMesh, text: str, found: str) -> None:
-    mesh.add("a word alpha", {"tags": ["red"], "importance": "low", "source": "cli", "event_time": "2025-01-01"})
-    mesh.add("b word beta", {"tags": ["red", "blue"], "importance": 0.5, "project": "x", "turn": 1, "count": 2})
+def test_a_filter_gives_the_same_results_on_every_store_in_search_and_get_all(
+    mesh: MemoryMesh, text: str, found: str
+) -> None:
     mesh.add(
-        "c word", {"tags": ["green"], "importance": 1, "project": "y", "turn": 3, "source": "web", "event_time": "2025-12-01"}
+        "a word alpha",
+        {"tags": ["red"], "importance": "low", "source": "cli", "event_time": "2025-01-01"},
+    )
+    mesh.add(
+        "b word beta",
+        {"tags": ["red", "blue"], "importance": 0.5, "project": "x", "turn": 1, "count": 2},
+    )
+    mesh.add(
+        "c word",
+        {
+            "tags": ["green"],
+            "importance": 1,
+            "project": "y",
+            "turn": 3,
+            "source": "web",
+            "event_time": "2025-12-01",
+        },
     )
     assert "".join(sorted(record.content[0] for record in mesh.get_all(filter=text))) == found
     assert "".join(sorted(hit.content[0] for hit in mesh.search("word", filter=text))) == found
@@ -226,7 +299,10 @@ def test_a_filter_gives_the_same_results_on_every_store_in_search_and_get_all(me
 @pytest.mark.req("MESH-116")
 def test_a_bad_filter_is_an_error_and_nothing_runs(mesh: MemoryMesh) -> None:
     for bad in ("", "nonsense", "source = 'x'", "turn = 1; DROP TABLE memories"):
-        for call in (lambda bad=bad: mesh.get_all(filter=bad), lambda bad=bad: mesh.search("word", filter=bad)):
+        for call in (
+            lambda bad=bad: mesh.get_all(filter=bad),
+            lambda bad=bad: mesh.search("word", filter=bad),
+        ):
             with pytest.raises(InvalidFilter):
                 call()
     assert mesh.add("still there").content
@@ -301,9 +377,16 @@ def test_results_are_formatted_as_the_document_prints_them(mesh: MemoryMesh) -> 
 
 
 @pytest.mark.req("MESH-097")
-def test_stats_count_what_the_reader_sees_and_name_the_place(house: House, mesh: MemoryMesh) -> None:
+def test_stats_count_what_the_reader_sees_and_name_the_place(
+    house: House, mesh: MemoryMesh
+) -> None:
     empty = mesh.stats()
-    assert (empty.total_memories, empty.total_skills, empty.connected, empty.status) == (0, 0, True, "connected")
+    assert (empty.total_memories, empty.total_skills, empty.connected, empty.status) == (
+        0,
+        0,
+        True,
+        "connected",
+    )
     ids = [mesh.add(f"text {n}").id for n in range(3)]
     house.mesh("bob").add("bob's", {"type": "agent"})
     house.mesh("ann", user_id="other").add("not counted")
@@ -314,7 +397,9 @@ def test_stats_count_what_the_reader_sees_and_name_the_place(house: House, mesh:
 
 
 @pytest.mark.req("MESH-001")
-def test_relevance_importance_trust_and_confidence_are_never_written_into_each_other(house: House, mesh: MemoryMesh) -> None:
+def test_relevance_importance_trust_and_confidence_are_never_written_into_each_other(
+    house: House, mesh: MemoryMesh
+) -> None:
     id_ = mesh.add("some words", {"importance": 0.3, "confidence": 0.6}).id
     house.change(id_, trust=0.9)
 

@@ -1,4 +1,5 @@
-"""What a write reports about masked values, kinds that are switched off, and masks that must not match each other in search."""
+"""What a write reports about masked values, kinds that are switched off, and masks that must not
+match each other in search."""
 
 import json
 from dataclasses import asdict
@@ -16,13 +17,17 @@ TEXT = "Ann: ann@example.org or bob@example.org, tel +44 20 7946 0958"
 
 
 def mesh_in(folder: Path, **options: object) -> MemoryMesh:
-    return MemoryMesh(**{"embedder": "hash", "store": f"sqlite:///{folder / 'memory.db'}", **options})
+    return MemoryMesh(
+        **{"embedder": "hash", "store": f"sqlite:///{folder / 'memory.db'}", **options}
+    )
 
 
 @pytest.mark.req("MESH-128")
 def test_add_reports_kinds_and_counts_and_never_a_value(tmp_path: Path) -> None:
     with mesh_in(tmp_path) as mesh:
-        record = mesh.add(TEXT, {"tags": ["host 203.0.113.42"], "card": 4111111111111111, "note": "[EMAIL]"})
+        record = mesh.add(
+            TEXT, {"tags": ["host 203.0.113.42"], "card": 4111111111111111, "note": "[EMAIL]"}
+        )
         assert record.redactions == {"card": 1, "email": 2, "ip": 1, "phone": 1}
         assert "ann@" not in json.dumps(asdict(record))
         assert mesh.add("nothing to mask").redactions == {}
@@ -33,14 +38,22 @@ def test_add_reports_kinds_and_counts_and_never_a_value(tmp_path: Path) -> None:
 
 def test_each_memory_of_a_batch_reports_its_own_masks_also_when_it_is_known(tmp_path: Path) -> None:
     with mesh_in(tmp_path) as mesh:
-        items = [("mail ann@example.org", None), ("plain words", None), ("mail bob@example.org", None)]
+        items = [
+            ("mail ann@example.org", None),
+            ("plain words", None),
+            ("mail bob@example.org", None),
+        ]
         reported = [record.redactions for record in mesh.add_many(items)]
         assert reported == [{"email": 1}, {}, {"email": 1}]
-        assert [record.times_observed for record in mesh.add_many(items)] == [3, 2, 4], "both addresses became the same text"
+        assert [record.times_observed for record in mesh.add_many(items)] == [3, 2, 4], (
+            "both addresses became the same text"
+        )
 
 
 def test_update_and_extract_report_what_they_masked(tmp_path: Path) -> None:
-    answer = '{"memories": [{"text": "Ann has a new address", "category": "fact", "importance": 0.9}]}'
+    answer = (
+        '{"memories": [{"text": "Ann has a new address", "category": "fact", "importance": 0.9}]}'
+    )
     with mesh_in(tmp_path, chat=ScriptedChat(answer)) as mesh:
         record = mesh.add("Ann moved")
         updated = mesh.update(record.id, content=TEXT, metadata={"phone": "467 3395"})
@@ -54,7 +67,9 @@ def test_update_and_extract_report_what_they_masked(tmp_path: Path) -> None:
 
 def test_a_kind_switched_off_is_stored_and_the_others_are_masked(tmp_path: Path) -> None:
     with mesh_in(tmp_path) as mesh:
-        assert "203.0.113.42" not in mesh.add("ann@example.org pinged 203.0.113.42").content, "by default all kinds are masked"
+        assert "203.0.113.42" not in mesh.add("ann@example.org pinged 203.0.113.42").content, (
+            "by default all kinds are masked"
+        )
     with mesh_in(tmp_path, redaction_kinds={"ip": False, "phone": True}) as mesh:
         record = mesh.add("ann@example.org pinged 203.0.113.42 and called +44 20 7946 0958")
         assert record.content == "[EMAIL] pinged 203.0.113.42 and called [PHONE]"
@@ -63,16 +78,24 @@ def test_a_kind_switched_off_is_stored_and_the_others_are_masked(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("kinds", "expected"),
-    [({"emial": False}, "did you mean 'email'"), ({"ip": "no"}, "true or false"), ({"zzz": False}, "one of api_key, ")],
+    [
+        ({"emial": False}, "did you mean 'email'"),
+        ({"ip": "no"}, "true or false"),
+        ({"zzz": False}, "one of api_key, "),
+    ],
 )
-def test_an_unknown_kind_is_an_error_that_names_the_nearest(tmp_path: Path, kinds: dict[str, object], expected: str) -> None:
+def test_an_unknown_kind_is_an_error_that_names_the_nearest(
+    tmp_path: Path, kinds: dict[str, object], expected: str
+) -> None:
     with pytest.raises(SettingsError, match="redaction_kinds") as failure:
         mesh_in(tmp_path, redaction_kinds=kinds)
     assert expected in str(failure.value)
     assert not (tmp_path / "memory.db").exists()
 
 
-def test_the_file_of_a_project_cannot_switch_a_kind_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_a_project_cannot_switch_a_kind_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("memory-mesh.toml").write_text("[redaction_kinds]\nemail = false\n")
     with pytest.raises(SettingsError, match="redaction_kinds"):
@@ -109,7 +132,9 @@ def test_a_pseudonym_stays_a_word_so_that_the_same_person_is_found(tmp_path: Pat
     with mesh_in(tmp_path, redaction="pseudonym") as mesh:
         mesh.add("zoe@example.com likes tea")
         mesh.add("ann@example.org likes coffee")
-        assert [hit.content.split("] ")[1] for hit in mesh.search("ann@example.org", min_score=0.0)] == ["likes coffee"]
+        assert [
+            hit.content.split("] ")[1] for hit in mesh.search("ann@example.org", min_score=0.0)
+        ] == ["likes coffee"]
 
 
 def test_masks_are_no_keywords_and_words_beside_them_are() -> None:

@@ -1,4 +1,5 @@
-"""The same text from many agents and sessions: one memory that keeps who stored it, and what remains when a scope is erased."""
+"""The same text from many agents and sessions: one memory that keeps who stored it, and what
+remains when a scope is erased."""
 
 import json
 from collections import Counter
@@ -34,7 +35,12 @@ def all_text(house: House) -> str:
     kinds = [kind for kind in Kind if kind is not Kind.HEAD]
     hidden = ("chain", "agent_id")
     rows = [row for kind in kinds for row in house.store.find(kind)]
-    return json.dumps([[row.id, {name: row.fields[name] for name in row.fields if name not in hidden}] for row in rows])
+    return json.dumps(
+        [
+            [row.id, {name: row.fields[name] for name in row.fields if name not in hidden}]
+            for row in rows
+        ]
+    )
 
 
 def sound(house: House) -> bool:
@@ -71,11 +77,17 @@ def add_as(house: House, text: str, scope: dict[str, str], **metadata: object) -
 
 
 @pytest.mark.req("MESH-078")
-@pytest.mark.parametrize("differs", [(), *((name,) for name in HOME), ("agent_id", "session_id")], ids=str)
+@pytest.mark.parametrize(
+    "differs", [(), *((name,) for name in HOME), ("agent_id", "session_id")], ids=str
+)
 @pytest.mark.parametrize("type_", MAY_DIFFER)
-def test_a_text_is_one_memory_for_all_who_share_its_visibility(house: House, type_: str, differs: tuple[str, ...]) -> None:
+def test_a_text_is_one_memory_for_all_who_share_its_visibility(
+    house: House, type_: str, differs: tuple[str, ...]
+) -> None:
     first = add_as(house, TEA, HOME, type=type_)
-    again = add_as(house, "tea Is at  four.", {**HOME, **dict.fromkeys(differs, "other")}, type=type_)
+    again = add_as(
+        house, "tea Is at  four.", {**HOME, **dict.fromkeys(differs, "other")}, type=type_
+    )
     one = {*differs} <= MAY_DIFFER[type_]
     assert (again.id == first.id) is one
     assert again.times_observed == (2 if one else 1)
@@ -91,8 +103,13 @@ def test_turns_of_two_sessions_stay_two(house: House, turn: dict[str, object]) -
     assert house.mesh("bob", session_id="s1").add("thanks", turn).id == first.id
 
 
-def test_a_forged_fingerprint_neither_loses_a_text_nor_crosses_a_scope(house: House, mesh: MemoryMesh) -> None:
-    kept = {name: house.memory(mesh.add(TEA, given).id) for name, given in {"own": {}, "agent": {"type": "agent"}}.items()}
+def test_a_forged_fingerprint_neither_loses_a_text_nor_crosses_a_scope(
+    house: House, mesh: MemoryMesh
+) -> None:
+    kept = {
+        name: house.memory(mesh.add(TEA, given).id)
+        for name, given in {"own": {}, "agent": {"type": "agent"}}.items()
+    }
     house.change(kept["agent"].id, fingerprint=kept["own"].fingerprint)
     mesh.delete(kept["own"].id)
     assert house.mesh("bob").add(TEA).id != kept["agent"].id
@@ -100,7 +117,9 @@ def test_a_forged_fingerprint_neither_loses_a_text_nor_crosses_a_scope(house: Ho
 
 @pytest.mark.req("MESH-078")
 @pytest.mark.parametrize(("one", "other"), [("Use -v.", "Use -V."), ("Call us.", "Call US.")])
-def test_texts_that_differ_in_case_that_counts_are_found_both(house: House, one: str, other: str) -> None:
+def test_texts_that_differ_in_case_that_counts_are_found_both(
+    house: House, one: str, other: str
+) -> None:
     mesh = house.mesh()
     kept = [mesh.add(text).id for text in (one, other, one, other)]
     assert len({*kept}) == 2
@@ -111,7 +130,9 @@ def test_texts_that_differ_in_case_that_counts_are_found_both(house: House, one:
 def test_a_fingerprint_that_ignores_case_finds_its_own_text_only(house: House) -> None:
     mesh = house.mesh()
     old = mesh.add("Use -V.")
-    ignores_case = fingerprints(Reader(old.user_id, old.agent_id), Draft(content="Use -V.", metadata={}))[1]
+    ignores_case = fingerprints(
+        Reader(old.user_id, old.agent_id), Draft(content="Use -V.", metadata={})
+    )[1]
     house.change(old.id, fingerprint=ignores_case)  # as earlier versions stored it
     other = mesh.add("Use -v.")
     assert other.id != old.id
@@ -137,9 +158,21 @@ def test_a_memory_keeps_who_stored_it_when_and_how_often(house: House) -> None:
     last = ann.add(TEA)
     assert (last.times_observed, last.agent_id, last.metadata) == (4, "ann", {"source": "a.md"})
     own, other = ann.sightings(first.id)
-    assert (own.agent_id, own.session_id, own.times_observed, own.created_at) == ("ann", "s1", 2, first.created_at)
-    assert (other.created_at, other.last_observed) == ("2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
-    assert (own.last_observed, own.metadata, other.metadata) == (last.last_observed, {"source": "a.md"}, {"source": "b.md"})
+    assert (own.agent_id, own.session_id, own.times_observed, own.created_at) == (
+        "ann",
+        "s1",
+        2,
+        first.created_at,
+    )
+    assert (other.created_at, other.last_observed) == (
+        "2026-01-02T00:00:00.000Z",
+        "2026-01-03T00:00:00.000Z",
+    )
+    assert (own.last_observed, own.metadata, other.metadata) == (
+        last.last_observed,
+        {"source": "a.md"},
+        {"source": "b.md"},
+    )
     assert house.store.count(Kind.SIGHTING) == 2
     assert [change.agent_id for change in ann.history(first.id)] == ["ann", "bob", "bob", "ann"]
     assert [len(house.blocks(name)) for name in ("ann", "bob")] == [2, 2]
@@ -162,7 +195,9 @@ def test_one_call_counts_every_session_that_it_names(house: House, mesh: MemoryM
     assert house.sound()
 
 
-def test_a_memory_made_visible_to_all_does_not_show_what_its_sightings_said_before(house: House) -> None:
+def test_a_memory_made_visible_to_all_does_not_show_what_its_sightings_said_before(
+    house: House,
+) -> None:
     ann = house.mesh("ann", session_id="s1")
     kept = ann.add(TEA, {"type": "agent"})
     house.mesh("ann", session_id="s2").add(TEA, {"type": "agent", "note": "zanzibar"})
@@ -170,18 +205,25 @@ def test_a_memory_made_visible_to_all_does_not_show_what_its_sightings_said_befo
     ann.update(kept.id, metadata={"type": "global"})
     bob = house.mesh("bob")
     assert sources(bob, kept.id) == {("ann", "s1"): 1}
-    assert "zanzibar" not in said(bob.get(kept.id), bob.history(kept.id), bob.sightings(kept.id), bob.audit_log(limit=100))
+    assert "zanzibar" not in said(
+        bob.get(kept.id), bob.history(kept.id), bob.sightings(kept.id), bob.audit_log(limit=100)
+    )
     assert house.sound()
 
 
-@pytest.mark.parametrize(("stored", "again", "best"), [(0.5, 0.85, 0.85), (0.85, 0.5, 0.85), (0.5, None, 0.5), (None, 0.5, None)])
+@pytest.mark.parametrize(
+    ("stored", "again", "best"),
+    [(0.5, 0.85, 0.85), (0.85, 0.5, 0.85), (0.5, None, 0.5), (None, 0.5, None)],
+)
 def test_the_trust_of_a_memory_is_that_of_its_best_author(
     house: House, stored: float | None, again: float | None, best: float | None
 ) -> None:
     def add(agent: str, trust: float | None) -> str:
         context = house.mesh(agent)._context()
         prepared = write.prepare(context, [NewText(TEA, trust=trust)], request=agent)
-        return write.commit(context, lambda: write.plan_add(context, prepared, write.Vectors()))[0].id
+        return write.commit(context, lambda: write.plan_add(context, prepared, write.Vectors()))[
+            0
+        ].id
 
     kept = add("ann", stored)
     assert add("bob", again) == kept
@@ -190,9 +232,14 @@ def test_the_trust_of_a_memory_is_that_of_its_best_author(
     assert house.memory(kept).trust == again
 
 
-def test_what_an_author_stores_for_good_does_not_expire_with_what_another_stored(house: House) -> None:
+def test_what_an_author_stores_for_good_does_not_expire_with_what_another_stored(
+    house: House,
+) -> None:
     first = house.mesh("ann").add(TEA, {"expires_at": "2026-01-03"})
-    assert house.mesh("bob").add(TEA, {"expires_at": "2026-01-05"}).expires_at == "2026-01-05T00:00:00.000Z"
+    assert (
+        house.mesh("bob").add(TEA, {"expires_at": "2026-01-05"}).expires_at
+        == "2026-01-05T00:00:00.000Z"
+    )
     assert house.mesh("cid").add(TEA).id == first.id
     house.clock.advance(days=9)
     assert texts(house.mesh("cid").get_all()) == [TEA]
@@ -213,7 +260,9 @@ ERASE: dict[str, Callable[[MemoryMesh], Any]] = {
 @pytest.mark.parametrize("scope", ERASE)
 def test_a_memory_passes_to_the_next_who_stored_it(house: House, scope: str, audited: bool) -> None:
     ann = house.mesh("ann", session_id="s1", enable_yamo=audited)
-    kept = ann.add(TEA, {"source": "zanzibar", "tags": ["zanzibar"], "session_id": "s1"}, idempotency_key="k")
+    kept = ann.add(
+        TEA, {"source": "zanzibar", "tags": ["zanzibar"], "session_id": "s1"}, idempotency_key="k"
+    )
     house.clock.advance(days=1)
     bob = house.mesh("bob", session_id="s2", enable_yamo=audited)
     bob.add(TEA, {"source": "b.md", "importance": "high"})
@@ -224,8 +273,17 @@ def test_a_memory_passes_to_the_next_who_stored_it(house: House, scope: str, aud
     assert (proof.memories, proof.kept) == ((), (kept.id,))
     assert "zanzibar" not in all_text(house)
     found = bob.get(kept.id)
-    assert (found.content, found.agent_id, found.session_id, found.times_observed) == (TEA, "bob", "s2", 1)
-    assert (found.metadata, found.importance, found.tags) == ({"source": "b.md", "importance": "high"}, 0.75, [])
+    assert (found.content, found.agent_id, found.session_id, found.times_observed) == (
+        TEA,
+        "bob",
+        "s2",
+        1,
+    )
+    assert (found.metadata, found.importance, found.tags) == (
+        {"source": "b.md", "importance": "high"},
+        0.75,
+        [],
+    )
     assert found.created_at == "2026-01-02T00:00:00.000Z"
     assert sources(bob, kept.id) == {("bob", "s2"): 1}
     assert [hit.id for hit in bob.search("when is tea")] == [kept.id]
@@ -252,7 +310,12 @@ def test_erasing_another_scope_takes_only_its_sighting(house: House) -> None:
     assert ann.delete_all(session_id="s2").kept == (kept.id,)
     assert "zanzibar" not in all_text(house)
     found = ann.get(kept.id)
-    assert (found.agent_id, found.pinned, found.times_observed, found.last_observed) == ("ann", True, 2, last.last_observed)
+    assert (found.agent_id, found.pinned, found.times_observed, found.last_observed) == (
+        "ann",
+        True,
+        2,
+        last.last_observed,
+    )
     assert [change.action for change in ann.history(kept.id)][:2] == ["add", "pin"]
     assert sources(ann, kept.id) == {("ann", "s1"): 2}
     assert house.sound()
@@ -289,7 +352,9 @@ def test_a_text_that_was_changed_belongs_to_its_owner_alone(house: House) -> Non
 
 
 def test_a_long_memory_that_passes_on_keeps_its_passages(house: House) -> None:
-    long = "\n\n".join(f"Paragraph {n} is about hall {n} and its lamps and doors." for n in range(30))
+    long = "\n\n".join(
+        f"Paragraph {n} is about hall {n} and its lamps and doors." for n in range(30)
+    )
     embedder = RecordingEmbedder(Narrow())
     ann, bob = (house.mesh(name, embedder=embedder) for name in ("ann", "bob"))
     kept = ann.add(long, {"source": "a.md"})
@@ -307,7 +372,9 @@ def test_a_long_memory_that_passes_on_keeps_its_passages(house: House) -> None:
 
 AGENTS, SESSIONS, TEXTS = ("ann", "bob"), ("s1", "s2", None), ("tea", "cake")
 STEPS = st.one_of(
-    st.tuples(st.just("add"), st.sampled_from(AGENTS), st.sampled_from(SESSIONS), st.sampled_from(TEXTS)),
+    st.tuples(
+        st.just("add"), st.sampled_from(AGENTS), st.sampled_from(SESSIONS), st.sampled_from(TEXTS)
+    ),
     st.tuples(st.just("agent"), st.sampled_from(AGENTS)),
     st.tuples(st.just("session"), st.sampled_from(SESSIONS[:2])),
 )
@@ -335,7 +402,9 @@ def test_what_is_left_is_exactly_what_has_a_sighting_left(steps: list[tuple[Any,
     }
     assert found == expected
     for record in house.mesh().get_all():
-        assert record.times_observed == sum(times for key, times in expected.items() if key[0] == record.content)
+        assert record.times_observed == sum(
+            times for key, times in expected.items() if key[0] == record.content
+        )
         assert record.metadata == {"by": f"{record.agent_id} {record.session_id}"}
     assert sound(house)
     store.close()
@@ -345,10 +414,17 @@ def test_what_is_left_is_exactly_what_has_a_sighting_left(steps: list[tuple[Any,
 
 
 def test_a_key_replaces_what_is_stored_under_it(house: House, mesh: MemoryMesh) -> None:
-    first = mesh.add("Ana likes tea.", {"source": "a", "tags": ["x"], "importance": "high"}, key="profile")
+    first = mesh.add(
+        "Ana likes tea.", {"source": "a", "tags": ["x"], "importance": "high"}, key="profile"
+    )
     house.clock.advance(days=1)
     second = mesh.add("Ana likes coffee.", {"source": "b"}, key="profile")
-    assert (second.id, second.key, second.revision, second.times_observed) == (first.id, "profile", 2, 1)
+    assert (second.id, second.key, second.revision, second.times_observed) == (
+        first.id,
+        "profile",
+        2,
+        1,
+    )
     assert (second.metadata, second.tags, second.importance) == ({"source": "b"}, [], None)
     assert (second.created_at, second.updated_at) == (first.created_at, "2026-01-02T00:00:00.000Z")
     assert [(change.action, change.before.get("content")) for change in mesh.history(first.id)] == [
@@ -367,8 +443,15 @@ def test_the_same_under_a_key_is_counted(house: House, mesh: MemoryMesh) -> None
 
 
 @pytest.mark.req("MESH-078")
-def test_a_memory_with_a_key_is_never_merged_with_an_equal_text(house: House, mesh: MemoryMesh) -> None:
-    ids = [mesh.add(TEA, key="one").id, mesh.add(TEA).id, mesh.add(TEA, key="two").id, mesh.add(TEA, key="ONE").id]
+def test_a_memory_with_a_key_is_never_merged_with_an_equal_text(
+    house: House, mesh: MemoryMesh
+) -> None:
+    ids = [
+        mesh.add(TEA, key="one").id,
+        mesh.add(TEA).id,
+        mesh.add(TEA, key="two").id,
+        mesh.add(TEA, key="ONE").id,
+    ]
     assert len({*ids}) == 4
     assert mesh.add(TEA).id == ids[1]
     assert [house.memory(id_).times_observed for id_ in ids] == [1, 2, 1, 1]
@@ -376,10 +459,14 @@ def test_a_memory_with_a_key_is_never_merged_with_an_equal_text(house: House, me
 
 @pytest.mark.parametrize("differs", [(), *((name,) for name in HOME)], ids=str)
 @pytest.mark.parametrize("type_", ["global", "agent", "session"])
-def test_a_key_is_one_within_user_project_and_visibility(house: House, type_: str, differs: tuple[str, ...]) -> None:
+def test_a_key_is_one_within_user_project_and_visibility(
+    house: House, type_: str, differs: tuple[str, ...]
+) -> None:
     def add(text: str, scope: dict[str, str]) -> str:
         reader = {name: scope[name] for name in ("user_id", "agent_id", "session_id")}
-        return house.mesh(**reader).add(text, {"project": scope["project"], "type": type_}, key="k").id
+        return (
+            house.mesh(**reader).add(text, {"project": scope["project"], "type": type_}, key="k").id
+        )
 
     first = add("one", HOME)
     second = add("two", {**HOME, **dict.fromkeys(differs, "other")})
@@ -391,19 +478,27 @@ def test_keys_and_metadata_can_be_filtered_by(mesh: MemoryMesh) -> None:
     mesh.add_many([("plain tea", {"source": "a.md", "count": 3})])
     mesh.add("keyed tea", {"source": "b.md"}, key="profile")
     for filter_, found in {
-        "key = 'profile'": ["keyed tea"], "key IS NULL": ["plain tea"], "key LIKE 'pro%'": ["keyed tea"],
-        "metadata.source = 'a.md'": ["plain tea"], "metadata.count > 2": ["plain tea"], "metadata.none = 'x'": [],
+        "key = 'profile'": ["keyed tea"], "key IS NULL": ["plain tea"],
+        "key LIKE 'pro%'": ["keyed tea"], "metadata.source = 'a.md'": ["plain tea"],
+        "metadata.count > 2": ["plain tea"], "metadata.none = 'x'": [],
     }.items():  # fmt: skip
         assert texts(mesh.get_all(filter=filter_)) == found
         assert texts(mesh.search("tea", filter=filter_)) == found
 
 
-def test_a_key_that_would_be_masked_still_tells_two_people_apart(house: House, mesh: MemoryMesh) -> None:
-    ana, bob = (mesh.add(f"{name} likes tea", key=f"profile of {name}@example.com") for name in ("ana", "bob"))
+def test_a_key_that_would_be_masked_still_tells_two_people_apart(
+    house: House, mesh: MemoryMesh
+) -> None:
+    ana, bob = (
+        mesh.add(f"{name} likes tea", key=f"profile of {name}@example.com")
+        for name in ("ana", "bob")
+    )
     assert ana.id != bob.id
     assert mesh.add("ana likes cake", key="profile of ana@example.com").id == ana.id
     assert mesh.update(ana.id, metadata={"project": "p"}).key == ana.key
-    assert mesh.add("ana likes pie", {"project": "p"}, key="profile of ana@example.com").id == ana.id
+    assert (
+        mesh.add("ana likes pie", {"project": "p"}, key="profile of ana@example.com").id == ana.id
+    )
     assert "example.com" not in all_text(house)
 
 
@@ -424,7 +519,11 @@ def test_a_memory_is_read_and_erased_by_its_key_in_its_own_scope(house: House) -
     assert mesh.erase(key="unknown").memories == ()
     assert mesh.erase(key=key).memories == (latest.id,)
     mesh.scoped(project="p").delete(key=key)
-    assert (mesh.get(key=key), mesh.get(other.id), mesh.scoped(user_id="ana").get(key=key)) == (None, None, own)
+    assert (mesh.get(key=key), mesh.get(other.id), mesh.scoped(user_id="ana").get(key=key)) == (
+        None,
+        None,
+        own,
+    )
 
 
 @pytest.mark.parametrize("wrong", [{}, {"id": "mem_1_000000", "key": "k"}, {"key": ""}, {"key": 5}])
@@ -436,14 +535,26 @@ def test_a_memory_is_named_by_an_id_or_by_a_key(mesh: MemoryMesh, wrong: dict[st
 
 def test_items_of_a_batch_may_have_keys(house: House, mesh: MemoryMesh) -> None:
     mesh.add("Ana likes tea.", key="ana")
-    items = [{"content": text, "key": key} for text, key in (("one", "ana"), ("two", "bob"), ("three", "ana"), ("one", "ana"))]
+    items = [
+        {"content": text, "key": key}
+        for text, key in (("one", "ana"), ("two", "bob"), ("three", "ana"), ("one", "ana"))
+    ]
     records = mesh.add_many([*items, "plain"])
     assert [record.key for record in records] == ["ana", "bob", "ana", "ana", None]
     assert texts(mesh.get_all()) == ["one", "plain", "two"]
-    assert [change.before.get("content") for change in mesh.history(records[0].id)] == [None, "Ana likes tea.", "one", "three"]
+    assert [change.before.get("content") for change in mesh.history(records[0].id)] == [
+        None,
+        "Ana likes tea.",
+        "one",
+        "three",
+    ]
     assert mesh.add({"content": "two and a half", "key": "bob"}).id == records[1].id
     assert house.sound()
-    for wrong in ([{"role": "user", "content": "Hi"}], {"role": "user", "content": "Hi"}, ["one", "two"]):
+    for wrong in (
+        [{"role": "user", "content": "Hi"}],
+        {"role": "user", "content": "Hi"},
+        ["one", "two"],
+    ):
         with pytest.raises(InvalidInput, match="a key names one memory"):
             mesh.add(wrong, key="ana")
     with pytest.raises(InvalidInput, match="item 1: key is"):
@@ -486,13 +597,18 @@ def test_a_repeated_call_does_not_replace_what_came_after_it(mesh: MemoryMesh) -
 
 @pytest.mark.parametrize("audited", [True, False])
 def test_what_was_stored_under_a_key_goes_with_its_author(house: House, audited: bool) -> None:
-    ann, bob = (house.mesh(name, session_id=f"of {name}", enable_yamo=audited) for name in ("ann", "bob"))
+    ann, bob = (
+        house.mesh(name, session_id=f"of {name}", enable_yamo=audited) for name in ("ann", "bob")
+    )
     kept = ann.add("Ana likes zanzibar.", {"source": "zanzibar"}, key="profile")
     assert bob.add("Ana likes tea.", key="profile").agent_id == "bob"
     assert "zanzibar" in said(bob.history(kept.id))
     assert ann.delete_all(session_id="of ann").kept == (kept.id,)
     assert "zanzibar" not in all_text(house)
-    assert (bob.get(kept.id).content, sources(bob, kept.id)) == ("Ana likes tea.", {("bob", "of bob"): 1})
+    assert (bob.get(kept.id).content, sources(bob, kept.id)) == (
+        "Ana likes tea.",
+        {("bob", "of bob"): 1},
+    )
     assert sound(house)
     assert bob.add("Ana likes cake.", key="profile").id == kept.id
     assert ann.delete_all(agent_id="bob").memories == (kept.id,)
@@ -526,7 +642,10 @@ def test_a_memory_that_changed_hands_does_not_show_its_private_past(house: House
 def test_each_call_stores_anew_without_deduplication(house: House, mesh: MemoryMesh) -> None:
     first = mesh.add(TEA)
     assert mesh.add(TEA, deduplicate=False).id != first.id
-    assert len({record.id for record in mesh.add_many([(TEA, None), (TEA, None)], deduplicate=False)}) == 2
+    assert (
+        len({record.id for record in mesh.add_many([(TEA, None), (TEA, None)], deduplicate=False)})
+        == 2
+    )
     assert len(house.memories()) == 4
     off = house.mesh(deduplicate=False)
     off.add(TEA)
@@ -559,7 +678,9 @@ def test_equal_texts_are_one_result_with_their_number(house: House, embedder: st
     mesh.add("The tea is black.")
     found = mesh.search("green tea", min_score=0.0)
     assert sorted(hit.copies for hit in found) == [1, 4]
-    assert [copies(mesh, "green tea", limit=limit, min_score=0.0)[0][1] >= 3 for limit in (1, 2)] == [True, True]
+    assert [
+        copies(mesh, "green tea", limit=limit, min_score=0.0)[0][1] >= 3 for limit in (1, 2)
+    ] == [True, True]
     explained = mesh.explain("green tea", min_score=0.0)
     assert explained.left_out["copies"] == 3
     assert [one.result.copies for one in explained.answers] == [hit.copies for hit in found]

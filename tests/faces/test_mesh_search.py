@@ -1,4 +1,5 @@
-"""Searching through the mesh: channels, rankers, scores, the cache, explanations and invalid queries."""
+"""Searching through the mesh: channels, rankers, scores, the cache, explanations and invalid
+queries."""
 
 from collections.abc import Sequence
 
@@ -29,7 +30,9 @@ def recorder() -> RecordingEmbedder:
 @pytest.fixture
 def mesh(house: House, recorder: RecordingEmbedder) -> MemoryMesh:
     filled = house.mesh(embedder=recorder)
-    filled.add_many([(fact, {"tags": ["ops"]} if n % 2 == 0 else None) for n, fact in enumerate(FACTS)])
+    filled.add_many(
+        [(fact, {"tags": ["ops"]} if n % 2 == 0 else None) for n, fact in enumerate(FACTS)]
+    )
     return filled
 
 
@@ -53,15 +56,22 @@ def test_a_word_that_the_embedder_knows_is_not_corrected(house: House) -> None:
     mesh = house.mesh(embedder=Tokenizer())
     mesh.add("The sale at the harbour starts on Monday.")
     assert mesh.explain("a scale, the habrour").corrections == {"habrour": "harbour"}
-    assert house.mesh(embedder=HashingEmbedder()).explain("a scale").corrections == {"scale": "sale"}
+    assert house.mesh(embedder=HashingEmbedder()).explain("a scale").corrections == {
+        "scale": "sale"
+    }
 
 
 def test_emoji_and_each_spelling_of_a_letter_are_found(house: House) -> None:
     mesh = house.mesh(embedder="none")
-    mesh.add_many([("Frau Müller feiert 🎉", None), ("Herr Mueller zahlt", None), ("Søren sier hei", None)])
+    mesh.add_many(
+        [("Frau Müller feiert 🎉", None), ("Herr Mueller zahlt", None), ("Søren sier hei", None)]
+    )
 
     def found(query: str) -> set[str]:
-        return {hit.content.split()[1] if "sier" not in hit.content else "Søren" for hit in mesh.search(query, min_score=0)}
+        return {
+            hit.content.split()[1] if "sier" not in hit.content else "Søren"
+            for hit in mesh.search(query, min_score=0)
+        }
 
     assert [found(query) for query in ("🎉", "muller", "mueller", "Müller", "soren", "SOEREN")] == [
         {"Müller"}, {"Müller"}, {"Müller", "Mueller"}, {"Müller", "Mueller"}, {"Søren"}, {"Søren"},
@@ -71,8 +81,18 @@ def test_emoji_and_each_spelling_of_a_letter_are_found(house: House) -> None:
 @pytest.mark.parametrize("name", ["Caroline", "Carolyne", "Caro", "Carrie", "Kit"])
 def test_a_speaker_is_found_by_a_nickname_and_with_a_typo(house: House, name: str) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())
-    talk = [("Caroline", "I paint horses"), ("Melanie", "Hey Kit! I paint boats"), ("Caroline", "I sing"), ("Melanie", "I dance")]
-    mesh.add_many([(text, {"speaker": who, "session_id": "s", "turn": at}) for at, (who, text) in enumerate(talk)])
+    talk = [
+        ("Caroline", "I paint horses"),
+        ("Melanie", "Hey Kit! I paint boats"),
+        ("Caroline", "I sing"),
+        ("Melanie", "I dance"),
+    ]
+    mesh.add_many(
+        [
+            (text, {"speaker": who, "session_id": "s", "turn": at})
+            for at, (who, text) in enumerate(talk)
+        ]
+    )
     assert mesh.search(f"What does {name} paint?")[0].content == "I paint horses"
     assert mesh.search("What does Zebediah paint?")  # an unknown name does not rule out everything
 
@@ -85,7 +105,8 @@ def test_with_rrf_first_in_both_channels_scores_one(mesh: MemoryMesh) -> None:
     found = mesh.search(FACTS[1], ranker="rrf")
     assert found[0].content == FACTS[1]
     assert found[0].score == pytest.approx(1.0)
-    # The others are ranked by vectors only: of the maximum of two channels, 1/61 each, they get 1/62, 1/63, …
+    # The others are ranked by vectors only: of the maximum of two channels, 1/61 each, they get
+    # 1/62, 1/63, …
     others = [hit.score for hit in found[1:]]
     assert others == pytest.approx([(1 / (61 + rank)) / (2 / 61) for rank in range(1, len(found))])
 
@@ -102,7 +123,9 @@ def test_channel_weights_are_a_setting(house: House, mesh: MemoryMesh) -> None:
     words = house.mesh(embedder=HashingEmbedder(), ranker="rrf", channel_weights={"vectors": 0.0})
     assert [hit.content for hit in words.search("granite") if hit.score > 0] == [FACTS[2]]
     assert words.search("granite")[0].score == 1.0
-    likeness = house.mesh(embedder=HashingEmbedder(), ranker="rrf", channel_weights={"keywords": 0.0})
+    likeness = house.mesh(
+        embedder=HashingEmbedder(), ranker="rrf", channel_weights={"keywords": 0.0}
+    )
     assert likeness.search(FACTS[3])[0].score == 1.0
 
 
@@ -115,7 +138,8 @@ def test_a_result_has_a_similarity_beside_its_score(mesh: MemoryMesh) -> None:
 
 
 class Directions:
-    """An embedder in two dimensions: the first word of a text is its cosine with every text that starts with no number."""
+    """An embedder in two dimensions: the first word of a text is its cosine with every text that
+    starts with no number."""
 
     model, window = "directions", 1000
 
@@ -140,7 +164,10 @@ def test_similarity_is_one_minus_half_the_distance_and_not_rounded(house: House)
 
 def test_scores_lie_within_zero_and_one_and_fall(mesh: MemoryMesh) -> None:
     for ranker in ("learnt", "rrf"):
-        scores = [hit.score for hit in mesh.search("when does the key rotate?", ranker=ranker, min_score=0)]
+        scores = [
+            hit.score
+            for hit in mesh.search("when does the key rotate?", ranker=ranker, min_score=0)
+        ]
         assert scores == sorted(scores, reverse=True)
         assert all(0 <= score <= 1 for score in scores)
         assert len(scores) >= 1
@@ -173,7 +200,9 @@ def test_a_filter_applies_before_candidates_are_counted(house: House) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())
     mesh.add_many([(f"tea number {n} for Ana", None) for n in range(400)])
     rare = mesh.add("nothing to do with it", {"tags": ["rare"]})
-    assert [hit.id for hit in mesh.search("tea for Ana", filter="tags = 'rare'", min_score=0, limit=2)] == [rare.id]
+    assert [
+        hit.id for hit in mesh.search("tea for Ana", filter="tags = 'rare'", min_score=0, limit=2)
+    ] == [rare.id]
 
 
 @pytest.mark.req("MESH-105")
@@ -198,21 +227,29 @@ def test_private_memories_of_others_are_found_by_no_channel(house: House, mesh: 
     assert mesh.search(query, ranker="rrf")[0].id == secret.id
     for ranker in ("rrf", "learnt"):
         stranger = house.mesh("bob", embedder=HashingEmbedder())
-        assert secret.id not in [hit.id for hit in stranger.search(query, ranker=ranker, min_score=0, limit=100)]
+        assert secret.id not in [
+            hit.id for hit in stranger.search(query, ranker=ranker, min_score=0, limit=100)
+        ]
 
 
-def test_a_memory_that_is_not_active_is_found_only_if_its_status_is_named(house: House, mesh: MemoryMesh) -> None:
+def test_a_memory_that_is_not_active_is_found_only_if_its_status_is_named(
+    house: House, mesh: MemoryMesh
+) -> None:
     kept = mesh.search("granite", ranker="rrf")[0]
     house.change(kept.id, status="quarantined")
     assert kept.id not in [hit.id for hit in mesh.search("granite", ranker="rrf", min_score=0)]
-    assert [hit.id for hit in mesh.search("granite", ranker="rrf", status=["quarantined"])] == [kept.id]
+    assert [hit.id for hit in mesh.search("granite", ranker="rrf", status=["quarantined"])] == [
+        kept.id
+    ]
 
 
 # --- the cache ---
 
 
 @pytest.mark.req("MESH-113", "MESH-114")
-def test_a_repeated_search_is_answered_from_the_cache(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
+def test_a_repeated_search_is_answered_from_the_cache(
+    mesh: MemoryMesh, recorder: RecordingEmbedder
+) -> None:
     first = mesh.search("deploy key")
     asked = len(recorder.texts)
     assert [hit.id for hit in mesh.search("deploy key")] == [hit.id for hit in first]
@@ -221,13 +258,16 @@ def test_a_repeated_search_is_answered_from_the_cache(mesh: MemoryMesh, recorder
 
 
 OTHERWISE: tuple[dict[str, object], ...] = (
-    {"query": "key"}, {"limit": 1}, {"filter": "tags = 'ops'"}, {"status": ["archived"]}, {"min_score": 0.0}, {"ranker": "rrf"},
+    {"query": "key"}, {"limit": 1}, {"filter": "tags = 'ops'"}, {"status": ["archived"]},
+    {"min_score": 0.0}, {"ranker": "rrf"},
 )  # fmt: skip
 
 
 @pytest.mark.req("MESH-113")
 @pytest.mark.parametrize("other", OTHERWISE, ids=lambda other: next(iter(other)))
-def test_another_search_is_not_answered_from_the_cache(mesh: MemoryMesh, other: dict[str, object]) -> None:
+def test_another_search_is_not_answered_from_the_cache(
+    mesh: MemoryMesh, other: dict[str, object]
+) -> None:
     usual = {"query": "deploy key", "limit": 2, "min_score": 0.5}
     mesh.search(**usual)
     found = mesh.search(**{**usual, **other})
@@ -237,7 +277,9 @@ def test_another_search_is_not_answered_from_the_cache(mesh: MemoryMesh, other: 
 
 
 @pytest.mark.req("MESH-114")
-def test_a_search_without_the_cache_neither_reads_nor_fills_it(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
+def test_a_search_without_the_cache_neither_reads_nor_fills_it(
+    mesh: MemoryMesh, recorder: RecordingEmbedder
+) -> None:
     mesh.search("deploy key", use_cache=False)
     assert mesh.get_cache_stats().size == 0
     mesh.search("deploy key")
@@ -313,7 +355,9 @@ def test_the_cache_can_be_inspected_and_cleared(mesh: MemoryMesh) -> None:
 
 
 @pytest.mark.req("MESH-034")
-def test_a_search_counts_as_use_and_every_reader_sees_the_count(house: House, mesh: MemoryMesh) -> None:
+def test_a_search_counts_as_use_and_every_reader_sees_the_count(
+    house: House, mesh: MemoryMesh
+) -> None:
     kept = mesh.search("granite", ranker="rrf", limit=1)[0]
     house.clock.advance(seconds=5)
     mesh.search("granite", ranker="rrf", limit=1)
@@ -330,9 +374,14 @@ def test_a_search_counts_as_use_and_every_reader_sees_the_count(house: House, me
 @pytest.mark.req("MESH-034")
 def test_every_result_of_a_search_counts_as_used(mesh: MemoryMesh) -> None:
     found = mesh.search(FACTS[1], ranker="rrf", limit=3)
-    counts = {record.id: (record.access_count, record.last_accessed is not None) for record in mesh.get_all()}
+    counts = {
+        record.id: (record.access_count, record.last_accessed is not None)
+        for record in mesh.get_all()
+    }
     assert len(found) == 3
-    assert counts == {id_: (1, True) if id_ in {hit.id for hit in found} else (0, False) for id_ in counts}
+    assert counts == {
+        id_: (1, True) if id_ in {hit.id for hit in found} else (0, False) for id_ in counts
+    }
 
 
 @pytest.mark.req("MESH-034")
@@ -345,7 +394,9 @@ def test_what_is_cut_off_does_not_count_as_used(mesh: MemoryMesh, cut: dict[str,
 
 
 @pytest.mark.req("MESH-034")
-def test_counts_of_several_meshes_add_up_and_go_with_the_memory(house: House, mesh: MemoryMesh) -> None:
+def test_counts_of_several_meshes_add_up_and_go_with_the_memory(
+    house: House, mesh: MemoryMesh
+) -> None:
     other = house.mesh("bob", embedder=HashingEmbedder())
     kept = mesh.search("granite", ranker="rrf", limit=1)[0]
     other.search("granite", ranker="rrf", limit=1)
@@ -362,7 +413,9 @@ def test_counts_of_several_meshes_add_up_and_go_with_the_memory(house: House, me
     assert kept.id not in house.store.ids(Kind.USAGE)
 
 
-def test_a_memory_erased_before_its_counts_were_written_gets_no_usage_row(house: House, mesh: MemoryMesh) -> None:
+def test_a_memory_erased_before_its_counts_were_written_gets_no_usage_row(
+    house: House, mesh: MemoryMesh
+) -> None:
     from memory_mesh.core.model import Kind
 
     kept = mesh.search("granite", ranker="rrf", limit=1)[0]
@@ -438,7 +491,9 @@ def test_a_query_of_a_megabyte_is_refused_and_a_long_one_is_answered(mesh: Memor
     assert mesh.search("granite " * 12_000, ranker="rrf")[0].content == FACTS[2]
 
 
-@pytest.mark.parametrize("query", ["???", "日本", "🦊", "the of and", "a", "%_'\";--", "\u202e", "ﬀ"])
+@pytest.mark.parametrize(
+    "query", ["???", "日本", "🦊", "the of and", "a", "%_'\";--", "\u202e", "ﬀ"]
+)
 def test_odd_queries_are_answered_or_find_nothing(mesh: MemoryMesh, query: str) -> None:
     for ranker in ("learnt", "rrf"):
         assert len(mesh.search(query, ranker=ranker)) <= len(FACTS)
@@ -499,11 +554,16 @@ def test_an_older_version_of_a_statement_is_below_the_newer_one_and_explained(ho
     new = mesh.add("The staging database listens on port 6543 of the second host.")
     mesh.add_many([f"The harbour has {number} cranes." for number in range(20)])
     for limit in (1, 5):
-        assert mesh.search("on which port does the staging database listen?", limit=limit)[0].id == new.id
+        assert (
+            mesh.search("on which port does the staging database listen?", limit=limit)[0].id
+            == new.id
+        )
     found = mesh.explain("on which port does the staging database listen?").answers[:2]
     assert [(each.result.id, each.newer) for each in found] == [(new.id, None), (old.id, new.id)]
     assert found[0].result.score > found[1].result.score
-    assert mesh.search("on which port does the staging database listen?", ranker="rrf")[0].id == old.id
+    assert (
+        mesh.search("on which port does the staging database listen?", ranker="rrf")[0].id == old.id
+    )
 
 
 @pytest.mark.req("MESH-109")
@@ -524,7 +584,9 @@ def test_a_reflection_with_the_text_of_its_source_does_not_hide_it(house: House)
     mesh = house.mesh()
     memory = mesh.add("The staging database listens on port 5432.")
     assert mesh.reflect(topic="staging database").content == memory.content
-    assert [(hit.id, hit.copies) for hit in mesh.search("which port has the staging database?")] == [(memory.id, 2)]
+    assert [
+        (hit.id, hit.copies) for hit in mesh.search("which port has the staging database?")
+    ] == [(memory.id, 2)]
 
 
 def test_a_newer_version_that_the_reader_cannot_see_changes_nothing(house: House) -> None:

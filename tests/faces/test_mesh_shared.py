@@ -1,4 +1,5 @@
-"""Many meshes in one process: one store and one embedder for all of them, and nothing of one user in the answers of another."""
+"""Many meshes in one process: one store and one embedder for all of them, and nothing of one
+user in the answers of another."""
 
 import asyncio
 import gc
@@ -37,13 +38,26 @@ def file(tmp_path: Path) -> Path:
 # --- one store for one file ---
 
 
-def test_meshes_on_one_file_share_its_store_however_they_name_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meshes_on_one_file_share_its_store_however_they_name_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(file.parent)
     (file.parent / "link.db").symlink_to(file)
-    names = ["memory.db", f"sqlite:///{file}", file, Path("memory.db"), "./link.db", "sqlite:///memory.db?mode=rw"]
+    names = [
+        "memory.db",
+        f"sqlite:///{file}",
+        file,
+        Path("memory.db"),
+        "./link.db",
+        "sqlite:///memory.db?mode=rw",
+    ]
     meshes = [MemoryMesh(name, user_id=f"u{n}") for n, name in enumerate(names)]
     contexts = [mesh._context() for mesh in meshes]
-    assert len({id(context.store) for context in contexts}) == len({id(context.index) for context in contexts}) == 1
+    assert (
+        len({id(context.store) for context in contexts})
+        == len({id(context.index) for context in contexts})
+        == 1
+    )
     assert MemoryMesh(file.parent / "other.db")._context().store is not contexts[0].store
     with MemoryMesh(f"sqlite:///{file}?mode=rw", step=lambda name: None) as private:
         assert private._context().store is not contexts[0].store
@@ -57,7 +71,10 @@ def test_equal_options_share_everything_but_the_reader(file: Path) -> None:
 
 
 def test_the_local_model_is_loaded_once_for_all_files(tmp_path: Path) -> None:
-    meshes = [MemoryMesh(tmp_path / f"{n}.db", embedder="local", ranker=ranker) for n, ranker in ((1, "rrf"), (2, "learnt"))]
+    meshes = [
+        MemoryMesh(tmp_path / f"{n}.db", embedder="local", ranker=ranker)
+        for n, ranker in ((1, "rrf"), (2, "learnt"))
+    ]
     assert meshes[0]._context().embedder is meshes[1]._context().embedder
     assert meshes[0]._context().store is not meshes[1]._context().store
 
@@ -112,7 +129,11 @@ def test_a_store_in_memory_and_a_store_object_are_not_shared(store: str | None) 
     ("first", "second", "name"),
     [
         ({"embedder": "hash"}, {"embedder": "none"}, "embedder"),
-        ({"embedder": HashingEmbedder()}, {"embedder": HashingEmbedder(64)}, "embedder hashing/256"),
+        (
+            {"embedder": HashingEmbedder()},
+            {"embedder": HashingEmbedder(64)},
+            "embedder hashing/256",
+        ),
         ({"embedder": "hash"}, {"embedder": HashingEmbedder(64)}, "embedder hash"),
         ({"embedding_window": 100}, {}, "embedding_window 100"),
         ({"embedding_api_key": "sk-one"}, {"embedding_api_key": "sk-two"}, "embedding_api_key"),
@@ -137,27 +158,41 @@ def test_another_embedder_or_store_option_on_an_open_file_is_an_error_that_names
 
 
 def test_two_embedder_objects_of_one_model_may_be_used_on_one_file(file: Path) -> None:
-    with MemoryMesh(file, embedder=HashingEmbedder()) as one, MemoryMesh(file, embedder=HashingEmbedder()) as other:
+    with (
+        MemoryMesh(file, embedder=HashingEmbedder()) as one,
+        MemoryMesh(file, embedder=HashingEmbedder()) as other,
+    ):
         one.add("tea in the morning")
         assert texts(other.search("morning tea")) == ["tea in the morning"]
         assert one._context().store is other._context().store
 
 
-def test_meshes_that_rank_redact_and_limit_differently_share_the_store_and_no_answer(file: Path) -> None:
-    with MemoryMesh(file) as plain, MemoryMesh(file, ranker="rrf", max_content_chars=30, redaction="off") as other:
+def test_meshes_that_rank_redact_and_limit_differently_share_the_store_and_no_answer(
+    file: Path,
+) -> None:
+    with (
+        MemoryMesh(file) as plain,
+        MemoryMesh(file, ranker="rrf", max_content_chars=30, redaction="off") as other,
+    ):
         plain.add("the deploy key rotates on mondays")
         plain.add("mail to ann@example.org")
         with pytest.raises(InvalidInput, match="max_content_chars"):
             other.add("the deploy key rotates on mondays too")
         other.add("mail to bob@example.org")
         assert texts(plain.get_all())[:2] == ["mail to [EMAIL]", "mail to bob@example.org"]
-        scores = [[hit.score for hit in mesh.search("deploy key")] for mesh in (plain, other, plain, other)]
+        scores = [
+            [hit.score for hit in mesh.search("deploy key")]
+            for mesh in (plain, other, plain, other)
+        ]
         assert scores[0] == scores[2] != scores[1] == scores[3]
         assert plain._context().store is other._context().store
 
 
 def test_a_query_is_masked_by_the_mesh_that_searched(file: Path) -> None:
-    plain, careful = MemoryMesh(file, user_id="ann", redaction="off"), MemoryMesh(file, user_id="bob")
+    plain, careful = (
+        MemoryMesh(file, user_id="ann", redaction="off"),
+        MemoryMesh(file, user_id="bob"),
+    )
     plain.add("text")
     plain.search("who is one@example.org")
     careful.search("who is two@example.org")
@@ -213,7 +248,9 @@ def test_one_mesh_may_be_closed_by_one_thread_while_others_use_it(file: Path) ->
     keeper.close()
 
 
-def test_a_mesh_opened_after_the_file_was_replaced_uses_the_new_one(file: Path, tmp_path: Path) -> None:
+def test_a_mesh_opened_after_the_file_was_replaced_uses_the_new_one(
+    file: Path, tmp_path: Path
+) -> None:
     with MemoryMesh(tmp_path / "backup.db") as backup:
         backup.add("from the backup")
     stale, closed = MemoryMesh(file), MemoryMesh(file)
@@ -230,10 +267,12 @@ def test_a_mesh_opened_after_the_file_was_replaced_uses_the_new_one(file: Path, 
     assert texts(stale.get_all()) == ["from the backup"]
 
 
-# Forks while other threads search and open; the child uses the parent's mesh, a new handle and a new mesh.
+# Forks while other threads search and open; the child uses the parent's mesh, a new handle and a
+# new mesh.
 FORKED = """
 import os, sys, threading, warnings
-warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # that is what is tried here
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # that \
+is what is tried here
 from memory_mesh import MemoryMesh
 
 file, = sys.argv[1:]
@@ -241,7 +280,8 @@ mesh = MemoryMesh(file, user_id="ann", embedder="hash")
 mesh.add("notes of a comet")
 private = MemoryMesh("memory://")
 private.add("only here")
-mesh.scoped(user_id="bob").search("comet")  # a fork during an import may block the child, in every program
+mesh.scoped(user_id="bob").search("comet")  # a fork during an import may block the child, in \
+every program
 stop = threading.Event()
 
 def work():
@@ -279,7 +319,13 @@ sys.exit(any(codes))
 
 @pytest.mark.deep
 def test_a_fork_shares_no_queue_with_its_parent(file: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", FORKED, str(file)], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     with MemoryMesh(file, user_id="ann", embedder="hash") as mesh:
         assert len(mesh.audit_log(limit=100, recalls=True)) == 9  # of each child, and of the parent
@@ -330,7 +376,10 @@ def test_a_handle_inherits_what_is_not_given(file: Path) -> None:
     mesh = MemoryMesh(file, agent_id="planner", user_id="ann", session_id="s", max_content_chars=9)
     handle = mesh.scoped(user_id="bob").scoped(project="apollo")
     assert type(handle) is Built
-    assert repr(handle) == f"MemoryMesh('sqlite:///{file}', agent_id='planner', user_id='bob', session_id='s', project='apollo')"
+    assert repr(handle) == (
+        f"MemoryMesh('sqlite:///{file}', agent_id='planner', user_id='bob', session_id='s', "
+        "project='apollo')"
+    )
     record = handle.add("text")
     assert (record.user_id, record.agent_id, record.session_id) == ("bob", "planner", "s")
     with pytest.raises(InvalidInput, match="max_content_chars"):
@@ -429,14 +478,18 @@ def test_handles_with_one_cache_give_each_reader_its_own_answers(file: Path) -> 
     handles = {}
     for scope in SCOPES:
         user, agent, session, project = scope
-        handles[scope] = handle = mesh.scoped(user_id=user, agent_id=agent, session_id=session, project=project)
+        handles[scope] = handle = mesh.scoped(
+            user_id=user, agent_id=agent, session_id=session, project=project
+        )
         handle.add(f"secret of {scope}", {"type": "session" if session else "agent"})
     expected = {}
     for scope, handle in handles.items():
         user, agent, session, project = scope
         seen = [
             f"secret of {other}" for other in SCOPES
-            if other[:2] == (user, agent) and other[2] in (session, None) and (project is None or other[3] in (project, None))
+            if other[:2] == (user, agent) and other[2] in (session, None) and (
+                project is None or other[3] in (project, None)
+            )
         ]  # fmt: skip
         expected[scope] = sorted(seen)
         assert texts(handle.search("secret", limit=100)) == sorted(seen)
@@ -445,7 +498,9 @@ def test_handles_with_one_cache_give_each_reader_its_own_answers(file: Path) -> 
     hits = mesh.get_cache_stats().hits
     for scope, handle in [*handles.items()][::-1]:
         assert texts(handle.search("secret", limit=100)) == expected[scope]
-        assert texts(handle.search("secret", limit=100, session_id="s2")) == texts(handle.get_all(session_id="s2"))
+        assert texts(handle.search("secret", limit=100, session_id="s2")) == texts(
+            handle.get_all(session_id="s2")
+        )
     assert mesh.get_cache_stats().hits >= hits + len(SCOPES)
 
 
@@ -460,7 +515,9 @@ def test_usage_counts_of_several_users_are_written_where_their_memories_are(file
         handle.close()
     with closing(SqliteStore(file)) as store:
         rows = store.find(Kind.USAGE)
-        assert sorted(row.partition for row in rows) == sorted(partition(f"u{n}", None) for n in range(25))
+        assert sorted(row.partition for row in rows) == sorted(
+            partition(f"u{n}", None) for n in range(25)
+        )
     assert {handle.get_all()[0].access_count for handle in handles} == {1}
 
 
@@ -480,7 +537,8 @@ def test_a_project_gets_new_memories_and_selects_what_is_shown(file: Path) -> No
     assert texts(apollo.search("launch", filter="content LIKE '%apollo'")) == ["launch of apollo"]
     assert texts(gemini.search("launch")) == ["launch checklist", "launch of gemini"]
     assert len(mesh.search("launch")) == len(mesh.get_all()) == 4
-    assert apollo.get(of_gemini.id).content == "launch of gemini"  # a project selects, it does not protect
+    # A project selects, it does not protect.
+    assert apollo.get(of_gemini.id).content == "launch of gemini"
     assert texts(mesh.get_all(filter="project = 'mercury'")) == [elsewhere.content]
     changed = gemini.update(elsewhere.id, content="launch of mercury two")
     assert texts(mesh.get_all(filter="project = 'mercury'")) == [changed.content]
@@ -505,11 +563,15 @@ def test_a_folder_ingested_in_two_projects_is_in_both(file: Path, tmp_path: Path
         ({"store": "memory.db"}, "('sqlite:///memory.db', agent_id='YAMO_AGENT')"),
         ({"store": Path("memory.db"), "agent_id": "planner", "user_id": "ann"},
          "('sqlite:///memory.db', agent_id='planner', user_id='ann')"),
-        ({"store": "postgresql://ann:hunter2@host/db"}, "('postgresql://ann:***@host/db', agent_id='YAMO_AGENT')"),
-        ({"store": RamStore(), "session_id": "it's"}, "('memory://', agent_id='YAMO_AGENT', session_id=\"it's\")"),
+        ({"store": "postgresql://ann:hunter2@host/db"},
+         "('postgresql://ann:***@host/db', agent_id='YAMO_AGENT')"),
+        ({"store": RamStore(), "session_id": "it's"},
+         "('memory://', agent_id='YAMO_AGENT', session_id=\"it's\")"),
     ],
 )  # fmt: skip
-def test_a_mesh_shows_its_store_and_scope_and_opens_nothing(nothing_set: Path, options: dict[str, object], shown: str) -> None:
+def test_a_mesh_shows_its_store_and_scope_and_opens_nothing(
+    nothing_set: Path, options: dict[str, object], shown: str
+) -> None:
     assert repr(MemoryMesh(**options)) == f"MemoryMesh{shown}"
     assert repr(AsyncMemoryMesh(**options)) == f"AsyncMemoryMesh{shown}"
     assert list((nothing_set / "work").iterdir()) == []

@@ -1,4 +1,5 @@
-"""Two times: what was valid, and what was believed; and which of several claims a question asks for."""
+"""Two times: what was valid, and what was believed; and which of several claims a question asks
+for."""
 
 from datetime import UTC, date, datetime
 
@@ -26,9 +27,16 @@ def found(mesh: MemoryMesh, query: str, **options: object) -> list[str]:
     return [hit.content for hit in mesh.search(query, use_cache=False, **options)]
 
 
-def believe(house: House, text: str, value: str, predicate: str = "employer", **columns: object) -> str:
+def believe(
+    house: House, text: str, value: str, predicate: str = "employer", **columns: object
+) -> str:
     """Store a text as a claim about Ana, without the gate, and return its id."""
-    claim = Claim(subject="Ana", predicate=predicate, value=value, exclusive=bool(columns.pop("exclusive", True)))
+    claim = Claim(
+        subject="Ana",
+        predicate=predicate,
+        value=value,
+        exclusive=bool(columns.pop("exclusive", True)),
+    )
     id_ = house.mesh().add(text).id
     house.change(id_, claim=claim.columns["claim"], claim_key=claim.key, **columns)
     return id_
@@ -37,19 +45,33 @@ def believe(house: House, text: str, value: str, predicate: str = "employer", **
 # --- as_of and known_at ---
 
 
-@pytest.mark.parametrize("given", [day(5), "2026-01-06", date(2026, 1, 6), datetime(2026, 1, 6, tzinfo=UTC)])
-def test_known_at_shows_what_was_stored_then_with_its_words_of_then(house: House, given: object) -> None:
+@pytest.mark.parametrize(
+    "given", [day(5), "2026-01-06", date(2026, 1, 6), datetime(2026, 1, 6, tzinfo=UTC)]
+)
+def test_known_at_shows_what_was_stored_then_with_its_words_of_then(
+    house: House, given: object
+) -> None:
     mesh = house.mesh()
     port = mesh.add("The database listens on port 5432", {"tags": ["ops"]})
     house.clock.advance(days=10)
     mesh.update(port.id, content="The database listens on port 5433", metadata={"tags": ["db"]})
     mesh.add("The database has a replica")
-    assert set(found(mesh, "database port")) == {"The database listens on port 5433", "The database has a replica"}
+    assert set(found(mesh, "database port")) == {
+        "The database listens on port 5433",
+        "The database has a replica",
+    }
     [then] = mesh.search("database port", known_at=given)
-    assert (then.content, then.tags, then.revision, then.updated_at) == ("The database listens on port 5432", ["ops"], 1, day(0))
+    assert (then.content, then.tags, then.revision, then.updated_at) == (
+        "The database listens on port 5432",
+        ["ops"],
+        1,
+        day(0),
+    )
     assert found(mesh, "database port", known_at=given, filter="tags = 'ops'") == [then.content]
     assert found(mesh, "database port", known_at=given, filter="tags = 'db'") == []
-    assert found(mesh, "database port", filter="tags = 'db'") == ["The database listens on port 5433"]
+    assert found(mesh, "database port", filter="tags = 'db'") == [
+        "The database listens on port 5433"
+    ]
     assert found(mesh, "database port", known_at=day(-1)) == []
 
 
@@ -60,7 +82,10 @@ def test_known_at_shows_what_was_archived_or_expired_since(house: House) -> None
     house.clock.advance(days=10)
     mesh.end_session("s")
     assert found(mesh, "deploy") == []
-    assert set(found(mesh, "deploy", known_at=day(1))) == {"The deploy of today is paused", "The deploy freeze"}
+    assert set(found(mesh, "deploy", known_at=day(1))) == {
+        "The deploy of today is paused",
+        "The deploy freeze",
+    }
     assert found(mesh, "deploy", known_at=day(4)) == ["The deploy of today is paused"]
     assert found(house.mesh(), "deploy", known_at=day(4)) == []  # of another session
 
@@ -93,9 +118,17 @@ def test_as_of_returns_what_was_valid_then(house: House) -> None:
     mesh.add("The office is in Bonn", {"valid_until": day(-1)})
     mesh.add("The office is in Kiel", {"valid_from": day(0)})
     mesh.add("The office has two floors")
-    assert set(found(mesh, "office", as_of=day(-5))) == {"The office is in Bonn", "The office has two floors"}
-    assert set(found(mesh, "office", as_of=day(5))) == {"The office is in Kiel", "The office has two floors"}
-    assert found(mesh, "office", as_of=day(5), filter={"valid_from": day(0)}) == ["The office is in Kiel"]
+    assert set(found(mesh, "office", as_of=day(-5))) == {
+        "The office is in Bonn",
+        "The office has two floors",
+    }
+    assert set(found(mesh, "office", as_of=day(5))) == {
+        "The office is in Kiel",
+        "The office has two floors",
+    }
+    assert found(mesh, "office", as_of=day(5), filter={"valid_from": day(0)}) == [
+        "The office is in Kiel"
+    ]
 
 
 def test_invalidated_is_not_superseded(house: House) -> None:
@@ -122,7 +155,9 @@ def test_an_explanation_takes_the_same_times_and_counts_what_was_not_known(house
     first = mesh.add("The office is in Bonn")
     mesh.add("The office has two floors")
     house.change(first.id, status="archived")
-    assert [hit.result.content for hit in mesh.explain("office", as_of=day(0)).answers] == ["The office has two floors"]
+    assert [hit.result.content for hit in mesh.explain("office", as_of=day(0)).answers] == [
+        "The office has two floors"
+    ]
     house.clock.advance(days=1)
     mesh.add("The office moved to Kiel")
     told = mesh.explain("office", known_at=day(0), min_score=0)
@@ -140,9 +175,19 @@ def test_times_are_part_of_the_key_of_the_cache(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"as_of": "soon"}, {"as_of": 3}, {"as_of": ""}, {"known_at": "soon"}, {"known_at": []}, {"known_at": day(1)}]
+    "options",
+    [
+        {"as_of": "soon"},
+        {"as_of": 3},
+        {"as_of": ""},
+        {"known_at": "soon"},
+        {"known_at": []},
+        {"known_at": day(1)},
+    ],
 )
-def test_a_time_that_is_none_is_an_error_that_says_so(mesh: MemoryMesh, options: dict[str, object]) -> None:
+def test_a_time_that_is_none_is_an_error_that_says_so(
+    mesh: MemoryMesh, options: dict[str, object]
+) -> None:
     expected = "is in the future" if options == {"known_at": day(1)} else "is not a time"
     for ask in (mesh.search, mesh.explain):
         with pytest.raises(InvalidInput, match=expected):
@@ -150,7 +195,9 @@ def test_a_time_that_is_none_is_an_error_that_says_so(mesh: MemoryMesh, options:
 
 
 STEP = st.tuples(
-    st.sampled_from(["add", "text", "tags", "pin", "move", "status", "delete"]), st.integers(0, 4), st.integers(1, 9)
+    st.sampled_from(["add", "text", "tags", "pin", "move", "status", "delete"]),
+    st.integers(0, 4),
+    st.integers(1, 9),
 )
 
 
@@ -163,7 +210,10 @@ def test_known_at_returns_what_a_search_returned_then(steps: list[tuple[str, int
 
     def shown(**times: str) -> dict[str, object]:
         hits = mesh.search("common", limit=50, min_score=0, use_cache=False, **times)
-        return {hit.id: (hit.content, hit.tags, hit.pinned, hit.memory_type, hit.status, hit.revision) for hit in hits}
+        return {
+            hit.id: (hit.content, hit.tags, hit.pinned, hit.memory_type, hit.status, hit.revision)
+            for hit in hits
+        }
 
     for n, (action, which, value) in enumerate(steps):
         house.clock.advance(days=1)
@@ -179,8 +229,15 @@ def test_known_at_returns_what_a_search_returned_then(steps: list[tuple[str, int
         elif action == "pin":
             mesh.pin(id_, pinned=bool(value % 2))
         else:
-            metadata = {"tags": [f"t{value}"]} if action == "tags" else {"type": "agent" if value % 2 else "global"}
-            mesh.update(id_, **({"content": f"common text {n}"} if action == "text" else {"metadata": metadata}))
+            metadata = (
+                {"tags": [f"t{value}"]}
+                if action == "tags"
+                else {"type": "agent" if value % 2 else "global"}
+            )
+            mesh.update(
+                id_,
+                **({"content": f"common text {n}"} if action == "text" else {"metadata": metadata}),
+            )
         seen[iso(house.clock())] = shown()
     for time, hits in seen.items():
         assert shown(known_at=time) == {id_: hit for id_, hit in hits.items() if id_ not in erased}
@@ -200,11 +257,19 @@ def test_known_at_returns_what_a_search_returned_then(steps: list[tuple[str, int
     ],
 )
 @pytest.mark.parametrize("limit", [1, 10])
-def test_the_claim_that_is_valid_at_the_asked_time_comes_first(house: House, query: str, first: str, limit: int) -> None:
+def test_the_claim_that_is_valid_at_the_asked_time_comes_first(
+    house: House, query: str, first: str, limit: int
+) -> None:
     old = believe(
-        house, "Ana works at Acme", "Acme", valid_from="2018-01-01T00:00:00.000Z", valid_until="2021-12-31T00:00:00.000Z"
+        house,
+        "Ana works at Acme",
+        "Acme",
+        valid_from="2018-01-01T00:00:00.000Z",
+        valid_until="2021-12-31T00:00:00.000Z",
     )
-    believe(house, "Ana works at Beta as an engineer", "Beta", valid_from="2022-01-01T00:00:00.000Z")
+    believe(
+        house, "Ana works at Beta as an engineer", "Beta", valid_from="2022-01-01T00:00:00.000Z"
+    )
     house.mesh().add("Ana likes to work in the garden")
     hits = house.mesh().search(query, limit=limit)
     assert hits[0].content == first
@@ -224,24 +289,43 @@ def test_a_superseded_claim_stays_below_and_names_what_superseded_it(house: Hous
 
 
 @pytest.mark.parametrize(
-    "columns", [{"exclusive": False}, {"predicate": "hobby"}, {"claim": None, "claim_key": None}], ids=["open", "other", "none"]
+    "columns",
+    [{"exclusive": False}, {"predicate": "hobby"}, {"claim": None, "claim_key": None}],
+    ids=["open", "other", "none"],
 )
-def test_only_claims_that_exclude_each_other_are_ordered(house: House, columns: dict[str, object]) -> None:
-    believe(house, "Ana works at Acme", "Acme", valid_until=day(-9), exclusive=columns.get("exclusive", True))
-    claim = {name: value for name, value in columns.items() if name != "claim_key" and value is not None}
+def test_only_claims_that_exclude_each_other_are_ordered(
+    house: House, columns: dict[str, object]
+) -> None:
+    believe(
+        house,
+        "Ana works at Acme",
+        "Acme",
+        valid_until=day(-9),
+        exclusive=columns.get("exclusive", True),
+    )
+    claim = {
+        name: value for name, value in columns.items() if name != "claim_key" and value is not None
+    }
     second = believe(house, "Ana works at Beta as an engineer", "Beta", **claim)
     if "claim" in columns:
         house.change(second, claim=None, claim_key=None)
-    both = found(house.mesh(), "Where does Ana work at Acme?", status=("active", "superseded"))  # one is not valid any more
+    # One is not valid any more.
+    both = found(house.mesh(), "Where does Ana work at Acme?", status=("active", "superseded"))
     assert both == ["Ana works at Acme", "Ana works at Beta as an engineer"]
 
 
-def test_a_search_without_claims_reads_no_more_rows_than_its_results(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_without_claims_reads_no_more_rows_than_its_results(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mesh, calls = house.mesh(), list[str]()
     mesh.add_many([("deploy " + " ".join(f"word{n}x{k}" for k in range(n)), {}) for n in range(30)])
     mesh.search("deploy")
     for name in ("get", "find", "ids"):
         read = getattr(house.store, name)
-        monkeypatch.setattr(house.store, name, lambda *a, _read=read, _name=name, **k: calls.append(_name) or _read(*a, **k))
+        monkeypatch.setattr(
+            house.store,
+            name,
+            lambda *a, _read=read, _name=name, **k: calls.append(_name) or _read(*a, **k),
+        )
     assert len(mesh.search("deploy", min_score=0, use_cache=False)) == 10
     assert calls == ["get"]

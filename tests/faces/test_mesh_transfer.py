@@ -17,10 +17,13 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), m
 METADATA = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(["global", "agent", "reflection", "free"]), "tags": st.lists(TEXTS, max_size=2),
-        "importance": st.floats(0, 1), "session_id": st.sampled_from(["s1", "s2"]), "project": st.just("p"),
-        "event_time": st.just("2025-05-01T10:00:00Z"), "speaker": st.just("Ana"), "turn": st.integers(1, 9),
-        "any": st.recursive(TEXTS | st.integers(-5, 5) | st.none(), lambda inner: st.lists(inner, max_size=3), max_leaves=4),
+        "type": st.sampled_from(["global", "agent", "reflection", "free"]),
+        "tags": st.lists(TEXTS, max_size=2), "importance": st.floats(0, 1),
+        "session_id": st.sampled_from(["s1", "s2"]), "project": st.just("p"),
+        "event_time": st.just("2025-05-01T10:00:00Z"), "speaker": st.just("Ana"),
+        "turn": st.integers(1, 9),
+        "any": st.recursive(TEXTS | st.integers(-5, 5) | st.none(),
+                            lambda inner: st.lists(inner, max_size=3), max_leaves=4),
     },
 )  # fmt: skip
 CHANGES = st.sampled_from(["update", "pin", "sight", "search", "nothing"])
@@ -36,18 +39,25 @@ def change(mesh: MemoryMesh, id_: str, what: str) -> None:
     calls: dict[str, Callable[[], object]] = {
         "update": lambda: mesh.update(id_, metadata={"any": "changed"}, why="it changed"),
         "pin": lambda: mesh.pin(id_),
-        "sight": lambda: mesh.scoped(agent_id="tester").add(mesh.get(id_).content, {"from": "another"}),  # type: ignore[union-attr]
+        "sight": lambda: mesh.scoped(agent_id="tester").add(
+            mesh.get(id_).content, {"from": "another"}
+        ),  # type: ignore[union-attr]
         "search": lambda: mesh.search("note"),
         "nothing": lambda: None,
     }
     calls[what]()
 
 
-@given(st.lists(st.tuples(TEXTS, METADATA, st.sampled_from([None, "k1", "k2"]), CHANGES), max_size=6))
+@given(
+    st.lists(st.tuples(TEXTS, METADATA, st.sampled_from([None, "k1", "k2"]), CHANGES), max_size=6)
+)
 def test_an_export_imported_into_an_empty_store_is_exported_the_same(
     items: list[tuple[str, dict[str, object], str | None, str]],
 ) -> None:
-    with opened(user_id="ana", agent_id="planner") as mesh, opened(user_id="ana", agent_id="planner") as other:
+    with (
+        opened(user_id="ana", agent_id="planner") as mesh,
+        opened(user_id="ana", agent_id="planner") as other,
+    ):
         for text, metadata, key, what in items:
             change(mesh, mesh.add(f"note {text}", metadata, key=key).id, what)
         lines = [*mesh.export()]
@@ -62,14 +72,22 @@ def test_an_export_imported_into_an_empty_store_is_exported_the_same(
 
 def test_memories_of_the_lane_survive_an_export_with_their_entities_and_feedback() -> None:
     with opened() as mesh, opened() as other:
-        old = mesh.lane.store("Atlas ships on Friday", memory_type="decision", entity_slugs=["project:atlas", "person:マリア"])
-        new = mesh.lane.store("Atlas ships on Monday", memory_type="correction", supersedes=[old.id])
+        old = mesh.lane.store(
+            "Atlas ships on Friday",
+            memory_type="decision",
+            entity_slugs=["project:atlas", "person:マリア"],
+        )
+        new = mesh.lane.store(
+            "Atlas ships on Monday", memory_type="correction", supersedes=[old.id]
+        )
         for signal in ("helpful", "helpful", "helpful"):
             mesh.lane.feedback(new.id, signal)
         lines = [*mesh.export()]
         assert other.import_memories(lines).failed == ()
         assert [*other.export()] == lines
-        assert other.lane.find("ships", entities=["マリア"], include_superseded=True)[0].id == old.id
+        assert (
+            other.lane.find("ships", entities=["マリア"], include_superseded=True)[0].id == old.id
+        )
         assert other.lane.feedback(new.id, "harmful").feedback_score == pytest.approx(1.331 / 2)
         assert all(isinstance(verdict, Sound) for verdict in other.verify())
 
@@ -80,7 +98,10 @@ def test_imported_memories_are_found_and_keep_their_history() -> None:
         mesh.update(id_, content="The lantern needs paraffin")
         other.import_memories(mesh.export())
         assert [hit.id for hit in other.search("lantern paraffin")] == [id_]
-        assert [one.before.get("content") for one in other.history(id_)] == [None, "The lantern needs oil"]
+        assert [one.before.get("content") for one in other.history(id_)] == [
+            None,
+            "The lantern needs oil",
+        ]
         assert other.get(id_).revision == 2  # type: ignore[union-attr]
         assert other.audit_log(1, recalls=False)[0].metadata == {"action": "import"}
 
@@ -126,13 +147,20 @@ def test_a_key_that_another_memory_has_is_not_imported() -> None:
         assert "another memory has the key 'profile'" in failed[0].reason
         assert [one.id for one in other.get_all()] == [stored.id]
         first = next(other.export())
-        assert [one.line for one in other.import_memories([first, line(key="a"), line(id="mem_2", key="a")]).failed] == [3]
+        assert [
+            one.line
+            for one in other.import_memories(
+                [first, line(key="a"), line(id="mem_2", key="a")]
+            ).failed
+        ] == [3]
 
 
 def test_an_import_keeps_who_stored_the_same_text() -> None:
     with opened(agent_id="planner") as mesh, opened(agent_id="planner") as other:
         id_ = mesh.add("The lantern needs oil").id
-        mesh.scoped(agent_id="tester", session_id="s2").add("The lantern needs oil", {"from": "tester"})
+        mesh.scoped(agent_id="tester", session_id="s2").add(
+            "The lantern needs oil", {"from": "tester"}
+        )
         other.import_memories(mesh.export())
         assert len(other.sightings(id_)) == 2
         assert other.sightings(id_) == mesh.sightings(id_)
@@ -152,7 +180,9 @@ def test_an_imported_memory_of_a_file_is_found_again(tmp_path: Path) -> None:
 
 def line(**values: object) -> str:
     at = "2026-01-01T00:00:00.000Z"
-    return json.dumps({"id": "mem_1", "content": "The lantern", "created_at": at, "updated_at": at, **values})
+    return json.dumps(
+        {"id": "mem_1", "content": "The lantern", "created_at": at, "updated_at": at, **values}
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,16 +214,27 @@ def line(**values: object) -> str:
         (line(history={}), "history or sightings is not a list"),
         (line(history=[7]), "7 is not an object"),
         (line(history=[{"created_at": "2026-01-01"}]), "action is missing"),
-        (line(history=[{"action": "x", "created_at": "2026-01-01", "before": {"x": 1}}]), "unknown field 'x'"),
-        (line(history=[{"action": "x", "created_at": "2026-01-01", "before": {"tags": 1}}]), "tags must be"),
+        (
+            line(history=[{"action": "x", "created_at": "2026-01-01", "before": {"x": 1}}]),
+            "unknown field 'x'",
+        ),
+        (
+            line(history=[{"action": "x", "created_at": "2026-01-01", "before": {"tags": 1}}]),
+            "tags must be",
+        ),
         (line(sightings=[{"agent_id": "planner"}]), "created_at is missing"),
-        (line(sightings=[{"created_at": "2026-01-01", "times_observed": -1}]), "times_observed is -1"),
+        (
+            line(sightings=[{"created_at": "2026-01-01", "times_observed": -1}]),
+            "times_observed is -1",
+        ),
     ],
 )
 def test_a_broken_line_is_named_and_loses_no_other(broken: str, reason: str) -> None:
     with opened() as mesh:
         first = next(mesh.export())
-        done = mesh.import_memories([first, line(id="mem_2"), "\n", broken, line(id="mem_3", content="Another")])
+        done = mesh.import_memories(
+            [first, line(id="mem_2"), "\n", broken, line(id="mem_3", content="Another")]
+        )
         assert (done.imported, done.skipped) == (2, 0)
         assert [one.line for one in done.failed] == [4]
         assert reason in done.failed[0].reason
@@ -203,7 +244,12 @@ def test_a_broken_line_is_named_and_loses_no_other(broken: str, reason: str) -> 
 def test_a_memory_that_differs_from_the_stored_one_is_reported_and_not_changed() -> None:
     with opened() as mesh:
         first = next(mesh.export())
-        assert mesh.import_memories([first, line(), line(), line(content="Another text")]).failed[0].line == 4
+        assert (
+            mesh.import_memories([first, line(), line(), line(content="Another text")])
+            .failed[0]
+            .line
+            == 4
+        )
         done = mesh.import_memories([first, line(content="Another text"), line()])
         assert (done.imported, done.skipped, [one.line for one in done.failed]) == (0, 1, [2])
         assert "stored with other values" in done.failed[0].reason
@@ -215,7 +261,10 @@ def test_a_memory_that_differs_from_the_stored_one_is_reported_and_not_changed()
     [
         ([], "line 1: it is not JSON"),
         ([line()], "line 1: it is not the first line of an export"),
-        ([json.dumps({"format": "memory-mesh memories", "version": 2})], "version 2; expected version 1; .*newer"),
+        (
+            [json.dumps({"format": "memory-mesh memories", "version": 2})],
+            "version 2; expected version 1; .*newer",
+        ),
     ],
 )
 def test_what_is_not_an_export_of_this_version_is_refused(lines: list[str], message: str) -> None:
@@ -225,7 +274,9 @@ def test_what_is_not_an_export_of_this_version_is_refused(lines: list[str], mess
         assert mesh.get_all() == []
 
 
-def test_a_memory_that_another_program_changed_is_neither_exported_nor_replaced(tmp_path: Path) -> None:
+def test_a_memory_that_another_program_changed_is_neither_exported_nor_replaced(
+    tmp_path: Path,
+) -> None:
     with opened(store=f"sqlite:///{tmp_path / 'memory.db'}") as mesh:
         id_ = mesh.add("The lantern needs oil").id
         lines = [*mesh.export()]
@@ -238,9 +289,15 @@ def test_a_memory_that_another_program_changed_is_neither_exported_nor_replaced(
 
 def test_an_import_is_redacted_like_every_write() -> None:
     with opened() as mesh:
-        done = mesh.import_memories([next(mesh.export()), line(content="Ask bob@example.org", tags=["bob@example.org"])])
+        done = mesh.import_memories(
+            [next(mesh.export()), line(content="Ask bob@example.org", tags=["bob@example.org"])]
+        )
         record = mesh.get_all()[0]
-        assert (record.content, record.tags, done.redactions) == ("Ask [EMAIL]", ["[EMAIL]"], {"email": 1})
+        assert (record.content, record.tags, done.redactions) == (
+            "Ask [EMAIL]",
+            ["[EMAIL]"],
+            {"email": 1},
+        )
 
 
 def test_a_memory_that_was_erased_can_be_imported_again_and_the_chain_stays_sound() -> None:

@@ -8,17 +8,29 @@ from memory_mesh.core.model import partition
 
 from .house import House, texts, whole
 
-TIMES = ("created_at", "updated_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed")
+TIMES = (
+    "created_at",
+    "updated_at",
+    "event_time",
+    "valid_from",
+    "valid_until",
+    "expires_at",
+    "last_observed",
+)
 
 
 def times(record: object) -> dict[str, str | None]:
     return {name: getattr(record, name) for name in TIMES}
 
 
-def test_content_and_metadata_change_and_a_new_revision_is_made(house: House, mesh: MemoryMesh) -> None:
+def test_content_and_metadata_change_and_a_new_revision_is_made(
+    house: House, mesh: MemoryMesh
+) -> None:
     first = mesh.add("old text", {"a": 1, "b": 2, "c": None})
     house.clock.advance(days=1)
-    second = mesh.update(first.id, content="new words", metadata={"b": None, "d": [4]}, why="it was wrong")
+    second = mesh.update(
+        first.id, content="new words", metadata={"b": None, "d": [4]}, why="it was wrong"
+    )
     assert (second.id, second.content, second.metadata, second.revision) == (
         first.id, "new words", {"a": 1, "c": None, "d": [4]}, 2,
     )  # fmt: skip
@@ -37,7 +49,11 @@ def test_the_history_tells_every_step_with_what_was_before(house: House) -> None
     bob.pin(id_)
     added, second, third, pinned = bob.history(id_)
     assert (added.action, added.number, added.agent_id) == ("add", 1, "ann")
-    assert (second.before, second.created_at, second.agent_id) == ({"content": "one"}, "2026-01-02T00:00:00.000Z", "ann")
+    assert (second.before, second.created_at, second.agent_id) == (
+        {"content": "one"},
+        "2026-01-02T00:00:00.000Z",
+        "ann",
+    )
     assert (third.before, third.agent_id, third.why, third.number) == (
         {"content": "two", "metadata": {"a": 1}}, "bob", "better", 3,
     )  # fmt: skip
@@ -57,7 +73,11 @@ def test_get_returns_none_for_an_unknown_id_and_other_methods_raise(mesh: Memory
             call()
 
 
-@pytest.mark.parametrize("id_", [None, 5, ["a"], b"a", "half \ud800", "nul \0", 10**5000, {}], ids=lambda id_: type(id_).__name__)
+@pytest.mark.parametrize(
+    "id_",
+    [None, 5, ["a"], b"a", "half \ud800", "nul \0", 10**5000, {}],
+    ids=lambda id_: type(id_).__name__,
+)
 def test_an_id_is_text(mesh: MemoryMesh, id_: object) -> None:
     for call in (
         lambda: mesh.get(id_),
@@ -71,7 +91,9 @@ def test_an_id_is_text(mesh: MemoryMesh, id_: object) -> None:
             call()
 
 
-def test_nothing_to_update_is_an_error_and_nothing_changed_is_none(house: House, mesh: MemoryMesh) -> None:
+def test_nothing_to_update_is_an_error_and_nothing_changed_is_none(
+    house: House, mesh: MemoryMesh
+) -> None:
     first = mesh.add("text", {"a": 1})
     with pytest.raises(InvalidInput, match="nothing to update"):
         mesh.update(first.id)
@@ -119,7 +141,9 @@ CYCLE["again"] = CYCLE
     ],
     ids=lambda wrong: "-".join(wrong),
 )  # fmt: skip
-def test_what_cannot_be_used_is_refused_and_nothing_changes(house: House, mesh: MemoryMesh, wrong: dict[str, object]) -> None:
+def test_what_cannot_be_used_is_refused_and_nothing_changes(
+    house: House, mesh: MemoryMesh, wrong: dict[str, object]
+) -> None:
     first = mesh.add("text", {"a": 1})
     with pytest.raises(InvalidInput):
         mesh.update(first.id, **wrong)
@@ -147,11 +171,14 @@ def test_what_cannot_be_used_is_refused_and_nothing_changes(house: House, mesh: 
         ("expires_at", "2026-02-01", "2026-02-01T00:00:00.000Z"),
     ],
 )
-def test_a_column_is_set_by_its_key_and_emptied_by_none(mesh: MemoryMesh, name: str, value: object, column: object) -> None:
+def test_a_column_is_set_by_its_key_and_emptied_by_none(
+    mesh: MemoryMesh, name: str, value: object, column: object
+) -> None:
     empty = getattr(mesh.add("other text"), name)
     id_ = mesh.add("text").id
     assert getattr(mesh.update(id_, metadata={name: value}), name) == column
-    assert getattr(mesh.update(id_, content="text, changed"), name) == column  # an update of something else leaves it
+    # An update of something else leaves it.
+    assert getattr(mesh.update(id_, content="text, changed"), name) == column
     emptied = mesh.update(id_, metadata={name: None})
     assert getattr(emptied, name) == empty
     assert name not in emptied.metadata
@@ -160,11 +187,20 @@ def test_a_column_is_set_by_its_key_and_emptied_by_none(mesh: MemoryMesh, name: 
 @pytest.mark.req("MESH-005")
 @pytest.mark.parametrize("name", ["event_time", "valid_from", "valid_until", "expires_at"])
 def test_changing_one_time_changes_no_other(house: House, mesh: MemoryMesh, name: str) -> None:
-    given = {"event_time": "2025-01-01", "valid_from": "2025-02-01", "valid_until": "2027-01-01", "expires_at": "2028-01-01"}
+    given = {
+        "event_time": "2025-01-01",
+        "valid_from": "2025-02-01",
+        "valid_until": "2027-01-01",
+        "expires_at": "2028-01-01",
+    }
     before = mesh.add("text", given)
     house.clock.advance(days=1)
     after = mesh.update(before.id, metadata={name: "2026-06-01"})
-    assert times(after) == {**times(before), name: "2026-06-01T00:00:00.000Z", "updated_at": "2026-01-02T00:00:00.000Z"}
+    assert times(after) == {
+        **times(before),
+        name: "2026-06-01T00:00:00.000Z",
+        "updated_at": "2026-01-02T00:00:00.000Z",
+    }
 
 
 @pytest.mark.req("MESH-005")
@@ -172,7 +208,10 @@ def test_pinning_changes_no_time_and_an_update_only_its_own(house: House, mesh: 
     before = mesh.add("text", {"event_time": "2025-01-01", "expires_at": "2028-01-01"})
     house.clock.advance(days=1)
     assert times(mesh.pin(before.id)) == times(before)
-    assert times(mesh.update(before.id, content="new")) == {**times(before), "updated_at": "2026-01-02T00:00:00.000Z"}
+    assert times(mesh.update(before.id, content="new")) == {
+        **times(before),
+        "updated_at": "2026-01-02T00:00:00.000Z",
+    }
     house.clock.advance(days=1)
     mesh.search("new")
     mesh.get_all()
@@ -236,7 +275,9 @@ def test_a_memory_is_counted_under_its_new_text_and_scope(house: House, mesh: Me
     assert mesh.add("New ", {"project": "p", "turn": 2}).id == id_
 
 
-def test_a_memory_that_another_one_was_made_equal_to_is_counted_once(house: House, mesh: MemoryMesh) -> None:
+def test_a_memory_that_another_one_was_made_equal_to_is_counted_once(
+    house: House, mesh: MemoryMesh
+) -> None:
     one, other = mesh.add("one").id, mesh.add("other").id
     mesh.update(other, content="one")
     again = mesh.add("One")

@@ -1,4 +1,5 @@
-"""Vectors through the mesh: what is embedded, when, by which model, and what happens when embedding fails."""
+"""Vectors through the mesh: what is embedded, when, by which model, and what happens when
+embedding fails."""
 
 import logging
 from collections.abc import Sequence
@@ -16,7 +17,10 @@ from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
 
 from .house import House
 
-LONG = "\n\n".join(f"Paragraph {n} is about nothing in particular, and says so at some length in plain words." for n in range(60))
+LONG = "\n\n".join(
+    f"Paragraph {n} is about nothing in particular, and says so at some length in plain words."
+    for n in range(60)
+)
 NEEDLE = "The zeppelin hangar was painted turquoise."
 
 
@@ -47,7 +51,9 @@ def passages_of(house: House, id_: str) -> list[str]:
 # --- what is embedded ---
 
 
-def test_a_memory_keeps_its_vector_and_the_name_of_its_model(house: House, mesh: MemoryMesh) -> None:
+def test_a_memory_keeps_its_vector_and_the_name_of_its_model(
+    house: House, mesh: MemoryMesh
+) -> None:
     stored = mesh.add("The deploy key rotates on Mondays.")
     vector = vector_of(house, stored.id)
     assert vector is not None
@@ -56,9 +62,19 @@ def test_a_memory_keeps_its_vector_and_the_name_of_its_model(house: House, mesh:
 
 
 @pytest.mark.req("MESH-027", "MESH-128")
-def test_the_embedder_sees_only_what_layer_0_let_through(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
-    secrets = ("ann@example.org", "4111 1111 1111 1111", "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD", "+41 44 668 18 00")
-    stored = mesh.add(f"<p><b>Reach</b> Ann: mail {secrets[0]}, card {secrets[1]}, key {secrets[2]}, phone {secrets[3]}.</p>")
+def test_the_embedder_sees_only_what_layer_0_let_through(
+    mesh: MemoryMesh, recorder: RecordingEmbedder
+) -> None:
+    secrets = (
+        "ann@example.org",
+        "4111 1111 1111 1111",
+        "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD",
+        "+41 44 668 18 00",
+    )
+    stored = mesh.add(
+        f"<p><b>Reach</b> Ann: mail {secrets[0]}, card {secrets[1]}, key {secrets[2]}, phone "
+        f"{secrets[3]}.</p>"
+    )
     mesh.update(stored.id, content=f"Now reach Ann by {secrets[0]}.")
     mesh.search(f"who has {secrets[0]} or the card {secrets[1]}?")
     seen = " ".join(recorder.texts)
@@ -69,17 +85,25 @@ def test_the_embedder_sees_only_what_layer_0_let_through(mesh: MemoryMesh, recor
 
 
 @pytest.mark.req("MESH-076")
-def test_many_are_embedded_in_one_batch_and_come_out_as_single_ones_do(house: House, mesh: MemoryMesh) -> None:
+def test_many_are_embedded_in_one_batch_and_come_out_as_single_ones_do(
+    house: House, mesh: MemoryMesh
+) -> None:
     texts = [f"fact number {n} about the harbour" for n in range(5)]
     batches = RecordingEmbedder(HashingEmbedder())
-    many = house.mesh("bob", embedder=batches).add_many([(text, {"type": "agent"}) for text in texts])
+    many = house.mesh("bob", embedder=batches).add_many(
+        [(text, {"type": "agent"}) for text in texts]
+    )
     single = [mesh.add(text, {"type": "agent"}) for text in texts]
     assert [len(batch) for batch in batches.batches] == [5]
-    assert [vector_of(house, one.id) for one in many] == [vector_of(house, one.id) for one in single]
+    assert [vector_of(house, one.id) for one in many] == [
+        vector_of(house, one.id) for one in single
+    ]
     assert [one.content for one in many] == [one.content for one in single]
 
 
-def test_what_is_known_already_is_not_embedded_again(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
+def test_what_is_known_already_is_not_embedded_again(
+    mesh: MemoryMesh, recorder: RecordingEmbedder
+) -> None:
     mesh.add("Ana prefers tea.")
     mesh.add("Ana prefers tea.")
     mesh.add("ana  prefers Tea.", idempotency_key="k")
@@ -87,7 +111,9 @@ def test_what_is_known_already_is_not_embedded_again(mesh: MemoryMesh, recorder:
     assert recorder.texts == ["Ana prefers tea."]
 
 
-def test_a_decision_that_is_made_again_embeds_nothing_twice(house: House, recorder: RecordingEmbedder) -> None:
+def test_a_decision_that_is_made_again_embeds_nothing_twice(
+    house: House, recorder: RecordingEmbedder
+) -> None:
     other = house.mesh("bob", embedder=HashingEmbedder())
     races = iter(["first", "second"])
 
@@ -100,13 +126,17 @@ def test_a_decision_that_is_made_again_embeds_nothing_twice(house: House, record
     assert len(house.memories()) == 3
 
 
-def test_a_changed_text_gets_a_new_vector_and_changed_metadata_does_not(house: House, mesh: MemoryMesh) -> None:
+def test_a_changed_text_gets_a_new_vector_and_changed_metadata_does_not(
+    house: House, mesh: MemoryMesh
+) -> None:
     stored = mesh.add("Ana prefers tea.")
     first = vector_of(house, stored.id)
     mesh.update(stored.id, metadata={"mood": "certain"})
     assert vector_of(house, stored.id) == first
     mesh.update(stored.id, content="Ana prefers coffee.")
-    assert vector_of(house, stored.id) == HashingEmbedder().embed(["Ana prefers coffee."])[0] != first
+    assert (
+        vector_of(house, stored.id) == HashingEmbedder().embed(["Ana prefers coffee."])[0] != first
+    )
 
 
 def test_without_an_embedder_nothing_waits_for_one(house: House) -> None:
@@ -116,7 +146,9 @@ def test_without_an_embedder_nothing_waits_for_one(house: House) -> None:
 
 
 @pytest.mark.req("MESH-137")
-def test_making_a_mesh_and_reading_by_id_embeds_nothing(house: House, recorder: RecordingEmbedder) -> None:
+def test_making_a_mesh_and_reading_by_id_embeds_nothing(
+    house: House, recorder: RecordingEmbedder
+) -> None:
     stored = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
     mesh = house.mesh(embedder=recorder)
     mesh.init()
@@ -132,7 +164,9 @@ def test_making_a_mesh_and_reading_by_id_embeds_nothing(house: House, recorder: 
 
 
 @pytest.mark.req("MESH-120")
-def test_every_part_of_a_long_memory_is_found_and_the_memory_once(house: House, mesh: MemoryMesh) -> None:
+def test_every_part_of_a_long_memory_is_found_and_the_memory_once(
+    house: House, mesh: MemoryMesh
+) -> None:
     long = mesh.add(f"{LONG}\n\n{NEEDLE}")
     for n in range(20):
         mesh.add(f"The quay number {n} was built of granite.")
@@ -145,7 +179,9 @@ def test_every_part_of_a_long_memory_is_found_and_the_memory_once(house: House, 
 
 
 @pytest.mark.req("MESH-125")
-def test_a_stored_passage_names_its_source_section_place_hash_and_time(house: House, mesh: MemoryMesh) -> None:
+def test_a_stored_passage_names_its_source_section_place_hash_and_time(
+    house: House, mesh: MemoryMesh
+) -> None:
     text = "".join(f"## Part {n}\n\n{LONG[:500]}\n\n" for n in range(4)) + f"## Hangar\n\n{NEEDLE}"
     long = mesh.add(text, {"source": "guide.md"})
     rows = sorted(house.store.find(Kind.PASSAGE), key=lambda row: int(str(row.value("text_start"))))
@@ -159,18 +195,24 @@ def test_a_stored_passage_names_its_source_section_place_hash_and_time(house: Ho
     mesh.update(long.id, metadata={"source": "moved.md", "type": "agent"})
     moved = house.store.find(Kind.PASSAGE)
     assert {row.value("source") for row in moved} == {"moved.md"}
-    assert {str(row.value("content_hash")) for row in moved} == {str(row.value("content_hash")) for row in rows}
+    assert {str(row.value("content_hash")) for row in moved} == {
+        str(row.value("content_hash")) for row in rows
+    }
 
 
 @pytest.mark.req("MESH-125")
-def test_a_passage_that_validation_rejects_is_not_embedded(house: House, recorder: RecordingEmbedder) -> None:
+def test_a_passage_that_validation_rejects_is_not_embedded(
+    house: House, recorder: RecordingEmbedder
+) -> None:
     text = f"{LONG}\n\n# A\n\nNo."
     house.mesh(embedder=recorder).add(text)
     assert any(part.endswith("No.") for part in recorder.texts)
     strict = RecordingEmbedder(Narrow())
-    house.mesh("strict", embedder=strict, scrub={"validation": {"enforce_min_length": True, "min_length": 10}}).add(
-        text, {"type": "agent"}
-    )
+    house.mesh(
+        "strict",
+        embedder=strict,
+        scrub={"validation": {"enforce_min_length": True, "min_length": 10}},
+    ).add(text, {"type": "agent"})
     assert len(strict.texts) >= 2
     assert not any(part.endswith("No.") for part in strict.texts)
 
@@ -262,7 +304,9 @@ def test_repairing_with_an_embedder_that_is_down_says_so_and_loses_nothing(house
 
 
 @pytest.mark.req("MESH-135")
-def test_a_fallback_of_another_model_leaves_the_memory_waiting_and_the_query_to_keywords(house: House) -> None:
+def test_a_fallback_of_another_model_leaves_the_memory_waiting_and_the_query_to_keywords(
+    house: House,
+) -> None:
     house.mesh(embedder=HashingEmbedder()).add("Bob prefers coffee.")
     mixed = FallbackEmbedder([DownEmbedder("hashing/256"), HashingEmbedder(dimension=64)])
     mesh = house.mesh(embedder=mixed)
@@ -278,7 +322,9 @@ def test_a_fallback_of_the_same_model_is_as_good(house: House) -> None:
     assert not mesh.add("Ana prefers tea.").pending
 
 
-def test_an_outage_of_the_embedder_is_logged_once_and_the_next_one_again(house: House, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_outage_of_the_embedder_is_logged_once_and_the_next_one_again(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
     class Flaky(HashingEmbedder):
         down = True
 
@@ -299,7 +345,9 @@ def test_an_outage_of_the_embedder_is_logged_once_and_the_next_one_again(house: 
 def test_offline_without_a_model_memories_are_stored_and_found_by_keywords_with_one_line(
     house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: pytest.fail("it was downloaded")})
+    monkeypatch.setattr(
+        model_files, "SOURCES", {"a way": lambda into: pytest.fail("it was downloaded")}
+    )
     monkeypatch.setattr(model_files, "find_package", lambda package: None)
     monkeypatch.setenv("MEMORY_MESH_OFFLINE", "1")
     mesh = house.mesh(embedder="local", cache_dir=str(tmp_path / "empty"))
@@ -347,7 +395,9 @@ def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House
     old = house.mesh(embedder=Narrow())
     ids = [old.add(f"fact number {n} about the harbour").id for n in range(3)]
     long = old.add(f"{LONG}\n\n{NEEDLE}", {"type": "agent"})
-    other = house.mesh("bob", user_id="eve", embedder=HashingEmbedder()).add("another user's memory")
+    other = house.mesh("bob", user_id="eve", embedder=HashingEmbedder()).add(
+        "another user's memory"
+    )
     mesh = house.mesh(embedder=Narrow(dimension=64))
     reports: list[tuple[str, int, int]] = []
     done = mesh.reembed(progress=lambda what, n, of: reports.append((what, n, of)))
@@ -356,7 +406,9 @@ def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House
     rows = [*house.store.find(Kind.MEMORY), *house.store.find(Kind.PASSAGE)]
     assert {row.vector.model for row in rows if row.vector} == {"hashing/64"}
     assert all(row.vector for row in rows)
-    assert sorted(passages_of(house, long.id)) == sorted(f"{long.id}.{n}" for n in range(1, len(passages_of(house, long.id)) + 1))
+    assert sorted(passages_of(house, long.id)) == sorted(
+        f"{long.id}.{n}" for n in range(1, len(passages_of(house, long.id)) + 1)
+    )
     assert mesh.search(NEEDLE, ranker="rrf")[0].id == long.id
     assert {vector_of(house, id_) is not None for id_ in (*ids, other.id)} == {True}
     assert not mesh.add("and a new one").pending
@@ -369,7 +421,9 @@ def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("dies_at", ["reembed.embedding", "reembed.switched", "reembed.storing"])
 @pytest.mark.parametrize("after", [1, 2])
-def test_a_change_of_model_that_is_stopped_goes_on_where_it_was(house: House, dies_at: str, after: int) -> None:
+def test_a_change_of_model_that_is_stopped_goes_on_where_it_was(
+    house: House, dies_at: str, after: int
+) -> None:
     old = house.mesh(embedder=HashingEmbedder())
     texts = [f"fact number {n} about the harbour" for n in range(150)]
     old.add_many([(text, None) for text in texts])
@@ -387,8 +441,12 @@ def test_a_change_of_model_that_is_stopped_goes_on_where_it_was(house: House, di
     except KeyboardInterrupt:
         assert steps == after
     # In between, whichever model the store has, its searches find.
-    model = next(row.value("detail") for row in house.store.find(Kind.META) if row.id == "embedding")
-    current = HashingEmbedder() if model == {"model": "hashing/256"} else HashingEmbedder(dimension=64)
+    model = next(
+        row.value("detail") for row in house.store.find(Kind.META) if row.id == "embedding"
+    )
+    current = (
+        HashingEmbedder() if model == {"model": "hashing/256"} else HashingEmbedder(dimension=64)
+    )
     found = house.mesh(embedder=current).search(texts[7], ranker="rrf", limit=3)
     assert found[0].content == texts[7]
     assert found[0].similarity == pytest.approx(1.0, abs=0.02)
@@ -398,7 +456,9 @@ def test_a_change_of_model_that_is_stopped_goes_on_where_it_was(house: House, di
     assert sorted(target.texts) == sorted(texts)  # nothing twice
 
 
-def test_what_is_stored_changed_or_erased_during_a_change_of_model_comes_out_right(house: House) -> None:
+def test_what_is_stored_changed_or_erased_during_a_change_of_model_comes_out_right(
+    house: House,
+) -> None:
     old = house.mesh(embedder=HashingEmbedder())
     stored = [old.add(f"fact number {n} about the harbour").id for n in range(4)]
 
@@ -454,7 +514,9 @@ def test_vectors_of_an_unknown_model_are_kept_until_they_are_replaced(house: Hou
 
 
 @pytest.mark.req("MESH-006")
-def test_with_the_same_clock_ids_and_embedder_the_same_calls_leave_equal_records(tmp_path: Path) -> None:
+def test_with_the_same_clock_ids_and_embedder_the_same_calls_leave_equal_records(
+    tmp_path: Path,
+) -> None:
     def run(name: str) -> list[Row]:
         house = House(open_store(f"sqlite:///{tmp_path / name}.db"))
         mesh = house.mesh(embedder=HashingEmbedder())
@@ -480,19 +542,35 @@ def test_being_found_sets_the_time_of_access_and_no_other(house: House, mesh: Me
     )
     house.clock.advance(days=1)
     mesh.search("tea")
-    names = ("created_at", "updated_at", "event_time", "valid_from", "valid_until", "last_observed", "expires_at")
+    names = (
+        "created_at",
+        "updated_at",
+        "event_time",
+        "valid_from",
+        "valid_until",
+        "last_observed",
+        "expires_at",
+    )
     found = mesh.get(stored.id)
     assert found
     assert [getattr(found, name) for name in names] == [getattr(stored, name) for name in names]
     assert (stored.last_accessed, found.last_accessed) == (None, "2026-01-02T00:00:00.000Z")
     house.clock.advance(days=1)
-    mesh.add("Ana prefers tea.", {"event_time": "2025-06-01", "valid_from": "2025-06-02", "valid_until": "2027-06-03"})
+    mesh.add(
+        "Ana prefers tea.",
+        {"event_time": "2025-06-01", "valid_from": "2025-06-02", "valid_until": "2027-06-03"},
+    )
     again = mesh.get(stored.id)
     assert again
-    assert (again.last_observed, again.last_accessed) == ("2026-01-03T00:00:00.000Z", "2026-01-02T00:00:00.000Z")
+    assert (again.last_observed, again.last_accessed) == (
+        "2026-01-03T00:00:00.000Z",
+        "2026-01-02T00:00:00.000Z",
+    )
 
 
-def test_a_change_decided_before_a_change_of_model_does_not_put_the_old_vector_back(house: House) -> None:
+def test_a_change_decided_before_a_change_of_model_does_not_put_the_old_vector_back(
+    house: House,
+) -> None:
     stored = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
     happened: list[str] = []
 
@@ -504,7 +582,10 @@ def test_a_change_decided_before_a_change_of_model_does_not_put_the_old_vector_b
     house.mesh(embedder="none", step=meddle).pin(stored.id)
     assert happened
     assert house.memory(stored.id).pinned
-    assert house.memory(stored.id).vector == HashingEmbedder(dimension=64).embed(["Ana prefers tea."])[0]
+    assert (
+        house.memory(stored.id).vector
+        == HashingEmbedder(dimension=64).embed(["Ana prefers tea."])[0]
+    )
 
 
 class Renewed(HashingEmbedder):

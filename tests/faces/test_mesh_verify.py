@@ -10,10 +10,10 @@ from memory_mesh.flows.upkeep import forget
 from memory_mesh.models import HashingEmbedder
 
 EVERYWHERE = {
-    "memories and skills", "history", "passages and their vectors", "links and conflicts", "counters and sightings",
-    "waiting events", "digests, reflections and lessons", "search by words and vectors", "cached search",
-    "texts of rows and audit blocks", "export", "files of notes", "files of traces",
-    "bytes of the files of the store and its index",
+    "memories and skills", "history", "passages and their vectors", "links and conflicts",
+    "counters and sightings", "waiting events", "digests, reflections and lessons",
+    "search by words and vectors", "cached search", "texts of rows and audit blocks", "export",
+    "files of notes", "files of traces", "bytes of the files of the store and its index",
 }  # fmt: skip
 NOT_HERE = {"waiting events", "files of notes", "files of traces"}
 
@@ -25,13 +25,19 @@ class Narrow(HashingEmbedder):
 
 
 def opened(tmp_path: Path, **options: object) -> MemoryMesh:
-    return MemoryMesh(f"sqlite:///{tmp_path / 'memory.db'}", embedder=Narrow(), agent_id="ann", **options)
+    return MemoryMesh(
+        f"sqlite:///{tmp_path / 'memory.db'}", embedder=Narrow(), agent_id="ann", **options
+    )
 
 
 def fill(mesh: MemoryMesh) -> str:
     """A long memory with an older revision, a link, a sighting, uses and a reflection."""
     id_ = mesh.add("The quetzal nests in the cloud forest.", {"session_id": "walk"}).id
-    mesh.update(id_, content="The quetzal nests above the river. " + "Its tail is described here at length. " * 60)
+    mesh.update(
+        id_,
+        content="The quetzal nests above the river. "
+        + "Its tail is described here at length. " * 60,
+    )
     mesh.graph.link(id_, mesh.add("Another bird sings.").id, "related")
     mesh.scoped(agent_id="bob").add(mesh.get(id_).content)
     mesh.search("where does the quetzal nest?")
@@ -58,20 +64,26 @@ def test_every_place_is_looked_at_before_and_after(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("MESH-011")
-def test_what_an_erasure_leaves_is_found_in_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_erasure_leaves_is_found_in_every_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(forget, "erase", lambda *_, **__: Erasure())
     with opened(tmp_path) as mesh:
         id_ = fill(mesh)
         check = mesh.erase(id_, verify=True).check
         looked = places(check)
-        assert {name for name, (before, after) in looked.items() if after < before or not after} == NOT_HERE
+        assert {
+            name for name, (before, after) in looked.items() if after < before or not after
+        } == NOT_HERE
         assert check
         assert not check.clean
         assert (id_, "cached search") in check.found
         assert any(place.startswith("memory.db") for _, place in check.found)
 
 
-def test_words_of_another_memory_or_of_a_search_are_not_taken_for_what_was_erased(tmp_path: Path) -> None:
+def test_words_of_another_memory_or_of_a_search_are_not_taken_for_what_was_erased(
+    tmp_path: Path,
+) -> None:
     with opened(tmp_path) as mesh:
         text = "The weather is fine today"
         erased, kept = mesh.add(text).id, mesh.add(f"{text}, says Ana").id

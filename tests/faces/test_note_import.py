@@ -1,4 +1,5 @@
-"""Importing what people keep for coding agents: CLAUDE.md, AGENTS.md, the rules of Cursor and skills, which are only read."""
+"""Importing what people keep for coding agents: CLAUDE.md, AGENTS.md, the rules of Cursor and
+skills, which are only read."""
 
 import os
 from dataclasses import dataclass, field
@@ -68,7 +69,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.mark.req("NOTE-12")
-def test_every_section_is_found_with_its_file_and_the_files_stay_as_they_are(project: Project) -> None:
+def test_every_section_is_found_with_its_file_and_the_files_stay_as_they_are(
+    project: Project,
+) -> None:
     project.write("CLAUDE.md", CLAUDE)
     project.write(".cursor/rules/api/rpc.mdc", RULE)
     project.write(".claude/skills/deploy/SKILL.md", SKILL)
@@ -81,12 +84,20 @@ def test_every_section_is_found_with_its_file_and_the_files_stay_as_they_are(pro
     assert done.sections.faults == (same,)
     assert project.rows() == {
         "CLAUDE.md#CLAUDE.md": "CLAUDE.md\n\nUse pnpm, never npm.",
-        "CLAUDE.md#Backend › Errors": "Backend › Errors\n\nReturn problem details.\n```sh\n# this is not a heading\n```",
+        "CLAUDE.md#Backend › Errors": (
+            "Backend › Errors\n\nReturn problem details.\n```sh\n# this is not a heading\n```"
+        ),
         "CLAUDE.md#Backend › Database": "Backend › Database\n\nMigrations are in db/migrate.",
-        ".cursor/rules/api/rpc.mdc#RPC: rules of the services": "RPC: rules of the services\n\nDefine every schema with Zod.",
+        ".cursor/rules/api/rpc.mdc#RPC: rules of the services": (
+            "RPC: rules of the services\n\nDefine every schema with Zod."
+        ),
     }
     found = mesh.search("zod schema")[0].metadata
-    assert (found["file"], found["globs"], found["always_apply"]) == (".cursor/rules/api/rpc.mdc", ["*.{ts,tsx}", "src/**"], True)
+    assert (found["file"], found["globs"], found["always_apply"]) == (
+        ".cursor/rules/api/rpc.mdc",
+        ["*.{ts,tsx}", "src/**"],
+        True,
+    )
     assert mesh.graph.search("ann", "problem details")[0].metadata["file"] == "CLAUDE.md"
     assert [skill.name for skill in mesh.list_skills()] == ["deploy"]
     assert mesh.notes.load() == []  # they have no patterns: they are not notes of the folder
@@ -109,14 +120,18 @@ def test_a_second_run_takes_over_edits_renames_and_removals(project: Project) ->
     assert mesh.search("migrations migrate") == []
     path.rename(project.folder / "AGENTS.md")
     done = mesh.notes.import_files().sections
-    assert (done.moved, done.updated, done.added, done.archived) == (1, 0, 1, 1)  # a text without a heading is named by its file
+    # A text without a heading is named by its file.
+    assert (done.moved, done.updated, done.added, done.archived) == (1, 0, 1, 1)
     rule.unlink()
-    assert mesh.notes.import_files(["web/.cursor/rules"]).sections.archived == 1  # it is known, so that its end is no error
+    # It is known, so that its end is no error.
+    assert mesh.notes.import_files(["web/.cursor/rules"]).sections.archived == 1
     assert {*project.rows()} == {"AGENTS.md#AGENTS.md", "AGENTS.md#Backend › Errors"}
 
 
 @pytest.mark.req("NOTE-10")
-def test_what_is_outside_or_cannot_be_read_is_reported_and_skipped(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_outside_or_cannot_be_read_is_reported_and_skipped(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outside = project.write("../outside/CLAUDE.md", "# Secret\nNot for you.\n").parent
     (outside / "skills" / "x").mkdir(parents=True)
     (outside / "skills" / "x" / "SKILL.md").write_text(SKILL)
@@ -129,7 +144,9 @@ def test_what_is_outside_or_cannot_be_read_is_reported_and_skipped(project: Proj
     project.write(".cursor/rules/rpc.mdc", RULE)
     mesh = project.mesh()
     done = mesh.notes.import_files()
-    assert {(fault.file, fault.line): fault.what.partition(";")[0] for fault in done.sections.faults} == {
+    assert {
+        (fault.file, fault.line): fault.what.partition(";")[0] for fault in done.sections.faults
+    } == {
         ("CLAUDE.md", 0): "it leads out of the folder",
         ("skills", 0): "it leads out of the folder",
         (".cursor/rules/large.mdc", 0): f"it has {MAX_BYTES + 1:,} bytes",
@@ -157,7 +174,9 @@ def test_what_is_outside_or_cannot_be_read_is_reported_and_skipped(project: Proj
     assert (done.sections.archived, len(project.rows())) == (0, 1)  # it is still there
 
 
-def test_an_erased_section_stays_in_its_file_and_is_imported_again_when_it_is_edited(project: Project) -> None:
+def test_an_erased_section_stays_in_its_file_and_is_imported_again_when_it_is_edited(
+    project: Project,
+) -> None:
     path = project.write("CLAUDE.md", CLAUDE)
     mesh = project.mesh(notes_dir=".")  # the same folder
     mesh.notes.import_files()
@@ -180,22 +199,38 @@ def test_an_erased_section_stays_in_its_file_and_is_imported_again_when_it_is_ed
         ("---\nglobs: [a, b]\n---\ntext", {"globs": ["a", "b"]}, ["x.mdc"]),
         ("---\nglobs:\n  - *.py\n  - '*.pyi'\n---\n# T\ntext", {"globs": ["*.py", "*.pyi"]}, ["T"]),
         ("---\ndescription:\nglobs:\nalwaysApply: false\n---\ntext", {}, ["x.mdc"]),
-        ("---\ndescription: It's API: 1\n---\n# T\ntext", {"description": "It's API: 1"}, ["It's API: 1 › T"]),
+        (
+            "---\ndescription: It's API: 1\n---\n# T\ntext",
+            {"description": "It's API: 1"},
+            ["It's API: 1 › T"],
+        ),
     ],
 )
-def test_the_frontmatter_of_a_rule_is_read_as_cursor_writes_it(text: str, rule: dict[str, object], titles: list[str]) -> None:
-    found = [one for one in read_instructions("d/x.mdc", text.encode()) if isinstance(one, Instruction)]
+def test_the_frontmatter_of_a_rule_is_read_as_cursor_writes_it(
+    text: str, rule: dict[str, object], titles: list[str]
+) -> None:
+    found = [
+        one for one in read_instructions("d/x.mdc", text.encode()) if isinstance(one, Instruction)
+    ]
     assert [one.title for one in found] == titles
     assert all(one.other == rule for one in found)
 
 
 def test_each_section_knows_its_line() -> None:
     text = "---\nglobs: a\n---\n\n\n# One\ntext\n# Two\n\n## Three\ntext\n"
-    found = [one for one in read_instructions("x.mdc", text.encode()) if isinstance(one, Instruction)]
-    assert [(one.title, one.section, one.line) for one in found] == [("One", 0, 6), ("Two › Three", 1, 10)]
+    found = [
+        one for one in read_instructions("x.mdc", text.encode()) if isinstance(one, Instruction)
+    ]
+    assert [(one.title, one.section, one.line) for one in found] == [
+        ("One", 0, 6),
+        ("Two › Three", 1, 10),
+    ]
 
 
-@pytest.mark.parametrize("text", ["globs: {a: b}", "alwaysApply: perhaps", "globs: [a", "description: {a: b}", "- x", LONG])
+@pytest.mark.parametrize(
+    "text",
+    ["globs: {a: b}", "alwaysApply: perhaps", "globs: [a", "description: {a: b}", "- x", LONG],
+)
 def test_a_rule_with_a_wrong_frontmatter_is_a_fault(text: str) -> None:
     (fault,) = read_instructions("x.mdc", f"---\n{text}\n---\nText.\n".encode())
     assert isinstance(fault, Fault)

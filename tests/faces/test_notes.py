@@ -1,4 +1,5 @@
-"""The notes of a folder: read, checked, matched, injected, added to, and found by the searches of every face."""
+"""The notes of a folder: read, checked, matched, injected, added to, and found by the searches
+of every face."""
 
 import asyncio
 import multiprocessing
@@ -60,7 +61,9 @@ def made(title: str, text: str = LOGIN, **values: str) -> str:
     """A note with another title; values replace those of its frontmatter."""
     text = text.replace("Login rules", title)
     for name, value in values.items():
-        text = "\n".join(f"{name}: {value}" if line.startswith(f"{name}:") else line for line in text.split("\n"))
+        text = "\n".join(
+            f"{name}: {value}" if line.startswith(f"{name}:") else line for line in text.split("\n")
+        )
     return text
 
 
@@ -72,7 +75,9 @@ class Place:
     house: House = field(default_factory=lambda: House(open_store("memory://"), clock=FakeClock()))
 
     def mesh(self, **options: object) -> MemoryMesh:
-        return self.house.mesh("ann", **{"notes_dir": str(self.folder), "embedder": HashingEmbedder(), **options})
+        return self.house.mesh(
+            "ann", **{"notes_dir": str(self.folder), "embedder": HashingEmbedder(), **options}
+        )
 
     def write(self, name: str, text: str) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +106,9 @@ class Output:
 
     should_create_memory: bool = True
     memory_title: str | None = "Token rules"
-    frontmatter: Mapping[str, object] | None = field(default_factory=lambda: {"whenToUse": "token", "tags": ["auth"]})
+    frontmatter: Mapping[str, object] | None = field(
+        default_factory=lambda: {"whenToUse": "token", "tags": ["auth"]}
+    )
     content: str | None = "Tokens end after an hour."
 
 
@@ -109,11 +116,16 @@ class Output:
 
 
 @pytest.mark.req("NOTE-04")
-def test_the_folder_is_a_setting_and_else_below_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_a_setting_and_else_below_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     mesh = MemoryMesh("memory://", embedder="none")
     assert mesh.notes.load() == []
-    assert mesh.notes.append("Login rules", "Sessions end.", when_to_use="login").file == "login-rules.md"
+    assert (
+        mesh.notes.append("Login rules", "Sessions end.", when_to_use="login").file
+        == "login-rules.md"
+    )
     assert (tmp_path / ".rawko" / "memories" / "login-rules.md").is_file()
     assert titles(mesh.notes.load()) == ["Login rules"]
     other = MemoryMesh("memory://", embedder="none", notes_dir="mine")
@@ -123,11 +135,14 @@ def test_the_folder_is_a_setting_and_else_below_the_working_folder(tmp_path: Pat
 
 
 @pytest.mark.req("NOTE-10", "NOTE-11")
-def test_lint_names_every_fault_with_its_file_and_the_other_notes_work(place: Place, tmp_path: Path) -> None:
+def test_lint_names_every_fault_with_its_file_and_the_other_notes_work(
+    place: Place, tmp_path: Path
+) -> None:
     (tmp_path / "outside.md").write_text(LOGIN)
     texts = {
-        "a-good.md": LOGIN, "b-broken.md": made("Broken", importance="urgent"), "c-no-frontmatter.md": "# Hello",
-        "d-long.md": made("Long") + "word " * 2001, "E_Name.md": made("Name"), "f-two.md": made("Login rules"),
+        "a-good.md": LOGIN, "b-broken.md": made("Broken", importance="urgent"),
+        "c-no-frontmatter.md": "# Hello", "d-long.md": made("Long") + "word " * 2001,
+        "E_Name.md": made("Name"), "f-two.md": made("Login rules"),
         "g-yaml.md": LOGIN.replace("[auth]", "[auth"),
     }  # fmt: skip
     paths = [place.write(name, text) for name, text in texts.items()]
@@ -171,24 +186,47 @@ def test_the_notes_that_a_task_needs(place: Place, tmp_path: Path) -> None:
     for number, importance in enumerate(("low", "medium", "high", "critical") * 2):
         place.write(f"n{number}.md", made(f"Note {number}", importance=importance))
     place.write("other.md", TREE)
-    (tmp_path / "dev.yaml").write_text("name: developer\nmemory:\n  maxInjected: 7\n  minImportance: medium\n")
-    agents = {"planner": {"max_injected": 2, "min_importance": "low", "specialty": ["auth"]}, "dev": str(tmp_path / "dev.yaml")}
+    (tmp_path / "dev.yaml").write_text(
+        "name: developer\nmemory:\n  maxInjected: 7\n  minImportance: medium\n"
+    )
+    agents = {
+        "planner": {"max_injected": 2, "min_importance": "low", "specialty": ["auth"]},
+        "dev": str(tmp_path / "dev.yaml"),
+    }
     notes = place.mesh(note_agents=agents).notes
-    assert titles(notes.find_relevant("add a login")) == ["Note 3", "Note 7", "Note 2", "Note 6", "Note 1"]
+    assert titles(notes.find_relevant("add a login")) == [
+        "Note 3",
+        "Note 7",
+        "Note 2",
+        "Note 6",
+        "Note 1",
+    ]
     assert len(notes.match("add a login")) == 8
     assert titles(notes.find_relevant("x", "planner", "then login")) == ["Note 3", "Note 7"]
     assert len(notes.find_relevant("login", "dev")) == 6  # without those of low importance
-    assert titles(notes.find_relevant("login", "dev", max_memories=1, min_importance="low")) == ["Note 3"]
+    assert titles(notes.find_relevant("login", "dev", max_memories=1, min_importance="low")) == [
+        "Note 3"
+    ]
     assert len(notes.find_relevant("x", "auth-bot", max_memories=9)) == 8
     (best, *_) = notes.match("login", "planner")
-    parts = (best.importance, best.recency, best.keyword, best.specialty, best.discoverer, best.score)
+    parts = (
+        best.importance,
+        best.recency,
+        best.keyword,
+        best.specialty,
+        best.discoverer,
+        best.score,
+    )
     assert (best.pattern, parts) == ("auth|login", (30, 10, 0, 5, 10, 55))
     for wrong in ({"max_memories": -1}, {"min_importance": "urgent"}):
         with pytest.raises(InvalidInput):
             notes.find_relevant("login", **wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", [{"max_injected": -1}, {"colour": 1}, {"min_importance": "urgent"}, {"specialty": "a"}, 5])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_injected": -1}, {"colour": 1}, {"min_importance": "urgent"}, {"specialty": "a"}, 5],
+)
 def test_a_wrong_configuration_of_an_agent_is_refused(wrong: object) -> None:
     with pytest.raises(SettingsError, match="note_agents"):
         MemoryMesh("memory://", note_agents={"dev": wrong})
@@ -197,18 +235,26 @@ def test_a_wrong_configuration_of_an_agent_is_refused(wrong: object) -> None:
 def test_the_file_of_an_agent_may_name_its_specialty(place: Place, tmp_path: Path) -> None:
     place.write("login.md", LOGIN)
     (tmp_path / "dev.yaml").write_text("name: dev\nspecialty: [auth]\nmemory: {maxInjected: 7}\n")
-    (found,) = place.mesh(note_agents={"dev": str(tmp_path / "dev.yaml")}).notes.match("login", "dev")
+    (found,) = place.mesh(note_agents={"dev": str(tmp_path / "dev.yaml")}).notes.match(
+        "login", "dev"
+    )
     assert found.specialty == 5
 
 
-@pytest.mark.parametrize("text", ["memory: [", "memory: {colour: red}", "memory: 5", "root:x:0:0", ""])
+@pytest.mark.parametrize(
+    "text", ["memory: [", "memory: {colour: red}", "memory: 5", "root:x:0:0", ""]
+)
 def test_a_wrong_file_of_an_agent_is_reported(place: Place, tmp_path: Path, text: str) -> None:
     (tmp_path / "dev.yaml").write_text(text)
     with pytest.raises(InvalidInput, match="dev") as refused:
-        place.mesh(note_agents={"dev": str(tmp_path / "dev.yaml")}).notes.find_relevant("login", "dev")
+        place.mesh(note_agents={"dev": str(tmp_path / "dev.yaml")}).notes.find_relevant(
+            "login", "dev"
+        )
     assert "root" not in str(refused.value)
     with pytest.raises(InvalidInput, match=r"none\.yaml"):
-        place.mesh(note_agents={"dev": str(tmp_path / "none.yaml")}).notes.find_relevant("login", "dev")
+        place.mesh(note_agents={"dev": str(tmp_path / "none.yaml")}).notes.find_relevant(
+            "login", "dev"
+        )
 
 
 class TwoDirections(HashingEmbedder):
@@ -216,7 +262,12 @@ class TwoDirections(HashingEmbedder):
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         self.seen = [*getattr(self, "seen", []), *texts]
-        return [Vector.of(self.model, [1.0, 1.5 if "customer" in text else 0.0, float("sun" in text) * 9]) for text in texts]
+        return [
+            Vector.of(
+                self.model, [1.0, 1.5 if "customer" in text else 0.0, float("sun" in text) * 9]
+            )
+            for text in texts
+        ]
 
 
 @pytest.mark.req("NOTE-45")
@@ -225,7 +276,10 @@ def test_a_plain_pattern_matches_a_task_that_is_close(place: Place) -> None:
     embedder = TwoDirections()
     for closeness, count in ((0.5, 1), (0.6, 0)):  # the cosine is 0.55
         notes = place.mesh(embedder=embedder, note_closeness=closeness).notes
-        assert (len(notes.match("bill the customer")), len(notes.match("watch the sun"))) == (count, 0)
+        assert (len(notes.match("bill the customer")), len(notes.match("watch the sun"))) == (
+            count,
+            0,
+        )
     assert embedder.seen.count("Storing invoices") == 2  # once for each mesh
     assert place.mesh(embedder="none").notes.match("bill the customer") == []
 
@@ -235,15 +289,26 @@ def test_a_prompt_is_the_same_for_the_same_files_task_and_agent(place: Place) ->
     place.write("a.md", made("First", importance="critical"))
     place.write("b.md", made("Second"))
     mesh = place.mesh()
-    prompt = mesh.notes.build_agent_prompt("dev", task="add a login", current_plan="none", system_prompt="You build.")
-    assert prompt.startswith("You build.\n\n## Background Knowledge from Previous Runs\n\n### First\n*Importance: CRITICAL*\n")
+    prompt = mesh.notes.build_agent_prompt(
+        "dev", task="add a login", current_plan="none", system_prompt="You build."
+    )
+    assert prompt.startswith(
+        "You build.\n\n## Background Knowledge from Previous Runs\n\n### First\n"
+        "*Importance: CRITICAL*\n"
+    )
     assert mesh.notes.format_for_prompt(mesh.notes.find_relevant("add a login")) in prompt
     mesh.notes.find_relevant("something else")
     mesh.search("login sessions")
     again = Place(place.folder).mesh()
     for notes in (mesh.notes, again.notes):
-        assert notes.build_agent_prompt("dev", task="add a login", system_prompt="You build.") == prompt
-    assert mesh.notes.build_agent_prompt("dev", task="paint", system_prompt="You build.") == "You build."
+        assert (
+            notes.build_agent_prompt("dev", task="add a login", system_prompt="You build.")
+            == prompt
+        )
+    assert (
+        mesh.notes.build_agent_prompt("dev", task="paint", system_prompt="You build.")
+        == "You build."
+    )
     short = mesh.notes.build_agent_prompt("dev", task="add a login", max_tokens=40)
     assert "First" in short
     assert "Second" not in short
@@ -260,13 +325,20 @@ def test_a_prompt_is_the_same_for_the_same_files_task_and_agent(place: Place) ->
 @pytest.mark.req("NOTE-20", "NOTE-21", "NOTE-23")
 def test_a_note_is_appended_and_what_was_there_stays_byte_for_byte(place: Place) -> None:
     notes = place.mesh().notes
-    first = notes.append("Login rules", "Sessions end.", when_to_use=["login", "auth"], tags=["a b"], discovered_in="T: 1")
+    first = notes.append(
+        "Login rules",
+        "Sessions end.",
+        when_to_use=["login", "auth"],
+        tags=["a b"],
+        discovered_in="T: 1",
+    )
     path = place.folder / first.file
     assert (first.file, first.section, first.created) == ("login-rules.md", 0, True)
     assert path.read_text() == notes.load()[0].text
     assert path.read_text() == (
-        '---\ntitle: "Login rules"\nwhenToUse:\n  - "login"\n  - "auth"\ntags: [a b]\nimportance: medium\n'
-        'discoveredAt: 2026-01-01T00:00:00.000Z\ndiscoveredBy: ann\ndiscoveredIn: "T: 1"\n---\n\nSessions end.\n'
+        '---\ntitle: "Login rules"\nwhenToUse:\n  - "login"\n  - "auth"\ntags: [a b]\n'
+        "importance: medium\ndiscoveredAt: 2026-01-01T00:00:00.000Z\ndiscoveredBy: ann\n"
+        'discoveredIn: "T: 1"\n---\n\nSessions end.\n'
     )
     (place.folder / "empty.md").touch()
     assert notes.append("Empty", "Text.", when_to_use="x").created
@@ -280,7 +352,10 @@ def test_a_note_is_appended_and_what_was_there_stays_byte_for_byte(place: Place)
     added = notes.load()[1]
     assert path.read_bytes() == theirs + SEPARATOR.encode() + added.text.encode()
     assert path.stat().st_mode & 0o777 == 0o640
-    assert (titles(notes.find_relevant("token")), added.discovered_at) == (["Login rules"], "2026-01-01T00:00:00.000Z")
+    assert (titles(notes.find_relevant("token")), added.discovered_at) == (
+        ["Login rules"],
+        "2026-01-01T00:00:00.000Z",
+    )
     assert len(place.rows()) == 2
 
 
@@ -288,9 +363,10 @@ def test_a_note_is_appended_and_what_was_there_stays_byte_for_byte(place: Place)
 @pytest.mark.parametrize("title", ["../../up", "/etc/passwd", "設計", "..", "\u202e"])
 def test_no_title_leads_out_of_the_folder(place: Place, title: str) -> None:
     done = place.mesh().notes.append(title, "Text.", when_to_use="x")
-    assert {path.relative_to(place.folder.parent).as_posix() for path in place.folder.parent.rglob("*.md")} == {
-        f"notes/{done.file}"
-    }
+    assert {
+        path.relative_to(place.folder.parent).as_posix()
+        for path in place.folder.parent.rglob("*.md")
+    } == {f"notes/{done.file}"}
 
 
 def test_a_link_is_not_written_through(place: Place, tmp_path: Path) -> None:
@@ -305,22 +381,31 @@ def test_a_link_is_not_written_through(place: Place, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"title": " "}, "title"), ({"content": " "}, "content is blank"), ({"when_to_use": []}, "no pattern"),
-        ({"importance": "urgent"}, "importance"), ({"discovered_at": "soon"}, "discoveredAt"), ({"tags": [1]}, "tags"),
-        ({"content": f"Text.{SEPARATOR}{LOGIN}"}, "without the frontmatter of another"), ({"content": "a\0b"}, "NUL"),
-        ({"tags": "auth"}, "tags is not a list"), ({"related_memories": "a.md"}, "relatedMemories is not a list"),
-        ({"when_to_use": None}, "whenToUse missing"), ({"title": "long " * 5_000}, "the frontmatter has 25"),
+        ({"title": " "}, "title"), ({"content": " "}, "content is blank"),
+        ({"when_to_use": []}, "no pattern"), ({"importance": "urgent"}, "importance"),
+        ({"discovered_at": "soon"}, "discoveredAt"), ({"tags": [1]}, "tags"),
+        ({"content": f"Text.{SEPARATOR}{LOGIN}"}, "without the frontmatter of another"),
+        ({"content": "a\0b"}, "NUL"), ({"tags": "auth"}, "tags is not a list"),
+        ({"related_memories": "a.md"}, "relatedMemories is not a list"),
+        ({"when_to_use": None}, "whenToUse missing"),
+        ({"title": "long " * 5_000}, "the frontmatter has 25"),
     ],
 )  # fmt: skip
-def test_an_invalid_note_is_not_written(place: Place, changes: dict[str, object], what: str) -> None:
+def test_an_invalid_note_is_not_written(
+    place: Place, changes: dict[str, object], what: str
+) -> None:
     given: dict[str, object] = {"title": "Title", "content": "Text.", "when_to_use": "x", **changes}
     with pytest.raises(InvalidInput, match=what):
         place.mesh().notes.append(**given)  # type: ignore[arg-type]
     assert not list(place.folder.parent.rglob("*.md"))
 
 
-@pytest.mark.parametrize(("existing", "what"), [(b"x" * MAX_BYTES, "at most 1,000,000"), (b"\xff", "is not UTF-8")])
-def test_a_file_that_could_not_be_read_again_is_not_written(place: Place, existing: bytes, what: str) -> None:
+@pytest.mark.parametrize(
+    ("existing", "what"), [(b"x" * MAX_BYTES, "at most 1,000,000"), (b"\xff", "is not UTF-8")]
+)
+def test_a_file_that_could_not_be_read_again_is_not_written(
+    place: Place, existing: bytes, what: str
+) -> None:
     path = place.write("title.md", "")
     path.write_bytes(existing)
     with pytest.raises(InvalidInput, match=what):
@@ -333,8 +418,9 @@ def test_secrets_are_masked_before_the_file_is_written(place: Place) -> None:
     mail, key = "ana.lima@example.com", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
     hidden = "mail ana.<b>lima</b>@exam<i>ple</i>.com"
     done = place.mesh().notes.append(
-        f"Ask {mail}", f"**Use** {key}, or {hidden}.", when_to_use=[mail], tags=[key], discovered_by=mail, discovered_in=key,
-        source=mail, related_memories=[key], claim={"subject": mail, "predicate": "owns", "value": key},
+        f"Ask {mail}", f"**Use** {key}, or {hidden}.", when_to_use=[mail], tags=[key],
+        discovered_by=mail, discovered_in=key, source=mail, related_memories=[key],
+        claim={"subject": mail, "predicate": "owns", "value": key},
     )  # fmt: skip
     text = (place.folder / done.file).read_text() + done.file
     assert text.count("[EMAIL]") >= 5
@@ -344,11 +430,14 @@ def test_secrets_are_masked_before_the_file_is_written(place: Place) -> None:
 
 
 @pytest.mark.req("NOTE-19", "NOTE-52")
-def test_what_an_extraction_found_is_saved_once_if_it_is_valid(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_an_extraction_found_is_saved_once_if_it_is_valid(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
     notes = place.mesh().notes
     wrong = [
-        Output(should_create_memory=False), Output(memory_title=None), Output(content=None), Output(content=" "),
-        Output(frontmatter=None), Output(frontmatter={"whenToUse": "x", "importance": "urgent"}),
+        Output(should_create_memory=False), Output(memory_title=None), Output(content=None),
+        Output(content=" "), Output(frontmatter=None),
+        Output(frontmatter={"whenToUse": "x", "importance": "urgent"}),
     ]  # fmt: skip
     assert [notes.save(output) for output in wrong] == [None] * len(wrong)
     assert not place.folder.exists()
@@ -357,7 +446,11 @@ def test_what_an_extraction_found_is_saved_once_if_it_is_valid(place: Place, cap
     assert done is not None
     assert (done.file, done.created) == ("token-rules.md", True)
     assert (notes.load()[0].discovered_by, notes.load()[0].importance) == ("ann", "medium")
-    again = [Output(), Output(content="tokens  End after an hour."), Output(memory_title="Other", content=Output().content)]
+    again = [
+        Output(),
+        Output(content="tokens  End after an hour."),
+        Output(memory_title="Other", content=Output().content),
+    ]
     assert [notes.save(output) for output in again] == [None] * 3
     more = notes.save(Output(content="Tokens are signed."))
     assert more is not None
@@ -374,34 +467,45 @@ def append_some(folder: str, name: str, count: int) -> None:
 @pytest.mark.req("NOTE-21")
 def test_processes_that_append_to_one_file_lose_nothing(place: Place) -> None:
     spawn, names = multiprocessing.get_context("spawn"), ("ann", "bob", "eve")
-    processes = [spawn.Process(target=append_some, args=(str(place.folder), name, 20)) for name in names]
+    processes = [
+        spawn.Process(target=append_some, args=(str(place.folder), name, 20)) for name in names
+    ]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
     found = [note.content for note in place.mesh().notes.load()]
-    assert sorted(found) == sorted(f"Rule {number} of {name}." for name in names for number in range(20))
+    assert sorted(found) == sorted(
+        f"Rule {number} of {name}." for name in names for number in range(20)
+    )
     for name in names:
-        assert [text for text in found if name in text] == [f"Rule {number} of {name}." for number in range(20)]
+        assert [text for text in found if name in text] == [
+            f"Rule {number} of {name}." for number in range(20)
+        ]
 
 
 # --- erasing ---
 
 
 @pytest.mark.req("NOTE-02")
-def test_erasing_takes_out_what_the_program_wrote_and_reports_what_people_wrote(place: Place) -> None:
+def test_erasing_takes_out_what_the_program_wrote_and_reports_what_people_wrote(
+    place: Place,
+) -> None:
     path = place.write("token-rules.md", "\ufeff" + made("Token rules").replace("\n", "\r\n"))
     theirs = path.read_bytes()
     mesh = place.mesh()
     for text in ("One hour.", "Two hours.", "Three hours."):
         mesh.notes.append("Token rules", text, when_to_use="token")
     whole = path.read_bytes()
-    assert mesh.erase(place.rows()["token-rules.md#2"]).notes == (f"{place.folder}/token-rules.md#2",)
+    assert mesh.erase(place.rows()["token-rules.md#2"]).notes == (
+        f"{place.folder}/token-rules.md#2",
+    )
     assert b"Two hours" not in path.read_bytes()
     assert whole.startswith(path.read_bytes()[: len(theirs) + 20])
     assert [note.content for note in mesh.notes.load()][1:] == ["One hour.", "Three hours."]
-    path.write_bytes(path.read_bytes().replace(b"Three hours", b"Four hours"))  # now a person wrote it
+    # Now a person wrote it.
+    path.write_bytes(path.read_bytes().replace(b"Three hours", b"Four hours"))
     edited = place.mesh().erase(found_id(mesh, "Four hours"))
     assert (edited.notes, edited.notes_left) == ((), (f"{place.folder}/token-rules.md#2",))
     mesh.delete(found_id(mesh, "One hour"))
@@ -489,11 +593,19 @@ def test_no_other_operation_removes_or_rewrites_a_note(place: Place) -> None:
 def test_every_search_finds_a_note_as_its_file_is_now(place: Place) -> None:
     mesh = place.mesh()
     place.write("login.md", LOGIN + SEPARATOR + TREE)
-    for found in (mesh.search("fifteen minutes"), mesh.graph.search("bob", "fifteen minutes"), mesh.lane.find("fifteen minutes")):
+    for found in (
+        mesh.search("fifteen minutes"),
+        mesh.graph.search("bob", "fifteen minutes"),
+        mesh.lane.find("fifteen minutes"),
+    ):
         assert found[0].content == "Login rules\n\nSessions end after fifteen minutes."
         note = mesh.get(found[0].id)
         assert note is not None
-        assert (note.metadata["file"], note.metadata["section"], note.category) == ("login.md", 0, "note")
+        assert (note.metadata["file"], note.metadata["section"], note.category) == (
+            "login.md",
+            0,
+            "note",
+        )
     (tree,) = [one for one in mesh.get_all() if one.metadata["section"] == 1]
     assert TREE.split("---\n\n")[1].strip() in tree.content
     assert tree.importance == 1.0
@@ -523,7 +635,9 @@ def test_nothing_is_written_while_nothing_changes(place: Place) -> None:
     assert (done.unchanged, done.updated, done.added) == (1, 0, 0)
 
 
-def test_without_the_setting_only_the_notes_themselves_read_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_setting_only_the_notes_themselves_read_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     place = Place(tmp_path / ".rawko" / "memories")
     place.write("login.md", LOGIN)
@@ -540,10 +654,15 @@ def test_without_the_setting_only_the_notes_themselves_read_the_folder(tmp_path:
         (lambda place: (place.folder / "login.md").rename(place.folder / "other.md"), "other.md#0"),
         (lambda place: place.write("login.md", made("Rules of login")), "login.md#0"),
         (lambda place: place.write("login.md", TREE + SEPARATOR + LOGIN), "login.md#1"),
-        (lambda place: place.write("login.md", made("Login rules", importance="low")), "login.md#0"),
+        (
+            lambda place: place.write("login.md", made("Login rules", importance="low")),
+            "login.md#0",
+        ),
     ],
 )
-def test_feedback_counts_for_the_rank_and_survives_edits_and_renames(place: Place, change: object, moved: str) -> None:
+def test_feedback_counts_for_the_rank_and_survives_edits_and_renames(
+    place: Place, change: object, moved: str
+) -> None:
     place.write("login.md", LOGIN)
     place.write("zebra.md", made("Zebra", importance="medium"))
     mesh = place.mesh()
@@ -563,7 +682,9 @@ def test_feedback_counts_for_the_rank_and_survives_edits_and_renames(place: Plac
 
 
 @pytest.mark.req("NOTE-53")
-def test_a_note_whose_memory_is_disputed_or_erased_is_not_injected_until_it_is_edited(place: Place) -> None:
+def test_a_note_whose_memory_is_disputed_or_erased_is_not_injected_until_it_is_edited(
+    place: Place,
+) -> None:
     path = place.write("login.md", LOGIN)
     place.write("erased.md", made("Erased"))
     mesh = place.mesh()
@@ -583,14 +704,22 @@ def test_a_note_whose_memory_is_disputed_or_erased_is_not_injected_until_it_is_e
 
 def test_the_claim_of_a_note_is_judged_as_any_other(place: Place) -> None:
     mesh = place.mesh()
-    known = {"claim": {"subject": "session", "predicate": "length", "value": "60"}, "provenance": {"source": "user_explicit"}}
+    known = {
+        "claim": {"subject": "session", "predicate": "length", "value": "60"},
+        "provenance": {"source": "user_explicit"},
+    }
     mesh.graph.store("ann", "Sessions take 60 minutes.", category="fact", **known)  # type: ignore[arg-type]
     stated = "claim:\n  subject: session\n  predicate: length\n  value: 15\n---\n\nSessions"
     place.write("login.md", LOGIN.replace("---\n\nSessions", stated))
-    place.write("wrong.md", made("Wrong").replace("---\n\nSessions", "claim:\n  colour: red\n---\n\nSessions"))
+    place.write(
+        "wrong.md",
+        made("Wrong").replace("---\n\nSessions", "claim:\n  colour: red\n---\n\nSessions"),
+    )
     place.write("other.md", made("Other"))
     done = mesh.notes.sync()
-    assert [(fault.file, "unknown key 'colour'" in fault.what) for fault in done.faults] == [("wrong.md", True)]
+    assert [(fault.file, "unknown key 'colour'" in fault.what) for fault in done.faults] == [
+        ("wrong.md", True)
+    ]
     assert place.rows("quarantined").keys() == {"login.md#0"}
     assert titles(mesh.notes.find_relevant("login")) == ["Other"]
 
@@ -599,10 +728,15 @@ def test_the_claim_of_a_note_is_judged_as_any_other(place: Place) -> None:
 def test_no_note_ends_by_age_but_by_what_it_says(place: Place) -> None:
     place.write("login.md", made("Old", discoveredAt="2001-01-01"))
     place.write("until.md", LOGIN.replace("importance", "validUntil: 2026-02-01\nimportance"))
-    place.write("later.md", made("Later").replace("importance", "validFrom: 2026-02-01\nimportance"))
+    place.write(
+        "later.md", made("Later").replace("importance", "validFrom: 2026-02-01\nimportance")
+    )
     place.write("gone.md", made("Gone").replace("importance", "deprecated: true\nimportance"))
     mesh = place.mesh()
-    assert (titles(mesh.notes.match("login")), sorted(place.rows())) == (["Login rules", "Old"], ["login.md#0", "until.md#0"])
+    assert (titles(mesh.notes.match("login")), sorted(place.rows())) == (
+        ["Login rules", "Old"],
+        ["login.md#0", "until.md#0"],
+    )
     place.house.clock.advance(days=4000)
     assert titles(mesh.notes.match("login")) == ["Later", "Old"]
     weak = mesh.add("A passing remark.", {"importance": 0.1}).id
@@ -664,7 +798,9 @@ def test_a_store_that_cannot_be_written_is_still_read(
 
 def test_the_notes_of_an_asynchronous_mesh(place: Place) -> None:
     async def run() -> list[Note]:
-        async with AsyncMemoryMesh("memory://", notes_dir=str(place.folder), embedder="none") as mesh:
+        async with AsyncMemoryMesh(
+            "memory://", notes_dir=str(place.folder), embedder="none"
+        ) as mesh:
             await mesh.notes.append("Login rules", "Sessions end.", when_to_use="login")
             return await mesh.notes.find_relevant("login")
 

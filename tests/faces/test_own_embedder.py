@@ -1,4 +1,5 @@
-"""An embedder of the user's own: it may return vectors as lists, tuples or arrays, and a wrong answer loses no memory."""
+"""An embedder of the user's own: it may return vectors as lists, tuples or arrays, and a wrong
+answer loses no memory."""
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -15,18 +16,23 @@ Rows = list[list[float]]
 
 
 class Letters:
-    """A small real embedder: it counts some letters, and returns the counts in the form that it is given."""
+    """A small real embedder: it counts some letters, and returns the counts in the form that it
+    is given."""
 
     model, window = "letters", 256
 
-    def __init__(self, form: Callable[[Rows], Iterable[Iterable[float]]], model: str = "letters") -> None:
+    def __init__(
+        self, form: Callable[[Rows], Iterable[Iterable[float]]], model: str = "letters"
+    ) -> None:
         self._form, self.model = form, model
 
     def count(self, text: str) -> int:
         return len(text.split())
 
     def embed(self, texts: Sequence[str]) -> Iterable[Iterable[float]]:
-        return self._form([[1.0, *(float(text.count(letter)) for letter in "aeiout")] for text in texts])
+        return self._form(
+            [[1.0, *(float(text.count(letter)) for letter in "aeiout")] for text in texts]
+        )
 
 
 FORMS: dict[str, Callable[[Rows], Iterable[Iterable[float]]]] = {
@@ -54,7 +60,9 @@ WRONG: dict[str, Callable[[Rows], Iterable[Iterable[float]]]] = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
-def test_vectors_may_be_lists_tuples_or_arrays(house: House, form: Callable[[Rows], Iterable[Iterable[float]]]) -> None:
+def test_vectors_may_be_lists_tuples_or_arrays(
+    house: House, form: Callable[[Rows], Iterable[Iterable[float]]]
+) -> None:
     mesh = house.mesh(embedder=Letters(form))
     memory = mesh.add("aaa aaa aaa")
     mesh.add("uuu tttt uuu")
@@ -66,18 +74,25 @@ def test_vectors_may_be_lists_tuples_or_arrays(house: House, form: Callable[[Row
 
 @pytest.mark.parametrize("form", WRONG.values(), ids=WRONG.keys())
 def test_a_wrong_answer_is_named_in_one_line_and_the_memory_is_kept(
-    house: House, form: Callable[[Rows], Iterable[Iterable[float]]], caplog: pytest.LogCaptureFixture
+    house: House,
+    form: Callable[[Rows], Iterable[Iterable[float]]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     mesh = house.mesh(embedder=Letters(form))
     memory = mesh.add("aaa aaa aaa")
     assert house.memory(memory.id).vector is None
     assert [one.content for one in mesh.search("aaa")] == ["aaa aaa aaa"]
     (line,) = [one.getMessage() for one in caplog.records if "letters returned" in one.getMessage()]
-    assert "expected for each text a Vector, or a list or an array of finite numbers, all of one length" in line
+    assert (
+        "expected for each text a Vector, or a list or an array of finite numbers, all of "
+        "one length"
+    ) in line
     assert "\n" not in line
 
 
-def test_vectors_of_two_lengths_in_one_answer_are_refused(house: House, caplog: pytest.LogCaptureFixture) -> None:
+def test_vectors_of_two_lengths_in_one_answer_are_refused(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
     mesh = house.mesh(embedder=Letters(lambda rows: [row[: 3 + at] for at, row in enumerate(rows)]))
     memories = mesh.add_many(["aaa", "ooo"])
     assert [house.memory(one.id).vector for one in memories] == [None, None]

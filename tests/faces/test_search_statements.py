@@ -19,7 +19,12 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def mesh(file: Path) -> Iterator[MemoryMesh]:
     with opened(file) as mesh:
-        mesh.add_many([(f"Note {n} on the harbour.", {"turn": n, "session_id": f"s{n % 3}"}) for n in range(40)])
+        mesh.add_many(
+            [
+                (f"Note {n} on the harbour.", {"turn": n, "session_id": f"s{n % 3}"})
+                for n in range(40)
+            ]
+        )
         mesh.add("Ann likes tea.", {"memory_type": "agent"})  # in the partition of the agent
         mesh.search("tea")
         yield mesh
@@ -55,12 +60,16 @@ def test_a_repeated_search_of_an_unchanged_store_runs_one_statement(mesh: Memory
     assert ([one.id for one in again], run) == ([one.id for one in first], ["PRAGMA data_version"])
 
 
-def test_a_search_after_a_write_of_another_connection_finds_it(mesh: MemoryMesh, file: Path) -> None:
+def test_a_search_after_a_write_of_another_connection_finds_it(
+    mesh: MemoryMesh, file: Path
+) -> None:
     assert [one.content for one in mesh.search("zeppelin", min_score=0.1)] == []
     with opened(file) as other:
         other.add("A zeppelin flew by.")
     with statements(mesh) as run:
-        assert [one.content for one in mesh.search("zeppelin", min_score=0.1)] == ["A zeppelin flew by."]
+        assert [one.content for one in mesh.search("zeppelin", min_score=0.1)] == [
+            "A zeppelin flew by."
+        ]
     assert len(run) > 2
 
 
@@ -70,6 +79,9 @@ def test_a_search_after_an_edit_by_hand_withholds_the_memory(mesh: MemoryMesh, f
 
     assert mesh.search("tea")[0].content == "Ann likes tea."
     with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE memories SET content = 'Ann likes tea and gin.' WHERE content = 'Ann likes tea.'")
+        connection.execute(
+            "UPDATE memories SET content = 'Ann likes tea and gin.' WHERE content = 'Ann "
+            "likes tea.'"
+        )
     connection.close()
     assert "tea" not in " ".join(one.content for one in mesh.search("tea", use_cache=False))

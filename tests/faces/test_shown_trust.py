@@ -1,4 +1,5 @@
-"""The trust that every read shows is the current one: source, corroboration, feedback and age, as `explain_memory` says.
+"""The trust that every read shows is the current one: source, corroboration, feedback and age, as
+`explain_memory` says.
 
 What is stored, sealed and exported is the base trust with the counters that change it.
 """
@@ -22,16 +23,26 @@ CLAIM = {"subject": "zeppelin", "predicate": "place", "value": "harbour"}
 TEXT = "The zeppelin lands in the harbour, says shownone."
 
 
-@pytest.fixture(params=["memory", *(pytest.param(name, marks=pytest.mark.one_in(4)) for name in ("sqlite", "json"))])
+@pytest.fixture(
+    params=[
+        "memory",
+        *(pytest.param(name, marks=pytest.mark.one_in(4)) for name in ("sqlite", "json")),
+    ]
+)
 def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
-    urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path / 'm.db'}", "json": f"json://{tmp_path / 'folder'}"}
+    urls = {
+        "memory": "memory://",
+        "sqlite": f"sqlite:///{tmp_path / 'm.db'}",
+        "json": f"json://{tmp_path / 'folder'}",
+    }
     store = open_store(urls[str(request.param)])
     yield House(store)
     store.close()
 
 
 def told(house: House) -> tuple[MemoryMesh, str]:
-    """Return a mesh with one memory that was corroborated, confirmed three times and disputed once, a year ago; and its id."""
+    """Return a mesh with one memory that was corroborated, confirmed three times and disputed
+    once, a year ago; and its id."""
     mesh = house.mesh("ann", session_id="s1", embedder=HashingEmbedder())
     given = {"claim": CLAIM, "provenance": {"source": "document"}}
     id_ = mesh.graph.store("ann", TEXT, category="event", **given).id
@@ -46,7 +57,8 @@ def told(house: House) -> tuple[MemoryMesh, str]:
 
 
 def shown(found: object, id_: str) -> Iterator[float]:
-    """Yield the trust of a memory wherever a result has it: in a record, in an object of JSON, or in the text for a prompt."""
+    """Yield the trust of a memory wherever a result has it: in a record, in an object of JSON,
+    or in the text for a prompt."""
     if isinstance(found, str):
         yield from map(float, re.findall(rf'id="{id_}"[^>]*trust="([\d.]+)"', found))
         found = vars_of(found)
@@ -80,19 +92,49 @@ MORE: dict[str, Callable[[MemoryMesh, str], object]] = {
     "lane.feedback": lambda mesh, id_: mesh.lane.feedback(id_, "helpful"),
     "manager.recall_memories": lambda mesh, id_: manager(mesh).recall_memories(QUERY),
 }
-# Reads of the other table that show no memory with its trust: texts of their own, other ids, or lessons and skills.
+# Reads of the other table that show no memory with its trust: texts of their own, other ids, or
+# lessons and skills.
 WITHOUT = {
-    *("mesh.query_lessons all", "mesh.query_lessons", "mesh.get_memories_by_pattern", "mesh.reflect", "mesh.reflect topic"),
-    *("mesh.synthesize", "mesh.synthesize topic", "mesh.search_skills", "mesh.list_skills", "mesh.format_results"),
-    *("lane.find", "lane.find as_of", "graph.episodes titles", "graph.summarize_episode", "mesh.evaluate"),
+    *(
+        "mesh.query_lessons all",
+        "mesh.query_lessons",
+        "mesh.get_memories_by_pattern",
+        "mesh.reflect",
+        "mesh.reflect topic",
+    ),
+    *(
+        "mesh.synthesize",
+        "mesh.synthesize topic",
+        "mesh.search_skills",
+        "mesh.list_skills",
+        "mesh.format_results",
+    ),
+    *(
+        "lane.find",
+        "lane.find as_of",
+        "graph.episodes titles",
+        "graph.summarize_episode",
+        "mesh.evaluate",
+    ),
 }
 # Reads of an earlier time, at which the memory was not known or had another trust.
 EARLIER = {name for name in READS if "as_of" in name or "known_at" in name}
 
 
 def reads() -> dict[str, Callable[[MemoryMesh, str], object]]:
-    given = {name: (lambda mesh, id_, read=read: read(mesh)) for name, read in READS.items() if name not in WITHOUT | EARLIER}
-    return {**{name: read for name, read in given.items() if not name.startswith(("graph.links", "graph.traverse"))}, **MORE}
+    given = {
+        name: (lambda mesh, id_, read=read: read(mesh))
+        for name, read in READS.items()
+        if name not in WITHOUT | EARLIER
+    }
+    return {
+        **{
+            name: read
+            for name, read in given.items()
+            if not name.startswith(("graph.links", "graph.traverse"))
+        },
+        **MORE,
+    }
 
 
 @pytest.mark.req("GRAPH-61", "MESH-001")
@@ -107,17 +149,25 @@ def test_every_read_shows_the_trust_that_the_explanation_says(house: House, name
     found = list(shown(reads()[name](mesh, id_), id_))
     assert found
     trust = mesh.graph.explain_memory(id_).trust.value
-    assert found == [pytest.approx(trust, abs=0.0051 if "format" in name or "context" in name else 1e-12)] * len(found)
+    assert found == [
+        pytest.approx(trust, abs=0.0051 if "format" in name or "context" in name else 1e-12)
+    ] * len(found)
 
 
 @pytest.mark.req("GRAPH-61")
-def test_a_new_memory_shows_the_trust_of_an_inference_unless_it_names_its_source(house: House) -> None:
+def test_a_new_memory_shows_the_trust_of_an_inference_unless_it_names_its_source(
+    house: House,
+) -> None:
     mesh = house.mesh("ann")
-    plain, stored = mesh.add("Tea at four."), mesh.graph.store("ann", "Milk first.", provenance={"source": "system"})
-    assert (plain.trust, stored.memory.trust) == (0.5, 0.95)
-    assert [mesh.get(plain.id), *mesh.get_all(filter="content = 'Tea at four.'")] == [plain, plain], (
-        "read twice, a memory is the same"
+    plain, stored = (
+        mesh.add("Tea at four."),
+        mesh.graph.store("ann", "Milk first.", provenance={"source": "system"}),
     )
+    assert (plain.trust, stored.memory.trust) == (0.5, 0.95)
+    assert [mesh.get(plain.id), *mesh.get_all(filter="content = 'Tea at four.'")] == [
+        plain,
+        plain,
+    ], "read twice, a memory is the same"
     assert mesh.graph.explain_memory(plain.id).trust.value == 0.5
 
 
@@ -131,12 +181,18 @@ def test_a_derived_memory_shows_no_more_trust_than_its_least_source(house: House
     mesh.graph.dispute(sources[0])
     expected = mesh.graph.explain_memory(drawn).trust.value
     assert expected == pytest.approx(0.35)
-    found = [mesh.get(drawn), *mesh.get_all(filter=f"id = '{drawn}'"), *mesh.search("zeppelin lands", limit=9)]
+    found = [
+        mesh.get(drawn),
+        *mesh.get_all(filter=f"id = '{drawn}'"),
+        *mesh.search("zeppelin lands", limit=9),
+    ]
     assert [one.trust for one in found if one and one.id == drawn] == [pytest.approx(expected)] * 3
 
 
 @pytest.mark.req("GRAPH-61", "MESH-001")
-def test_what_is_stored_sealed_exported_and_imported_is_the_base_trust(house: House, tmp_path: Path) -> None:
+def test_what_is_stored_sealed_exported_and_imported_is_the_base_trust(
+    house: House, tmp_path: Path
+) -> None:
     mesh, id_ = told(house)
     assert list(shown(mesh.get(id_), id_)) == [pytest.approx(0.625)]
     mesh.update(id_, metadata={"place": "quay"})
@@ -168,7 +224,11 @@ def test_known_at_shows_the_trust_of_then(house: House) -> None:
     mesh, id_ = told(house)
     then = house.clock.ms - 364 * 86_400_000
     [found] = [one for one in mesh.search(QUERY, known_at=iso(then)) if one.id == id_]
-    assert found.trust == pytest.approx(0.725 - 0.1 / 365) == mesh.graph.explain_memory(id_, known_at=iso(then)).trust.value
+    assert (
+        found.trust
+        == pytest.approx(0.725 - 0.1 / 365)
+        == mesh.graph.explain_memory(id_, known_at=iso(then)).trust.value
+    )
 
 
 @pytest.mark.req("GRAPH-61")
@@ -178,13 +238,20 @@ def test_a_derived_memory_shows_the_trust_that_its_sources_had_at_known_at(house
     mesh.add("A second zeppelin waits in the harbour.")
     mesh.reflect(QUERY)
     house.clock.advance(days=1)
-    then, id_ = iso(house.clock.ms), next(one.id for one in house.memories() if source.id in one.sources)
+    then, id_ = (
+        iso(house.clock.ms),
+        next(one.id for one in house.memories() if source.id in one.sources),
+    )
     house.clock.advance(days=1)
     for _ in range(2):
         mesh.graph.dispute(source.id)
     told_then = {
         *(one.trust for one in mesh.search(QUERY, known_at=then, min_score=0.0) if one.id == id_),
-        *(one.trust for one in mesh.search(QUERY, known_at=then, filter="memory_type = 'reflection'") if one.id == id_),
+        *(
+            one.trust
+            for one in mesh.search(QUERY, known_at=then, filter="memory_type = 'reflection'")
+            if one.id == id_
+        ),
         *(one.trust for one in mesh.graph.search("ann", QUERY, known_at=then) if one.id == id_),
         mesh.graph.explain_memory(id_, known_at=then).trust.value,
     }
@@ -193,7 +260,9 @@ def test_a_derived_memory_shows_the_trust_that_its_sources_had_at_known_at(house
 
 
 @pytest.mark.req("GRAPH-61")
-def test_the_trust_of_a_search_reads_no_store_unless_a_result_was_derived(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trust_of_a_search_reads_no_store_unless_a_result_was_derived(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mesh = house.mesh("ann", embedder=HashingEmbedder())
     ids = [mesh.add(f"The zeppelin lands in the harbour on day {n}.").id for n in range(5)]
     calls, get = list[object](), type(house.store).get
@@ -213,4 +282,6 @@ def test_the_trust_of_a_search_reads_no_store_unless_a_result_was_derived(house:
     before = reads_of_a_search()
     house.change(ids[0], sources=[ids[1], "erased"])
     house.change(ids[2], sources=[ids[3], "gone"])
-    assert (before, reads_of_a_search()) == (before, before + 1), "one read for all sources together"
+    assert (before, reads_of_a_search()) == (before, before + 1), (
+        "one read for all sources together"
+    )

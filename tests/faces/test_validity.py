@@ -1,4 +1,5 @@
-"""What is not valid now is left out of every read unless a time, a status or a filter asks; see also `test_hidden_memories`."""
+"""What is not valid now is left out of every read unless a time, a status or a filter asks; see
+also `test_hidden_memories`."""
 
 from collections.abc import Iterable
 
@@ -28,7 +29,12 @@ def build(house: House, **options: object) -> MemoryMesh:
 
 
 def places(found: Iterable[object]) -> set[str]:
-    return {word for one in found for word in ("Rome", "Faro", "Oslo") if word in str(getattr(one, "content", one))}
+    return {
+        word
+        for one in found
+        for word in ("Rome", "Faro", "Oslo")
+        if word in str(getattr(one, "content", one))
+    }
 
 
 @pytest.mark.req("LANE-27", "GRAPH-47")
@@ -43,10 +49,14 @@ def places(found: Iterable[object]) -> set[str]:
         (" in 2024 and in 2028", {"Rome", "Faro", "Oslo"}),
     ],
 )
-def test_the_time_that_a_question_names_asks_for_what_was_valid_then(house: House, words: str, expected: set[str]) -> None:
+def test_the_time_that_a_question_names_asks_for_what_was_valid_then(
+    house: House, words: str, expected: set[str]
+) -> None:
     mesh = build(house)
     assert places(mesh.search(QUERY + words, min_score=0.0)) == expected
-    assert places(one.result for one in mesh.explain(QUERY + words, min_score=0.0).answers) == expected
+    assert (
+        places(one.result for one in mesh.explain(QUERY + words, min_score=0.0).answers) == expected
+    )
     assert places(mesh.graph.search("ann", QUERY + words)) == expected
     assert places([mesh.graph.context("ann", QUERY + words, min_score=0.0)]) == expected
     assert places(mesh.lane.find(QUERY + words, min_score=0.0)) == expected
@@ -70,10 +80,14 @@ def test_as_of_a_status_or_a_filter_asks_for_what_is_not_valid_now(house: House)
 
 
 @pytest.mark.req("LANE-27")
-def test_a_memory_that_is_not_valid_is_found_by_its_id_and_its_key_and_can_be_erased_by_it(house: House) -> None:
+def test_a_memory_that_is_not_valid_is_found_by_its_id_and_its_key_and_can_be_erased_by_it(
+    house: House,
+) -> None:
     mesh = house.mesh()
     record = mesh.add("The office is in Rome.", OVER, key="office")
-    assert [one.id for one in (mesh.get(record.id), mesh.get(key="office")) if one] == [record.id] * 2
+    assert [one.id for one in (mesh.get(record.id), mesh.get(key="office")) if one] == [
+        record.id
+    ] * 2
     assert mesh.graph.explain_memory(record.id).valid is False
     assert len(list(mesh.export())) == 2
     mesh.delete(key="office")
@@ -81,11 +95,16 @@ def test_a_memory_that_is_not_valid_is_found_by_its_id_and_its_key_and_can_be_er
 
 
 @pytest.mark.req("GRAPH-30")
-def test_an_explanation_counts_what_is_not_valid_apart_from_what_the_filter_left_out(house: House) -> None:
+def test_an_explanation_counts_what_is_not_valid_apart_from_what_the_filter_left_out(
+    house: House,
+) -> None:
     mesh = build(house)
     mesh.add("The office of the team has a garden.", {"category": "other"})
     assert mesh.explain(QUERY, min_score=0.0).left_out == {"not_valid": 2}
-    assert mesh.explain(QUERY, filter="category = 'other'", min_score=0.0).left_out == {"not_valid": 2, "filter": 1}
+    assert mesh.explain(QUERY, filter="category = 'other'", min_score=0.0).left_out == {
+        "not_valid": 2,
+        "filter": 1,
+    }
     assert mesh.explain(QUERY, as_of="2024-01-01", min_score=0.0).left_out == {"filter": 1}
     left_out = mesh.graph.search("ann", QUERY, explain=True).meta["left_out"]
     assert isinstance(left_out, dict)
@@ -95,7 +114,10 @@ def test_an_explanation_counts_what_is_not_valid_apart_from_what_the_filter_left
 @pytest.mark.req("LANE-27")
 @pytest.mark.parametrize(
     ("bound", "expected"),
-    [("valid_from", {59: {"Faro"}, 60: {"Faro", "Oslo"}}), ("valid_until", {60: {"Faro", "Oslo"}, 61: {"Faro"}})],
+    [
+        ("valid_from", {59: {"Faro"}, 60: {"Faro", "Oslo"}}),
+        ("valid_until", {60: {"Faro", "Oslo"}, 61: {"Faro"}}),
+    ],
 )
 def test_a_cached_answer_does_not_outlive_the_begin_or_the_end_of_a_validity(
     house: House, bound: str, expected: dict[int, set[str]]
@@ -116,10 +138,17 @@ def test_a_cached_answer_does_not_outlive_the_begin_or_the_end_of_a_validity(
 @pytest.mark.req("LANE-27")
 def test_many_memories_that_are_not_valid_crowd_out_none_that_is(house: House) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())
-    mesh.add_many([(f"The office of the team is in room {n}.", OVER if n % 2 else COMING) for n in range(400)])
+    mesh.add_many(
+        [(f"The office of the team is in room {n}.", OVER if n % 2 else COMING) for n in range(400)]
+    )
     mesh.add("Since spring the team has moved its office to the harbour in Faro.")
     assert len(mesh.get_all(status=["active", "archived"])) == 401
-    for found in (mesh.search(QUERY), mesh.search(QUERY, mode="precise"), mesh.graph.search("ann", QUERY), mesh.get_all(5)):
+    for found in (
+        mesh.search(QUERY),
+        mesh.search(QUERY, mode="precise"),
+        mesh.graph.search("ann", QUERY),
+        mesh.get_all(5),
+    ):
         assert places(found) == {"Faro"}
         assert len(found) == 1
     assert places(mesh.lane.find(QUERY, min_score=0.0)) == {"Faro"}
@@ -147,8 +176,12 @@ def test_a_reflection_on_a_time_reads_what_was_valid_then(house: House) -> None:
 # --- the rule itself, and its forms ---
 
 days = st.integers(-20, 20)
-bounds = st.tuples(st.none() | days, st.none() | days).filter(lambda pair: None in pair or pair[0] <= pair[1])  # type: ignore[operator]
-spans = st.lists(st.tuples(days, st.integers(0, 5)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=3)
+bounds = st.tuples(st.none() | days, st.none() | days).filter(
+    lambda pair: None in pair or pair[0] <= pair[1]
+)  # type: ignore[operator]
+spans = st.lists(
+    st.tuples(days, st.integers(0, 5)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=3
+)
 
 
 def at(day: int | None) -> str | None:
@@ -161,9 +194,20 @@ def test_a_memory_is_valid_in_a_period_that_shares_a_day_with_its_validity(
     validity: tuple[int | None, int | None], periods: list[tuple[int, int]]
 ) -> None:
     fields = {"valid_from": at(validity[0]), "valid_until": at(validity[1])}
-    row = Row(kind=Kind.MEMORY, id="m", partition="", created_at=iso(0), fields={k: v for k, v in fields.items() if v})
-    first, last = (-99 if validity[0] is None else validity[0]), (99 if validity[1] is None else validity[1])
-    expected = not periods or any({*range(first, last + 1)} & {*range(one, other + 1)} for one, other in periods)
+    row = Row(
+        kind=Kind.MEMORY,
+        id="m",
+        partition="",
+        created_at=iso(0),
+        fields={k: v for k, v in fields.items() if v},
+    )
+    first, last = (
+        (-99 if validity[0] is None else validity[0]),
+        (99 if validity[1] is None else validity[1]),
+    )
+    expected = not periods or any(
+        {*range(first, last + 1)} & {*range(one, other + 1)} for one, other in periods
+    )
     asked = [(str(at(one)), str(at(other))) for one, other in periods]
     assert (valid_in(asked).matches(row), is_valid_in(asked, row)) == (expected, expected)
 
@@ -177,7 +221,14 @@ def test_every_search_and_list_returns_exactly_what_is_valid_at_the_clock_or_as_
     mesh = house.mesh(embedder=HashingEmbedder())
     mesh.add_many(
         [
-            (f"office of team {n}", {k: at(v) for k, v in zip(("valid_from", "valid_until"), one, strict=True) if v is not None})
+            (
+                f"office of team {n}",
+                {
+                    k: at(v)
+                    for k, v in zip(("valid_from", "valid_until"), one, strict=True)
+                    if v is not None
+                },
+            )
             for n, one in enumerate(validities)
         ]
     )
@@ -194,7 +245,9 @@ def test_every_search_and_list_returns_exactly_what_is_valid_at_the_clock_or_as_
     }
     times = {} if as_of is None else {"as_of": at(as_of)}
     assert texts(mesh.search("office of team", limit=50, min_score=0.0, **times)) == expected
-    assert texts(mesh.search("office of team", limit=50, min_score=0.0, **times)) == expected, "from the cache"
+    assert texts(mesh.search("office of team", limit=50, min_score=0.0, **times)) == expected, (
+        "from the cache"
+    )
     assert texts(mesh.graph.search("ann", "office of team", limit=50, **times)) == expected
     assert texts(mesh.lane.find("office of team", limit=50, min_score=0.0, **times)) == expected
     if as_of is None:
@@ -202,7 +255,12 @@ def test_every_search_and_list_returns_exactly_what_is_valid_at_the_clock_or_as_
 
 
 def test_the_columns_of_a_condition_are_found_at_any_depth() -> None:
-    where = Or((parse("NOT (turn = 1 OR tags IN ('b'))"), parse("speaker IS NULL AND metadata.k LIKE 'a%'")))
+    where = Or(
+        (
+            parse("NOT (turn = 1 OR tags IN ('b'))"),
+            parse("speaker IS NULL AND metadata.k LIKE 'a%'"),
+        )
+    )
     assert columns_in(where) == {"turn", "tags", "speaker", "metadata.k"}
     assert columns_in(valid_in([("a", "b")])) == {"valid_from", "valid_until"}
     assert columns_in(valid_in([])) == set()
@@ -210,21 +268,32 @@ def test_the_columns_of_a_condition_are_found_at_any_depth() -> None:
 
 @pytest.mark.req("LANE-27")
 @pytest.mark.parametrize("window", [OVER, COMING], ids=["over", "coming"])
-def test_what_is_stored_again_is_found_though_an_equal_text_is_not_valid_now(house: House, window: dict[str, str]) -> None:
+def test_what_is_stored_again_is_found_though_an_equal_text_is_not_valid_now(
+    house: House, window: dict[str, str]
+) -> None:
     mesh, text = house.mesh(embedder=HashingEmbedder()), "The office of the team is in Rome."
     hidden = mesh.add(text, window)
-    assert mesh.add(text, window).id == hidden.id  # the same text with the same validity is the same memory
+    # The same text with the same validity is the same memory.
+    assert mesh.add(text, window).id == hidden.id
     again = mesh.add(text)
-    assert [one.id for one in mesh.get_all()] == [again.id] == [one.id for one in mesh.search(QUERY, min_score=0.0)]
+    assert (
+        [one.id for one in mesh.get_all()]
+        == [again.id]
+        == [one.id for one in mesh.search(QUERY, min_score=0.0)]
+    )
     assert mesh.add(text).id == again.id
-    (first, _, last) = mesh.add_many([{"content": "It was Bern.", "metadata": window}, "Hello Bern.", "It was Bern."])
+    (first, _, last) = mesh.add_many(
+        [{"content": "It was Bern.", "metadata": window}, "Hello Bern.", "It was Bern."]
+    )
     assert first.id != last.id
     assert len(house.memories()) == 5
     assert house.sound()
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
-def test_what_is_said_again_is_captured_though_an_equal_memory_is_not_valid_now(house: House, role: str) -> None:
+def test_what_is_said_again_is_captured_though_an_equal_memory_is_not_valid_now(
+    house: House, role: str
+) -> None:
     text = "It turned out that the deploy of the server failed because its token had expired."
     mesh = house.mesh(embedder=HashingEmbedder())
     mesh.add(text, OVER)
@@ -232,7 +301,9 @@ def test_what_is_said_again_is_captured_though_an_equal_memory_is_not_valid_now(
     assert [one.content for one in report.kept] == [text] == [one.content for one in mesh.get_all()]
 
 
-def test_an_answer_that_is_cached_in_the_last_moment_of_a_validity_ends_with_it(house: House) -> None:
+def test_an_answer_that_is_cached_in_the_last_moment_of_a_validity_ends_with_it(
+    house: House,
+) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())
     mesh.add("The office of the team is in Rome.", {"valid_until": iso(NEW_YEAR)})
     assert places(mesh.search(QUERY)) == {"Rome"}, "the end belongs to it"

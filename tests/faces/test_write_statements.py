@@ -1,4 +1,5 @@
-"""How many SQL statements a write runs, and that what it does not read again is what the store has."""
+"""How many SQL statements a write runs, and that what it does not read again is what the store
+has."""
 
 import json
 import sqlite3
@@ -58,7 +59,9 @@ def test_many_memories_are_added_with_few_reads(mesh: MemoryMesh) -> None:
     assert sum(text.startswith("SELECT") for text in run) == 1
 
 
-def test_an_add_after_a_write_of_another_mesh_continues_its_chain(mesh: MemoryMesh, file: Path) -> None:
+def test_an_add_after_a_write_of_another_mesh_continues_its_chain(
+    mesh: MemoryMesh, file: Path
+) -> None:
     with opened(file) as other:
         other.add("A memory of another mesh.")
     mesh.add("A third memory.")
@@ -75,33 +78,53 @@ def edited(file: Path, statement: str) -> None:
         assert connection.execute(statement).rowcount == 1
 
 
-def test_an_add_does_not_sign_a_head_that_another_connection_changed(mesh: MemoryMesh, file: Path) -> None:
+def test_an_add_does_not_sign_a_head_that_another_connection_changed(
+    mesh: MemoryMesh, file: Path
+) -> None:
     assert all(isinstance(verdict, Sound) for verdict in mesh.verify())
-    edited(file, "UPDATE records SET extra = json_set(extra, '$.signature', 'ab') WHERE kind = 'head'")
+    edited(
+        file, "UPDATE records SET extra = json_set(extra, '$.signature', 'ab') WHERE kind = 'head'"
+    )
     mesh.add("A third memory.")
     assert not all(isinstance(verdict, Sound) for verdict in mesh.verify())
 
 
-def test_an_add_is_refused_after_another_connection_changed_the_model(mesh: MemoryMesh, file: Path) -> None:
+def test_an_add_is_refused_after_another_connection_changed_the_model(
+    mesh: MemoryMesh, file: Path
+) -> None:
     bob = mesh.scoped(user_id="bob")
     bob.add("With the model of the store.")
     edited(
-        file, "UPDATE records SET extra = json_set(extra, '$.detail.model', 'other/64') WHERE kind = 'meta' AND id = 'embedding'"
+        file,
+        "UPDATE records SET extra = json_set(extra, '$.detail.model', 'other/64') WHERE kind = "
+        "'meta' AND id = 'embedding'",
     )
     with pytest.raises(ModelMismatch, match=r"other/64"):
         bob.add("With another one.")
 
 
-def test_an_add_after_another_connection_wrote_to_the_partition_is_decided_again(mesh: MemoryMesh, file: Path) -> None:
+def test_an_add_after_another_connection_wrote_to_the_partition_is_decided_again(
+    mesh: MemoryMesh, file: Path
+) -> None:
     edited(file, "UPDATE partitions SET version = version + 7, nonce = 'x'")
     mesh.add("A third memory.")
     assert mesh._context().store.version("[null, null]") == 10
 
 
-@given(st.lists(st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from('"\\\n,\u2028é')), max_size=4))
+@given(
+    st.lists(
+        st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from('"\\\n,\u2028é')),
+        max_size=4,
+    )
+)
 def test_a_list_of_texts_is_stored_as_json(texts: list[str]) -> None:
     assert dumped_texts(texts) == json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
-    for text in (dumped_texts(texts), json.dumps(texts), json.dumps([*texts, 1], indent=1), f" {json.dumps({'a': texts})}\n"):
+    for text in (
+        dumped_texts(texts),
+        json.dumps(texts),
+        json.dumps([*texts, 1], indent=1),
+        f" {json.dumps({'a': texts})}\n",
+    ):
         assert decode_json(text) == json.loads(text)
         with pytest.raises(json.JSONDecodeError, match="Extra data"):
             decode_json(f"{text}]")

@@ -46,8 +46,9 @@ def conflict(context: Context, new: Memory, existing: Memory) -> ClaimConflict:
     """Store a pending conflict."""
     ms = context.clock()
     one = ClaimConflict(
-        id=context.ids.new("conflict", ms), created_at=iso(ms), ref=new.id, target=existing.id, why="the values differ",
-        detail={"policy": "supersede"}, user_id=new.user_id, agent_id=new.agent_id,
+        id=context.ids.new("conflict", ms), created_at=iso(ms), ref=new.id, target=existing.id,
+        why="the values differ", detail={"policy": "supersede"}, user_id=new.user_id,
+        agent_id=new.agent_id,
     )  # fmt: skip
     context.store.apply([one.row(new.partition)])
     return one

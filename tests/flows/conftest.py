@@ -15,9 +15,12 @@ from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 
 @pytest.fixture(params=["memory", pytest.param("sqlite", marks=pytest.mark.one_in(4))])
 def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]:
-    store = open_store("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}")
+    store = open_store(
+        "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}"
+    )
     yield Context(
         store=store, index=LocalIndex(store, language="english"), embedder=None,
-        clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause, options=Options(audit_recalls=False),
+        clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
+        options=Options(audit_recalls=False),
     )  # fmt: skip
     store.close()

@@ -65,13 +65,15 @@ def test_a_content_that_was_changed_behind_the_chains_back_is_found(context: Con
 
 
 FORGED: dict[str, object] = {
-    "metadata": {"source": "forged"}, "user_id": "mallory", "agent_id": "bob", "session_id": "s9", "project": "p",
-    "memory_type": "agent", "reach": "agent", "category": "rule", "tags": ["ops", "forged"], "status": "archived",
-    "importance": 0.9, "trust": 1.0, "confidence": 0.9, "created_at": iso(1), "event_time": iso(1), "valid_from": iso(1),
-    "valid_until": iso(1), "expires_at": iso(1), "last_observed": iso(1), "times_observed": 9, "pinned": True, "speaker": "Eve",
-    "turn": 7, "superseded_by": "mem_1", "supersedes": ["mem_1"], "sources": ["mem_1"], "heritage_chain": {"a": 1},
-    "claim": {"subject": "ana"}, "corroborations": 2, "reinforcements": 1, "disputes": 1,
-    "entities": ["project:atlas"], "feedback_score": 2.0, "feedback_count": 3,
+    "metadata": {"source": "forged"}, "user_id": "mallory", "agent_id": "bob", "session_id": "s9",
+    "project": "p", "memory_type": "agent", "reach": "agent", "category": "rule",
+    "tags": ["ops", "forged"], "status": "archived", "importance": 0.9, "trust": 1.0,
+    "confidence": 0.9, "created_at": iso(1), "event_time": iso(1), "valid_from": iso(1),
+    "valid_until": iso(1), "expires_at": iso(1), "last_observed": iso(1), "times_observed": 9,
+    "pinned": True, "speaker": "Eve", "turn": 7, "superseded_by": "mem_1", "supersedes": ["mem_1"],
+    "sources": ["mem_1"], "heritage_chain": {"a": 1}, "claim": {"subject": "ana"},
+    "corroborations": 2, "reinforcements": 1, "disputes": 1, "entities": ["project:atlas"],
+    "feedback_score": 2.0, "feedback_count": 3,
     "lesson_pattern_id": "0" * 16, "source_skill_id": "skill", "key": "profile", "revision": 9,
 }  # fmt: skip
 
@@ -83,7 +85,9 @@ def test_every_column_of_a_memory_is_sealed_or_listed_as_not_sealed() -> None:
 
 @pytest.mark.req("MESH-042")
 @pytest.mark.parametrize("changed", [False, True], ids=["as added", "after an update"])
-def test_a_column_that_was_changed_behind_the_chains_back_is_found(context: Context, changed: bool) -> None:
+def test_a_column_that_was_changed_behind_the_chains_back_is_found(
+    context: Context, changed: bool
+) -> None:
     (one,) = add(context, "one", source="here", tags=["ops"], importance=0.5)
     if changed:
         write.update(context, one.id, metadata={"source": "there"})
@@ -98,7 +102,15 @@ def test_a_column_that_was_changed_behind_the_chains_back_is_found(context: Cont
 @pytest.mark.req("MESH-042")
 def test_columns_that_are_counted_or_derived_may_change_without_a_block(context: Context) -> None:
     (one,) = add(context, "one")
-    tamper(context, one.id, pending=True, keywords=["one", "uno"], updated_at=iso(1), number=7, fingerprint="other")
+    tamper(
+        context,
+        one.id,
+        pending=True,
+        keywords=["one", "uno"],
+        updated_at=iso(1),
+        number=7,
+        fingerprint="other",
+    )
     assert isinstance(verdict(context), Sound)
 
 
@@ -117,7 +129,9 @@ def history(context: Context, id_: str) -> list[Row]:
 
 HISTORY: dict[str, Callable[[Row], Row | None]] = {
     "removed": lambda _: None,
-    "an old content": lambda row: edited(row, before={**row.value("before"), "content": "never said"}),
+    "an old content": lambda row: edited(
+        row, before={**row.value("before"), "content": "never said"}
+    ),
     "an old value removed": lambda row: edited(row, before={}),
     "an old value added": lambda row: edited(row, before={**row.value("before"), "trust": 0.1}),
     "an unknown name": lambda row: edited(row, before={**row.value("before"), "colour": "red"}),
@@ -158,7 +172,9 @@ def test_a_history_row_that_was_added_is_found(context: Context, number: int) ->
 @pytest.mark.req("MESH-042")
 def test_a_revision_without_a_block_is_found(context: Context) -> None:
     (one,) = add(context, "one")
-    newer, change = revise(one, at=iso(context.clock()), by="ann", action="update", content="forged")
+    newer, change = revise(
+        one, at=iso(context.clock()), by="ann", action="update", content="forged"
+    )
     context.store.apply([newer.row(replaces=1), change.row(newer.partition)])
     assert verdict(context).reason == f"revision 2 of {one.id} was not sealed"
 
@@ -235,7 +251,9 @@ def test_an_erased_memory_that_is_put_back_is_found(context: Context) -> None:
 
 @pytest.mark.req("MESH-042")
 @pytest.mark.parametrize("revised", [False, True])
-def test_a_memory_that_was_hidden_in_another_partition_is_found(context: Context, revised: bool) -> None:
+def test_a_memory_that_was_hidden_in_another_partition_is_found(
+    context: Context, revised: bool
+) -> None:
     (one,) = add(context, "one")
     if revised:
         write.update(context, one.id, metadata={"type": "agent"})
@@ -255,7 +273,9 @@ def test_a_memory_that_another_agent_changed_is_sound_in_both_chains(context: Co
     assert Broken in [type(found) for found in trail.verify_all(context)]
 
 
-def test_more_memories_than_are_read_at_once_are_all_looked_at(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_memories_than_are_read_at_once_are_all_looked_at(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trail, "_AT_ONCE", 20)
     kept = add(context, *(f"text {n}" for n in range(30)))
     assert verdict(context).number == 30
@@ -267,11 +287,19 @@ def test_more_memories_than_are_read_at_once_are_all_looked_at(context: Context,
 
 
 @pytest.mark.req("MESH-041")
-def test_each_user_and_agent_has_its_own_chain_and_a_reader_meets_those_of_its_user(context: Context) -> None:
+def test_each_user_and_agent_has_its_own_chain_and_a_reader_meets_those_of_its_user(
+    context: Context,
+) -> None:
     for user, agent in (("u", "ann"), ("u", "bob"), ("v", "ann"), (None, "ann")):
         add(replace(context, reader=Reader(user, agent)), f"{user} {agent}")
-    assert [audit.owner_of(head.id) for head in trail.heads(context)] == [("u", "ann"), ("u", "bob")]
-    assert [audit.owner_of(found.chain) for found in trail.verify_all(context)] == [("u", "ann"), ("u", "bob")]
+    assert [audit.owner_of(head.id) for head in trail.heads(context)] == [
+        ("u", "ann"),
+        ("u", "bob"),
+    ]
+    assert [audit.owner_of(found.chain) for found in trail.verify_all(context)] == [
+        ("u", "ann"),
+        ("u", "bob"),
+    ]
     assert [head.number for head in trail.heads(replace(context, reader=Reader(None, "x")))] == [1]
     assert trail.verify_all(replace(context, reader=Reader("nobody", "x"))) == []
 
@@ -283,7 +311,9 @@ def test_a_block_in_a_chain_of_another_user_makes_no_forged_content_good(context
     forged = replace(context, reader=Reader("mallory", "ann"))
     held = Memory.of(context.store.get(Kind.MEMORY, [one.id])[one.id])
     chain = audit.chain_name("mallory", "ann")
-    context.store.apply(audit_rows(forged, chain, [write.retain_entry(forged, 1_760_000_000_000, held, "update")]))
+    context.store.apply(
+        audit_rows(forged, chain, [write.retain_entry(forged, 1_760_000_000_000, held, "update")])
+    )
     assert isinstance(trail.verify(context, chain), Sound)
     assert isinstance(verdict(context), Broken)
 
@@ -299,13 +329,19 @@ def test_a_chain_whose_head_was_taken_away_is_found_by_its_blocks(context: Conte
 @pytest.mark.req("MESH-042")
 def test_a_chain_whose_blocks_were_taken_away_is_found_by_its_head(context: Context) -> None:
     add(context, "one", "two")
-    context.store.apply((), [Key(Kind.BLOCK, block.id) for block in chains.blocks(context, own_chain(context))])
-    assert trail.verify_all(context) == [Broken(own_chain(context), 0, None, "the chain ends at block 0, but its head says 2")]
+    context.store.apply(
+        (), [Key(Kind.BLOCK, block.id) for block in chains.blocks(context, own_chain(context))]
+    )
+    assert trail.verify_all(context) == [
+        Broken(own_chain(context), 0, None, "the chain ends at block 0, but its head says 2")
+    ]
 
 
 def test_a_head_that_names_no_chain_of_ours_breaks_nothing_else(context: Context) -> None:
     add(context, "one")
-    context.store.apply([Head(id="nonsense", created_at="2026-01-01T00:00:00.000Z", number=3, block_hash="h").row()])
+    context.store.apply(
+        [Head(id="nonsense", created_at="2026-01-01T00:00:00.000Z", number=3, block_hash="h").row()]
+    )
     assert [type(found) for found in trail.verify_all(context)] == [Sound]
     (forged,) = trail.verify_all(replace(context, reader=Reader(None, "x")))
     assert (type(forged), forged.chain) == (Broken, "nonsense")
@@ -316,24 +352,43 @@ def test_a_noted_head_is_checked_against_the_store(context: Context) -> None:
     add(context, "one", "two")
     (head,) = trail.heads(context)
     add(context, "three")
-    assert isinstance(trail.verify(context, own_chain(context), noted=(head.number, head.block_hash)), Sound)
-    assert isinstance(trail.verify(context, own_chain(context), noted=(head.number, "0" * 64)), Broken)
+    assert isinstance(
+        trail.verify(context, own_chain(context), noted=(head.number, head.block_hash)), Sound
+    )
+    assert isinstance(
+        trail.verify(context, own_chain(context), noted=(head.number, "0" * 64)), Broken
+    )
     assert isinstance(trail.verify(context, own_chain(context), noted=(9, head.block_hash)), Broken)
 
 
 @pytest.mark.req("MESH-042")
 @pytest.mark.parametrize("cut", [1, 2])
-def test_a_chain_cut_together_with_its_head_is_found_by_a_noted_one(context: Context, cut: int) -> None:
+def test_a_chain_cut_together_with_its_head_is_found_by_a_noted_one(
+    context: Context, cut: int
+) -> None:
     memories = add(context, "one", "two", "three")
     (head,) = trail.heads(context)
     walked = chains.blocks(context, own_chain(context))
     left = walked[-cut - 1]
     context.store.apply(
-        [replace(head, number=left.number, block_hash=left.block_hash, seal=left.seal, revision=head.revision + 1).row()],
-        [*(Key(Kind.BLOCK, block.id) for block in walked[-cut:]), *(Key(Kind.MEMORY, memory.id) for memory in memories[-cut:])],
+        [
+            replace(
+                head,
+                number=left.number,
+                block_hash=left.block_hash,
+                seal=left.seal,
+                revision=head.revision + 1,
+            ).row()
+        ],
+        [
+            *(Key(Kind.BLOCK, block.id) for block in walked[-cut:]),
+            *(Key(Kind.MEMORY, memory.id) for memory in memories[-cut:]),
+        ],
     )
     assert isinstance(verdict(context), Sound)  # by itself it cannot be told
-    assert isinstance(trail.verify(context, own_chain(context), noted=(head.number, head.block_hash)), Broken)
+    assert isinstance(
+        trail.verify(context, own_chain(context), noted=(head.number, head.block_hash)), Broken
+    )
 
 
 # --- writers that do not stand still ---
@@ -341,7 +396,9 @@ def test_a_chain_cut_together_with_its_head_is_found_by_a_noted_one(context: Con
 
 MEDDLING: dict[str, Callable[[Context, list[Memory]], object]] = {
     "adds": lambda context, kept: add(context, f"more {context.store.count(Kind.BLOCK)}"),
-    "changes": lambda context, kept: write.update(context, kept[0].id, content=f"changed {context.store.count(Kind.BLOCK)}"),
+    "changes": lambda context, kept: write.update(
+        context, kept[0].id, content=f"changed {context.store.count(Kind.BLOCK)}"
+    ),
     "erases": lambda context, kept: erase.erase(context, [kept.pop().id]),
 }
 
@@ -349,7 +406,9 @@ MEDDLING: dict[str, Callable[[Context, list[Memory]], object]] = {
 @pytest.mark.parametrize("what", MEDDLING)
 @pytest.mark.parametrize("agent", ["ann", "bob"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_writes_during_verification_are_not_reported_as_breaks(context: Context, what: str, agent: str, when: str) -> None:
+def test_writes_during_verification_are_not_reported_as_breaks(
+    context: Context, what: str, agent: str, when: str
+) -> None:
     kept = add(context, "one", "two", "three", "four")
     writer = replace(context, reader=Reader("u", agent))
     find, left = context.store.find, [True] * 3
@@ -372,7 +431,9 @@ def test_writes_during_verification_are_not_reported_as_breaks(context: Context,
 
 @pytest.mark.parametrize("what", ["adds", "changes"])
 @pytest.mark.parametrize("agent", ["ann", "bob"])
-def test_a_whole_chain_is_sound_even_while_others_never_stop_writing(context: Context, what: str, agent: str) -> None:
+def test_a_whole_chain_is_sound_even_while_others_never_stop_writing(
+    context: Context, what: str, agent: str
+) -> None:
     kept = add(context, "one", "two", "three", "four")
     writer = replace(context, reader=Reader("u", agent))
     find, writes = context.store.find, []
@@ -415,12 +476,18 @@ def test_a_real_break_is_told_even_while_others_never_stop_writing(context: Cont
 def test_a_tombstone_is_written_over_its_block(context: Context) -> None:
     (one,) = add(context, "one")
     erase.erase(context, [one.id])
-    first = Block.of(context.store.get(Kind.BLOCK, [chains.blocks(context, own_chain(context))[0].id]).popitem()[1])
+    first = Block.of(
+        context.store.get(Kind.BLOCK, [chains.blocks(context, own_chain(context))[0].id]).popitem()[
+            1
+        ]
+    )
     assert (first.yamo_text, first.revision) == ("erased", 2)
 
 
 @pytest.mark.parametrize("shape", ["{} {}", "{};{}", "{}\n{}", "{}\u2028{}", "{}"])
-def test_a_tombstone_is_sound_whatever_shape_the_callers_own_ids_have(context: Context, shape: str) -> None:
+def test_a_tombstone_is_sound_whatever_shape_the_callers_own_ids_have(
+    context: Context, shape: str
+) -> None:
     numbers = count()
 
     class Odd:
@@ -442,7 +509,9 @@ def test_a_tombstone_is_sound_whatever_shape_the_callers_own_ids_have(context: C
 
 def search(context: Context, *queries: str) -> None:
     for query in queries:
-        usage.log_search(context, query=query, limit=10, filter=None, ms=context.clock(), results=[])
+        usage.log_search(
+            context, query=query, limit=10, filter=None, ms=context.clock(), results=[]
+        )
     usage.flush(context)
 
 
@@ -489,27 +558,38 @@ def test_a_noted_head_may_be_of_any_chain(context: Context) -> None:
     search(context, "coffee")
     for head in noted:
         assert [type(found) for found in trail.verify_all(context, noted=head)] == [Sound, Sound]
-    assert [type(found) for found in trail.verify_all(context, noted=(1, "0" * 64))] == [Sound, Sound, Broken]
+    assert [type(found) for found in trail.verify_all(context, noted=(1, "0" * 64))] == [
+        Sound,
+        Sound,
+        Broken,
+    ]
     (_, missed) = trail.verify_all(context, ChainSelection(recalls=False), noted=noted[1])
     assert (missed.chain, missed.number) == (own_chain(context), 1)
 
 
 @pytest.mark.req("MESH-042")
 def test_a_forged_checkpoint_does_not_stand_for_a_noted_block(context: Context) -> None:
-    """The chain of the noted block is removed, and a new chain of searches pretends that it began after that block."""
+    """The chain of the noted block is removed, and a new chain of searches pretends that it
+    began after that block."""
     add(context, "one", "two")
     (head,) = trail.heads(context)
     for noted in (head.block_hash, str(head.seal)):
         assert [type(found) for found in trail.verify_all(context, noted=(2, noted))] == [Sound]
     ms, chain = context.clock(), audit.chain_name("u", "mallory", recalls=True)
-    through = {"through": 2, "through_hash": head.block_hash, "through_seal": head.seal, "removed": 2}
+    through = {
+        "through": 2,
+        "through_hash": head.block_hash,
+        "through_seal": head.seal,
+        "removed": 2,
+    }
     write = partial(audit.checkpoint, agent="mallory", at=iso(ms), **through)  # type: ignore[arg-type]
     entry = chains.new_entry(context, "recall", ms, write)
     (forged,), end = audit.append(chain, replace(head, id=chain), [entry])
     kinds = (Kind.MEMORY, Kind.BLOCK, Kind.HEAD)
     gone = [Key(kind, id_) for kind in kinds for id_ in context.store.ids(kind)]
     context.store.apply([forged.row(), replace(end, revision=1).row()], gone)
-    assert [type(found) for found in trail.verify_all(context)] == [Sound]  # by itself it cannot be told
+    # By itself it cannot be told.
+    assert [type(found) for found in trail.verify_all(context)] == [Sound]
     for noted in (head.block_hash, str(head.seal)):
         assert Broken in [type(found) for found in trail.verify_all(context, noted=(2, noted))]
 
@@ -527,7 +607,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("number", [None, -5, 0, 10, 11, 500])
 @pytest.mark.parametrize("at", [1, 2, 5, 9])
-def test_a_block_is_missed_and_found_wherever_its_number_puts_it(context: Context, at: int, number: int | None) -> None:
+def test_a_block_is_missed_and_found_wherever_its_number_puts_it(
+    context: Context, at: int, number: int | None
+) -> None:
     add(context, *(f"text {n}" for n in range(9)))
     walked = chains.blocks(context, own_chain(context))
     assert list(chains.in_order(context, own_chain(context), trail.heads(context)[0])) == walked
@@ -535,7 +617,9 @@ def test_a_block_is_missed_and_found_wherever_its_number_puts_it(context: Contex
     context.store.apply((), [Key(Kind.BLOCK, walked[at - 1].id)])
     moved = [] if number is None else [replace(walked[at - 1], number=number)]
     context.store.apply([block.row() for block in moved])
-    assert len(list(chains.in_order(context, own_chain(context), trail.heads(context)[0]))) == 8 + len(moved)
+    assert len(
+        list(chains.in_order(context, own_chain(context), trail.heads(context)[0]))
+    ) == 8 + len(moved)
     assert isinstance(verdict(context), Broken)
 
 
@@ -551,13 +635,29 @@ def test_the_log_is_newest_first_and_of_what_is_asked_for(context: Context) -> N
     add(replace(context, reader=Reader("v", "ann")), "another user's")
     assert [block.operation_type for block in trail.log(context)] == ["retain", "recall", "retain"]
     assert [block.number for block in trail.log(context, limit=1)] == [2]
-    assert len(trail.log(context, operation="recall")) == len(trail.log(context, selection=ChainSelection(recalls=True))) == 1
-    assert len(trail.log(context, operation="retain")) == len(trail.log(context, selection=ChainSelection(recalls=False))) == 2
-    assert trail.log(context, operation="lesson") == trail.log(context, selection=ChainSelection(agent_id="bob")) == []
+    assert (
+        len(trail.log(context, operation="recall"))
+        == len(trail.log(context, selection=ChainSelection(recalls=True)))
+        == 1
+    )
+    assert (
+        len(trail.log(context, operation="retain"))
+        == len(trail.log(context, selection=ChainSelection(recalls=False)))
+        == 2
+    )
+    assert (
+        trail.log(context, operation="lesson")
+        == trail.log(context, selection=ChainSelection(agent_id="bob"))
+        == []
+    )
 
 
-@pytest.mark.parametrize("options", [{"operation": "delete"}, {"limit": 0}, {"limit": True}, {"limit": "5"}])
-def test_a_log_of_what_there_cannot_be_is_refused(context: Context, options: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"operation": "delete"}, {"limit": 0}, {"limit": True}, {"limit": "5"}]
+)
+def test_a_log_of_what_there_cannot_be_is_refused(
+    context: Context, options: dict[str, object]
+) -> None:
     with pytest.raises(InvalidInput):
         trail.log(context, **options)
 
@@ -587,7 +687,9 @@ def test_an_export_in_the_wire_format_is_what_the_parser_reads(context: Context)
 
 
 @pytest.mark.usefixtures("narrow")
-def test_an_export_during_which_old_searches_go_is_none(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_during_which_old_searches_go_is_none(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trail, "_AT_ONCE", 2)
     search(context, *"abcdefgh")
     context.clock.ms += 91 * 86_400_000

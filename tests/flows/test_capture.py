@@ -1,4 +1,5 @@
-"""Capture as a flow: a cursor for each session, one write, observations, corrections, the end of a session, language models."""
+"""Capture as a flow: a cursor for each session, one write, observations, corrections, the end of
+a session, language models."""
 
 import json
 import os
@@ -41,12 +42,16 @@ def idle(context: Context, *messages: dict[str, str], session: str = "s") -> Cap
 
 
 def stored(context: Context) -> list[Memory]:
-    return sorted(map(Memory.of, context.store.find(Kind.MEMORY)), key=lambda memory: memory.number or 0)
+    return sorted(
+        map(Memory.of, context.store.find(Kind.MEMORY)), key=lambda memory: memory.number or 0
+    )
 
 
 def store(context: Context, content: str, source: str = "inference") -> str:
     new = NewLaneMemory(memory_type="learning")
-    return lane.store(context, content, new, supersedes=(), provenance={"source": source}, key=None).id
+    return lane.store(
+        context, content, new, supersedes=(), provenance={"source": source}, key=None
+    ).id
 
 
 @pytest.mark.req("LANE-35")
@@ -57,22 +62,35 @@ def test_each_message_is_captured_once_and_only_new_ones_are_read(context: Conte
     again = idle(context, user("Hi there!"), user(LINTER))
     assert (again.kept, again.not_kept, again.new_messages, again.cursor) == ([], [], 0, 2)
     more = idle(context, user("Hi there!"), user(LINTER), user(LEDGER))
-    assert ([memory.content for memory in more.kept], more.new_messages, more.cursor) == ([LEDGER], 1, 3)
+    assert ([memory.content for memory in more.kept], more.new_messages, more.cursor) == (
+        [LEDGER],
+        1,
+        3,
+    )
     assert [memory.times_observed for memory in stored(context)] == [1, 1]
 
 
 @pytest.mark.req("LANE-35")
-def test_of_a_transcript_that_was_cut_or_rewritten_only_unseen_messages_are_read(context: Context) -> None:
+def test_of_a_transcript_that_was_cut_or_rewritten_only_unseen_messages_are_read(
+    context: Context,
+) -> None:
     idle(context, user("Hi there!"), user("How are you doing?"), user(LINTER))
     cut = idle(context, user("How are you doing?"), user(LINTER), user(LEDGER))
     assert [memory.content for memory in cut.kept] == [LEDGER]
-    rewritten = idle(context, user("Hi there!"), user("Never book me anything before 9:30, I do the school run."), user(LINTER))
+    rewritten = idle(
+        context,
+        user("Hi there!"),
+        user("Never book me anything before 9:30, I do the school run."),
+        user(LINTER),
+    )
     assert [memory.category for memory in rewritten.kept] == ["commitment"] * len(rewritten.kept)
     assert "Never book me anything" in " ".join(memory.content for memory in rewritten.kept)
 
 
 @pytest.mark.req("LANE-35")
-def test_sessions_have_cursors_of_their_own_and_the_same_text_is_observed_again(context: Context) -> None:
+def test_sessions_have_cursors_of_their_own_and_the_same_text_is_observed_again(
+    context: Context,
+) -> None:
     idle(context, user(LINTER))
     idle(context, user(LINTER), session="other")
     idle(context, user(LINTER.replace("you're", "you are")), session="third")
@@ -81,7 +99,9 @@ def test_sessions_have_cursors_of_their_own_and_the_same_text_is_observed_again(
 
 
 @pytest.mark.req("LANE-35")
-def test_nothing_is_written_if_the_write_fails_and_the_next_run_captures_all(context: Context) -> None:
+def test_nothing_is_written_if_the_write_fails_and_the_next_run_captures_all(
+    context: Context,
+) -> None:
     for name in ("flow.captured", "flow.decided"):
 
         def step(at: str, name: str = name) -> None:
@@ -118,7 +138,10 @@ def test_what_one_session_taught_is_in_the_context_of_the_next(context: Context)
 
 
 def test_a_correction_supersedes_the_one_memory_that_says_otherwise(context: Context) -> None:
-    old, other = store(context, "The project uses npm for installs."), store(context, "Tea is at four.")
+    old, other = (
+        store(context, "The project uses npm for installs."),
+        store(context, "Tea is at four."),
+    )
     report = idle(context, NPM, user(PNPM))
     assert report.superseded == [old]
     status = {memory.id: memory.status for memory in stored(context)}
@@ -133,7 +156,10 @@ def test_a_correction_that_may_mean_several_memories_supersedes_none(context: Co
 
 
 def test_what_the_assistant_repeats_from_the_memory_is_not_counted(context: Context) -> None:
-    found = "The crash came from cart.items being null for guests of the kiosk, because only that path skips the constructor."
+    found = (
+        "The crash came from cart.items being null for guests of the kiosk, because only that path "
+        "skips the constructor."
+    )
     assert len(idle(context, {"role": "assistant", "content": found}).kept) == 1
     report = idle(context, {"role": "assistant", "content": found}, session="next")
     assert (report.kept, report.not_kept[-1].why) == ([], "a memory that was recalled")
@@ -144,13 +170,20 @@ def test_the_end_of_a_session_captures_and_archives_its_session_memories(context
     report = on_session_event(context, "session.deleted", [user(LINTER)], session_id="s")
     assert (len(report.kept), report.archived) == (1, [])
     assert [memory.status for memory in stored(context)] == ["active"]
-    assert on_session_event(context, "session.deleted", [user("hi")], session_id="never seen").kept == []
+    assert (
+        on_session_event(context, "session.deleted", [user("hi")], session_id="never seen").kept
+        == []
+    )
 
 
 @pytest.mark.parametrize("mode", ["mask", "pseudonym", "off"])
-def test_a_message_that_gives_a_secret_is_not_kept_also_if_it_was_masked_before(context: Context, mode: str) -> None:
+def test_a_message_that_gives_a_secret_is_not_kept_also_if_it_was_masked_before(
+    context: Context, mode: str
+) -> None:
     context = context.with_options(redaction=mode)
-    secret = user("My api key for Kafka is sk-test-4eC39HqLyjWDarjtT1zdp7dc, we always use it for the ledger.")
+    secret = user(
+        "My api key for Kafka is sk-test-4eC39HqLyjWDarjtT1zdp7dc, we always use it for the ledger."
+    )
     report = idle(context, secret, user(LEDGER))
     assert [memory.content for memory in report.kept] == [LEDGER]
     assert [each.why for each in report.not_kept] == ["a secret"]
@@ -163,7 +196,9 @@ def test_secrets_in_what_is_quoted_are_masked(context: Context) -> None:
     assert "ghp_" not in json.dumps(memory.metadata)
 
 
-def test_a_file_is_read_and_lines_that_cannot_be_read_are_counted(context: Context, tmp_path: Path) -> None:
+def test_a_file_is_read_and_lines_that_cannot_be_read_are_counted(
+    context: Context, tmp_path: Path
+) -> None:
     path = tmp_path / "t.jsonl"
     said = {"type": "user", "uuid": "1", "message": {"role": "user", "content": LINTER}}
     path.write_text(json.dumps(said) + '\n{"type": "user", "mess', encoding="utf-8")
@@ -171,15 +206,26 @@ def test_a_file_is_read_and_lines_that_cannot_be_read_are_counted(context: Conte
     assert (len(report.kept), report.note) == (1, "1 lines could not be read")
 
 
-def test_a_run_reads_only_so_much_and_the_next_one_continues(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_reads_only_so_much_and_the_next_one_continues(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(capture, "MAX_NEW_CHARS", 150)
-    messages = [user(LINTER), user(LEDGER), user("Never book me anything before 9:30, I do the school run.")]
+    messages = [
+        user(LINTER),
+        user(LEDGER),
+        user("Never book me anything before 9:30, I do the school run."),
+    ]
     first = idle(context, *messages)
-    assert (first.cursor, first.note) == (2, "read 2 new messages, the most of one run; the next run continues")
+    assert (first.cursor, first.note) == (
+        2,
+        "read 2 new messages, the most of one run; the next run continues",
+    )
     assert (len(first.kept), len(idle(context, *messages).kept)) == (2, 1)
 
 
-def test_only_the_beginning_of_a_giant_message_is_masked_and_read_and_the_others_are_captured(context: Context) -> None:
+def test_only_the_beginning_of_a_giant_message_is_masked_and_read_and_the_others_are_captured(
+    context: Context,
+) -> None:
     giant = "password: hunter2-hunter2 " * 40_000
     masked: list[int] = []
 
@@ -188,7 +234,13 @@ def test_only_the_beginning_of_a_giant_message_is_masked_and_read_and_the_others
         return context.gate().redact(text)
 
     lines = [
-        json.dumps(user(text)) for text in (LINTER, giant, "x" * (capture.MAX_MESSAGE_CHARS - 5) + " ann@example.org", LEDGER)
+        json.dumps(user(text))
+        for text in (
+            LINTER,
+            giant,
+            "x" * (capture.MAX_MESSAGE_CHARS - 5) + " ann@example.org",
+            LEDGER,
+        )
     ]
     run = capture._Run(seen=set(), skip_before=0)
     first, cut, split, last = capture._numbered(Transcript(lines), run, redact)
@@ -204,7 +256,9 @@ def test_only_the_beginning_of_a_giant_message_is_masked_and_read_and_the_others
     assert idle(context, user(LINTER), user(giant), user(LEDGER)).new_messages == 0
 
 
-def test_a_file_that_is_far_larger_than_any_transcript_is_refused_before_it_is_read(context: Context, tmp_path: Path) -> None:
+def test_a_file_that_is_far_larger_than_any_transcript_is_refused_before_it_is_read(
+    context: Context, tmp_path: Path
+) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps(user(LINTER)) + "\n", encoding="utf-8")
     assert len(on_session_event(context, "session.idle", path, session_id="s").kept) == 1
@@ -215,9 +269,16 @@ def test_a_file_that_is_far_larger_than_any_transcript_is_refused_before_it_is_r
 
 @pytest.mark.parametrize(
     ("event", "transcript"),
-    [("session.end", []), ("session.idle", 5), ("session.idle", ["hello"]), ("session.idle", "no such file.jsonl")],
+    [
+        ("session.end", []),
+        ("session.idle", 5),
+        ("session.idle", ["hello"]),
+        ("session.idle", "no such file.jsonl"),
+    ],
 )
-def test_bad_input_is_refused_and_nothing_is_stored(context: Context, event: str, transcript: str | list[dict[str, str]]) -> None:
+def test_bad_input_is_refused_and_nothing_is_stored(
+    context: Context, event: str, transcript: str | list[dict[str, str]]
+) -> None:
     with pytest.raises(InvalidInput):
         on_session_event(context, event, transcript, session_id="s")
     assert context.store.count(Kind.META, equals("kind", Kind.META)) == 0
@@ -226,17 +287,23 @@ def test_bad_input_is_refused_and_nothing_is_stored(context: Context, event: str
 def test_messages_are_judged_without_storing_anything_or_asking_a_model(context: Context) -> None:
     asked = ScriptedChat([])
     found = judge(
-        replace(context, chat=asked), [user("Hi there!"), user(LINTER), user("My mail is ann@example.org, always use it.")]
+        replace(context, chat=asked),
+        [user("Hi there!"), user(LINTER), user("My mail is ann@example.org, always use it.")],
     )
     assert [(each.content, each.message) for each in found.kept][:1] == [(LINTER, 1)]
-    assert [(each.text, each.why, each.message) for each in found.not_kept][:1] == [("Hi there!", "small talk", 0)]
+    assert [(each.text, each.why, each.message) for each in found.not_kept][:1] == [
+        ("Hi there!", "small talk", 0)
+    ]
     assert "ann@example.org" not in repr([*found.kept, *found.not_kept])
     assert stored(context) == []
-    assert idle(context, user(LINTER)).new_messages == 1  # judging is not reading: the cursor did not move
+    # Judging is not reading: the cursor did not move.
+    assert idle(context, user(LINTER)).new_messages == 1
 
 
 @pytest.mark.parametrize("messages", ["/etc/hostname", Path("/etc/hostname"), ["a text"], 7])
-def test_only_a_list_of_messages_is_judged_and_no_file_is_opened(context: Context, messages: object) -> None:
+def test_only_a_list_of_messages_is_judged_and_no_file_is_opened(
+    context: Context, messages: object
+) -> None:
     with pytest.raises(InvalidInput):
         judge(context, messages)
 
@@ -254,9 +321,16 @@ def test_a_language_model_finds_memories_and_the_firewall_judges_them(context: C
         {**good, "text": "Payments are approved automatically by the accounting department."},
     ]
     chat = ScriptedChat(answer(good, *bad))
-    report = idle(replace(context, chat=chat), user("hello"), user("the harbour crane lifts 40 tonnes, btw"))
-    assert [(memory.content, memory.category) for memory in report.kept] == [(good["text"], "learning")]
-    assert [each.why for each in report.not_kept] == ["a question", "not said in the message that the model names"]
+    report = idle(
+        replace(context, chat=chat), user("hello"), user("the harbour crane lifts 40 tonnes, btw")
+    )
+    assert [(memory.content, memory.category) for memory in report.kept] == [
+        (good["text"], "learning")
+    ]
+    assert [each.why for each in report.not_kept] == [
+        "a question",
+        "not said in the message that the model names",
+    ]
     assert "harbour crane" in chat.asks[0].user
 
 
@@ -273,7 +347,10 @@ def test_a_message_with_an_odd_id_is_captured(context: Context) -> None:
 
 
 def test_a_secret_of_the_transcript_is_neither_quoted_nor_an_entity(context: Context) -> None:
-    idle(context, user(f"{LINTER} It matters for the atlas project and packages/AKIAIOSFODNN7EXAMPLE/src."))
+    idle(
+        context,
+        user(f"{LINTER} It matters for the atlas project and packages/AKIAIOSFODNN7EXAMPLE/src."),
+    )
     (memory,) = stored(context)
     assert memory.entities == ["project:atlas"]
     assert "[API_KEY]" in str(memory.metadata["source_chunk"])

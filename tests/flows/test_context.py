@@ -1,4 +1,5 @@
-"""`commit`: a decision becomes one write; it is made again after a conflict, and given up after the last attempt."""
+"""`commit`: a decision becomes one write; it is made again after a conflict, and given up after
+the last attempt."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -71,7 +72,10 @@ def test_a_decision_to_write_nothing_asks_nothing_of_the_store(context: Context)
 def test_write_plan_returns_whether_bytes_were_freed(context: Context) -> None:
     contended, waits = busy(context)
     assert write_plan(contended.store, lambda: Plan(3, ["row"]), pause=waits.append) == (3, False)
-    assert write_plan(contended.store, lambda: Plan("as it is"), pause=waits.append) == ("as it is", True)
+    assert write_plan(contended.store, lambda: Plan("as it is"), pause=waits.append) == (
+        "as it is",
+        True,
+    )
 
 
 def test_nothing_is_even_decided_where_memory_is_off(context: Context) -> None:
@@ -93,7 +97,9 @@ class AlwaysTheSame:
         return "0" * 32
 
 
-def test_a_source_that_never_gives_another_id_ends_in_an_error_and_not_in_a_loop(context: Context) -> None:
+def test_a_source_that_never_gives_another_id_ends_in_an_error_and_not_in_a_loop(
+    context: Context,
+) -> None:
     stuck = replace(context, ids=AlwaysTheSame())
     add_many(stuck, [("first", None)])
     with pytest.raises(StoreBusy):
@@ -103,7 +109,9 @@ def test_a_source_that_never_gives_another_id_ends_in_an_error_and_not_in_a_loop
 
 @pytest.mark.parametrize("other", ["same text", "other text"])
 @pytest.mark.parametrize("audited", [True, False])
-def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(context: Context, other: str, audited: bool) -> None:
+def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(
+    context: Context, other: str, audited: bool
+) -> None:
     """Another process stores between the reading and the writing."""
     context = context.with_options(enable_yamo=audited)
     met: list[bool] = []
@@ -118,7 +126,9 @@ def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(context: 
     assert met == [True]
     assert sorted(memory.content for memory in memories) == sorted({"same text", other})
     assert memory.times_observed == (2 if other == "same text" else 1)
-    assert sorted(row.number for row in context.store.find(Kind.BLOCK)) == ([1, 2] if audited else [])
+    assert sorted(row.number for row in context.store.find(Kind.BLOCK)) == (
+        [1, 2] if audited else []
+    )
 
 
 def test_two_calls_under_one_key_at_once_store_once(context: Context) -> None:

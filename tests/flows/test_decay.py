@@ -1,4 +1,5 @@
-"""Decay archives what is weak and nothing else, tells the same in a dry run, and an archived memory can come back."""
+"""Decay archives what is weak and nothing else, tells the same in a dry run, and an archived
+memory can come back."""
 
 from dataclasses import replace
 from typing import Any
@@ -45,7 +46,9 @@ def aged(context: Context) -> dict[str, Memory]:
         "linked": stored(context, "Ana works at Acme.", importance=0.7),
         "lesson": stored(context, "Check the token first.", importance=0.1, memory_type="lesson"),
         "disputed": stored(context, "Ana hates tea.", importance=0.1, status=Status.DISPUTED.value),
-        "foreign": stored(replace(context, reader=Reader("v", "ann")), "Cy likes tea.", importance=0.1),
+        "foreign": stored(
+            replace(context, reader=Reader("v", "ann")), "Cy likes tea.", importance=0.1
+        ),
     }
     for other in ("important", "pinned", "lesson"):
         connect(context, every[other], every["linked"])
@@ -61,9 +64,13 @@ def test_weak_memories_of_the_user_are_archived_and_no_other(context: Context) -
     assert {*done.archived} == {every[name].id for name in WEAK}
     assert (done.erased, done.links, done.examined, done.dry_run) == ((), 0, 5, False)
     statuses = {name: read(context, memory.id).status for name, memory in every.items()}
-    assert statuses == {name: "archived" if name in WEAK else memory.status for name, memory in every.items()}
+    assert statuses == {
+        name: "archived" if name in WEAK else memory.status for name, memory in every.items()
+    }
     assert [(what, done_) for what, done_, _ in seen] == [("judging", 5), ("archiving", 3)]
-    (last,) = context.store.get(Kind.CHANGE, [f"{every['weak'].id}#{read(context, every['weak'].id).revision}"]).values()
+    (last,) = context.store.get(
+        Kind.CHANGE, [f"{every['weak'].id}#{read(context, every['weak'].id).revision}"]
+    ).values()
     assert (Change.of(last).action, Change.of(last).why) == ("decay", "strength 0.087")
     heartbeat.guard(context)  # the chains are sound
     assert decay(context).archived == ()
@@ -79,14 +86,20 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(context: Context, delete: 
     assert contents(context) == before
     done = decay(context, delete=delete)
     assert told == replace(done, dry_run=True)
-    assert (done.links, len(done.archived), len(done.erased)) == (1, 1 if delete else 3, 2 if delete else 0)
+    assert (done.links, len(done.archived), len(done.erased)) == (
+        1,
+        1 if delete else 3,
+        2 if delete else 0,
+    )
     assert contents(context) != before
     assert not context.store.get(Kind.LINK, [broken])
     assert len(context.store.find(Kind.LINK)) == 3  # the others stay
 
 
 @pytest.mark.req("GRAPH-36")
-def test_only_with_the_flag_the_weakest_are_erased_also_those_that_decay_archived_earlier(context: Context) -> None:
+def test_only_with_the_flag_the_weakest_are_erased_also_those_that_decay_archived_earlier(
+    context: Context,
+) -> None:
     every = aged(context)
     other = stored(context, "Ana saw a dog.", importance=0.1)
     archive(context, Kind.MEMORY, [other.id], lambda memory: "the session ended")
@@ -105,8 +118,13 @@ def test_only_with_the_flag_the_weakest_are_erased_also_those_that_decay_archive
 
 @pytest.mark.req("GRAPH-31")
 @pytest.mark.parametrize("end", ["ref", "target"])
-def test_a_link_from_or_to_a_memory_that_is_gone_is_removed_and_gives_no_strength(context: Context, end: str) -> None:
-    weak, other = stored(context, "Ana saw a cat.", importance=0.1), stored(context, "Ana saw a dog.", importance=0.9)
+def test_a_link_from_or_to_a_memory_that_is_gone_is_removed_and_gives_no_strength(
+    context: Context, end: str
+) -> None:
+    weak, other = (
+        stored(context, "Ana saw a cat.", importance=0.1),
+        stored(context, "Ana saw a dog.", importance=0.9),
+    )
     connect(context, *((weak, other) if end == "target" else (other, weak)))
     assert decay(context, dry_run=True).archived == ()
     context.store.apply(deletes=[Key(Kind.MEMORY, other.id)])
@@ -116,7 +134,10 @@ def test_a_link_from_or_to_a_memory_that_is_gone_is_removed_and_gives_no_strengt
 
 @pytest.mark.req("GRAPH-34", "GRAPH-35")
 def test_a_memory_that_was_reinforced_after_a_while_outlives_its_twin(context: Context) -> None:
-    one, twin = stored(context, "Ana likes red shoes.", importance=0.7), stored(context, "Ana likes blue shoes.", importance=0.7)
+    one, twin = (
+        stored(context, "Ana likes red shoes.", importance=0.7),
+        stored(context, "Ana likes blue shoes.", importance=0.7),
+    )
     pass_days(context, 10)
     reinforce(context, one.id, 0.0)
     pass_days(context, 60)
@@ -127,7 +148,9 @@ def test_a_memory_that_was_reinforced_after_a_while_outlives_its_twin(context: C
 def test_a_memory_that_was_used_or_changed_since_it_was_judged_is_left_alone(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [stored(context, f"Ana saw {what}.", importance=0.1) for what in ("a cat", "a dog", "a cow")]
+    names = [
+        stored(context, f"Ana saw {what}.", importance=0.1) for what in ("a cat", "a dog", "a cow")
+    ]
     judged = decaying.find_weak
 
     def meanwhile(*args: Any, **options: Any) -> Any:
@@ -160,7 +183,9 @@ def test_a_memory_that_is_reinforced_at_the_moment_of_its_erasure_is_kept(
 
 
 @pytest.mark.req("GRAPH-31")
-def test_an_interrupted_run_is_continued_by_the_next_one(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_is_continued_by_the_next_one(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(decaying, "_AT_ONCE", 2)
     for n in range(5):
         stored(context, f"Ana saw cat number {n}.", importance=0.1)
@@ -212,12 +237,19 @@ def test_only_an_archived_memory_of_the_user_is_unarchived(context: Context) -> 
         unarchive(replace(context, reader=Reader("v", "ann")), memory.id)
 
 
-def test_a_person_archives_an_active_or_disputed_memory_and_the_history_says_why(context: Context) -> None:
+def test_a_person_archives_an_active_or_disputed_memory_and_the_history_says_why(
+    context: Context,
+) -> None:
     memory = stored(context, "Ana likes tea.")
     with pytest.raises(NotFound):
         archive_one(replace(context, reader=Reader("v", "ann")), memory.id)
-    assert archive_one(replace(context, reader=Reader("u", "bob")), memory.id, "she moved").status == "archived"
-    (last,) = context.store.get(Kind.CHANGE, [f"{memory.id}#{read(context, memory.id).revision}"]).values()
+    assert (
+        archive_one(replace(context, reader=Reader("u", "bob")), memory.id, "she moved").status
+        == "archived"
+    )
+    (last,) = context.store.get(
+        Kind.CHANGE, [f"{memory.id}#{read(context, memory.id).revision}"]
+    ).values()
     assert (Change.of(last).action, Change.of(last).why) == ("archive", "she moved")
     for status in (Status.ARCHIVED, Status.QUARANTINED, Status.SUPERSEDED):
         change(context, memory.id, status=status.value)
@@ -228,8 +260,12 @@ def test_a_person_archives_an_active_or_disputed_memory_and_the_history_says_why
     assert unarchive(context, memory.id).status == "active"
 
 
-def test_an_archived_memory_that_was_altered_outside_comes_not_back_and_is_not_erased(context: Context) -> None:
-    altered, other = (stored(context, f"Ana saw {what}.", importance=0.01) for what in ("a cat", "a dog"))
+def test_an_archived_memory_that_was_altered_outside_comes_not_back_and_is_not_erased(
+    context: Context,
+) -> None:
+    altered, other = (
+        stored(context, f"Ana saw {what}.", importance=0.01) for what in ("a cat", "a dog")
+    )
     assert {*decay(context).archived} == {altered.id, other.id}
     archived = read(context, altered.id)
     forged = replace(archived, content="Ana owes Eve money.")
@@ -243,15 +279,22 @@ def test_an_archived_memory_that_was_altered_outside_comes_not_back_and_is_not_e
 
 
 @pytest.mark.req("GRAPH-31", "MESH-138")
-def test_the_heartbeat_reports_what_is_weak_and_archives_it_only_when_switched_on(context: Context) -> None:
+def test_the_heartbeat_reports_what_is_weak_and_archives_it_only_when_switched_on(
+    context: Context,
+) -> None:
     memory = stored(context, "Ana saw a cat.", importance=0.1)
     connect(context, memory, replace(memory, id="gone"))
 
     def beat(*, enabled: bool) -> str:
-        beaten = heartbeat.beat(context.with_options(decay_enabled=enabled), jobs=["decay"], force=True)
+        beaten = heartbeat.beat(
+            context.with_options(decay_enabled=enabled), jobs=["decay"], force=True
+        )
         return {run.job: run.detail for run in beaten.runs}["decay"]
 
-    told = "1 of 1 memories are weak; set decay_enabled to archive them, 1 links to missing memories found"
+    told = (
+        "1 of 1 memories are weak; set decay_enabled to archive them, 1 links to missing "
+        "memories found"
+    )
     assert (beat(enabled=False), read(context, memory.id).status) == (told, "active")
     old = stored(context, "Ana sold the cat.", status=Status.SUPERSEDED.value)
     pass_days(context, 91)

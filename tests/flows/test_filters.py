@@ -61,8 +61,10 @@ ONE, TWO = Compare("turn", "=", 1), Compare("turn", "=", 2)
         (f"turn = {INT_MAX + 1}", Compare("turn", "=", float(INT_MAX + 1))),
         ("pinned = TRUE", Compare("pinned", "=", True)),
         ("pinned <> false", Compare("pinned", "<>", False)),
-        ("importance BETWEEN 0.2 AND 0.8", And((Compare("importance", ">=", 0.2), Compare("importance", "<=", 0.8)))),
-        ("turn NOT BETWEEN 1 AND 2", Not(And((Compare("turn", ">=", 1), Compare("turn", "<=", 2))))),
+        ("importance BETWEEN 0.2 AND 0.8",
+         And((Compare("importance", ">=", 0.2), Compare("importance", "<=", 0.8)))),
+        ("turn NOT BETWEEN 1 AND 2",
+         Not(And((Compare("turn", ">=", 1), Compare("turn", "<=", 2))))),
         ("status IN ('active', 'archived')", In("status", ("active", "archived"))),
         ("status IN ('active')", In("status", ("active",))),
         ("turn NOT IN (1, -2, 3.5)", Not(In("turn", (1, -2, 3.5)))),
@@ -86,7 +88,8 @@ ONE, TWO = Compare("turn", "=", 1), Compare("turn", "=", 2)
         ("tags = 'a'", Compare("tags", "=", "a")),
         ("tags IN ('a', 'b')", In("tags", ("a", "b"))),
         ("tags LIKE 'a%'", Like("tags", "a%")),
-        ("content = 'it''s; -- /* all */ text'", Compare("content", "=", "it's; -- /* all */ text")),
+        ("content = 'it''s; -- /* all */ text'",
+         Compare("content", "=", "it's; -- /* all */ text")),
         ("content = 'a\nb'", Compare("content", "=", "a\nb")),
         ("content = ''", Compare("content", "=", "")),
         ("content = '\U0001f600'", Compare("content", "=", "\U0001f600")),
@@ -117,7 +120,18 @@ def test_a_key_of_the_metadata_is_named_as_one(text: str, where: Where) -> None:
 
 @pytest.mark.req("MESH-118")
 @pytest.mark.parametrize(
-    "key", ["source", "rationale", "nonsense", "turns", "salt", "fingerprint", "partition", "kind", "metadata"]
+    "key",
+    [
+        "source",
+        "rationale",
+        "nonsense",
+        "turns",
+        "salt",
+        "fingerprint",
+        "partition",
+        "kind",
+        "metadata",
+    ],
 )
 def test_a_key_that_lives_only_in_the_metadata_is_an_error_that_says_so(key: str) -> None:
     with pytest.raises(InvalidFilter) as refused:
@@ -144,7 +158,12 @@ def test_every_promoted_column_can_be_filtered_and_only_with_its_own_type(name: 
     column = FILTERABLE[name]
     assert parse(f"{name} = {LITERAL[column.type]}").column == column.name
     wrong = "5" if column.type in (Type.TEXT, Type.TIME, Type.TEXTS, Type.JSON) else "'5'"
-    for text in (f"{name} = {wrong}", f"{wrong} <> {name}", f"{name} IN ({wrong})", f"{name} BETWEEN {wrong} AND {wrong}"):
+    for text in (
+        f"{name} = {wrong}",
+        f"{wrong} <> {name}",
+        f"{name} IN ({wrong})",
+        f"{name} BETWEEN {wrong} AND {wrong}",
+    ):
         with pytest.raises(InvalidFilter, match=f"{column.name} is compared with"):
             parse(text)
 
@@ -307,7 +326,9 @@ def test_everything_else_is_a_clear_error(what: str) -> None:
 
 @pytest.mark.parametrize("given", [5, b"turn = 1", ["turn = 1"], True, object(), "", " "])
 def test_a_filter_is_a_text_or_a_mapping(given: Any) -> None:
-    with pytest.raises(InvalidFilter, match=r"^the filter is .*; expected a text such as .*, or a mapping such as"):
+    with pytest.raises(
+        InvalidFilter, match=r"^the filter is .*; expected a text such as .*, or a mapping such as"
+    ):
         where_of(given)
 
 
@@ -334,7 +355,10 @@ def test_a_filter_is_a_text_or_a_mapping(given: Any) -> None:
         ({"tags": {"$in": ["a", "b"]}}, "tags IN ('a', 'b')"),
         ({"tags": {"$nin": ["a", "b"]}}, "NOT tags IN ('a', 'b')"),
         ({"$or": [{"n": 1}, {"n": 2}]}, "metadata.n = 1 OR metadata.n = 2"),
-        ({"$and": [{"n": {"$gt": 1}}, {"$or": [{"a": 1}, {"b": 2}]}]}, "metadata.n > 1 AND (metadata.a = 1 OR metadata.b = 2)"),
+        (
+            {"$and": [{"n": {"$gt": 1}}, {"$or": [{"a": 1}, {"b": 2}]}]},
+            "metadata.n > 1 AND (metadata.a = 1 OR metadata.b = 2)",
+        ),
     ],
 )
 def test_a_mapping_is_the_same_condition_as_its_text(mapping: dict[str, object], text: str) -> None:
@@ -342,7 +366,12 @@ def test_a_mapping_is_the_same_condition_as_its_text(mapping: dict[str, object],
 
 
 def test_mappings_that_differ_have_different_texts_for_the_cache() -> None:
-    nested = [{"n": MappingProxyType({"$gt": 3})}, {"n": {"$gt": 4}}, {"$or": [{"n": 3}]}, {"$and": [{"n": 3}]}]
+    nested = [
+        {"n": MappingProxyType({"$gt": 3})},
+        {"n": {"$gt": 4}},
+        {"$or": [{"n": 3}]},
+        {"$and": [{"n": 3}]},
+    ]
     assert len({text_of(mapping) for mapping in nested}) == len(nested)
     assert text_of(nested[0]) == '{"n": {"$gt": 3}}'
 
@@ -405,16 +434,29 @@ def test_a_wrong_mapping_says_what_is_expected(mapping: Any, expected: str) -> N
 
 def test_a_search_with_a_mapping_finds_what_the_text_finds_and_is_logged() -> None:
     with MemoryMesh(store="memory://", embedder="none") as mesh:
-        mesh.add_many([("alpha text", {"tags": ["ops"], "source": "a"}), ("beta text", {"tags": ["dev"], "source": "b"})])
-        assert [hit.content for hit in mesh.search("text", filter={"tags": "ops"})] == ["alpha text"]
+        mesh.add_many(
+            [
+                ("alpha text", {"tags": ["ops"], "source": "a"}),
+                ("beta text", {"tags": ["dev"], "source": "b"}),
+            ]
+        )
+        assert [hit.content for hit in mesh.search("text", filter={"tags": "ops"})] == [
+            "alpha text"
+        ]
         assert [hit.content for hit in mesh.search("text", filter={"tags": "dev"})] == ["beta text"]
-        assert [one.result.content for one in mesh.explain("text", filter={"source": ["b"]}).answers] == ["beta text"]
-        assert [memory.content for memory in mesh.get_all(filter={"source": {"a", "c"}})] == ["alpha text"]
+        assert [
+            one.result.content for one in mesh.explain("text", filter={"source": ["b"]}).answers
+        ] == ["beta text"]
+        assert [memory.content for memory in mesh.get_all(filter={"source": {"a", "c"}})] == [
+            "alpha text"
+        ]
         assert '{"tags": "dev"}' in mesh.audit_log(1, recalls=True)[0].yamo_text
 
 
 @pytest.mark.req("MESH-116")
-def test_a_refused_filter_prints_nothing_by_itself(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_filter_prints_nothing_by_itself(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     for text in REFUSED.values():
         with caplog.at_level(logging.DEBUG), pytest.raises(InvalidFilter):
             parse(text)
@@ -483,8 +525,44 @@ def test_reasonable_depth_is_taken() -> None:
 
 WORDS = st.sampled_from(
     [
-        *("turn", "content", "metadata.k", "tags", "id", "'a'", "'a;--'", "1", "-1", "0.5", "TRUE", "NULL", "(", ")", ",", ";"),
-        *("=", "<>", "<", ">=", "AND", "OR", "NOT", "LIKE", "IN", "IS", "BETWEEN", "--", "/*", "*/", "'", '"', "SELECT", "FROM"),
+        *(
+            "turn",
+            "content",
+            "metadata.k",
+            "tags",
+            "id",
+            "'a'",
+            "'a;--'",
+            "1",
+            "-1",
+            "0.5",
+            "TRUE",
+            "NULL",
+            "(",
+            ")",
+            ",",
+            ";",
+        ),
+        *(
+            "=",
+            "<>",
+            "<",
+            ">=",
+            "AND",
+            "OR",
+            "NOT",
+            "LIKE",
+            "IN",
+            "IS",
+            "BETWEEN",
+            "--",
+            "/*",
+            "*/",
+            "'",
+            '"',
+            "SELECT",
+            "FROM",
+        ),
         *(
             "UNION",
             "CASE",
@@ -514,7 +592,13 @@ WORDS = st.sampled_from(
 @pytest.mark.req("MESH-116")
 @given(st.lists(WORDS, max_size=12).map(" ".join) | st.text(max_size=40))
 def test_any_text_is_a_condition_or_our_own_error(text: str) -> None:
-    row = Row(kind=Kind.MEMORY, id="m", partition="p", created_at="2026-01-01T00:00:00.000Z", fields={"turn": 1, "tags": ["a"]})
+    row = Row(
+        kind=Kind.MEMORY,
+        id="m",
+        partition="p",
+        created_at="2026-01-01T00:00:00.000Z",
+        fields={"turn": 1, "tags": ["a"]},
+    )
     with suppress(InvalidFilter):
         assert parse(text).truth(row) in (True, False, None)
 

@@ -43,9 +43,16 @@ class Shelf:
 
 
 def ingest(
-    context: Context, folder: Folder, selection: Selection = FLAT, *, type_: str | None = None, progress=no_progress
+    context: Context, folder: Folder, selection: Selection = FLAT, *, type_: str | None = None,
+    progress=no_progress
 ) -> Ingested:  # fmt: skip
-    return folders.ingest(replace(context, open_folder=lambda _: folder), "given", selection, type_=type_, progress=progress)
+    return folders.ingest(
+        replace(context, open_folder=lambda _: folder),
+        "given",
+        selection,
+        type_=type_,
+        progress=progress,
+    )
 
 
 def counts(done: Ingested) -> tuple[int, int, int]:
@@ -66,10 +73,20 @@ def written(context: Context) -> tuple[int, ...]:
 
 @pytest.mark.req("MESH-152")
 def test_each_file_becomes_one_memory_with_its_path_as_source(context: Context) -> None:
-    shelf = Shelf({"b.md": "Bees dance.", "a.md": "Ants march.", "sub/c.md": "Cats sleep.", "d.txt": "Dogs bark."})
+    shelf = Shelf(
+        {
+            "b.md": "Bees dance.",
+            "a.md": "Ants march.",
+            "sub/c.md": "Cats sleep.",
+            "d.txt": "Dogs bark.",
+        }
+    )
     assert counts(ingest(context, shelf)) == (2, 0, 0)
     stored = memories(context)
-    assert {source: memory.content for source, memory in stored.items()} == {"a.md": "Ants march.", "b.md": "Bees dance."}
+    assert {source: memory.content for source, memory in stored.items()} == {
+        "a.md": "Ants march.",
+        "b.md": "Bees dance.",
+    }
     assert stored["a.md"].metadata["source_root"] == "/shelf"
     assert stored["a.md"].number < stored["b.md"].number
     assert counts(ingest(context, shelf, DEEP)) == (1, 0, 2)
@@ -102,7 +119,10 @@ def test_a_changed_file_is_a_new_revision_of_its_memory(context: Context) -> Non
     after = memories(context)["a.md"]
     assert (after.id, after.content, after.revision) == (before.id, "Tea at six.", 2)
     changes = search.history(context, after.id)
-    assert [(step.action, step.why) for step in changes] == [("add", None), ("update", "the file changed")]
+    assert [(step.action, step.why) for step in changes] == [
+        ("add", None),
+        ("update", "the file changed"),
+    ]
     assert changes[1].before["content"] == "Tea at four."
     assert counts(ingest(context, shelf)) == (0, 0, 2)
 
@@ -117,18 +137,29 @@ def test_what_was_redacted_or_scrubbed_is_known_again(context: Context) -> None:
     assert counts(ingest(context, shelf)) == (2, 0, 0)
     stored = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
     assert {memory.content for memory in stored} == {"Write to [EMAIL]", "Call [PHONE]"}
-    assert len({str(memory.metadata["source"]) for memory in stored}) == 1  # the names are masked, and are two files all the same
+    # The names are masked, and are two files all the same.
+    assert len({str(memory.metadata["source"]) for memory in stored}) == 1
     assert counts(ingest(context, shelf)) == (0, 0, 2)
     shelf.contents["jim@example.org.md"] = "Call +1 604 696 5273"
     assert counts(ingest(context, shelf)) == (0, 1, 1)  # though what is kept of it reads the same
 
 
 def test_a_byte_order_mark_and_other_line_ends_are_welcome(context: Context) -> None:
-    ingest(context, Shelf({"a.md": b"\xef\xbb\xbfOne\r\n\r\nTwo\r\n", "code.md": b"```\r\nx = 1\r\ny = 2\r\n```\r\n"}))
+    ingest(
+        context,
+        Shelf(
+            {
+                "a.md": b"\xef\xbb\xbfOne\r\n\r\nTwo\r\n",
+                "code.md": b"```\r\nx = 1\r\ny = 2\r\n```\r\n",
+            }
+        ),
+    )
     stored = memories(context)
     assert stored["a.md"].content.splitlines() == ["One", "", "Two"]
     assert "x = 1\ny = 2\n" in stored["code.md"].content
-    assert [failed.source for failed in ingest(context, Shelf({"mark.md": b"\xef\xbb\xbf"})).failed] == ["mark.md"]
+    assert [
+        failed.source for failed in ingest(context, Shelf({"mark.md": b"\xef\xbb\xbf"})).failed
+    ] == ["mark.md"]
 
 
 def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(context: Context) -> None:
@@ -168,7 +199,10 @@ def test_a_file_that_is_gone_is_named_and_its_memory_kept(context: Context) -> N
     ids = {source: memory.id for source, memory in memories(context).items()}
     shelf.contents = {"a.md": "Ants."}
     assert ingest(context, shelf).gone == [Gone("b.md", ids["b.md"])]
-    assert ingest(context, shelf, DEEP).gone == [Gone("b.md", ids["b.md"]), Gone("sub/c.md", ids["sub/c.md"])]
+    assert ingest(context, shelf, DEEP).gone == [
+        Gone("b.md", ids["b.md"]),
+        Gone("sub/c.md", ids["sub/c.md"]),
+    ]
     assert ingest(context, shelf, Selection((".txt",))).gone == [Gone("d.txt", ids["d.txt"])]
     assert memories(context).keys() == ids.keys()
     erase.erase(context, [ids["b.md"]])
@@ -185,7 +219,9 @@ def test_what_cannot_be_read_now_is_not_gone(context: Context) -> None:
     assert [gone.source for gone in done.gone] == ["z.md"]
 
 
-def test_the_same_path_in_another_folder_or_of_another_owner_is_another_file(context: Context) -> None:
+def test_the_same_path_in_another_folder_or_of_another_owner_is_another_file(
+    context: Context,
+) -> None:
     ingest(context, Shelf({"a.md": "Ants."}))
     for others, shelf in (
         (context, Shelf({"a.md": "Bees."}, root="/other")),
@@ -194,7 +230,12 @@ def test_the_same_path_in_another_folder_or_of_another_owner_is_another_file(con
     ):
         done = ingest(others, shelf)
         assert (counts(done), done.gone) == ((1, 0, 0), [])
-    assert sorted(str(row.value("content")) for row in context.store.find(Kind.MEMORY)) == ["Ants.", "Bees.", "Cats.", "Dogs."]
+    assert sorted(str(row.value("content")) for row in context.store.find(Kind.MEMORY)) == [
+        "Ants.",
+        "Bees.",
+        "Cats.",
+        "Dogs.",
+    ]
 
 
 @pytest.mark.req("MESH-152")
@@ -223,7 +264,9 @@ def test_each_session_has_its_own_of_type_session(context: Context) -> None:
 def test_a_memory_that_was_moved_to_a_session_is_not_made_anew(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
     ingest(context, shelf)
-    write.update(context, memories(context)["a.md"].id, metadata={"type": "session", "session_id": "s9"})
+    write.update(
+        context, memories(context)["a.md"].id, metadata={"type": "session", "session_id": "s9"}
+    )
     assert counts(ingest(context, shelf)) == (0, 0, 1)
     shelf.contents["a.md"] = "More ants."
     assert [failed.source for failed in ingest(context, shelf).failed] == ["a.md"]
@@ -253,7 +296,9 @@ def test_a_run_that_comes_behind_another_with_a_newer_text_updates_it(context: C
             met.append(True)
             ingest(context, Shelf({"a.md": "An older text.", "c.md": "Cats."}))
 
-    assert counts(ingest(replace(context, step=meddle), Shelf({"a.md": "A newer text.", "b.md": "Bees."}))) == (1, 1, 0)
+    assert counts(
+        ingest(replace(context, step=meddle), Shelf({"a.md": "A newer text.", "b.md": "Bees."}))
+    ) == (1, 1, 0)
     stored = memories(context)
     assert (stored["a.md"].content, stored["a.md"].revision) == ("A newer text.", 2)
     assert stored.keys() == {"a.md", "b.md", "c.md"}
@@ -270,7 +315,9 @@ def test_a_memory_erased_while_its_file_is_updated_is_named(context: Context) ->
             erase.erase(context, [id_])
 
     done = ingest(replace(context, step=meddle), shelf)
-    assert done.failed == [Failed("a.md", "its memory was erased meanwhile, or belongs to another session")]
+    assert done.failed == [
+        Failed("a.md", "its memory was erased meanwhile, or belongs to another session")
+    ]
     assert counts(ingest(context, shelf)) == (1, 0, 0)
 
 
@@ -331,10 +378,17 @@ def test_files_are_written_and_embedded_in_batches(context: Context) -> None:
     assert counts(done) == (130, 0, 0)
     assert embedder.batches == [64, 64, 2]
     assert steps.count("flow.applied") == 3
-    assert reports == [("files", 0, 131), ("files", 64, 131), ("files", 128, 131), ("files", 131, 131)]
+    assert reports == [
+        ("files", 0, 131),
+        ("files", 64, 131),
+        ("files", 128, 131),
+        ("files", 131, 131),
+    ]
 
 
-def test_long_files_come_in_smaller_batches(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_files_come_in_smaller_batches(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(folders, "BATCH_CHARS", 1000)
     steps: list[str] = []
     shelf = Shelf({f"{n}.md": f"{n} " + "word " * 80 for n in range(4)})
@@ -347,11 +401,15 @@ def test_an_empty_folder_is_no_error(context: Context) -> None:
 
 
 def test_nothing_is_opened_where_memory_is_off(context: Context) -> None:
-    off = replace(context.with_options(enable_memory=False), open_folder=lambda _: pytest.fail("opened"))
+    off = replace(
+        context.with_options(enable_memory=False), open_folder=lambda _: pytest.fail("opened")
+    )
     with pytest.raises(MemoryDisabled):
         folders.ingest(off, "given", FLAT, type_=None, progress=no_progress)
 
 
 def test_a_context_without_a_folder_reader_raises_an_error(context: Context) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
-        folders.ingest(replace(context, open_folder=no_folder), "given", FLAT, type_=None, progress=no_progress)
+        folders.ingest(
+            replace(context, open_folder=no_folder), "given", FLAT, type_=None, progress=no_progress
+        )

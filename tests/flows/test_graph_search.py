@@ -22,7 +22,8 @@ DAY = 86_400_000
 
 
 class OneDirection:
-    """An embedder whose queries all have the vector (1, 0). The cosine of a memory is the first number of its vector."""
+    """An embedder whose queries all have the vector (1, 0). The cosine of a memory is the first
+    number of its vector."""
 
     model, window = "plane", 256
 
@@ -45,7 +46,13 @@ def plane(context: Context) -> Context:
 
 
 def put(
-    context: Context, id_: str, cosine: float | None = 0.5, *, text: str | None = None, at: int = NEW_YEAR, **columns
+    context: Context,
+    id_: str,
+    cosine: float | None = 0.5,
+    *,
+    text: str | None = None,
+    at: int = NEW_YEAR,
+    **columns,
 ) -> Memory:
     """Store a memory of the agent with this cosine to every query."""
     claim = columns.pop("claim", None)
@@ -54,8 +61,10 @@ def put(
     content = text or f"note {id_}"
     memory = Memory(
         id=id_, content=content, keywords=tokens(content), created_at=iso(at), **{
-            "updated_at": iso(at), "user_id": "u", "agent_id": "ann", "memory_type": "agent", "importance": 0.5, "trust": 0.8,
-            "vector": None if cosine is None else Vector.of("plane", [cosine, sqrt(1 - cosine**2)]), **columns,
+            "updated_at": iso(at), "user_id": "u", "agent_id": "ann", "memory_type": "agent",
+            "importance": 0.5, "trust": 0.8,
+            "vector": None if cosine is None else Vector.of("plane", [cosine, sqrt(1 - cosine**2)]),
+            **columns,
         }
     )  # fmt: skip
     context.store.apply([memory.row()])
@@ -81,10 +90,20 @@ def search(context: Context, query: str = "q", **options) -> GraphResults:
 
 @pytest.mark.req("GRAPH-62", "GRAPH-63", "GRAPH-64", "GRAPH-65")
 def test_the_score_is_the_weighted_sum_of_the_document(plane: Context) -> None:
-    put(plane, "m", 0.637, importance=0.9, trust=0.7, at=NEW_YEAR - 40 * DAY, updated_at=iso(NEW_YEAR - 30 * DAY))
+    put(
+        plane,
+        "m",
+        0.637,
+        importance=0.9,
+        trust=0.7,
+        at=NEW_YEAR - 40 * DAY,
+        updated_at=iso(NEW_YEAR - 30 * DAY),
+    )
     hit = search(plane)[0]
     trust = 0.7 - 0.1 * 40 / 365
-    assert hit.score == pytest.approx(0.40 * 0.637 + 0.25 * trust + 0.20 * exp(-0.3) + 0.15 * 0.9, abs=1e-6)
+    assert hit.score == pytest.approx(
+        0.40 * 0.637 + 0.25 * trust + 0.20 * exp(-0.3) + 0.15 * 0.9, abs=1e-6
+    )
     assert (hit.similarity, hit.trust) == (pytest.approx(0.637), pytest.approx(trust))
 
 
@@ -94,7 +113,9 @@ def test_given_weights_replace_single_ones_and_false_orders_by_relevance(plane: 
     put(plane, "important", 0.5, importance=1.0)
     assert ids(plane) == ["near", "important"]
     assert ids(plane, rerank={"importance": 0.5}) == ["important", "near"]
-    assert search(plane, rerank={"importance": 0.5})[0].score == pytest.approx(0.4 * 0.5 + 0.25 * 0.8 + 0.2 + 0.5, abs=1e-6)
+    assert search(plane, rerank={"importance": 0.5})[0].score == pytest.approx(
+        0.4 * 0.5 + 0.25 * 0.8 + 0.2 + 0.5, abs=1e-6
+    )
     plain = search(plane, rerank=False)
     assert [(hit.id, round(hit.score, 6)) for hit in plain] == [("near", 0.9), ("important", 0.5)]
 
@@ -115,7 +136,9 @@ def test_a_digest_ranks_with_the_trust_of_its_least_trusted_source(plane: Contex
     assert {hit.id: hit.trust for hit in search(plane)} == {"source": 0.5, "digest": 0.5}
 
 
-def test_without_vectors_relevance_is_the_fraction_of_the_words_of_the_query(context: Context) -> None:
+def test_without_vectors_relevance_is_the_fraction_of_the_words_of_the_query(
+    context: Context,
+) -> None:
     put(context, "both", None, text="the deploy key rotates")
     put(context, "one", None, text="the deploy failed")
     put(context, "none", None, text="lunch at noon")
@@ -130,7 +153,10 @@ def test_a_memory_that_waits_for_its_vector_is_found_by_its_words(plane: Context
     put(plane, "pending", None, text="the deploy key rotates", pending=True)
     put(plane, "ready", 0.4, text="something else")
     found = search(plane, "deploy key", explain=True)
-    assert {hit.id: hit.retrieved.by for hit in found} == {"pending": "keywords", "ready": "vectors"}
+    assert {hit.id: hit.retrieved.by for hit in found} == {
+        "pending": "keywords",
+        "ready": "vectors",
+    }
 
 
 # --- options ---
@@ -146,11 +172,16 @@ def test_a_memory_that_waits_for_its_vector_is_found_by_its_words(plane: Context
         ({"include_quarantined": True}, {"active", "quarantined"}),
         ({"include_all": True}, {"active", "superseded", "disputed", "quarantined"}),
         ({"status_filter": ["archived"]}, {"archived"}),
-        ({"status_filter": ["archived"], "include_all": True}, {"active", "superseded", "disputed", "quarantined", "archived"}),
+        (
+            {"status_filter": ["archived"], "include_all": True},
+            {"active", "superseded", "disputed", "quarantined", "archived"},
+        ),
         ({"status_filter": ["disputed"], "include_superseded": True}, {"disputed", "superseded"}),
     ],
 )
-def test_each_option_adds_its_status(plane: Context, options: dict[str, object], expected: set[str]) -> None:
+def test_each_option_adds_its_status(
+    plane: Context, options: dict[str, object], expected: set[str]
+) -> None:
     for status in ("active", "superseded", "disputed", "quarantined", "archived"):
         put(plane, status, status=status)
     assert set(ids(plane, **options)) == expected
@@ -206,7 +237,9 @@ def test_a_claim_of_the_session_replaces_also_if_it_was_not_a_candidate_itself(
     assert ids(in_session, limit=1, min_similarity=0.4) == []
 
 
-def test_claims_of_many_other_sessions_do_not_crowd_out_the_others(plane: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_of_many_other_sessions_do_not_crowd_out_the_others(
+    plane: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(graph_search, "_POOL", 4)
     for n in range(40):
         put(plane, f"s{n}", 0.9, claim=said(f"v{n}", session_id=f"s{n}"))
@@ -220,7 +253,13 @@ def test_an_agent_finds_its_own_memories_and_global_ones(plane: Context) -> None
     put(plane, "global", agent_id="bob", memory_type="global")
     put(plane, "foreign", agent_id="bob")
     put(plane, "user", user_id="v", memory_type="global")
-    for options in ({}, {"include_all": True}, {"rerank": False}, {"as_of": iso(NEW_YEAR)}, {"known_at": iso(NEW_YEAR)}):
+    for options in (
+        {},
+        {"include_all": True},
+        {"rerank": False},
+        {"as_of": iso(NEW_YEAR)},
+        {"known_at": iso(NEW_YEAR)},
+    ):
         assert set(ids(plane, **options)) == {"own", "global"}
     assert set(ids(replace(plane, reader=Reader("u", "bob")))) == {"global", "foreign"}
 
@@ -234,13 +273,17 @@ def test_many_searches_return_what_single_ones_do_and_embed_once(plane: Context)
     plane.embedder.batches.clear()
     many = graph_search.search_many(plane, queries, Request(limit=3))
     assert plane.embedder.batches == [["topic1", "topic2", "topic3 more"]]
-    assert [[(hit.id, hit.score) for hit in found] for found in many] == [[(hit.id, hit.score) for hit in one] for one in single]
+    assert [[(hit.id, hit.score) for hit in found] for found in many] == [
+        [(hit.id, hit.score) for hit in one] for one in single
+    ]
     assert [found.meta for found in many] == [found.meta for found in single]
     assert graph_search.search_many(plane, [], Request()) == []
 
 
 @pytest.mark.req("GRAPH-28", "GRAPH-30")
-def test_an_explanation_names_ranks_scores_weights_and_trust_and_changes_no_result(plane: Context) -> None:
+def test_an_explanation_names_ranks_scores_weights_and_trust_and_changes_no_result(
+    plane: Context,
+) -> None:
     put(plane, "m", 0.6, text="the deploy key", importance=0.9, reinforcements=1)
     put(plane, "n", 0.7, text="something else")
     put(plane, "far", 0.1, text="nothing")
@@ -250,11 +293,16 @@ def test_an_explanation_names_ranks_scores_weights_and_trust_and_changes_no_resu
     assert plain[0].retrieved is plain[0].rerank is None
     hit = found[0]
     assert hit.retrieved.by == "vectors"
-    assert {name: (each.rank, round(each.score, 3) > 0) for name, each in hit.retrieved.channels.items()} == {
-        "vectors": (2, True), "keywords": (1, True),
-    }  # fmt: skip
+    assert {name: (each.rank, round(each.score, 3) > 0) for name,
+            each in hit.retrieved.channels.items()} == {
+                "vectors": (2, True), "keywords": (1, True),
+            }  # fmt: skip
     assert sum(hit.rerank.parts.values()) == pytest.approx(hit.score)
-    assert hit.rerank.trust.base + hit.rerank.trust.feedback == pytest.approx(0.95) == hit.rerank.confidence
+    assert (
+        hit.rerank.trust.base + hit.rerank.trust.feedback
+        == pytest.approx(0.95)
+        == hit.rerank.confidence
+    )
     counts = {"documents": 3, "candidates": 3, "reranked": 2, "returned": 1}
     assert {name: found.meta[name] for name in counts} == counts
     assert found.meta["left_out"] == {"min_similarity": 1, "limit": 1}
@@ -264,17 +312,24 @@ def test_an_explanation_names_ranks_scores_weights_and_trust_and_changes_no_resu
 @pytest.mark.parametrize(
     "options",
     [
-        {"rerank": {"relevence": 1}}, {"rerank": {"recency": -0.1}}, {"rerank": {"recency": "1"}}, {"rerank": {"recency": True}},
-        {"rerank": {"recency": float("nan")}}, {"rerank": {"recency": float("inf")}}, {"rerank": "yes"}, {"rerank": None},
-        {"limit": 0}, {"limit": True}, {"min_similarity": 1.1}, {"min_similarity": "0"}, {"status_filter": ["gone"]},
-        {"status_filter": "active"}, {"include_all": "yes"}, {"explain": 1}, {"before": "soon"}, {"after": 3},
-        {"after": "2026-02-01", "before": "2026-01-01"}, {"as_of": "soon"}, {"known_at": "soon"}, {"known_at": "2026-01-02"},
+        {"rerank": {"relevence": 1}}, {"rerank": {"recency": -0.1}}, {"rerank": {"recency": "1"}},
+        {"rerank": {"recency": True}}, {"rerank": {"recency": float("nan")}},
+        {"rerank": {"recency": float("inf")}}, {"rerank": "yes"}, {"rerank": None}, {"limit": 0},
+        {"limit": True}, {"min_similarity": 1.1}, {"min_similarity": "0"},
+        {"status_filter": ["gone"]}, {"status_filter": "active"}, {"include_all": "yes"},
+        {"explain": 1}, {"before": "soon"}, {"after": 3},
+        {"after": "2026-02-01", "before": "2026-01-01"}, {"as_of": "soon"}, {"known_at": "soon"},
+        {"known_at": "2026-01-02"},
     ],
 )  # fmt: skip
 @pytest.mark.req("GRAPH-04", "GRAPH-65")
-def test_a_wrong_option_is_an_error_that_names_it(context: Context, options: dict[str, object]) -> None:
+def test_a_wrong_option_is_an_error_that_names_it(
+    context: Context, options: dict[str, object]
+) -> None:
     with pytest.raises(
-        InvalidInput, match=r"rerank|recency|relev|limit|similarity|status|include|explain|before|after|as_of|known"
+        InvalidInput,
+        match=r"rerank|recency|relev|limit|similarity|status|include|explain|before|after|as_of|"
+        r"known",
     ):
         search(context, **options)
     for query in ("", " ", None, "x" * 100_001):
@@ -326,12 +381,21 @@ def test_as_of_returns_what_was_valid_then_as_is_known_now(
 def test_known_at_returns_what_was_believed_then(plane: Context) -> None:
     first = put(plane, "old", text="Ana works at Acme", at=NEW_YEAR, claim=said("Acme"))
     plane.clock.advance(days=20)
-    change(plane, first, NEW_YEAR + 10 * DAY, status="superseded", superseded_by="new", valid_until=day(9))
+    change(
+        plane,
+        first,
+        NEW_YEAR + 10 * DAY,
+        status="superseded",
+        superseded_by="new",
+        valid_until=day(9),
+    )
     put(plane, "new", text="Ana works at Beta", at=NEW_YEAR + 10 * DAY, claim=said("Beta"))
     assert ids(plane) == ["new"]
     assert ids(plane, known_at=day(10)) == ["new"]
     then = search(plane, known_at=day(5))
-    assert [(hit.id, hit.status, hit.superseded_by, hit.valid_until) for hit in then] == [("old", "active", None, None)]
+    assert [(hit.id, hit.status, hit.superseded_by, hit.valid_until) for hit in then] == [
+        ("old", "active", None, None)
+    ]
     assert ids(plane, known_at=day(-1)) == []
     # What we believe now of day 5, and what we believed then of day 15.
     assert ids(plane, as_of=day(5)) == ["new", "old"]
@@ -341,10 +405,23 @@ def test_known_at_returns_what_was_believed_then(plane: Context) -> None:
 def test_known_at_shows_the_text_and_the_trust_of_then(plane: Context) -> None:
     memory = put(plane, "m", text="the port is 5432")
     plane.clock.advance(days=20)
-    change(plane, memory, NEW_YEAR + 10 * DAY, content="the port is 5433", importance=1.0, disputes=2, updated_at=day(10))
+    change(
+        plane,
+        memory,
+        NEW_YEAR + 10 * DAY,
+        content="the port is 5433",
+        importance=1.0,
+        disputes=2,
+        updated_at=day(10),
+    )
     now, then = search(plane)[0], search(plane, known_at=day(5))[0]
     assert (now.content, now.importance, now.revision) == ("the port is 5433", 1.0, 2)
-    assert (then.content, then.importance, then.revision, then.updated_at) == ("the port is 5432", 0.5, 1, day(0))
+    assert (then.content, then.importance, then.revision, then.updated_at) == (
+        "the port is 5432",
+        0.5,
+        1,
+        day(0),
+    )
     assert then.trust == pytest.approx(0.8 - 0.1 * 5 / 365)
     assert now.trust < 0.7
 
@@ -352,7 +429,9 @@ def test_known_at_shows_the_text_and_the_trust_of_then(plane: Context) -> None:
 def test_known_at_never_shows_what_was_hidden_from_the_reader_then(plane: Context) -> None:
     private = put(plane, "m", text="the secret plan", agent_id="bob")
     plane.clock.advance(days=20)
-    shared = change(plane, private, NEW_YEAR + 10 * DAY, memory_type="global", content="the public plan")
+    shared = change(
+        plane, private, NEW_YEAR + 10 * DAY, memory_type="global", content="the public plan"
+    )
     change(plane, shared, NEW_YEAR + 12 * DAY, content="the final plan")
     assert [search(plane, known_at=day(n))[:1] == [] for n in (5, 10, 13)] == [True, False, False]
     assert search(plane, known_at=day(11))[0].content == "the public plan"

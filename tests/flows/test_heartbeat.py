@@ -1,4 +1,5 @@
-"""The heartbeat: due jobs run in order, once, after the guard; a failed job does not stop the others."""
+"""The heartbeat: due jobs run in order, once, after the guard; a failed job does not stop the
+others."""
 
 import logging
 from collections.abc import Callable
@@ -8,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import audit
-from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
+from memory_mesh.core.errors import (
+    CallError,
+    InvalidInput,
+    MemoryDisabled,
+    StoreBusy,
+    StoreReadOnly,
+)
 from memory_mesh.core.learning import LEASE_MS, MAX_STORED_RUNS, Heartbeat
 from memory_mesh.core.model import Block, Key, Kind, Memory, Reader
 from memory_mesh.flows.context import Context
@@ -26,10 +33,15 @@ from stores.files import prepare
 from .adding import add_many
 
 NAMES = ["guard", "distillation", "decay", "retention", "reembedding", "compaction"]
-FAILED = {"status": "error", "error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}
+FAILED = {
+    "status": "error",
+    "error_pattern": "token_expired",
+    "preventative_rule": "Refresh the token first.",
+}
 LESSON: dict[str, object] = {
     "situation": "x", "error_pattern": "token_expired", "oversight": "x", "fix": "x",
-    "preventative_rule": "Refresh the token first.", "severity": "high", "applicable_scope": "deploys",
+    "preventative_rule": "Refresh the token first.", "severity": "high",
+    "applicable_scope": "deploys",
 }  # fmt: skip
 DAY = 24
 
@@ -54,7 +66,10 @@ def memory(context: Context, id_: str) -> Memory:
 
 def with_job(monkeypatch: pytest.MonkeyPatch, name: str, run: Callable[[Context], str]) -> None:
     """Let a job do something else."""
-    jobs = tuple(Job(job.name, job.priority, job.every_ms, run) if job.name == name else job for job in heartbeat.JOBS)
+    jobs = tuple(
+        Job(job.name, job.priority, job.every_ms, run) if job.name == name else job
+        for job in heartbeat.JOBS
+    )
     monkeypatch.setattr(heartbeat, "JOBS", jobs)
 
 
@@ -62,13 +77,17 @@ def with_job(monkeypatch: pytest.MonkeyPatch, name: str, run: Callable[[Context]
 
 
 @pytest.mark.req("MESH-138")
-def test_jobs_run_in_the_order_of_their_priority_the_guard_first(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_run_in_the_order_of_their_priority_the_guard_first(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran: list[str] = []
     for job in heartbeat.JOBS:
         with_job(monkeypatch, job.name, lambda _, name=job.name: ran.append(name) or "")  # type: ignore[misc]
     done = beat(context)
     assert (
-        ran == ["guard", "anchor", "hooks", *NAMES[1:3], "consolidation", "traces", *NAMES[3:]] == [run.job for run in done.runs]
+        ran
+        == ["guard", "anchor", "hooks", *NAMES[1:3], "consolidation", "traces", *NAMES[3:]]
+        == [run.job for run in done.runs]
     )
     assert [run.priority for run in done.runs] == sorted(run.priority for run in done.runs)
     assert (done.runs[0].priority, done.runs[1].priority) == (0, 1)
@@ -88,7 +107,9 @@ def test_a_beat_does_what_is_due_and_tells_what_it_did(context: Context) -> None
         "reembedding": "no embedder is set",
         "compaction": "no deleted bytes are left in the files",
     }
-    assert [lesson.preventative_rule for lesson in lessons.query(context, "")] == ["Refresh the token first."]
+    assert [lesson.preventative_rule for lesson in lessons.query(context, "")] == [
+        "Refresh the token first."
+    ]
 
 
 @pytest.mark.req("MESH-138", "MESH-139")
@@ -100,12 +121,21 @@ def test_in_a_day_of_hourly_beats_every_job_runs_as_often_as_it_should(context: 
             counts[job] += outcome == "done"
         pass_time(context, hours=1)
     assert 2 <= counts["distillation"] <= 4
-    assert counts == {"guard": 24, "distillation": 3, "decay": 1, "retention": 1, "reembedding": 24, "compaction": 1}
+    assert counts == {
+        "guard": 24,
+        "distillation": 3,
+        "decay": 1,
+        "retention": 1,
+        "reembedding": 24,
+        "compaction": 1,
+    }
 
 
 @pytest.mark.req("MESH-139")
 @pytest.mark.parametrize("every", [0.5, 1, 3, 5, 7.999, 8])
-def test_distillation_comes_round_two_to_four_times_a_day_whatever_the_pulse(context: Context, every: float) -> None:
+def test_distillation_comes_round_two_to_four_times_a_day_whatever_the_pulse(
+    context: Context, every: float
+) -> None:
     beats, ran = round(DAY * 4 / every), 0
     for _ in range(beats):
         ran += outcomes(beat(context, jobs=["distillation"]))["distillation"] == "done"
@@ -130,8 +160,12 @@ def test_named_jobs_run_alone_behind_the_guard(context: Context) -> None:
     assert outcomes(beat(context))["distillation"] == "done", "the others are still due"
 
 
-@pytest.mark.parametrize("jobs", [["decays"], ["guard", "x"], "guard", 5, [["guard"]], [None]], ids=repr)
-def test_a_job_that_is_unknown_is_refused_before_anything_runs(context: Context, jobs: object) -> None:
+@pytest.mark.parametrize(
+    "jobs", [["decays"], ["guard", "x"], "guard", 5, [["guard"]], [None]], ids=repr
+)
+def test_a_job_that_is_unknown_is_refused_before_anything_runs(
+    context: Context, jobs: object
+) -> None:
     with pytest.raises(InvalidInput, match=r"jobs is|unknown job") as refused:
         beat(context, jobs=jobs)  # type: ignore[arg-type]
     assert "distillation" in str(refused.value)
@@ -165,7 +199,9 @@ def test_each_user_has_a_heartbeat_of_its_own(context: Context) -> None:
     for one in (context, other, nobody):
         assert outcomes(beat(one))["distillation"] == "done"
         assert len(log(one, limit=100)) == 6
-    assert outcomes(beat(replace(context, reader=Reader("u", "bob"))))["distillation"] == "not due", "agents of a user share it"
+    assert (
+        outcomes(beat(replace(context, reader=Reader("u", "bob"))))["distillation"] == "not due"
+    ), "agents of a user share it"
 
 
 # --- the guard ---
@@ -173,11 +209,15 @@ def test_each_user_has_a_heartbeat_of_its_own(context: Context) -> None:
 
 def tampered(context: Context, how: str) -> None:
     chain = audit.chain_name("u", "ann")
-    blocks = sorted((Block.of(row) for row in context.store.find(Kind.BLOCK)), key=lambda block: block.number)
+    blocks = sorted(
+        (Block.of(row) for row in context.store.find(Kind.BLOCK)), key=lambda block: block.number
+    )
     last = blocks[-1]
     match how:
         case "a text":
-            changed = replace(last, yamo_text=last.yamo_text.replace("deploy", "depots"), revision=2)
+            changed = replace(
+                last, yamo_text=last.yamo_text.replace("deploy", "depots"), revision=2
+            )
             context.store.apply([changed.row(replaces=1)])
         case "the last block":
             context.store.apply([], [Key(Kind.BLOCK, last.id)])
@@ -190,9 +230,16 @@ def tampered(context: Context, how: str) -> None:
 
 
 @pytest.mark.req("MESH-139")
-@pytest.mark.parametrize("how", ["a text", "the last block", "a block within", "the first block", "the head"])
-def test_where_the_guard_finds_damage_nothing_else_runs_and_says_so(context: Context, how: str) -> None:
-    add_many(context, [(f"The deploy {n} failed.", {**FAILED, "error_pattern": f"p{n}"}) for n in range(3)])
+@pytest.mark.parametrize(
+    "how", ["a text", "the last block", "a block within", "the first block", "the head"]
+)
+def test_where_the_guard_finds_damage_nothing_else_runs_and_says_so(
+    context: Context, how: str
+) -> None:
+    add_many(
+        context,
+        [(f"The deploy {n} failed.", {**FAILED, "error_pattern": f"p{n}"}) for n in range(3)],
+    )
     assert beat(context, jobs=["guard"]).ok
     tampered(context, how)
     before = context.store.count(Kind.MEMORY), context.store.count(Kind.BLOCK)
@@ -206,13 +253,19 @@ def test_where_the_guard_finds_damage_nothing_else_runs_and_says_so(context: Con
 
 
 @pytest.mark.req("MESH-139")
-def test_damage_in_the_chain_of_another_agent_or_of_searches_stops_the_beat_too(context: Context) -> None:
+def test_damage_in_the_chain_of_another_agent_or_of_searches_stops_the_beat_too(
+    context: Context,
+) -> None:
     bob = replace(context.with_options(audit_recalls=True), reader=Reader("u", "bob"))
     add_many(bob, [("The deploy failed.", FAILED)])
     search(bob, Request(query="deploy"))
     usage.flush(bob)
     assert beat(context, jobs=["guard"]).runs[0].detail == "1 memories, 2 chains"
-    block = next(Block.of(row) for row in context.store.find(Kind.BLOCK) if row.value("operation_type") == "recall")
+    block = next(
+        Block.of(row)
+        for row in context.store.find(Kind.BLOCK)
+        if row.value("operation_type") == "recall"
+    )
     context.store.apply([replace(block, yamo_text="changed", revision=2).row(replaces=1)])
     assert outcomes(beat(context))["distillation"] == "blocked"
 
@@ -269,10 +322,19 @@ def test_when_the_damage_is_mended_everything_is_due_again(context: Context) -> 
 
 
 @pytest.mark.parametrize(
-    "error", [CallError("it is down"), ValueError("The heron sat here"), KeyError("heron"), OSError(5, "heron")]
+    "error",
+    [
+        CallError("it is down"),
+        ValueError("The heron sat here"),
+        KeyError("heron"),
+        OSError(5, "heron"),
+    ],
 )
 def test_a_job_that_fails_keeps_no_other_from_running_and_stays_due(
-    context: Context, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+    context: Context,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
 ) -> None:
     def fail(_: Context) -> str:
         raise error
@@ -287,13 +349,23 @@ def test_a_job_that_fails_keeps_no_other_from_running_and_stays_due(
     assert detail == ("it is down" if own else f"unexpected {type(error).__name__}")
     assert "heron" not in caplog.text
     assert own or "distillation failed" in caplog.text
-    assert outcomes(beat(context)) == {"guard": "done", "distillation": "failed", **dict.fromkeys(NAMES[2:], "not due")}
+    assert outcomes(beat(context)) == {
+        "guard": "done",
+        "distillation": "failed",
+        **dict.fromkeys(NAMES[2:], "not due"),
+    }
     monkeypatch.setattr(heartbeat, "JOBS", sound)
     assert outcomes(beat(context))["distillation"] == "done"
-    assert [run.outcome for run in log(context) if run.job == "distillation"] == ["done", "failed", "failed"]
+    assert [run.outcome for run in log(context) if run.job == "distillation"] == [
+        "done",
+        "failed",
+        "failed",
+    ]
 
 
-def test_an_interrupt_ends_the_beat_and_frees_the_job(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_beat_and_frees_the_job(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(_: Context) -> str:
         raise KeyboardInterrupt
 
@@ -371,7 +443,9 @@ def test_without_memory_there_is_no_heartbeat(context: Context) -> None:
 # --- one at a time ---
 
 
-def test_a_job_that_another_runs_at_the_moment_is_left_to_it(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_another_runs_at_the_moment_is_left_to_it(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     met: list[dict[str, str]] = []
 
     def during(_: Context) -> str:
@@ -390,7 +464,9 @@ class Died(BaseException):
     """As if the process had ended there."""
 
 
-def test_what_died_in_the_middle_of_a_job_holds_it_for_half_an_hour(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_died_in_the_middle_of_a_job_holds_it_for_half_an_hour(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def die(*_: object) -> str:
         raise Died
 
@@ -405,7 +481,9 @@ def test_what_died_in_the_middle_of_a_job_holds_it_for_half_an_hour(context: Con
     assert outcomes(beat(context))["distillation"] == "done"
 
 
-def test_a_clock_set_back_does_not_let_the_dead_hold_a_job(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_set_back_does_not_let_the_dead_hold_a_job(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def die(*_: object) -> str:
         raise Died
 
@@ -449,7 +527,9 @@ def test_the_log_tells_the_latest_runs_newest_first(context: Context) -> None:
     assert [(run.job, str(run.outcome)) for run in runs] == [
         ("guard", "done"), ("reembedding", "done"), *((name, "done") for name in NAMES),
     ]  # fmt: skip
-    assert [run.began for run in runs] == ["2026-01-01T01:00:00.000Z"] * 2 + ["2026-01-01T00:00:00.000Z"] * 6
+    assert [run.began for run in runs] == ["2026-01-01T01:00:00.000Z"] * 2 + [
+        "2026-01-01T00:00:00.000Z"
+    ] * 6
     assert log(context, limit=2) == runs[:2]
     with pytest.raises(InvalidInput):
         log(context, limit=0)
@@ -465,17 +545,34 @@ def test_the_runs_that_are_remembered_are_many_and_bounded(context: Context, eve
         "guard": MAX_STORED_RUNS,
         "reembedding": MAX_STORED_RUNS,
     }
-    assert len({run.began for run in runs}) == MAX_STORED_RUNS, "the latest ones, and none of them twice"
+    assert len({run.began for run in runs}) == MAX_STORED_RUNS, (
+        "the latest ones, and none of them twice"
+    )
     assert context.store.count(Kind.META) <= 2 * (MAX_STORED_RUNS + 1)
 
 
 def test_a_record_that_somebody_spoilt_is_passed_over(context: Context) -> None:
     beat(context)
-    row = next(row for row in context.store.find(Kind.META) if row.id.startswith("run") and "retention" in row.id)
-    turn = next(row for row in context.store.find(Kind.META) if row.id.startswith("job") and "retention" in row.id)
+    row = next(
+        row
+        for row in context.store.find(Kind.META)
+        if row.id.startswith("run") and "retention" in row.id
+    )
+    turn = next(
+        row
+        for row in context.store.find(Kind.META)
+        if row.id.startswith("job") and "retention" in row.id
+    )
     for spoilt in (row, turn):
         context.store.apply(
-            [replace(spoilt, fields={"detail": {"outcome": "odd", "until": "x"}}, revision=9, replaces=spoilt.revision)]
+            [
+                replace(
+                    spoilt,
+                    fields={"detail": {"outcome": "odd", "until": "x"}},
+                    revision=9,
+                    replaces=spoilt.revision,
+                )
+            ]
         )
     assert "retention" not in [run.job for run in log(context)]
     assert outcomes(beat(context))["retention"] == "done"
@@ -493,13 +590,21 @@ def test_a_lesson_not_seen_for_a_year_is_archived(context: Context) -> None:
     assert beat(context).runs[3].detail.startswith("1 lessons archived")
     assert memory(context, lesson.memory_id).status == "archived"
     assert lessons.query(context, "") == []
-    latest = max((Block.of(row) for row in context.store.find(Kind.BLOCK)), key=lambda block: block.number)
-    assert latest.metadata == {"action": "archive", "tags": ["#lesson_learned"], "error_pattern": "token_expired"}
+    latest = max(
+        (Block.of(row) for row in context.store.find(Kind.BLOCK)), key=lambda block: block.number
+    )
+    assert latest.metadata == {
+        "action": "archive",
+        "tags": ["#lesson_learned"],
+        "error_pattern": "token_expired",
+    }
     assert beat(context).ok
 
 
 @pytest.mark.req("MESH-090")
-@pytest.mark.parametrize("how", ["searched for", "learnt again", "learnt again and written down", "found among memories"])
+@pytest.mark.parametrize(
+    "how", ["searched for", "learnt again", "learnt again and written down", "found among memories"]
+)
 def test_a_lesson_that_was_met_stays_for_another_year(context: Context, how: str) -> None:
     lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=300 * DAY)
@@ -532,17 +637,23 @@ def test_a_pinned_lesson_and_memories_that_are_no_lessons_stay(context: Context)
     pinned = lessons.distill_lesson(context, LESSON)
     write.set_columns(context, pinned.memory_id, action="pin", pinned=True)
     add_many(context, [("An old memory.", None)])
-    narrow = lessons.learn(context, {**LESSON, "error_pattern": "own"}, sources=add_many(context, [("Own.", {"type": "agent"})]))[
-        0
-    ]
+    narrow = lessons.learn(
+        context,
+        {**LESSON, "error_pattern": "own"},
+        sources=add_many(context, [("Own.", {"type": "agent"})]),
+    )[0]
     other = lessons.distill_lesson(replace(context, reader=Reader("v", "ann")), LESSON)
     pass_time(context, hours=1000 * DAY)
-    assert lessons.archive_old(replace(context, reader=Reader("u", "bob"))) == [narrow.memory_id], "of whatever agent of the user"
+    assert lessons.archive_old(replace(context, reader=Reader("u", "bob"))) == [narrow.memory_id], (
+        "of whatever agent of the user"
+    )
     assert memory(context, other.memory_id).status == "active"
     assert lessons.archive_old(context) == []
 
 
-def test_a_lesson_that_is_erased_meanwhile_is_not_archived(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lesson_that_is_erased_meanwhile_is_not_archived(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=1000 * DAY)
     ids = context.store.ids(Kind.MEMORY)
@@ -590,7 +701,10 @@ def test_an_embedder_that_is_down_fails_one_job_until_it_is_back(context: Contex
 
 
 def test_a_beat_never_changes_the_model_of_a_store(context: Context) -> None:
-    first, second = replace(context, embedder=HashingEmbedder()), replace(context, embedder=HashingEmbedder(128))
+    first, second = (
+        replace(context, embedder=HashingEmbedder()),
+        replace(context, embedder=HashingEmbedder(128)),
+    )
     (kept,) = add_many(first, [("The deploy failed.", None)])
     vector = memory(context, kept.id).vector
     done = beat(second, force=True)
@@ -603,7 +717,8 @@ def test_a_beat_never_changes_the_model_of_a_store(context: Context) -> None:
 def test_the_heartbeat_of_an_empty_store_is_well(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'empty.db'}")
     context = Context(
-        store=store, index=None, embedder=None, clock=FakeClock(), ids=seeded_ids(), reader=Reader(), pause=no_pause
+        store=store, index=None, embedder=None, clock=FakeClock(), ids=seeded_ids(),
+        reader=Reader(), pause=no_pause
     )  # type: ignore[arg-type]  # fmt: skip
     assert beat(context).ok
     store.close()

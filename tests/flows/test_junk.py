@@ -8,7 +8,11 @@ from memory_mesh.flows.lane.capture import junk
 
 from .adding import add_many
 
-GOOD = ["The deploy key rotates on Mondays.", "Deploy with make deploy.", "Is it late? The bus leaves at nine."]
+GOOD = [
+    "The deploy key rotates on Mondays.",
+    "Deploy with make deploy.",
+    "Is it late? The bus leaves at nine.",
+]
 BAD = {
     "Thanks a lot!": "small talk",
     "When does the key rotate?": "a question",
@@ -23,7 +27,10 @@ def test_junk_is_shown_with_its_reason_and_archived_only_if_asked(context: Conte
     add_many(same, ["The deploy key rotates on Mondays!"])
     found = junk(context, apply=False, limit=100)
     assert {each.content: each.why for each in found[:-1]} == BAD
-    assert (found[-1].content, found[-1].why[:21]) == ("The deploy key rotates on Mondays!", "it says the same as m")
+    assert (found[-1].content, found[-1].why[:21]) == (
+        "The deploy key rotates on Mondays!",
+        "it says the same as m",
+    )
     assert not any(each.archived for each in found)
     archived = junk(context, apply=True, limit=100)
     assert [each.id for each in archived if each.archived] == [each.id for each in found]
@@ -34,8 +41,13 @@ def test_junk_is_shown_with_its_reason_and_archived_only_if_asked(context: Conte
 def test_only_the_newest_are_judged_and_of_a_long_text_the_beginning(context: Context) -> None:
     long = "A report of the quay. " * 40_000
     add_many(context.with_options(deduplicate=False), ["Thanks a lot!", long, long, "hello there"])
-    assert [each.content for each in junk(context, apply=False, limit=9, newest=1)] == ["hello there"]
-    assert [each.why[:11] for each in junk(context, apply=False, limit=9, newest=3)] == ["it says the", "small talk"]
+    assert [each.content for each in junk(context, apply=False, limit=9, newest=1)] == [
+        "hello there"
+    ]
+    assert [each.why[:11] for each in junk(context, apply=False, limit=9, newest=3)] == [
+        "it says the",
+        "small talk",
+    ]
     assert len(junk(context, apply=False, limit=9)) == 3
     with pytest.raises(InvalidInput, match="newest is 0"):
         junk(context, apply=False, limit=9, newest=0)

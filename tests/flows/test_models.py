@@ -19,19 +19,34 @@ def test_what_is_not_set_is_no_failure(context):
 
 
 def test_models_that_answer_are_told_with_what_they_said(context):
-    chat, embedder = check_models(replace(context, chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8)))
+    chat, embedder = check_models(
+        replace(context, chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8))
+    )
     assert (chat.ok, embedder.ok, embedder.model) == (True, True, "hashing/8")
     assert "returns 8 numbers" in embedder.detail
 
 
 @pytest.mark.parametrize(
-    "answer", [Unreachable("nobody answers"), "no JSON", '{"ready": "yes"}', '{"other": 1}', Cancelled("off")]
+    "answer",
+    [
+        Unreachable("nobody answers"),
+        "no JSON",
+        '{"ready": "yes"}',
+        '{"other": 1}',
+        Cancelled("off"),
+    ],
 )
 def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(context, answer):
-    chat, embedder = check_models(replace(context, chat=ScriptedChat(answer), embedder=DownEmbedder("far")))
+    chat, embedder = check_models(
+        replace(context, chat=ScriptedChat(answer), embedder=DownEmbedder("far"))
+    )
     assert not chat.ok
     assert chat.detail
-    assert (embedder.ok, embedder.detail, embedder.remedy) == (False, "far does not answer", "try again later")
+    assert (embedder.ok, embedder.detail, embedder.remedy) == (
+        False,
+        "far does not answer",
+        "try again later",
+    )
 
 
 def test_a_fallback_does_not_hide_an_embedder_that_does_not_answer(context):
@@ -39,7 +54,9 @@ def test_a_fallback_does_not_hide_an_embedder_that_does_not_answer(context):
     assert fallback.embed(["tea"])  # the control
     _, embedder = check_models(replace(context, embedder=fallback))
     assert (embedder.ok, embedder.model) == (False, "far")
-    _, embedder = check_models(replace(context, embedder=FallbackEmbedder([HashingEmbedder(8), DownEmbedder("far")])))
+    _, embedder = check_models(
+        replace(context, embedder=FallbackEmbedder([HashingEmbedder(8), DownEmbedder("far")]))
+    )
     assert embedder.ok
 
 
@@ -65,4 +82,6 @@ def test_accounts_that_others_keep_changing_are_given_up_with_a_reason(context, 
 
     monkeypatch.setattr(context.store, "apply", moved)
     with pytest.raises(StoreBusy, match="other writers kept changing it"):
-        Ledger(store=context.store, clock=context.clock, ids=context.ids, caps=Caps(tokens=9)).reserve("x", "m", Tokens(1))
+        Ledger(
+            store=context.store, clock=context.clock, ids=context.ids, caps=Caps(tokens=9)
+        ).reserve("x", "m", Tokens(1))

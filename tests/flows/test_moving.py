@@ -1,4 +1,5 @@
-"""Copies of whole stores: equal rows on every kind of store, continued when stopped, of one moment, and verified."""
+"""Copies of whole stores: equal rows on every kind of store, continued when stopped, of one
+moment, and verified."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +64,13 @@ class Failing(RamStore):
         super().__init__()
         self.users, self.read = set(), 0
 
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+    ) -> Applied:
         if self.writes_left == 0:
             raise StoreError("the process died")
         self.writes_left -= 1
@@ -142,7 +149,10 @@ def test_a_copy_that_was_stopped_at_any_write_continues_and_stores_nothing_twice
     assert done.written < len(expected) - 2
     whole = Failing()
     copy(source, whole)
-    assert all(whole.version(row.partition) == target.version(row.partition) for row in source.find(Kind.MEMORY))
+    assert all(
+        whole.version(row.partition) == target.version(row.partition)
+        for row in source.find(Kind.MEMORY)
+    )
 
 
 @pytest.mark.req("MESH-007")
@@ -179,7 +189,17 @@ class Live(RamStore):
 
 def _move(store: RamStore) -> None:
     (row,) = RamStore.get(store, Kind.MEMORY, ["m0002"]).values()
-    store.apply([replace(row, partition='["u9", null]', number=7, revision=row.revision + 1, replaces=row.revision)])
+    store.apply(
+        [
+            replace(
+                row,
+                partition='["u9", null]',
+                number=7,
+                revision=row.revision + 1,
+                replaces=row.revision,
+            )
+        ]
+    )
 
 
 @pytest.mark.req("MESH-044")
@@ -192,7 +212,9 @@ def _move(store: RamStore) -> None:
     ],
     ids=["add", "delete", "move"],
 )
-def test_a_copy_of_a_store_that_is_written_to_has_one_moment_of_it(change: Callable[[RamStore], object]) -> None:
+def test_a_copy_of_a_store_that_is_written_to_has_one_moment_of_it(
+    change: Callable[[RamStore], object],
+) -> None:
     source, target = Live(), RamStore()
     source.apply([memory(f"m{n:04}", partition="p") for n in range(20)])
     source.change, source.times = change, 2
@@ -302,7 +324,9 @@ def test_a_copy_that_differs_is_found_by_its_digest_and_by_its_count() -> None:
         yield from () if row.id == "m0002" else (row,)
 
     def edited(row: Row) -> Iterator[Row]:
-        yield replace(row, fields={**row.fields, "content": "Another"}) if row.id == "m0002" else row
+        yield (
+            replace(row, fields={**row.fields, "content": "Another"}) if row.id == "m0002" else row
+        )
 
     for edit, what in ((without, "2 of 3 rows of kind memory"), (edited, "the contents of rows")):
         with pytest.raises(StoreCorrupt, match=what):
@@ -345,7 +369,9 @@ def test_an_archive_is_read_a_line_at_a_time(tmp_path: Path) -> None:
 
 
 def _without(name: str) -> Callable[[list[str]], list[str]]:
-    return lambda some: [json.dumps({k: v for k, v in json.loads(one).items() if k != name}) + "\n" for one in some]
+    return lambda some: [
+        json.dumps({k: v for k, v in json.loads(one).items() if k != name}) + "\n" for one in some
+    ]
 
 
 NAN = '{"created_at":"2026","id":"x","kind":"usage","number":NaN,"partition":"p","revision":1}\n'
@@ -355,8 +381,14 @@ DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "a row less": (lambda some: [*some[:2], *some[3:]], "was changed"),
     "a row twice": (lambda some: [*some[:2], some[1], *some[2:]], "line 3 .*twice"),
     "another order": (lambda some: [some[0], some[2], some[1], *some[3:]], "line 3 .*not in order"),
-    "another text": (lambda some: [one.replace("content", "c0ntent") for one in some], "line 2 .*no field"),
-    "another value": (lambda some: [one.replace("u1", "u7") for one in some], "was changed|not in order"),
+    "another text": (
+        lambda some: [one.replace("content", "c0ntent") for one in some],
+        "line 2 .*no field",
+    ),
+    "another value": (
+        lambda some: [one.replace("u1", "u7") for one in some],
+        "was changed|not in order",
+    ),
     "no partition": (_without("partition"), "line 2 .*not a row"),
     "NaN": (lambda some: [some[0], NAN, some[-1]], "line 2 .*number must be"),
     "half a surrogate pair": (
@@ -365,14 +397,22 @@ DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     ),
     "deep": (lambda some: [some[0], "[" * 5000 + "\n", *some[1:]], "line 2 .*not JSON"),
     "a list": (lambda some: [some[0], "[]\n", *some[1:]], "line 2 .*it is list"),
-    "a line after the end": (lambda some: [*some, some[-2]], "twice|not in order|was cut|was changed"),
-    "newer": (lambda some: [some[0].replace('"version":1', '"version":2'), *some[1:]], "version 2; expected version 1; upgrade"),
+    "a line after the end": (
+        lambda some: [*some, some[-2]],
+        "twice|not in order|was cut|was changed",
+    ),
+    "newer": (
+        lambda some: [some[0].replace('"version":1', '"version":2'), *some[1:]],
+        "version 2; expected version 1; upgrade",
+    ),
 }
 
 
 @pytest.mark.req("MESH-044")
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_archive_is_refused_before_anything_is_written(damage: str, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_refused_before_anything_is_written(
+    damage: str, tmp_path: Path
+) -> None:
     edit, message = DAMAGE[damage]
     file = tmp_path / "all.jsonl"
     file.write_text("".join(edit(lines(numbered(5)))))
@@ -382,7 +422,9 @@ def test_a_damaged_archive_is_refused_before_anything_is_written(damage: str, tm
         assert lines(mesh._context().store)[1:-1] == []
 
 
-def test_a_line_that_is_too_long_is_refused_and_not_read_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_too_long_is_refused_and_not_read_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memory_mesh.stores.archive_file.MAX_LINE", 1000)
     file = tmp_path / "all.jsonl"
     file.write_text("".join([lines(numbered(1))[0], "x" * 5000 + "\n"]))
@@ -403,7 +445,10 @@ def test_an_archive_without_vectors_is_embedded_by_the_import(tmp_path: Path) ->
         assert {row.vector for row in rows} == {row.vector for row in source.find(Kind.MEMORY)}
         mesh.add("Stored since")
         again = mesh.import_file(file)
-        assert (again.memories, again.skipped) == (0, {"stored already": len(lines(source, vectors=False)) - 2})
+        assert (again.memories, again.skipped) == (
+            0,
+            {"stored already": len(lines(source, vectors=False)) - 2},
+        )
         assert len(mesh._context().store.find(Kind.MEMORY)) == 4
 
 
@@ -412,9 +457,19 @@ def test_vectors_of_another_model_are_computed_anew(tmp_path: Path) -> None:
     with MemoryMesh(source, agent_id="planner", embedder="hash") as mesh:
         mesh.add("The lantern needs oil")
     for row in source.find(Kind.MEMORY):
-        source.apply([replace(row, vector=replace(row.vector, model="other"), replaces=row.revision)])  # type: ignore[type-var]
+        source.apply(
+            [replace(row, vector=replace(row.vector, model="other"), replaces=row.revision)]
+        )  # type: ignore[type-var]
     (meta,) = source.get(Kind.META, ["embedding"]).values()
-    source.apply([replace(meta, fields={"detail": {**meta.fields["detail"], "model": "other"}}, replaces=meta.revision)])  # type: ignore[dict-item]
+    source.apply(
+        [
+            replace(
+                meta,
+                fields={"detail": {**meta.fields["detail"], "model": "other"}},
+                replaces=meta.revision,
+            )
+        ]
+    )  # type: ignore[dict-item]
     with MemoryMesh("memory://", agent_id="planner", embedder="hash") as mesh:
         done = mesh.restore(written(source, tmp_path / "all.jsonl"))
         assert done.reembedded == 1
@@ -439,12 +494,17 @@ def test_a_store_without_a_file_is_backed_up_as_an_archive_and_restored(tmp_path
             with pytest.raises(InvalidInput, match="changed since"):
                 mesh.restore(tmp_path / "all.jsonl")
     (tmp_path / "memories.jsonl").write_text('{"format": "memory-mesh memories", "version": 1}\n')
-    with MemoryMesh("memory://") as mesh, pytest.raises(InvalidInput, match=r"not a whole store; .*use import"):
+    with (
+        MemoryMesh("memory://") as mesh,
+        pytest.raises(InvalidInput, match=r"not a whole store; .*use import"),
+    ):
         mesh.restore(tmp_path / "memories.jsonl")
 
 
 @pytest.mark.parametrize("name", ["a.db", "folder"])
-def test_the_backup_of_a_file_or_folder_is_restored_into_another_kind_of_store(name: str, tmp_path: Path) -> None:
+def test_the_backup_of_a_file_or_folder_is_restored_into_another_kind_of_store(
+    name: str, tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path / name}" if name.endswith("db") else f"json:///{tmp_path / name}"
     with MemoryMesh(url, agent_id="planner", embedder="hash") as mesh:
         mesh.add("The lantern needs oil")

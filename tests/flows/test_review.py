@@ -1,4 +1,5 @@
-"""Feedback and reviews: what they change and leave alone, and that no decision leaves two claims that exclude each other."""
+"""Feedback and reviews: what they change and leave alone, and that no decision leaves two claims
+that exclude each other."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -62,11 +63,18 @@ def alone(context: Context) -> bool:
 
 
 @pytest.mark.req("GRAPH-19")
-def test_reinforcing_counts_raises_the_importance_up_to_one_and_counts_as_used(context: Context) -> None:
+def test_reinforcing_counts_raises_the_importance_up_to_one_and_counts_as_used(
+    context: Context,
+) -> None:
     memory = stored(context, "Ana prefers tea.", importance=0.85)
     after = [reinforce(context, memory.id) for _ in range(2)]
-    assert [(one.reinforcements, one.importance) for one in after] == [(1, pytest.approx(0.95)), (2, 1.0)]
-    assert reinforce(context, stored(context, "Bo prefers coffee.").id, 0.2).importance == pytest.approx(0.7)
+    assert [(one.reinforcements, one.importance) for one in after] == [
+        (1, pytest.approx(0.95)),
+        (2, 1.0),
+    ]
+    assert reinforce(
+        context, stored(context, "Bo prefers coffee.").id, 0.2
+    ).importance == pytest.approx(0.7)
     (shown,) = usage.with_counts(context, [read(context, memory.id)])
     assert (shown.access_count, shown.status) == (2, "active")
     assert shown.last_accessed
@@ -112,14 +120,20 @@ DISPUTES = [
 def test_the_status_after_a_dispute(
     context: Context, status: str, base: float, reinforcements: int, disputes: int, after: str
 ) -> None:
-    memory = stored(context, "x", status=status, trust=base, reinforcements=reinforcements, disputes=disputes)
+    memory = stored(
+        context, "x", status=status, trust=base, reinforcements=reinforcements, disputes=disputes
+    )
     assert dispute(context, memory.id).status == after
 
 
 @pytest.mark.req("GRAPH-22")
 def test_a_disputed_memory_is_active_again_when_the_counts_are_even(context: Context) -> None:
     memory = stored(context, "x", status="disputed", disputes=2)
-    assert [reinforce(context, memory.id).status for _ in range(3)] == ["disputed", "active", "active"]
+    assert [reinforce(context, memory.id).status for _ in range(3)] == [
+        "disputed",
+        "active",
+        "active",
+    ]
     waiting = stored(context, "y", status="quarantined", disputes=1)
     assert reinforce(context, waiting.id).status == "quarantined"  # only a review releases it
 
@@ -138,11 +152,17 @@ def test_a_disputed_claim_stays_disputed_while_an_active_one_excludes_it(context
 
 
 @pytest.mark.req("GRAPH-23")
-def test_quarantined_memories_are_listed_newest_first_for_every_agent_of_the_user_or_one(context: Context) -> None:
+def test_quarantined_memories_are_listed_newest_first_for_every_agent_of_the_user_or_one(
+    context: Context,
+) -> None:
     names = {}
-    for number, (user, agent) in enumerate([("u", "ann"), ("u", "bob"), ("v", "ann"), ("u", "ann")]):
+    for number, (user, agent) in enumerate(
+        [("u", "ann"), ("u", "bob"), ("v", "ann"), ("u", "ann")]
+    ):
         context.clock.advance(ms=1)  # type: ignore[attr-defined]
-        names[number] = stored(act_as(context, user, agent), f"text {number}", status=QUARANTINED).id
+        names[number] = stored(
+            act_as(context, user, agent), f"text {number}", status=QUARANTINED
+        ).id
     stored(context, "an active one")
     assert [one.id for one in list_quarantined(context)] == [names[3], names[1], names[0]]
     assert [one.id for one in list_quarantined(context, agent="bob")] == [names[1]]
@@ -167,23 +187,38 @@ def test_a_review_takes_a_known_action_and_a_quarantined_memory(context: Context
 
 
 @pytest.mark.req("GRAPH-25")
-def test_activating_supersedes_what_excludes_it_and_resolves_its_conflicts_in_its_favour(context: Context) -> None:
+def test_activating_supersedes_what_excludes_it_and_resolves_its_conflicts_in_its_favour(
+    context: Context,
+) -> None:
     old, new, one = disputed_case(context)
-    other = claimed(context, "600", status="disputed")  # may become active again: it is superseded too
+    # May become active again: it is superseded too.
+    other = claimed(context, "600", status="disputed")
     apart = claimed(context, "900", window=Window(end="2001-01-01T00:00:00.000Z"))
     change(context, new.id, valid_from="2002-01-01T00:00:00.000Z")
     done = review_quarantine(context, new.id, "activate", "checked by phone")
-    assert (done.memory.status, sorted(done.memory.supersedes)) == ("active", sorted([old.id, other.id]))
+    assert (done.memory.status, sorted(done.memory.supersedes)) == (
+        "active",
+        sorted([old.id, other.id]),
+    )
     for id_ in (old.id, other.id):
         superseded = read(context, id_)
         assert (superseded.status, superseded.superseded_by) == ("superseded", new.id)
         assert superseded.valid_until == "2001-12-31T23:59:59.999Z"
-        assert last_change(context, id_).why == f"a review activated {new.id}, which takes its place"
+        assert (
+            last_change(context, id_).why == f"a review activated {new.id}, which takes its place"
+        )
     assert read(context, apart.id).status == "active"
     links = context.store.find(Kind.LINK, equals("ref", new.id))
-    assert {(row.value("target"), row.value("link_type")) for row in links} == {(old.id, "supersedes"), (other.id, "supersedes")}
+    assert {(row.value("target"), row.value("link_type")) for row in links} == {
+        (old.id, "supersedes"),
+        (other.id, "supersedes"),
+    }
     resolved = conflict_row(context, one.id)
-    assert (resolved.status, resolved.detail["resolution"], resolved.detail["by"]) == ("resolved", "kept new", "ann")
+    assert (resolved.status, resolved.detail["resolution"], resolved.detail["by"]) == (
+        "resolved",
+        "kept new",
+        "ann",
+    )
     assert alone(context)
     assert not conflicts(context)
 
@@ -202,13 +237,17 @@ def test_the_policy_keep_both_supersedes_nothing(context: Context) -> None:
     keeping = context.with_options(predicate_schemas={"budget": {"conflict_policy": "keep_both"}})
     old, new, one = disputed_case(keeping)
     assert review_quarantine(keeping, new.id, "activate").memory.status == "active"
-    assert (read(context, old.id).status, conflict_row(context, one.id).status) == ("active", "resolved")
+    assert (read(context, old.id).status, conflict_row(context, one.id).status) == (
+        "active",
+        "resolved",
+    )
 
 
 @pytest.mark.req("GRAPH-25")
 def test_keeping_both_is_remembered_in_later_decisions(context: Context) -> None:
     old, new, one = disputed_case(context)
-    later = claimed(context, "650", status=QUARANTINED)  # excludes both, and has no conflict row with `old`
+    # Excludes both, and has no conflict row with `old`.
+    later = claimed(context, "650", status=QUARANTINED)
     conflict(context, later, new)
     assert review_quarantine(context, new.id, "keep_both").memory.status == "active"
     assert read(context, old.id).status == "active"
@@ -219,7 +258,9 @@ def test_keeping_both_is_remembered_in_later_decisions(context: Context) -> None
     change(context, new.id, status="disputed", disputes=1)
     assert reinforce(context, new.id).status == "active"
     undo_review(context, later.id)
-    assert [row.value("status") for row in context.store.find(Kind.CONFLICT, equals("ref", later.id))] == ["pending"]
+    assert [
+        row.value("status") for row in context.store.find(Kind.CONFLICT, equals("ref", later.id))
+    ] == ["pending"]
 
 
 @pytest.mark.parametrize(
@@ -242,20 +283,28 @@ def test_a_conflict_is_resolved_for_one_of_them_or_both(
         new_status,
         old_status,
     )
-    assert [(each.id, each.detail["resolution"], each.detail["reason"]) for each in done.conflicts] == [
-        (one.id, resolution, "because")
-    ]
-    assert ([], [one.id]) == (conflicts(context), [each.id for each in conflicts(context, "resolved")])
+    assert [
+        (each.id, each.detail["resolution"], each.detail["reason"]) for each in done.conflicts
+    ] == [(one.id, resolution, "because")]
+    assert ([], [one.id]) == (
+        conflicts(context),
+        [each.id for each in conflicts(context, "resolved")],
+    )
     with pytest.raises(InvalidInput, match=f"resolved already: {resolution}"):
         resolve_conflict(context, one.id, keep)
 
 
-def test_of_several_conflicts_keeping_both_settles_one_and_the_memory_waits_for_the_others(context: Context) -> None:
+def test_of_several_conflicts_keeping_both_settles_one_and_the_memory_waits_for_the_others(
+    context: Context,
+) -> None:
     old, new, one = disputed_case(context)
     other = claimed(context, "600")
     two = conflict(context, new, other)
     done = resolve_conflict(context, one.id, "both")
-    assert (done.memory.status, done.note) == (QUARANTINED, f"stays quarantined: it also excludes {other.id}")
+    assert (done.memory.status, done.note) == (
+        QUARANTINED,
+        f"stays quarantined: it also excludes {other.id}",
+    )
     assert resolve_conflict(context, two.id, "both").memory.status == "active"
     assert {read(context, each.id).status for each in (old, other)} == {"active"}
 
@@ -319,7 +368,12 @@ def test_every_decision_is_in_the_audit_chain(context: Context) -> None:
     review_quarantine(context, new.id, "activate")
     undo_review(context, new.id)
     blocks = audit.log(context, limit=10)
-    assert [(block.metadata or {})["action"] for block in blocks][:4] == ["undo", "undo", "supersede", "activate"]
+    assert [(block.metadata or {})["action"] for block in blocks][:4] == [
+        "undo",
+        "undo",
+        "supersede",
+        "activate",
+    ]
 
 
 # --- undo ---
@@ -327,23 +381,33 @@ def test_every_decision_is_in_the_audit_chain(context: Context) -> None:
 
 @pytest.mark.parametrize("decide", ["activate", "reject", "keep_both"])
 @pytest.mark.req("GRAPH-25")
-def test_undoing_restores_every_status_and_conflict_and_can_be_decided_anew(context: Context, decide: str) -> None:
+def test_undoing_restores_every_status_and_conflict_and_can_be_decided_anew(
+    context: Context, decide: str
+) -> None:
     old, new, one = disputed_case(context)
     review_quarantine(context, new.id, decide, "a mistake")
     done: Reviewed = undo_review(context, new.id)
     after = [read(context, each.id) for each in (old, new)]
-    assert [(each.status, each.superseded_by, each.supersedes, each.valid_until) for each in after] == [
+    assert [
+        (each.status, each.superseded_by, each.supersedes, each.valid_until) for each in after
+    ] == [
         ("active", None, [], None), (QUARANTINED, None, [], None),
     ]  # fmt: skip
     restored = conflict_row(context, one.id)
-    assert (restored.status, restored.detail, done.memory.status) == ("pending", one.detail, QUARANTINED)
+    assert (restored.status, restored.detail, done.memory.status) == (
+        "pending",
+        one.detail,
+        QUARANTINED,
+    )
     assert context.store.find(Kind.LINK) == []
     with pytest.raises(InvalidInput, match="no review decision about"):
         undo_review(context, new.id)
     assert review_quarantine(context, new.id, "activate").memory.status == "active"
 
 
-def test_a_decision_cannot_be_undone_after_something_it_changed_was_changed_again(context: Context) -> None:
+def test_a_decision_cannot_be_undone_after_something_it_changed_was_changed_again(
+    context: Context,
+) -> None:
     old, new, _ = disputed_case(context)
     review_quarantine(context, new.id, "activate")
     reinforce(context, new.id)  # touches nothing that the decision set
@@ -357,14 +421,19 @@ def test_a_decision_cannot_be_undone_after_something_it_changed_was_changed_agai
 def test_a_decision_cannot_be_undone_if_another_claim_came_since(context: Context) -> None:
     old, new, _ = disputed_case(context)
     review_quarantine(context, new.id, "activate")
-    change(context, new.id, status="active", valid_until="2001-01-01T00:00:00.000Z")  # so that a third one can stand beside it
+    # So that a third one can stand beside it.
+    change(context, new.id, status="active", valid_until="2001-01-01T00:00:00.000Z")
     third = claimed(context, "800", window=Window(start="2002-01-01T00:00:00.000Z"))
-    with pytest.raises(InvalidInput, match=f"{old.id} would be active again, but {third.id} excludes it"):
+    with pytest.raises(
+        InvalidInput, match=f"{old.id} would be active again, but {third.id} excludes it"
+    ):
         undo_review(context, new.id)
     assert read(context, old.id).status == "superseded"
 
 
-def test_decisions_are_undone_one_after_another_and_erased_memories_stay_erased(context: Context) -> None:
+def test_decisions_are_undone_one_after_another_and_erased_memories_stay_erased(
+    context: Context,
+) -> None:
     old, new, one = disputed_case(context)
     other = claimed(context, "600")
     two = conflict(context, new, other)
@@ -384,19 +453,25 @@ def test_decisions_are_undone_one_after_another_and_erased_memories_stay_erased(
 
 @pytest.mark.req("GRAPH-25")
 @pytest.mark.parametrize("how", ["activate", "reinforce", "undo"])
-def test_of_two_decisions_at_the_same_time_the_second_sees_the_first(context: Context, how: str) -> None:
-    """Between reading and writing, another process activates a claim that excludes the one under review."""
+def test_of_two_decisions_at_the_same_time_the_second_sees_the_first(
+    context: Context, how: str
+) -> None:
+    """Between reading and writing, another process activates a claim that excludes the one under
+    review."""
     rival = claimed(context, "900", status=QUARANTINED)
     if how == "undo":
         old, new, _ = disputed_case(context)
         review_quarantine(context, new.id, "activate")
     else:
-        old = new = claimed(context, "500", status=QUARANTINED if how == "activate" else "disputed", disputes=1)
+        old = new = claimed(
+            context, "500", status=QUARANTINED if how == "activate" else "disputed", disputes=1
+        )
     waiting = [rival.id]
 
     def step(name: str) -> None:
         if name == "flow.decided" and waiting:
-            # By an agent with an audit chain of its own: only the versions of the partitions tell of it.
+            # By an agent with an audit chain of its own: only the versions of the partitions tell
+            # of it.
             review_quarantine(act_as(context, "u", "carol"), waiting.pop(), "activate")
 
     racing = replace(context, step=step)
@@ -404,9 +479,12 @@ def test_of_two_decisions_at_the_same_time_the_second_sees_the_first(context: Co
         with pytest.raises(InvalidInput, match="cannot be undone"):
             undo_review(racing, new.id)
     elif how == "activate":
-        assert [one.id for one in review_quarantine(racing, old.id, "activate").changed] == [rival.id]
+        assert [one.id for one in review_quarantine(racing, old.id, "activate").changed] == [
+            rival.id
+        ]
     else:
-        assert reinforce(racing, old.id).status == "superseded"  # by the activation; a reinforcement counts all the same
+        # By the activation; a reinforcement counts all the same.
+        assert reinforce(racing, old.id).status == "superseded"
     assert waiting == []
     assert alone(context)
 
@@ -415,12 +493,19 @@ def test_of_two_decisions_at_the_same_time_the_second_sees_the_first(context: Co
 
 
 @pytest.mark.req("GRAPH-25")
-def test_a_memory_that_waits_after_the_gate_is_released_with_all_that_it_would_have_done(context: Context) -> None:
-    """A less trusted newcomer of each kind: another value, a next version without a claim, and an end."""
+def test_a_memory_that_waits_after_the_gate_is_released_with_all_that_it_would_have_done(
+    context: Context,
+) -> None:
+    """A less trusted newcomer of each kind: another value, a next version without a claim, and
+    an end."""
     claim = {"subject": "Ana", "predicate": "employer", "value": "Acme", "valid_from": "2020-01-01"}
     by_user = {"source": "user_explicit"}
     old = store(context, "Ana works at Acme.", claim=claim, provenance=by_user)
-    moved = store(context, "Ana works at Initech.", claim={**claim, "value": "Initech", "valid_from": "2024-01-01"})
+    moved = store(
+        context,
+        "Ana works at Initech.",
+        claim={**claim, "value": "Initech", "valid_from": "2024-01-01"},
+    )
     assert (moved.quarantined, [one.status for one in moved.conflicts]) == (True, ["pending"])
     review_quarantine(context, moved.id, "activate")
     superseded = read(context, old.id)
@@ -428,23 +513,42 @@ def test_a_memory_that_waits_after_the_gate_is_released_with_all_that_it_would_h
     undo_review(context, moved.id)
     assert (read(context, old.id).status, read(context, old.id).valid_until) == ("active", None)
     # A plain text that says that a claim ended is not exclusive, and names the value that it ends.
-    ended = {"claim": {**claim, "exclusive": False}, "claim_key": read(context, old.id).claim_key, "status": QUARANTINED}
+    ended = {
+        "claim": {**claim, "exclusive": False},
+        "claim_key": read(context, old.id).claim_key,
+        "status": QUARANTINED,
+    }
     end = stored(context, "Ana left Acme.", **ended, valid_until="2025-01-01T00:00:00.000Z")
     conflict(context, end, read(context, old.id))
     review_quarantine(context, end.id, "activate")
-    assert (read(context, old.id).status, read(context, old.id).valid_until) == ("active", "2025-01-01T00:00:00.000Z")
+    assert (read(context, old.id).status, read(context, old.id).valid_until) == (
+        "active",
+        "2025-01-01T00:00:00.000Z",
+    )
     # The next version of a text without a claim.
-    first, second = stored(context, "The plan is A."), stored(context, "The plan is B.", status=QUARANTINED)
+    first, second = (
+        stored(context, "The plan is A."),
+        stored(context, "The plan is B.", status=QUARANTINED),
+    )
     conflict(context, second, first)
-    assert [one.id for one in review_quarantine(context, second.id, "activate").changed] == [first.id]
+    assert [one.id for one in review_quarantine(context, second.id, "activate").changed] == [
+        first.id
+    ]
     assert read(context, first.id).superseded_by == second.id
 
 
 @pytest.mark.req("GRAPH-25")
-def test_a_conflict_of_a_memory_that_stayed_active_is_resolved_by_a_review_too(context: Context) -> None:
+def test_a_conflict_of_a_memory_that_stayed_active_is_resolved_by_a_review_too(
+    context: Context,
+) -> None:
     claim = {"subject": "Ana", "predicate": "employer", "value": "Acme"}
     old = store(context, "Ana works at Acme.", claim=claim, provenance={"source": "user_explicit"})
-    new = store(context, "Ana works at Initech.", claim={**claim, "value": "Initech"}, on_conflict="keep_active")
+    new = store(
+        context,
+        "Ana works at Initech.",
+        claim={**claim, "value": "Initech"},
+        on_conflict="keep_active",
+    )
     assert (new.quarantined, not alone(context)) == (False, True)
     resolve_conflict(context, new.conflicts[0].id, "existing")
     assert (read(context, old.id).status, read(context, new.id).status) == ("active", "archived")
@@ -455,10 +559,13 @@ def test_a_conflict_of_a_memory_that_stayed_active_is_resolved_by_a_review_too(c
 def test_the_history_of_a_superseded_memory_has_no_words_of_the_one_that_took_its_place(
     context: Context, by_review: bool
 ) -> None:
-    """Other agents see the history of a shared memory, and it stays when the other one is erased."""
+    """Other agents see the history of a shared memory, and it stays when the other one is
+    erased."""
     claim = {"subject": "Ana", "predicate": "employer", "value": "Acme"}
     old = store(context, "Ana works at Acme.", claim=claim, metadata={"type": "global"})
-    new = store(context, "Ana works at Initech.", claim={**claim, "value": "Initech"}, quarantine=by_review)
+    new = store(
+        context, "Ana works at Initech.", claim={**claim, "value": "Initech"}, quarantine=by_review
+    )
     if by_review:
         review_quarantine(context, new.id, "activate", "Initech said so")
     (step,) = explain_supersession(context, old.id)

@@ -1,4 +1,5 @@
-"""After any sequence of stores, feedback and reviews, no two active claims exclude each other, unless a review keeps both."""
+"""After any sequence of stores, feedback and reviews, no two active claims exclude each other,
+unless a review keeps both."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,27 +38,52 @@ STORES = st.tuples(
     st.sampled_from([None, "2020-01-01", "2025-01-01"]),
 )
 BY_ID = st.tuples(
-    st.sampled_from(["reinforce", "dispute", "dispute", "activate", "activate", "reject", "keep_both", "undo", "undo"]),
+    st.sampled_from(
+        [
+            "reinforce",
+            "dispute",
+            "dispute",
+            "activate",
+            "activate",
+            "reject",
+            "keep_both",
+            "undo",
+            "undo",
+        ]
+    ),
     st.integers(0, 5),
 )
 RESOLVED = st.tuples(st.sampled_from(["new", "existing", "both"]), st.integers(0, 3))
-STEPS = st.lists(st.tuples(st.sampled_from(["ann", "bob"]), st.one_of(STORES, BY_ID, BY_ID, RESOLVED)), min_size=5, max_size=25)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["ann", "bob"]), st.one_of(STORES, BY_ID, BY_ID, RESOLVED)),
+    min_size=5,
+    max_size=25,
+)
 
 
 def a_context() -> Context:
     store = open_store("memory://")
     return Context(
-        store=store, index=LocalIndex(store, language="english"), embedder=None, clock=FakeClock(), ids=seeded_ids(),
-        reader=Reader("u", "ann"), pause=no_pause, options=Options(audit_recalls=False),
+        store=store, index=LocalIndex(store, language="english"), embedder=None, clock=FakeClock(),
+        ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
+        options=Options(audit_recalls=False),
     )  # fmt: skip
 
 
 def take(context: Context, ids: list[str], decided: list[str], action: str, *values: Any) -> None:
-    """Take a step. A decision is about a memory or conflict that waits, and an undo about a memory that was decided about."""
+    """Take a step. A decision is about a memory or conflict that waits, and an undo about a
+    memory that was decided about."""
     if action == "store":
         value, source, start = values
-        claim = {"subject": "Apollo", "predicate": "budget", "value": value, **({"valid_from": start} if start else {})}
-        new = NewMemory(text=f"Apollo gets {value}.", claim=claim, provenance={"source": source}).checked()
+        claim = {
+            "subject": "Apollo",
+            "predicate": "budget",
+            "value": value,
+            **({"valid_from": start} if start else {}),
+        }
+        new = NewMemory(
+            text=f"Apollo gets {value}.", claim=claim, provenance={"source": source}
+        ).checked()
         ids.append(graph.store(replace(context, reader=Reader("u", "ann")), [new])[0].id)
         return
     pending = conflicts(context) if action in KEEP else []
@@ -76,7 +102,9 @@ def take(context: Context, ids: list[str], decided: list[str], action: str, *val
 
 @pytest.mark.req("GRAPH-25")
 @given(STEPS)
-def test_no_sequence_of_decisions_leaves_two_active_claims_that_exclude_each_other(steps: list[Any]) -> None:
+def test_no_sequence_of_decisions_leaves_two_active_claims_that_exclude_each_other(
+    steps: list[Any],
+) -> None:
     context, ids, decided = a_context(), list[str](), list[str]()
     for agent, (action, *values) in steps:
         context.clock.advance(ms=1000)  # type: ignore[attr-defined]
@@ -87,10 +115,15 @@ def test_no_sequence_of_decisions_leaves_two_active_claims_that_exclude_each_oth
             assert state(context) == before  # a refused decision changes nothing
         for memory in state(context)[0].values():
             if memory.status == "active":
-                assert [one.id for one in find_rivals(context, memory) if one.status == "active"] == []
+                assert [
+                    one.id for one in find_rivals(context, memory) if one.status == "active"
+                ] == []
             if memory.status == "superseded":
                 assert memory.superseded_by in ids
-    assert all(isinstance(chain, Sound) for chain in verify_chains(context, ChainSelection(), noted=None, file=None))
+    assert all(
+        isinstance(chain, Sound)
+        for chain in verify_chains(context, ChainSelection(), noted=None, file=None)
+    )
 
 
 def state(context: Context) -> tuple[dict[str, Memory], dict[str, ClaimConflict]]:

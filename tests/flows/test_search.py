@@ -6,11 +6,28 @@ from itertools import product
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import ANYTHING, Kind, Memory, MemoryType, Reach, Reader, Status, equals, iso
+from memory_mesh.core.model import (
+    ANYTHING,
+    Kind,
+    Memory,
+    MemoryType,
+    Reach,
+    Reader,
+    Status,
+    equals,
+    iso,
+)
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.search.search import is_readable, readable
 
-READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"), Reader("u"), Reader(None, "ann"), Reader()]
+READERS = [
+    Reader("u", "ann", "s"),
+    Reader("u", "ann"),
+    Reader("u", "bob", "s"),
+    Reader("u"),
+    Reader(None, "ann"),
+    Reader(),
+]
 
 
 @pytest.mark.sample(4)
@@ -18,7 +35,9 @@ READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"),
 @pytest.mark.parametrize("reader", READERS, ids=str)
 @pytest.mark.parametrize("statuses", [("active",), ("quarantined", "archived"), ()], ids=str)
 @pytest.mark.parametrize("where", [ANYTHING, equals("project", "x")], ids=["all", "filtered"])
-def test_the_test_of_a_row_agrees_with_the_condition(context: Context, reader: Reader, statuses: tuple[str, ...], where) -> None:
+def test_the_test_of_a_row_agrees_with_the_condition(
+    context: Context, reader: Reader, statuses: tuple[str, ...], where
+) -> None:
     reading = replace(context, reader=reader)
     clock = context.clock()
     rows = [
@@ -29,8 +48,8 @@ def test_the_test_of_a_row_agrees_with_the_condition(context: Context, reader: R
         ).row()
         for n, (user, agent, session, kind, reach, status, ends, project) in enumerate(
             product(
-                ("u", None), ("ann", None), ("s", None), MemoryType, (None, Reach.AGENT), (Status.ACTIVE, Status.ARCHIVED),
-                (None, iso(clock), iso(clock + 1)), ("x", None),
+                ("u", None), ("ann", None), ("s", None), MemoryType, (None, Reach.AGENT),
+                (Status.ACTIVE, Status.ARCHIVED), (None, iso(clock), iso(clock + 1)), ("x", None),
             )
         )
     ]  # fmt: skip

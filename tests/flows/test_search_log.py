@@ -1,4 +1,5 @@
-"""Searches in the audit chain: each gets one block, no search waits for it, and old blocks are replaced by a checkpoint."""
+"""Searches in the audit chain: each gets one block, no search waits for it, and old blocks are
+replaced by a checkpoint."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound, parse, sealed_through
-from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy, StoreFull, StoreReadOnly
+from memory_mesh.core.errors import (
+    Conflict,
+    InvalidInput,
+    MemoryDisabled,
+    StoreBusy,
+    StoreFull,
+    StoreReadOnly,
+)
 from memory_mesh.core.model import Block, Head, Key, Kind, Reader, background
 from memory_mesh.core.model.background import SearchEntry, SearchLog
 from memory_mesh.flows.audit import audit as trail
@@ -45,7 +53,9 @@ def chain(context: Context) -> str:
 
 def note(context: Context, *queries: str, filter: str | None = None) -> None:
     for query in queries:
-        usage.log_search(context, query=query, limit=5, filter=filter, ms=context.clock(), results=[])
+        usage.log_search(
+            context, query=query, limit=5, filter=filter, ms=context.clock(), results=[]
+        )
 
 
 def told(context: Context) -> list[dict[str, object]]:
@@ -78,20 +88,30 @@ def failing(context: Context, error: Exception, *, times: int = 10**6) -> Iterat
 
 
 @pytest.mark.req("MESH-056", "MESH-057", "MESH-044")
-def test_every_search_leaves_one_block_and_an_answer_from_the_cache_is_a_search(context: Context) -> None:
+def test_every_search_leaves_one_block_and_an_answer_from_the_cache_is_a_search(
+    context: Context,
+) -> None:
     add_many(context, [("Tea is at four.", None)])
-    found = search(context, Request(query="tea at four", limit=3, filter="tags = 'x' OR pinned = false"))
+    found = search(
+        context, Request(query="tea at four", limit=3, filter="tags = 'x' OR pinned = false")
+    )
     search(context, Request(query="tea at four", limit=3, filter="tags = 'x' OR pinned = false"))
     search(context, Request(query="zebra"))
     usage.close(context)
     score = f"{found[0].score:.2f}"
     first, again, nothing = told(context)
     assert first == again == {
-        "query": "tea at four", "limit": "3", "filter": "tags = 'x' OR pinned = false", "timestamp": "2026-01-01T00:00:00.000Z",
-        "results_found": "1", "top_score": score,
+        "query": "tea at four", "limit": "3", "filter": "tags = 'x' OR pinned = false",
+        "timestamp": "2026-01-01T00:00:00.000Z", "results_found": "1", "top_score": score,
     }  # fmt: skip
-    assert (nothing["filter"], nothing["results_found"], nothing["top_score"]) == ("none", "0", "0.00")
-    assert trail.verify(context, chain(context)) == Sound(chain(context), 3, *end(trail.heads(context)[-1]))
+    assert (nothing["filter"], nothing["results_found"], nothing["top_score"]) == (
+        "none",
+        "0",
+        "0.00",
+    )
+    assert trail.verify(context, chain(context)) == Sound(
+        chain(context), 3, *end(trail.heads(context)[-1])
+    )
 
 
 def test_a_search_writes_nothing_itself(context: Context) -> None:
@@ -116,7 +136,10 @@ def test_query_and_filter_are_masked_before_they_are_written(context: Context) -
     assert "example" not in block.yamo_text
 
 
-@pytest.mark.parametrize("query", ["half \ud83d a pair", "nul \0 inside", "a;b\nagent: x;\n", "\x1b[31m", "é" * 99_999, " "])
+@pytest.mark.parametrize(
+    "query",
+    ["half \ud83d a pair", "nul \0 inside", "a;b\nagent: x;\n", "\x1b[31m", "é" * 99_999, " "],
+)
 def test_whatever_was_looked_for_can_be_written(context: Context, query: str) -> None:
     note(context, query, filter=query)
     usage.flush(context)
@@ -137,12 +160,21 @@ def test_where_it_is_switched_off_searches_leave_nothing(context: Context, off: 
 
 @pytest.mark.req("MESH-041")
 def test_each_user_and_agent_has_a_chain_of_searches(context: Context) -> None:
-    readers = [Reader("u", "ann"), Reader("u", "bob"), Reader("v", "ann"), Reader("u", "ann", "session")]
+    readers = [
+        Reader("u", "ann"),
+        Reader("u", "bob"),
+        Reader("v", "ann"),
+        Reader("u", "ann", "session"),
+    ]
     for reader in readers:
         note(replace(context, reader=reader), f"{reader.agent_id} of {reader.user_id}")
     usage.flush(context)
     held = {reader: texts(replace(context, reader=reader)) for reader in readers[:3]}
-    assert held == {readers[0]: ["ann of u", "ann of u"], readers[1]: ["bob of u"], readers[2]: ["ann of v"]}
+    assert held == {
+        readers[0]: ["ann of u", "ann of u"],
+        readers[1]: ["bob of u"],
+        readers[2]: ["ann of v"],
+    }
 
 
 @pytest.mark.req("MESH-043")
@@ -158,7 +190,9 @@ def test_a_clock_that_is_set_back_does_not_reorder_them(context: Context) -> Non
 # --- groups ---
 
 
-def test_a_full_group_is_written_by_another_thread_and_in_the_order_of_the_searches(context: Context) -> None:
+def test_a_full_group_is_written_by_another_thread_and_in_the_order_of_the_searches(
+    context: Context,
+) -> None:
     queries = [f"query{n}" for n in range(background.LOG_BATCH)]
     note(context, *queries[:-1])
     assert context.state.search_log.writer is None
@@ -181,7 +215,15 @@ def test_the_next_search_after_a_minute_has_them_written(context: Context) -> No
 
 def recall(query: str = "q", ms: int = 0) -> SearchEntry:
     return SearchEntry(
-        user_id=None, agent_id="a", session_id=None, query=query, limit=1, filter=None, ms=ms, results=0, top_score=0.0
+        user_id=None,
+        agent_id="a",
+        session_id=None,
+        query=query,
+        limit=1,
+        filter=None,
+        ms=ms,
+        results=0,
+        top_score=0.0,
     )
 
 
@@ -194,7 +236,9 @@ def test_long_queries_make_small_groups_and_a_group_is_never_empty() -> None:
     assert held.characters == 0
 
 
-def test_what_is_put_back_comes_first_and_what_has_no_room_is_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_put_back_comes_first_and_what_has_no_room_is_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(background, "LOG_MAX_PENDING", 3)
     held = SearchLog()
     for query in "abc":
@@ -233,7 +277,9 @@ def test_a_lost_race_for_the_head_is_run_again(context: Context) -> None:
     assert texts(context) == ["tea"]
 
 
-def test_a_store_for_reading_only_gets_nothing_and_nobody_is_warned(context: Context, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_for_reading_only_gets_nothing_and_nobody_is_warned(
+    context: Context, caplog: pytest.LogCaptureFixture
+) -> None:
     note(context, "tea")
     with failing(context, StoreReadOnly("opened for reading only")) as raised:
         usage.close(context)
@@ -327,7 +373,9 @@ def test_a_long_chain_is_pruned_in_steps(context: Context, monkeypatch: pytest.M
     assert isinstance(trail.verify(context, chain(context)), Sound)
 
 
-def test_behind_a_younger_search_an_older_one_stays_for_a_chain_has_no_gap(context: Context) -> None:
+def test_behind_a_younger_search_an_older_one_stays_for_a_chain_has_no_gap(
+    context: Context,
+) -> None:
     aged(context, 100, 10, 100, 1)
     assert trail.prune(context).removed == 1
     assert [block.number for block in trail.blocks(context, chain(context))] == [2, 3, 4, 5]
@@ -349,7 +397,8 @@ def test_memories_and_other_users_keep_their_blocks(context: Context) -> None:
 def test_a_broken_chain_is_left_as_it_is(context: Context) -> None:
     aged(context, 100, 99, 98, 1)
     blocks = trail.blocks(context, chain(context))
-    context.store.apply((), [Key(Kind.BLOCK, blocks[0].id)])  # a cut that a checkpoint would cover up
+    # A cut that a checkpoint would cover up.
+    context.store.apply((), [Key(Kind.BLOCK, blocks[0].id)])
     done = trail.prune(context)
     assert (done.removed, [broken.number for broken in done.broken]) == (0, [1])
     assert trail.blocks(context, chain(context)) == blocks[1:]
@@ -440,7 +489,8 @@ def act(context: Context, n: int, what: str, which: int) -> None:
         erase.erase(context, [held[which % len(held)]])
 
 
-# The last digits of an id, and what a block's metadata carries beside the action, no text speaks of.
+# The last digits of an id, and what a block's metadata carries beside the action, no text speaks
+# of.
 UNSEALED = {"revision"}
 SEALED = [field.name for field in fields(Block) if field.name not in UNSEALED]
 
@@ -492,7 +542,9 @@ def test_any_history_is_sound_and_any_meddling_with_any_row_of_any_chain_is_foun
         number = data.draw(st.integers(-1, len(every) + 3))
         context.store.apply([replace(block, id="yamo_forged", number=number, revision=1).row()])
     elif meddling == "cut the end":
-        end = max((other for other in every if other.chain == block.chain), key=lambda other: other.number)
+        end = max(
+            (other for other in every if other.chain == block.chain), key=lambda other: other.number
+        )
         context.store.apply((), [Key(Kind.BLOCK, end.id)])
     else:
         head = Head.of(context.store.get(Kind.HEAD, [block.chain])[block.chain])

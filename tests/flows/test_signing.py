@@ -1,4 +1,5 @@
-"""Signed heads: someone who can write to the database, and knows everything but the key, cannot change a chain unnoticed.
+"""Signed heads: someone who can write to the database, and knows everything but the key, cannot
+change a chain unnoticed.
 
 The attacker uses our own code to append blocks with correct numbers, hashes and seals.
 """
@@ -57,7 +58,9 @@ class Scene:
 
     def search(self, *queries: str) -> None:
         for query in queries:
-            usage.log_search(self.context, query=query, limit=1, filter=None, ms=self.context.clock(), results=[])
+            usage.log_search(
+                self.context, query=query, limit=1, filter=None, ms=self.context.clock(), results=[]
+            )
         usage.flush(self.context)
 
     def verdict(self, chain: str | None = None) -> Sound | Broken:
@@ -66,10 +69,16 @@ class Scene:
     def with_keys(self, path: Path) -> "Scene":
         return replace(self, context=replace(self.context, signing=AuditKeyFile(path)))
 
-    def forge(self, *, key: SigningKey | None, named: SigningKey | None, chain: str | None = None) -> None:
+    def forge(
+        self, *, key: SigningKey | None, named: SigningKey | None, chain: str | None = None
+    ) -> None:
         """Append a well-formed block that names the key `named`, under a head signed with `key`."""
         chain = chain or self.chain
-        head, ms, agent = head_of(self.context, chain), self.context.clock(), str(audit.owner_of(chain)[1])
+        head, ms, agent = (
+            head_of(self.context, chain),
+            self.context.clock(),
+            str(audit.owner_of(chain)[1]),
+        )
         assert head
         operation = "recall" if audit.of_recalls(chain) else "retain"
         text = (
@@ -78,11 +87,14 @@ class Scene:
             else partial(blocks.audit_read, auditor="forged", what="audit log")
         )
         metadata = None if audit.of_recalls(chain) else {"action": "audit_read"}
-        entry = new_entry(self.context, operation, ms, partial(text, agent=agent, at=iso(ms)), metadata=metadata)
+        entry = new_entry(
+            self.context, operation, ms, partial(text, agent=agent, at=iso(ms)), metadata=metadata
+        )
         self.append(chain, head, entry, key, named)
 
     def append(
-        self, chain: str, head: Head, entry: audit.Entry, key: SigningKey | None, named: SigningKey | None
+        self, chain: str, head: Head, entry: audit.Entry, key: SigningKey | None,
+        named: SigningKey | None
     ) -> None:  # fmt: skip
         new, newer = audit.append(chain, head, [entry], key_id=named.id if named else None)
         self.put(key.signed(newer) if key else newer, new)
@@ -101,8 +113,9 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     store = open_store(f"sqlite:///{tmp_path / 'memory.db'}")
     key_file = tmp_path / "home" / "audit.key"
     context = Context(
-        store=store, index=LocalIndex(store, language="english"), clock=FakeClock(), ids=seeded_ids(),
-        reader=Reader("u", "ann"), pause=no_pause, options=Options(audit_recalls=True), signing=AuditKeyFile(key_file),
+        store=store, index=LocalIndex(store, language="english"), clock=FakeClock(),
+        ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
+        options=Options(audit_recalls=True), signing=AuditKeyFile(key_file),
     )  # fmt: skip
     yield Scene(context, key_file)
     store.close()
@@ -181,7 +194,10 @@ def test_two_processes_with_the_same_key_append_to_one_chain(tmp_path: Path) -> 
         list(pool.map(_write, [url] * 2, [key_file] * 2, ["a", "b"]))
     with MemoryMesh(store=url, agent_id="ann", audit_key_file=key_file) as mesh:
         (verdict,) = mesh.verify()
-    assert (getattr(verdict, "number", None), str(getattr(verdict, "signature", verdict))) == (8, "checked")
+    assert (getattr(verdict, "number", None), str(getattr(verdict, "signature", verdict))) == (
+        8,
+        "checked",
+    )
     assert len(Path(key_file).read_text().split()) == 1
 
 
@@ -199,11 +215,15 @@ ATTACKS: dict[str, Callable[[Scene], None]] = {
     "neither head nor block name a key": lambda scene: scene.forge(key=None, named=None),
     "the head names the key without a signature": lambda scene: _unsigned_but_named(scene),
     "the attacker has a key of his own": lambda scene: scene.forge(key=EVE, named=EVE),
-    "the block names our key, and the head is signed with another": lambda scene: scene.forge(key=EVE, named=own(scene)),
+    "the block names our key, and the head is signed with another": lambda scene: scene.forge(
+        key=EVE, named=own(scene)
+    ),
     "the attacker forges a rekey block": lambda scene: _forge_rekey(scene, proof="a" * 64),
     "the attacker proves the new key with itself": lambda scene: _forge_rekey(scene, proof=None),
     "only the signature of the head is removed": lambda scene: scene.set_head(signature=None),
-    "signature and key of the head are removed": lambda scene: scene.set_head(signature=None, key_id=None),
+    "signature and key of the head are removed": lambda scene: scene.set_head(
+        signature=None, key_id=None
+    ),
     "the signature of the head is changed": lambda scene: scene.set_head(signature="0" * 64),
     "the signature of the head is not ASCII": lambda scene: scene.set_head(signature="é"),
 }
@@ -222,7 +242,9 @@ def _unsigned_but_named(scene: Scene) -> None:
 
 def _forge_rekey(scene: Scene, *, proof: str | None) -> None:
     head, ms = scene.head, scene.context.clock()
-    given = proof or EVE.proof(chain=head.id, number=head.number + 1, previous_seal=head.seal, new_key=EVE.id)
+    given = proof or EVE.proof(
+        chain=head.id, number=head.number + 1, previous_seal=head.seal, new_key=EVE.id
+    )
     write = partial(
         blocks.rekey, agent="ann", old_key=own(scene).id, new_key=EVE.id, proof=given
         , at=iso(ms)
@@ -233,12 +255,15 @@ def _forge_rekey(scene: Scene, *, proof: str | None) -> None:
 
 @pytest.mark.req("MESH-042")
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_append_without_the_key_is_found_also_after_later_writes(scene: Scene, name: str) -> None:
+def test_an_append_without_the_key_is_found_also_after_later_writes(
+    scene: Scene, name: str
+) -> None:
     scene.add("one", "two")
     assert isinstance(scene.verdict(), Sound)
     unsigned = replace(scene.context, signing=None)
     ATTACKS[name](scene)
-    assert isinstance(trail.verify(unsigned, scene.chain), Sound)  # everything but the signature is correct
+    # Everything but the signature is correct.
+    assert isinstance(trail.verify(unsigned, scene.chain), Sound)
     broken = scene.verdict()
     assert isinstance(broken, Broken)
     assert own(scene).id in broken.reason
@@ -264,12 +289,17 @@ def test_a_signature_of_another_chain_or_block_is_none(scene: Scene) -> None:
 # --- keys that are not at hand ---
 
 
-def test_without_the_key_file_the_signature_is_not_checked_and_nothing_is_broken(scene: Scene, tmp_path: Path) -> None:
+def test_without_the_key_file_the_signature_is_not_checked_and_nothing_is_broken(
+    scene: Scene, tmp_path: Path
+) -> None:
     scene.add("one")
     key = own(scene)
     other = tmp_path / "other.key"
     AuditKeyFile(other).current()
-    for path, why in ((tmp_path / "none.key", f"there is no key file {tmp_path / 'none.key'}"), (other, f"key {key.id}")):
+    for path, why in (
+        (tmp_path / "none.key", f"there is no key file {tmp_path / 'none.key'}"),
+        (other, f"key {key.id}"),
+    ):
         verdict = scene.with_keys(path).verdict()
         assert isinstance(verdict, Sound)
         assert not verdict.signature.checked
@@ -294,7 +324,9 @@ def test_an_unusable_key_file_refuses_a_write_and_changes_nothing(scene: Scene) 
     assert isinstance(scene.verdict(), Sound)
 
 
-def test_a_writer_with_another_key_is_found_by_the_owner_of_the_first(scene: Scene, tmp_path: Path) -> None:
+def test_a_writer_with_another_key_is_found_by_the_owner_of_the_first(
+    scene: Scene, tmp_path: Path
+) -> None:
     scene.add("one")
     stranger = scene.with_keys(tmp_path / "other.key")
     stranger.add("two")
@@ -321,7 +353,9 @@ def test_a_new_key_is_proven_by_the_old_one_in_every_chain(scene: Scene, tmp_pat
     new_only.chmod(0o600)
     for machine in (scene, scene.with_keys(new_only)):
         verdicts = trail.verify_all(machine.context)
-        assert [str(getattr(one, "signature", one)) for one in verdicts] == ["checked, from block 2 on"] * 3
+        assert [str(getattr(one, "signature", one)) for one in verdicts] == [
+            "checked, from block 2 on"
+        ] * 3
     scene.add("three")
     assert isinstance(scene.verdict(), Sound)
     assert heartbeat.beat(scene.context).runs[0].outcome == "done"
@@ -338,12 +372,16 @@ def test_a_process_that_knew_the_old_key_goes_on_with_the_new_one(scene: Scene) 
 
 
 def test_a_key_in_the_file_that_no_chain_moved_to_yet_is_not_used(scene: Scene) -> None:
-    """A rekey that was killed after it wrote the file leaves chains that can be written and verified."""
+    """A rekey that was killed after it wrote the file leaves chains that can be written and
+    verified."""
     scene.add("one")
     assert scene.context.signing
     old, _ = own(scene), scene.context.signing.add()
     scene.add("two")
-    assert str(getattr(scene.verdict(), "signature", None)) == f"checked, with the earlier key {old.id}"
+    assert (
+        str(getattr(scene.verdict(), "signature", None))
+        == f"checked, with the earlier key {old.id}"
+    )
     trail.rekey(scene.context)
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 3 on"
 
@@ -355,12 +393,22 @@ def test_a_chain_cut_back_to_a_stolen_key_names_it(scene: Scene) -> None:
     before, old = scene.head, own(scene)
     trail.rekey(scene.context)
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
-    removed = [Key(Kind.BLOCK, block.id) for block in chain_blocks(scene.context, scene.chain) if block.number == 2]
+    removed = [
+        Key(Kind.BLOCK, block.id)
+        for block in chain_blocks(scene.context, scene.chain)
+        if block.number == 2
+    ]
     scene.context.store.apply([replace(before, revision=scene.head.revision + 1).row()], removed)
     scene.forge(key=old, named=old)
-    assert str(getattr(scene.verdict(), "signature", None)) == f"checked, with the earlier key {old.id}"
+    assert (
+        str(getattr(scene.verdict(), "signature", None))
+        == f"checked, with the earlier key {old.id}"
+    )
     scene.key_file.write_text(scene.key_file.read_text().splitlines()[-1])
-    assert str(getattr(scene.verdict(), "signature", None)) == f"not checked: key {old.id} is not in the key file"
+    assert (
+        str(getattr(scene.verdict(), "signature", None))
+        == f"not checked: key {old.id} is not in the key file"
+    )
 
 
 def test_a_chain_that_is_not_signed_yet_gets_the_new_key(scene: Scene) -> None:
@@ -369,7 +417,9 @@ def test_a_chain_that_is_not_signed_yet_gets_the_new_key(scene: Scene) -> None:
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
 
 
-@pytest.mark.parametrize("name", ["the head has no signature", "signature and key of the head are removed"])
+@pytest.mark.parametrize(
+    "name", ["the head has no signature", "signature and key of the head are removed"]
+)
 def test_a_forged_head_gets_no_new_key(scene: Scene, name: str) -> None:
     scene.add("one")
     before = scene.key_file.read_text()

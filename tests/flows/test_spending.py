@@ -23,7 +23,14 @@ def ledger(context: Context, **options) -> Ledger:
     return Ledger(store=context.store, clock=context.clock, ids=context.ids, **options)
 
 
-def call(meter: Ledger, used: Tokens, most: Tokens | None = None, *, operation: str = "extract", model: str = "m") -> None:
+def call(
+    meter: Ledger,
+    used: Tokens,
+    most: Tokens | None = None,
+    *,
+    operation: str = "extract",
+    model: str = "m",
+) -> None:
     meter.commit(meter.reserve(operation, model, most or used), used)
 
 
@@ -44,11 +51,17 @@ def test_another_ledger_over_the_same_store_sees_the_same_accounts(context):
     assert spending(ledger(context), NEW_YEAR)[1][0].sent == 10
 
 
-@pytest.mark.parametrize("wrong", [{"sent": "many"}, {"sent": -1}, {"cost": "dear"}, {"cost": -1.0}, {"calls": None}, {"new": 1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"sent": "many"}, {"sent": -1}, {"cost": "dear"}, {"cost": -1.0}, {"calls": None}, {"new": 1}],
+)
 def test_an_account_that_is_not_ours_counts_for_nothing_and_stops_no_call(wrong):
     right = {"operation": "extract", "model": "m", "calls": 1, "sent": 7}
     assert DailySpending.of({"spent": [right], "held": {}}).spent[0].sent == 7
-    for kept in ({"spent": [right | wrong], "held": {}}, {"spent": [], "held": {"t": right | wrong}}):
+    for kept in (
+        {"spent": [right | wrong], "held": {}},
+        {"spent": [], "held": {"t": right | wrong}},
+    ):
         assert DailySpending.of(kept) == DailySpending()
 
 
@@ -65,7 +78,9 @@ def test_a_call_is_counted_into_the_day_it_began_and_yesterday_stays_in_the_sum(
 def test_a_failed_call_is_counted_as_one(context):
     meter = ledger(context)
     meter.commit(meter.reserve("extract", "m", Tokens(9, 9)), NO_TOKENS, failed=True)
-    assert spending(meter, NEW_YEAR)[0] == (Spending(operation="extract", model="m", calls=1, failed=1),)
+    assert spending(meter, NEW_YEAR)[0] == (
+        Spending(operation="extract", model="m", calls=1, failed=1),
+    )
 
 
 def test_costs_follow_the_prices_and_are_unknown_without(context):
@@ -77,9 +92,14 @@ def test_costs_follow_the_prices_and_are_unknown_without(context):
 
 @pytest.mark.parametrize(
     ("caps", "prices", "told_of"),
-    [(Caps(tokens=100), {}, "at most 100"), (Caps(cost=0.0001), {"m": Price(1.0, 1.0)}, r"at most \$0.0001")],
+    [
+        (Caps(tokens=100), {}, "at most 100"),
+        (Caps(cost=0.0001), {"m": Price(1.0, 1.0)}, r"at most \$0.0001"),
+    ],
 )
-def test_a_cap_stops_the_call_that_could_break_it_and_lets_smaller_ones_pass(context, caps, prices, told_of):
+def test_a_cap_stops_the_call_that_could_break_it_and_lets_smaller_ones_pass(
+    context, caps, prices, told_of
+):
     meter = ledger(context, caps=caps, prices=prices)
     call(meter, Tokens(40, 40))
     with pytest.raises(BudgetSpent, match=told_of):
@@ -135,8 +155,9 @@ def test_a_damaged_account_counts_as_zero_and_raises_no_error(context):
     for wrong in ({"spent": [{"operation": 1}], "held": {}}, {"spent": 7}, {"held": []}, {}):
         held = context.store.get(Kind.META, [row.id])[row.id]
         fields = {"detail": wrong}
-        context.store.apply([Row(kind=Kind.META, id=row.id, partition="", created_at=row.created_at, revision=held.revision + 1,
-                              replaces=held.revision, fields=fields)])  # fmt: skip
+        context.store.apply([Row(kind=Kind.META, id=row.id, partition="", created_at=row.created_at,
+                              revision=held.revision + 1, replaces=held.revision,
+                              fields=fields)])  # fmt: skip
         assert spending(meter, NEW_YEAR) == ((), ())
         call(meter, Tokens(1))
 
@@ -168,7 +189,9 @@ def test_a_full_store_stops_calls_only_where_there_is_a_cap_to_keep(context):
     call(meter, Tokens(6))
     assert spending(meter, NEW_YEAR)[0][0].sent == 6
     with pytest.raises(StoreFull):
-        Ledger(store=full, clock=context.clock, ids=context.ids, caps=Caps(tokens=100)).reserve("extract", "m", Tokens(6))
+        Ledger(store=full, clock=context.clock, ids=context.ids, caps=Caps(tokens=100)).reserve(
+            "extract", "m", Tokens(6)
+        )
 
 
 def _spend(url: str, times: int) -> None:
@@ -197,7 +220,9 @@ def test_four_processes_together_keep_one_cap(tmp_path: Path):
     spent = spending(Ledger(store=store, clock=FakeClock(), ids=seeded_ids()), NEW_YEAR)[1][0]
     store.close()
     assert [child.exitcode for child in children] == [0] * 4
-    assert (spent.calls, spent.sent + spent.received) == (33, 99), "33 calls of 3 tokens are the most under 100"
+    assert (spent.calls, spent.sent + spent.received) == (33, 99), (
+        "33 calls of 3 tokens are the most under 100"
+    )
 
 
 def test_threads_of_one_process_keep_the_cap_of_a_store_that_takes_nothing():
@@ -226,7 +251,9 @@ def test_whatever_is_called_what_was_used_never_passes_the_cap(made, cap):
     day, used = DailySpending(), 0
     for number, (most, share, settles) in enumerate(made):
         try:
-            day = day.reserve(str(number), Spending(operation="x", model="m", sent=most), Caps(tokens=cap))
+            day = day.reserve(
+                str(number), Spending(operation="x", model="m", sent=most), Caps(tokens=cap)
+            )
         except BudgetSpent:
             continue
         if settles:

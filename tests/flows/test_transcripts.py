@@ -10,7 +10,10 @@ from memory_mesh import InvalidInput
 from memory_mesh.flows.lane import capture
 from memory_mesh.flows.lane.capture import open_transcript
 
-LINE = json.dumps({"type": "user", "uuid": "u", "message": {"role": "user", "content": "Use tabs — always."}}, ensure_ascii=False)
+LINE = json.dumps(
+    {"type": "user", "uuid": "u", "message": {"role": "user", "content": "Use tabs — always."}},
+    ensure_ascii=False,
+)
 
 
 def test_a_file_is_read_also_when_its_last_line_is_cut_off_or_a_line_is_too_long(
@@ -35,7 +38,13 @@ def test_a_file_that_cannot_be_opened_is_an_error_that_names_it(tmp_path: Path) 
 def test_a_transcript_of_100_mb_needs_little_memory(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     output = json.dumps(
-        {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "content": "x" * 100_000}]}}
+        {
+            "type": "user",
+            "message": {
+                "role": "user",
+                "content": [{"type": "tool_result", "content": "x" * 100_000}],
+            },
+        }
     )
     with file.open("w") as out:
         for _ in range(1_000):

@@ -13,7 +13,14 @@ AT = iso(1_767_225_600_000)
 
 def memory(id_: str, base: float | None, *sources: str, disputes: int = 0) -> Memory:
     return Memory(
-        id=id_, content=id_, created_at=AT, updated_at=AT, user_id="u", trust=base, sources=list(sources), disputes=disputes
+        id=id_,
+        content=id_,
+        created_at=AT,
+        updated_at=AT,
+        user_id="u",
+        trust=base,
+        sources=list(sources),
+        disputes=disputes,
     )
 
 
@@ -33,7 +40,8 @@ def trusted(context: Context, *memories: Memory) -> list[float]:
         ([memory("a", 0.6), memory("b", 1.0, "a"), memory("c", 1.0, "b")], [0.6, 0.6, 0.6]),
         ([memory("a", 0.9, disputes=1), memory("b", 1.0, "a")], [0.75, 0.75]),
         ([memory("a", 0.7), memory("b", 0.5, "a")], [0.7, 0.5]),  # a source raises nothing
-        ([memory("a", 0.7, "b"), memory("b", 0.6, "c"), memory("c", 0.9, "a")], [0.6, 0.6, 0.6]),  # a cycle ends
+        # A cycle ends.
+        ([memory("a", 0.7, "b"), memory("b", 0.6, "c"), memory("c", 0.9, "a")], [0.6, 0.6, 0.6]),
         ([memory("a", 0.9, "erased")], [0.9]),
     ],
 )
@@ -44,7 +52,9 @@ def test_a_memory_is_trusted_no_more_than_the_least_of_its_sources(
 
 
 @pytest.mark.req("GRAPH-61")
-def test_sources_that_are_not_read_count_as_inferences(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_are_not_read_count_as_inferences(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chain = [memory("m0", 0.9), *(memory(f"m{n}", 0.9, f"m{n - 1}") for n in range(1, 5))]
     context.store.apply([each.row() for each in chain])
     assert readable.trusts(context, chain[-1:])["m4"].value == 0.9
@@ -61,4 +71,6 @@ def test_age_lowers_the_trust_of_sources_at_the_time_that_is_asked_for(context: 
     context.store.apply([source.row(), digest.row()])
     year = 365 * 86_400_000
     assert readable.trusts(context, [digest])["b"].least_source == 0.8
-    assert readable.trusts(context, [digest], ms=context.clock() + year)["b"].value == pytest.approx(0.7)
+    assert readable.trusts(context, [digest], ms=context.clock() + year)[
+        "b"
+    ].value == pytest.approx(0.7)

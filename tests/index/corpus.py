@@ -1,6 +1,8 @@
-"""A generated corpus for comparing stores: users, agents, sessions, speakers, dates, long texts, and questions with typos.
+"""A generated corpus for comparing stores: users, agents, sessions, speakers, dates, long texts,
+and questions with typos.
 
-The same seed gives the same rows. The texts come from lists of words, so that memories share some words and differ in others.
+The same seed gives the same rows. The texts come from lists of words, so that memories share some
+words and differ in others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +32,18 @@ _SUBJECTS = [
     "laptop",
     "neighbour",
 ]
-_VERBS = ["painted", "repaired", "borrowed", "measured", "forgot", "planned", "cleaned", "photographed", "compared", "cancelled"]
+_VERBS = [
+    "painted",
+    "repaired",
+    "borrowed",
+    "measured",
+    "forgot",
+    "planned",
+    "cleaned",
+    "photographed",
+    "compared",
+    "cancelled",
+]
 _OBJECTS = [
     "fence",
     "recipe",
@@ -69,7 +82,9 @@ class Question:
     options: Mapping[str, object] = field(default_factory=dict)
 
     def ask(self, mesh: MemoryMesh) -> list[SearchResult]:
-        handle = mesh.scoped(user_id=self.user_id, agent_id=self.agent_id, session_id=self.session_id)
+        handle = mesh.scoped(
+            user_id=self.user_id, agent_id=self.agent_id, session_id=self.session_id
+        )
         return handle.search(self.text, min_score=0, use_cache=False, **self.options)  # type: ignore[arg-type]
 
 
@@ -99,11 +114,14 @@ QUESTIONS = (
 def open_mesh(store: Store, clock: FakeClock | None = None) -> MemoryMesh:
     """Open a mesh on a store; without a clock, an hour after the corpus was written."""
     clock = clock or FakeClock(NEW_YEAR + 3_600_000)
-    return MemoryMesh(store=store, embedder=ShortEmbedder(), clock=clock.seconds, ids=seeded_ids(clock.ms))
+    return MemoryMesh(
+        store=store, embedder=ShortEmbedder(), clock=clock.seconds, ids=seeded_ids(clock.ms)
+    )
 
 
 def make_rows(*, sessions: int, turns: int) -> list[Row]:
-    """Return the rows of the corpus: for each owner so many sessions of so many turns, and as many other memories."""
+    """Return the rows of the corpus: for each owner so many sessions of so many turns, and as
+    many other memories."""
     random, clock, store = Random(7), FakeClock(), RamStore()  # noqa: S311  (the same in every run)
     with open_mesh(store, clock) as mesh:
         for user_id, agent_id in _OWNERS:
@@ -117,7 +135,10 @@ def make_rows(*, sessions: int, turns: int) -> list[Row]:
                     handle.update(stored[0].id, content=_sentence(random))
                     handle.delete(stored[1].id)
         rows = [row for kind in Kind for row in store.find(kind)]
-    return [_archived(row) if row.kind is Kind.MEMORY and at % 11 == 0 else row for at, row in enumerate(rows)]
+    return [
+        _archived(row) if row.kind is Kind.MEMORY and at % 11 == 0 else row
+        for at, row in enumerate(rows)
+    ]
 
 
 def fill(store: Store, rows: Iterable[Row]) -> None:

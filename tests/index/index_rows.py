@@ -34,14 +34,46 @@ from .reference import reference
 
 WORDS = ("red", "apple", "carol", "漢字", "key", "c++")
 SPEAKERS = ("Carol", "Bob Key", "漢字", "User", "assistant")
-_FILTERED = ("session_id", "speaker", "status", "memory_type", "created_at", "event_time", "turn", "metadata.k")
-_OPERANDS = ("a", "s", "global", "active", "Carol", "x", "", iso(0), iso(1), "1970", 1, 0.5, 2, True, False)
+_FILTERED = (
+    "session_id",
+    "speaker",
+    "status",
+    "memory_type",
+    "created_at",
+    "event_time",
+    "turn",
+    "metadata.k",
+)
+_OPERANDS = (
+    "a",
+    "s",
+    "global",
+    "active",
+    "Carol",
+    "x",
+    "",
+    iso(0),
+    iso(1),
+    "1970",
+    1,
+    0.5,
+    2,
+    True,
+    False,
+)
 LARGE = 1000  # a pool with room for every candidate
 
 
-def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: int = 0, **given: Value) -> Row:
+def memory(
+    id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: int = 0, **given: Value
+) -> Row:
     """Return a memory with these words."""
-    fields: dict[str, Value] = {"content": text or "x", "updated_at": iso(0), "status": "active", "memory_type": "global"}
+    fields: dict[str, Value] = {
+        "content": text or "x",
+        "updated_at": iso(0),
+        "status": "active",
+        "memory_type": "global",
+    }
     fields |= {"keywords": text.replace("?", "").split(), "agent_id": "a", **given}
     fields = {name: value for name, value in fields.items() if value is not None}
     scope = [fields.get(name) for name in ("user_id", "agent_id", "memory_type", "reach")]
@@ -58,16 +90,29 @@ def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: 
     )
 
 
-def asking(text: str = "", *, vector: Sequence[float] = (), reader: Reader | None = None, **given: object) -> Query:
+def asking(
+    text: str = "", *, vector: Sequence[float] = (), reader: Reader | None = None, **given: object
+) -> Query:
     """Return a query with these words."""
     packed = Vector.of("one", list(vector)) if vector else None
-    return Query(tokens=text.split(), vector=packed, reader=reader or Reader(None, "a", "s"), at=iso(1000), **given)  # type: ignore[arg-type]
+    return Query(
+        tokens=text.split(),
+        vector=packed,
+        reader=reader or Reader(None, "a", "s"),
+        at=iso(1000),
+        **given,
+    )  # type: ignore[arg-type]
 
 
-# The first value is always 4, so that the vectors of neighbours never add up to zero and rounding stays small.
-_values = st.tuples(st.just(4), st.integers(-3, 3), st.integers(-3, 3)).map(lambda each: [float(value) for value in each])
+# The first value is always 4, so that the vectors of neighbours never add up to zero and rounding
+# stays small.
+_values = st.tuples(st.just(4), st.integers(-3, 3), st.integers(-3, 3)).map(
+    lambda each: [float(value) for value in each]
+)
 _vectors = st.builds(
-    Vector.of, st.sampled_from(("one", "one", "one", "two")), _values | st.just([0.0, 0.0, 0.0]) | st.just([1.0])
+    Vector.of,
+    st.sampled_from(("one", "one", "one", "two")),
+    _values | st.just([0.0, 0.0, 0.0]) | st.just([1.0]),
 )
 
 
@@ -83,14 +128,17 @@ _FACETS: dict[str, st.SearchStrategy[Value]] = {
 
 
 _VALIDITIES = (
-    *[(None, None)] * 5, (None, iso(500)), (None, iso(999)), (iso(1000), None), (iso(2000), None), (iso(400), iso(450)),
+    *[(None, None)] * 5, (None, iso(500)), (None, iso(999)), (iso(1000), None), (iso(2000), None),
+    (iso(400), iso(450)),
 )  # fmt: skip
 
 
 @st.composite
 def memories(draw: st.DrawFn, id_: str, replaces: int) -> Row:
     """Draw a memory of any scope, status, session and position in the session."""
-    text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=5))) + draw(st.sampled_from(("", "?", "? ", '?"')))
+    text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=5))) + draw(
+        st.sampled_from(("", "?", "? ", '?"'))
+    )
     row = memory(
         id_,
         text,
@@ -126,7 +174,8 @@ def passages(draw: st.DrawFn, id_: str, owner: Row, replaces: int) -> Row:
 
 
 def wheres() -> st.SearchStrategy[Where]:
-    """Draw conditions on columns that an index has, and on some that it lacks (`id`, `turn`, metadata)."""
+    """Draw conditions on columns that an index has, and on some that it lacks (`id`, `turn`,
+    metadata)."""
     operators: st.SearchStrategy[Op] = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
     columns, values = st.sampled_from((*FACETS, *_FILTERED)), st.sampled_from(_OPERANDS)
     leaf = st.one_of(
@@ -136,7 +185,11 @@ def wheres() -> st.SearchStrategy[Where]:
         st.builds(IsNull, columns),
         st.frozensets(st.sampled_from("abcdefgh")).map(lambda ids: In("id", tuple(sorted(ids)))),
     )
-    parts = st.recursive(leaf, lambda part: st.one_of(_joined(And, part), _joined(Or, part), part.map(Not)), max_leaves=4)
+    parts = st.recursive(
+        leaf,
+        lambda part: st.one_of(_joined(And, part), _joined(Or, part), part.map(Not)),
+        max_leaves=4,
+    )
     return st.just(ANYTHING) | parts
 
 
@@ -146,14 +199,29 @@ def _joined(join: type[And] | type[Or], part: st.SearchStrategy[Where]) -> st.Se
 
 @st.composite
 def queries(draw: st.DrawFn) -> Query:
-    words = draw(st.lists(st.sampled_from((*WORDS, "bob", "carl", "aple", "applle", "absent")), max_size=4))
+    words = draw(
+        st.lists(st.sampled_from((*WORDS, "bob", "carl", "aple", "applle", "absent")), max_size=4)
+    )
     return Query(
         tokens=words,
         vector=draw(
-            st.none() | st.builds(Vector.of, st.just("one"), st.lists(st.integers(-3, 3).map(float), min_size=3, max_size=3))
+            st.none()
+            | st.builds(
+                Vector.of,
+                st.just("one"),
+                st.lists(st.integers(-3, 3).map(float), min_size=3, max_size=3),
+            )
         ),
         reader=draw(
-            st.sampled_from((Reader(None, "a", "s"), Reader(None, "a", "t"), Reader(None, "b"), Reader(), Reader("u", "a")))
+            st.sampled_from(
+                (
+                    Reader(None, "a", "s"),
+                    Reader(None, "a", "t"),
+                    Reader(None, "b"),
+                    Reader(),
+                    Reader("u", "a"),
+                )
+            )
         ),
         at=draw(st.sampled_from((iso(400), iso(1000), iso(2000)))),
         spans=draw(st.sampled_from(((), (), [(0.0, 1e-8)], [(-3.0, -1.0), (5.0, 9.0)]))),
@@ -163,7 +231,11 @@ def queries(draw: st.DrawFn) -> Query:
         general=draw(st.booleans()),
         statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
         where=draw(wheres()),
-        periods=draw(st.sampled_from(((), [(iso(999), iso(999))], [(iso(1000), iso(1000)), (iso(300), iso(500))]))),
+        periods=draw(
+            st.sampled_from(
+                ((), [(iso(999), iso(999))], [(iso(1000), iso(1000)), (iso(300), iso(500))])
+            )
+        ),
     )
 
 
@@ -172,7 +244,8 @@ def find(index: Index, query: Query, *, size: int) -> Pool:
 
 
 def agrees(index: Index, store: Store, query: Query, *, size: int = LARGE) -> None:
-    """Check that the signals of every candidate equal the reference, and that every memory that matches is a candidate."""
+    """Check that the signals of every candidate equal the reference, and that every memory that
+    matches is a candidate."""
     rows = [*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE)]
     pool, right = find(index, query, size=size), reference(rows, query)
     assert (pool.documents, dict(pool.excluded), pool.without_vector) == (
@@ -186,9 +259,13 @@ def agrees(index: Index, store: Store, query: Query, *, size: int = LARGE) -> No
     for name in SIGNALS:
         values = dict(zip(pool.ids, pool.signals[name].tolist(), strict=True))
         rounding = 0.02 if name.startswith("vectors") else 1e-5
-        assert values == pytest.approx({id_: right.signals[id_][name] for id_ in pool.ids}, abs=rounding, rel=1e-5), name
+        assert values == pytest.approx(
+            {id_: right.signals[id_][name] for id_ in pool.ids}, abs=rounding, rel=1e-5
+        ), name
     if size >= right.documents:
-        assert {id_ for id_, values in right.signals.items() if values["keywords"] > 0} <= set(pool.ids)
+        assert {id_ for id_, values in right.signals.items() if values["keywords"] > 0} <= set(
+            pool.ids
+        )
         assert query.vector is None or right.documents - right.without_vector <= len(pool.ids)
 
 

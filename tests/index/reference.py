@@ -1,7 +1,8 @@
 """The signals of a pool computed with rows and dicts, to compare an index with. Slow and plain.
 
-The corpus is every memory in the reader's scope, with any status. Neighbours and sessions consist of what
-the reader may read: in its scope, with the statuses of the query, not expired, allowed by the caller's filter or not.
+The corpus is every memory in the reader's scope, with any status. Neighbours and sessions consist
+of what the reader may read: in its scope, with the statuses of the query, not expired, allowed by
+the caller's filter or not.
 """
 
 from collections import Counter
@@ -64,10 +65,13 @@ class _Bm25:
         self._weights = {}
         for word, times in words.items():
             containing = sum(1 for text in texts if word in text.words)
-            self._weights[word] = times * log(1 + (len(texts) - containing + 0.5) / (containing + 0.5))
+            self._weights[word] = times * log(
+                1 + (len(texts) - containing + 0.5) / (containing + 0.5)
+            )
 
     def score(self, text: _Text, *, parts: int = 1) -> float:
-        """Return the score of a text that joins `parts` documents, whose average length is that many times longer."""
+        """Return the score of a text that joins `parts` documents, whose average length is that
+        many times longer."""
         damping = K1 * (1 - B + B * text.length / (self._average * parts))
         return sum(
             weight * text.words[word] * (K1 + 1) / (text.words[word] + damping)
@@ -77,18 +81,28 @@ class _Bm25:
 
     def coverage(self, text: _Text) -> float:
         whole = sum(self._weights.values())
-        return sum(weight for word, weight in self._weights.items() if word in text.words) / whole if whole else 0.0
+        return (
+            sum(weight for word, weight in self._weights.items() if word in text.words) / whole
+            if whole
+            else 0.0
+        )
 
 
 class _Search:
     """One query against some rows."""
 
-    def __init__(self, memories: Sequence[Row], rows: Sequence[Row], query: Query, language: str) -> None:
+    def __init__(
+        self, memories: Sequence[Row], rows: Sequence[Row], query: Query, language: str
+    ) -> None:
         self._query, self._language = query, language
         scoped = [row for row in memories if visible(query.reader, row)]
         right = [row for row in scoped if row.value("status") in query.statuses]
         self._readable = [row for row in right if not _expired(row, query.at)]
-        self._candidates = [row for row in self._readable if query.where.matches(row) and _is_valid(row, query.periods)]
+        self._candidates = [
+            row
+            for row in self._readable
+            if query.where.matches(row) and _is_valid(row, query.periods)
+        ]
         self._excluded = Counter(
             status=len(scoped) - len(right),
             expired=len(right) - len(self._readable),
@@ -102,17 +116,24 @@ class _Search:
         for row in self._readable:
             if row.value("session_id") is not None:
                 self._sessions.setdefault(_session(row), []).append(row)
-        self._sessions = {session: _in_order(members) for session, members in self._sessions.items()}
+        self._sessions = {
+            session: _in_order(members) for session, members in self._sessions.items()
+        }
         # A memory without a session counts as a session.
         alone = [_Text.of(row) for row in self._readable if row.value("session_id") is None]
         together = [_whole(members) for members in self._sessions.values()]
-        self._session_bm25 = _Bm25([text for text in (*alone, *together) if text.length], self._words)
+        self._session_bm25 = _Bm25(
+            [text for text in (*alone, *together) if text.length], self._words
+        )
 
     def _corrected(self) -> dict[str, float]:
-        """Return the words of the query with their weights; one that no memory contains may be a typo of another."""
+        """Return the words of the query with their weights; one that no memory contains may be a
+        typo of another."""
         words: dict[str, float] = dict(Counter(self._query.tokens))
         readable = Counter(word for row in self._readable for word in _Text.of(row).words)
-        for word in [word for word in words if not any(word in text.words for text in self._corpus)]:
+        for word in [
+            word for word in words if not any(word in text.words for text in self._corpus)
+        ]:
             stems = hidden_stems(word, language=self._language)
             near = [(count, other) for other, count in readable.items() if _is_typo(word, other)]
             near = near or [(count, other) for other, count in readable.items() if other in stems]
@@ -129,20 +150,37 @@ class _Search:
     @property
     def _unknown(self) -> list[str]:
         """Return the names that no readable memory contains, and that are no speaker's."""
-        names = [name for name in self._query.names if not any(name in _Text.of(row).words for row in self._readable)]
-        return [name for name in names if not any(self._named(row, [name]) == 1 for row in self._readable)]
+        names = [
+            name
+            for name in self._query.names
+            if not any(name in _Text.of(row).words for row in self._readable)
+        ]
+        return [
+            name
+            for name in names
+            if not any(self._named(row, [name]) == 1 for row in self._readable)
+        ]
 
     @property
     def _stranger(self) -> float:
-        unknown = [1 - max((self._named(row, [name]) for row in self._readable), default=0.0) for name in self._unknown]
+        unknown = [
+            1 - max((self._named(row, [name]) for row in self._readable), default=0.0)
+            for name in self._unknown
+        ]
         typos = [name not in self._words for name in self._unknown]
-        unknown = [min(each, 0.2) if typo else each for each, typo in zip(unknown, typos, strict=True)]
+        unknown = [
+            min(each, 0.2) if typo else each for each, typo in zip(unknown, typos, strict=True)
+        ]
         return sum(unknown) / (len(self._query.names) + 1)
 
     def answer(self) -> Reference:
         comparable = sum(1 for row in self._candidates if self._cosines(row))
         without_vector = len(self._candidates) - comparable if self._query.vector else 0
-        return Reference({row.id: self._signals(row) for row in self._candidates}, +self._excluded, without_vector)
+        return Reference(
+            {row.id: self._signals(row) for row in self._candidates},
+            +self._excluded,
+            without_vector,
+        )
 
     def _signals(self, row: Row) -> dict[str, float]:
         members = self._sessions[_session(row)] if row.value("session_id") is not None else [row]
@@ -159,22 +197,32 @@ class _Search:
             "keywords_session": self._session_bm25.score(_whole(members)),
             "coverage": self._bm25.coverage(_Text.of(row)),
             "coverage_context": self._bm25.coverage(context),
-            "coverage_wide": self._bm25.coverage(sum(map(_Text.of, members[max(at - 2, 0) : at + 3]), _Text())),
+            "coverage_wide": self._bm25.coverage(
+                sum(map(_Text.of, members[max(at - 2, 0) : at + 3]), _Text())
+            ),
             "vectors": self._cosine(row),
             "vectors_before": self._cosine(before),
             "vectors_behind": self._cosine(behind),
             "vectors_context": self._mixed(before, row, behind),
-            "vectors_session": max((cosine for member in members for cosine in self._cosines(member)), default=0.0),
+            "vectors_session": max(
+                (cosine for member in members for cosine in self._cosines(member)), default=0.0
+            ),
             "length": _Text.of(row).length,
             "question": _asks(row),
             "question_before": _asks(before),
-            "speaker": max(float(self._named(row, self._query.tokens) == 1), self._named(row, self._unknown)),
+            "speaker": max(
+                float(self._named(row, self._query.tokens) == 1), self._named(row, self._unknown)
+            ),
             "speaker_known": float(speaker is not None),
             "role": self._query.roles.get(str(speaker or "").casefold(), 0.0),
             "stranger": self._stranger,
-            "when": max((_fit(span, row.value("event_time")) for span in self._query.spans), default=0.0),
+            "when": max(
+                (_fit(span, row.value("event_time")) for span in self._query.spans), default=0.0
+            ),
             "by_user": float(str(speaker or "").casefold() in ("user", "human")),
-            "by_assistant": float(str(speaker or "").casefold() in ("assistant", "ai", "bot", "model")),
+            "by_assistant": float(
+                str(speaker or "").casefold() in ("assistant", "ai", "bot", "model")
+            ),
             "day": millis(str(row.value("event_time") or row.created_at)) / DAY_MS,
             "personal": float(self._query.personal),
             "general": float(self._query.general),
@@ -187,7 +235,11 @@ class _Search:
         query = _unit(self._query.vector.data)
         speaking = [
             row,
-            *(passage for passage in self._passages if (passage.value("ref"), passage.partition) == (row.id, row.partition)),
+            *(
+                passage
+                for passage in self._passages
+                if (passage.value("ref"), passage.partition) == (row.id, row.partition)
+            ),
         ]
         return [_dot(query, unit) for each in speaking if (unit := self._vector(each))]
 
@@ -209,7 +261,11 @@ class _Search:
     def _vector(self, row: Row) -> list[float]:
         """Return the row's own vector with length one, if it can be compared with the query's."""
         own, wanted = row.vector, self._query.vector
-        if own is None or wanted is None or (own.model, own.dimension) != (wanted.model, wanted.dimension):
+        if (
+            own is None
+            or wanted is None
+            or (own.model, own.dimension) != (wanted.model, wanted.dimension)
+        ):
             return []
         return _unit(own.data)
 
@@ -218,7 +274,12 @@ _TINY = 1e-3
 
 
 def _is_typo(word: str, other: str) -> bool:
-    return len(word) >= MIN_LETTERS and (word + other).isalpha() and is_likely_typo(word, other) and edits(word, other, 1) == 1
+    return (
+        len(word) >= MIN_LETTERS
+        and (word + other).isalpha()
+        and is_likely_typo(word, other)
+        and edits(word, other, 1) == 1
+    )
 
 
 def _expired(row: Row, now: str) -> bool:
@@ -237,12 +298,23 @@ def _session(row: Row) -> tuple[str, str]:
 
 
 def _in_order(members: Sequence[Row]) -> list[Row]:
-    """Sort by turn if every memory has one, else by the time of the event if every one has that, else by creation."""
+    """Sort by turn if every memory has one, else by the time of the event if every one has that,
+    else by creation."""
     turns = [row.value("turn") for row in members]
     events = [row.value("event_time") for row in members]
-    first: list[Any] = turns if None not in turns else events if None not in events else [row.created_at for row in members]
+    first: list[Any] = (
+        turns
+        if None not in turns
+        else events
+        if None not in events
+        else [row.created_at for row in members]
+    )
     return [
-        row for _, _, row in sorted(zip(first, (row.age_key for row in members), members, strict=True), key=lambda each: each[:2])
+        row
+        for _, _, row in sorted(
+            zip(first, (row.age_key for row in members), members, strict=True),
+            key=lambda each: each[:2],
+        )
     ]
 
 

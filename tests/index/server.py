@@ -1,4 +1,5 @@
-"""A store that is searched in its engine, for tests: any store of ours, of which a search may read few rows at once."""
+"""A store that is searched in its engine, for tests: any store of ours, of which a search may
+read few rows at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,8 @@ MAX_ROWS, MAX_HITS = 500, 2000  # in one read
 
 
 class BoundedStore:
-    """Passes calls on to another store, and raises `AssertionError` if a read returns many rows. It counts rows."""
+    """Passes calls on to another store, and raises `AssertionError` if a read returns many rows.
+    It counts rows."""
 
     def __init__(self, inner: Store) -> None:
         self._inner = inner
@@ -27,17 +29,28 @@ class BoundedStore:
         self.rows += len(found)
         return found
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
         found = self._inner.find(kind, where, limit=limit, after=after)
         assert len(found) <= MAX_ROWS, "an unbounded read"
         self.rows += len(found)
         return found
 
-    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def nearest(
+        self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         assert limit <= MAX_HITS, "an unbounded search"
         return self._inner.nearest(kind, vector, where, limit=limit)
 
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def matching(
+        self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         assert limit <= MAX_HITS, "an unbounded search"
         return self._inner.matching(tokens, visible, where, limit=limit)
 

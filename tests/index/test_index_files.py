@@ -28,7 +28,14 @@ class Watched(SqliteStore):
         super().__init__(path)
         self.read: list[Where] = []
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
         self.read.append(where)
         return super().find(kind, where, limit=limit, after=after)
 
@@ -43,7 +50,12 @@ def _small() -> Iterator[None]:
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     monkeypatch.setattr(sqlite_store, "_INDEXED_FROM", 1)
     with_rows = Watched(tmp_path / "memory.db")
-    with_rows.apply([memory(f"m{at}", f"red word{at}", vector=[1.0, float(at)], session_id="s", turn=at) for at in range(9)])
+    with_rows.apply(
+        [
+            memory(f"m{at}", f"red word{at}", vector=[1.0, float(at)], session_id="s", turn=at)
+            for at in range(9)
+        ]
+    )
     yield with_rows
     with_rows.close()
 
@@ -91,7 +103,9 @@ ODD: dict[str, Callable[[Path], None]] = {
     "cut within its head": mangled(lambda data: data[:40]),
     "of another format": mangled(lambda data: re.sub(rb"index \d", b"index 0", data, count=1)),
     "of another language": mangled(lambda data: data.replace(b'"english"', b'"finnish"', 1)),
-    "of another store": mangled(lambda data: re.sub(rb'"mark": "9:....', b'"mark": "9:----', data, count=1)),
+    "of another store": mangled(
+        lambda data: re.sub(rb'"mark": "9:....', b'"mark": "9:----', data, count=1)
+    ),
     "without a column": mangled(lambda data: data.replace(b'"turn"', b'"tern"', 1)),
     "something else": lambda path: path.write_bytes(b"\xff" * 1000) and None,
 }
@@ -132,7 +146,9 @@ def test_an_erased_memory_is_in_no_file_once_another_process_has_seen_it(store: 
     assert not holds(folder, b"m5m4")
 
 
-def test_a_file_written_while_a_memory_is_erased_is_deleted(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_written_while_a_memory_is_erased_is_deleted(
+    store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = []
 
     def save_late(path: Path, what: Saved) -> bool:
@@ -180,7 +196,9 @@ def test_if_no_file_can_be_written_the_index_stays_in_memory(store: Watched) -> 
     assert folder.read_bytes() == b"in the way"
 
 
-def test_a_store_without_a_folder_has_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_without_a_folder_has_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     store = RamStore()
     store.apply([memory(f"m{at}", "red") for at in range(9)])
@@ -223,7 +241,9 @@ def test_equal_marks_mean_equal_memories_also_for_an_index_opened_later(store: W
 
 
 @pytest.mark.parametrize("bit", [0, 5])  # a digit becomes another one, and a letter a capital
-def test_a_file_with_any_one_byte_changed_on_the_disk_is_built_again(store: Watched, deep: bool, bit: int) -> None:
+def test_a_file_with_any_one_byte_changed_on_the_disk_is_built_again(
+    store: Watched, deep: bool, bit: int
+) -> None:
     file = saved(store)
     sound = file.read_bytes()
     assert load(file)

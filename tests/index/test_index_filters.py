@@ -38,8 +38,8 @@ DECIDED: dict[str, Where] = {
 
 def described(at: int) -> dict[str, Value]:
     return {
-        "category": "fact" if at % 2 else "event", "importance": at / 8, "tags": ["ops", "new"] if at % 3 else [],
-        "session_id": f"s{at}", "event_time": iso(at),
+        "category": "fact" if at % 2 else "event", "importance": at / 8,
+        "tags": ["ops", "new"] if at % 3 else [], "session_id": f"s{at}", "event_time": iso(at),
     }  # fmt: skip
 
 
@@ -61,17 +61,30 @@ def test_other_filters_read_the_store_once_whatever_is_written_later() -> None:
     index, query = LocalIndex(store), replace(asking("red"), where=Compare("metadata.n", ">", 5))
     with patch.object(store, "ids", side_effect=store.ids) as read:
         assert sorted(find(index, query, size=9).ids) == ["m6", "m7"]
-        store.apply([memory("m8", "red", metadata={"n": 8}), memory("m7", "red", metadata={"n": 1}, replaces=1)])
+        store.apply(
+            [
+                memory("m8", "red", metadata={"n": 8}),
+                memory("m7", "red", metadata={"n": 1}, replaces=1),
+            ]
+        )
         assert sorted(find(index, query, size=9).ids) == ["m6", "m8"]
         assert read.call_count == 1
-    assert sorted(find(index, replace(query, where=Compare("metadata.n", ">", True)), size=9).ids) == []
+    assert (
+        sorted(find(index, replace(query, where=Compare("metadata.n", ">", True)), size=9).ids)
+        == []
+    )
     assert len(find(index, replace(query, where=ANYTHING), size=20).ids) == 9
 
 
 def test_a_time_in_an_unusual_form_is_compared_as_text() -> None:
     store = RamStore()
     where = Compare("event_time", ">=", "1970-01-01T00:00:00.000Z")
-    store.apply([memory("m1", "red", event_time=iso(5)), memory("m2", "red", event_time="1970-01-01 at noon")])
+    store.apply(
+        [
+            memory("m1", "red", event_time=iso(5)),
+            memory("m2", "red", event_time="1970-01-01 at noon"),
+        ]
+    )
     for _ in range(2):
         agrees(LocalIndex(store), store, replace(asking("red"), where=where))
     with tiny():

@@ -1,4 +1,5 @@
-"""The speakers that a query names: exactly, by a nickname that the conversation uses, or misspelt; and unknown names."""
+"""The speakers that a query names: exactly, by a nickname that the conversation uses, or
+misspelt; and unknown names."""
 
 import pytest
 
@@ -13,7 +14,15 @@ from .test_index_scope import HIDDEN
 
 def turn(at: int, speaker: str, content: str, session: str = "s", **given: str) -> Row:
     words = content.lower().replace(",", "").replace("!", "").split()
-    return memory(f"{session}{at}", speaker=speaker, content=content, keywords=words, session_id=session, turn=at, **given)
+    return memory(
+        f"{session}{at}",
+        speaker=speaker,
+        content=content,
+        keywords=words,
+        session_id=session,
+        turn=at,
+        **given,
+    )
 
 
 TALK = [
@@ -27,14 +36,21 @@ TALK = [
 def pool_of(rows: list[Row], *names: str) -> Pool:
     store = RamStore()
     store.apply(rows)
-    return find(LocalIndex(store), asking(" ".join(("paint", "run", *names)), names=frozenset(names)), size=9)
+    return find(
+        LocalIndex(store),
+        asking(" ".join(("paint", "run", *names)), names=frozenset(names)),
+        size=9,
+    )
 
 
 def named(rows: list[Row], name: str) -> dict[str, float]:
     """Return how surely a query with this name means each speaker."""
     pool = pool_of(rows, name)
     speakers = {row.id: str(row.value("speaker")) for row in rows}
-    grades = {speakers[id_]: grade for id_, grade in zip(pool.ids, pool.signals["speaker"].tolist(), strict=True)}
+    grades = {
+        speakers[id_]: grade
+        for id_, grade in zip(pool.ids, pool.signals["speaker"].tolist(), strict=True)
+    }
     return {speaker: pytest.approx(grade) for speaker, grade in grades.items() if grade}
 
 

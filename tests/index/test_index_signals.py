@@ -1,4 +1,5 @@
-"""The signals of every candidate equal the reference: after any history, through any handle, from memory and from files."""
+"""The signals of every candidate equal the reference: after any history, through any handle,
+from memory and from files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -31,11 +32,19 @@ def change(data: st.DataObject, store: Store) -> None:
         puts[row.key] = row
     for id_ in data.draw(st.lists(st.sampled_from(IDS[:3]), max_size=2, unique=True)):
         owner = data.draw(st.sampled_from(IDS))
-        at = puts.get(Key(Kind.MEMORY, owner)) or stored.get(Key(Kind.MEMORY, owner)) or memory(owner)
+        at = (
+            puts.get(Key(Kind.MEMORY, owner))
+            or stored.get(Key(Kind.MEMORY, owner))
+            or memory(owner)
+        )
         old = stored.get(Key(Kind.PASSAGE, id_))
         row = data.draw(passages(id_, at, old.revision if old else 0))
         puts[row.key] = row
-    deletes = data.draw(st.lists(st.sampled_from(sorted(stored)), max_size=2, unique=True)) if stored else []
+    deletes = (
+        data.draw(st.lists(st.sampled_from(sorted(stored)), max_size=2, unique=True))
+        if stored
+        else []
+    )
     store.apply(list(puts.values()), [key for key in deletes if key not in puts])
 
 
@@ -57,7 +66,12 @@ def test_after_any_history_the_index_agrees_with_the_rows(scale, data: st.DataOb
 
 def test_a_neighbour_with_a_zero_vector_does_not_change_the_context_of_others() -> None:
     store = RamStore()
-    store.apply([memory("a", "x", session_id="s", vector=[0.0, 0.0]), memory("b", "x", session_id="s", vector=[4.0, 0.0])])
+    store.apply(
+        [
+            memory("a", "x", session_id="s", vector=[0.0, 0.0]),
+            memory("b", "x", session_id="s", vector=[4.0, 0.0]),
+        ]
+    )
     agrees(LocalIndex(store), store, asking("x", vector=[1.0, 0.0]))
 
 
@@ -108,10 +122,18 @@ def test_an_empty_store_has_an_empty_pool() -> None:
 def test_a_memory_counts_with_its_best_passage() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", vector=[1.0, 0.0]), memory("m2", "blue", vector=[1.0, 0.1])])
-    passage = Row(kind=Kind.PASSAGE, id="p", partition=memory("m1").partition, created_at="", fields={"ref": "m1"})
+    passage = Row(
+        kind=Kind.PASSAGE,
+        id="p",
+        partition=memory("m1").partition,
+        created_at="",
+        fields={"ref": "m1"},
+    )
     store.apply([replace(passage, vector=memory("x", vector=[0.0, 1.0]).vector)])
     pool = find(LocalIndex(store), asking(vector=[0.0, 1.0]), size=9)
-    assert dict(zip(pool.ids, pool.signals["vectors"].tolist(), strict=True)) == pytest.approx({"m1": 1.0, "m2": 0.1}, abs=0.01)
+    assert dict(zip(pool.ids, pool.signals["vectors"].tolist(), strict=True)) == pytest.approx(
+        {"m1": 1.0, "m2": 0.1}, abs=0.01
+    )
 
 
 def test_the_neighbour_of_a_good_answer_is_a_candidate() -> None:
@@ -125,10 +147,18 @@ def test_the_neighbour_of_a_good_answer_is_a_candidate() -> None:
 
 def test_a_speaker_matches_by_any_part_of_the_name() -> None:
     store = RamStore()
-    store.apply([memory("m1", "red", speaker="Carol Smith"), memory("m2", "red", speaker="Bob"), memory("m3", "red")])
+    store.apply(
+        [
+            memory("m1", "red", speaker="Carol Smith"),
+            memory("m2", "red", speaker="Bob"),
+            memory("m3", "red"),
+        ]
+    )
     pool = find(LocalIndex(store), asking("red smith"), size=9)
     speakers = {
         id_: (named, known)
-        for id_, named, known in zip(pool.ids, *(pool.signals[s].tolist() for s in ("speaker", "speaker_known")), strict=True)
+        for id_, named, known in zip(
+            pool.ids, *(pool.signals[s].tolist() for s in ("speaker", "speaker_known")), strict=True
+        )
     }
     assert speakers == {"m1": (1, 1), "m2": (0, 1), "m3": (0, 0)}

@@ -1,7 +1,8 @@
-"""The same questions have the same answers, with the same scores, on every store and from both indexes.
+"""The same questions have the same answers, with the same scores, on every store and from both
+indexes.
 
-A store joins by an entry in `STORES`: a function of an empty folder that yields a store. A server joins by one in `ENGINES`: it
-finds what it needs among the fixtures.
+A store joins by an entry in `STORES`: a function of an empty folder that yields a store. A server
+joins by one in `ENGINES`: it finds what it needs among the fixtures.
 """
 
 import os
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def project() -> Iterator["Project"]:
-    """A Supabase project. Its database is also opened directly, so that the rows are written once."""
+    """A Supabase project. Its database is also opened directly, so that the rows are written
+    once."""
     from engines.postgres import Server  # its package is installed for deep tests only
     from engines.supabase import Project
 
@@ -95,8 +97,13 @@ def answers(rows: list[Row]) -> list[list[SearchResult]]:
         return [question.ask(mesh) for question in QUESTIONS]
 
 
-@pytest.fixture(scope="module", params=[*STORES, *(pytest.param(name, marks=pytest.mark.deep) for name in ENGINES)])
-def mesh(request: pytest.FixtureRequest, rows: list[Row], tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryMesh]:
+@pytest.fixture(
+    scope="module",
+    params=[*STORES, *(pytest.param(name, marks=pytest.mark.deep) for name in ENGINES)],
+)
+def mesh(
+    request: pytest.FixtureRequest, rows: list[Row], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MemoryMesh]:
     name, folder = request.param, tmp_path_factory.mktemp("store")
     with STORES[name](folder) if name in STORES else ENGINES[name](request) as store:
         if not store.count(Kind.MEMORY):
@@ -106,29 +113,44 @@ def mesh(request: pytest.FixtureRequest, rows: list[Row], tmp_path_factory: pyte
 
 
 @pytest.mark.sample(40)
-@pytest.mark.parametrize("number", range(len(QUESTIONS)), ids=[question.text for question in QUESTIONS])
+@pytest.mark.parametrize(
+    "number", range(len(QUESTIONS)), ids=[question.text for question in QUESTIONS]
+)
 def test_a_question_has_the_same_answers_with_the_same_scores(
     mesh: MemoryMesh, answers: Sequence[Sequence[SearchResult]], number: int
 ) -> None:
     found, right = QUESTIONS[number].ask(mesh), answers[number]
     assert found, "a question without answers compares nothing"
-    assert [one.score for one in found] == pytest.approx([one.score for one in right], abs=TOLERANCE)
+    assert [one.score for one in found] == pytest.approx(
+        [one.score for one in right], abs=TOLERANCE
+    )
     last = right[-1].score + TOLERANCE  # of several with the last score, any may be left out
-    assert {one.id for one in found if one.score > last} == {one.id for one in right if one.score > last}
+    assert {one.id for one in found if one.score > last} == {
+        one.id for one in right if one.score > last
+    }
     shown = {one.id: (one.content, one.passage) for one in right}
     assert all((one.content, one.passage) == shown[one.id] for one in found if one.id in shown)
 
 
-def test_the_questions_differ_by_reader_and_options(answers: Sequence[Sequence[SearchResult]]) -> None:
+def test_the_questions_differ_by_reader_and_options(
+    answers: Sequence[Sequence[SearchResult]],
+) -> None:
     """Equal answers to all questions would make the comparison above meaningless."""
-    texts = {question.text: {one.id for one in found} for question, found in zip(QUESTIONS, answers, strict=True)}
+    texts = {
+        question.text: {one.id for one in found}
+        for question, found in zip(QUESTIONS, answers, strict=True)
+    }
     assert len({frozenset(ids) for ids in texts.values()}) == len(texts)
     assert any(one.passage for found in answers for one in found)
     assert any(one.speaker for found in answers for one in found)
 
 
-def test_a_store_with_other_memories_answers_otherwise(rows: list[Row], answers: Sequence[Sequence[SearchResult]]) -> None:
+def test_a_store_with_other_memories_answers_otherwise(
+    rows: list[Row], answers: Sequence[Sequence[SearchResult]]
+) -> None:
     store = RamStore()
     fill(store, [row for row in rows if row.id != answers[0][0].id])
     with open_mesh(store) as mesh:
-        assert [one.id for one in Question.ask(QUESTIONS[0], mesh)] != [one.id for one in answers[0]]
+        assert [one.id for one in Question.ask(QUESTIONS[0], mesh)] != [
+            one.id for one in answers[0]
+        ]

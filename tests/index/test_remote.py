@@ -1,4 +1,5 @@
-"""Searching in the engine of a store: the same signals as from an index in memory, without reading a partition."""
+"""Searching in the engine of a store: the same signals as from an index in memory, without
+reading a partition."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,9 +53,13 @@ def test_the_neighbours_around_a_hidden_memory_are_those_that_the_reader_sees(wh
 
 
 def test_the_neighbours_of_a_neighbour_count() -> None:
-    """The fourth turn is found; the fifth becomes a candidate beside it, and the seventh, which is not found, is near that."""
+    """The fourth turn is found; the fifth becomes a candidate beside it, and the seventh, which
+    is not found, is near that."""
     words = {4: "apple", 7: "key " + "red " * 20}
-    talk = [memory(f"t{turn}", words.get(turn, "red"), session_id="s", turn=turn) for turn in range(1, 9)]
+    talk = [
+        memory(f"t{turn}", words.get(turn, "red"), session_id="s", turn=turn)
+        for turn in range(1, 9)
+    ]
     store = ram(*talk, *(memory(f"m{at}", "key") for at in range(30)))
     agrees(CandidateIndex(store), store, asking("key apple"), size=3)
     assert "t5" in find(CandidateIndex(store), asking("key apple"), size=3).ids
@@ -74,25 +79,36 @@ class StoredKeywords(ServerStore):
 
 
 class _StoredSource(PagedSource):
-    def memories(self, conditions: Conditions, ids: Sequence[str], *given: Any, **options: Any) -> Sequence[CandidateMemory]:
+    def memories(
+        self, conditions: Conditions, ids: Sequence[str], *given: Any, **options: Any
+    ) -> Sequence[CandidateMemory]:
         rows = self._store.get(Kind.MEMORY, ids)
         stored = {id_: (str(row.value("content")), row.keywords) for id_, row in rows.items()}
         return [
             one
             if stored[one.id][0].isascii()
-            else one._replace(text=stored[one.id][0], words=stored[one.id][1], length=len(stored[one.id][1]))
+            else one._replace(
+                text=stored[one.id][0], words=stored[one.id][1], length=len(stored[one.id][1])
+            )
             for one in super().memories(conditions, ids, *given, **options)
         ]
 
 
 def test_words_that_an_early_version_did_not_store_count_in_an_engine_too() -> None:
     store = ram(
-        memory("m1", "The 🎉 café 🚀 reopened", keywords=["cafe", "reopen"]), memory("m2", "reopen cafe"), memory("m3", "reopen")
+        memory("m1", "The 🎉 café 🚀 reopened", keywords=["cafe", "reopen"]),
+        memory("m2", "reopen cafe"),
+        memory("m3", "reopen"),
     )
     query = asking("reopen cafe 🎉 🚀")
-    mine, right = find(CandidateIndex(StoredKeywords(store)), query, size=9), find(LocalIndex(store), query, size=9)
+    mine, right = (
+        find(CandidateIndex(StoredKeywords(store)), query, size=9),
+        find(LocalIndex(store), query, size=9),
+    )
     for name in ("keywords", "coverage"):
-        found, expected = (dict(zip(pool.ids, pool.signals[name].tolist(), strict=True)) for pool in (mine, right))
+        found, expected = (
+            dict(zip(pool.ids, pool.signals[name].tolist(), strict=True)) for pool in (mine, right)
+        )
         assert found == pytest.approx(expected), name
         assert found["m1"] > found["m2"] > found["m3"] > 0
 
@@ -101,9 +117,11 @@ def test_words_that_an_early_version_did_not_store_count_in_an_engine_too() -> N
 
 
 def large(count: int) -> RamStore:
-    """Return a store with so many memories, of which each contains a common word, in sessions of fifty."""
+    """Return a store with so many memories, of which each contains a common word, in sessions of
+    fifty."""
     return ram(*(
-        memory(f"m{at:05}", f"red word{at % 97}", vector=[1.0, at / count], session_id=f"s{at // 50}", turn=at % 50)
+        memory(f"m{at:05}", f"red word{at % 97}", vector=[1.0, at / count],
+               session_id=f"s{at // 50}", turn=at % 50)
         for at in range(count)
     ))  # fmt: skip
 
@@ -130,10 +148,16 @@ def test_an_index_in_memory_does_read_the_partition() -> None:
 def test_a_whole_search_reads_little() -> None:
     store = ServerStore(RamStore())
     with open_mesh(store) as mesh:
-        mesh.add_many([(f"The gardener painted fence number {at} in Lisbon.", {}) for at in range(MAX_ROWS + 100)])
+        mesh.add_many(
+            [
+                (f"The gardener painted fence number {at} in Lisbon.", {})
+                for at in range(MAX_ROWS + 100)
+            ]
+        )
         store.rows = 0
         assert len(mesh.search("Who painted fence number 77?")) == 10
-        assert store.rows < MAX_ROWS  # 150 by keywords and 150 by vectors, with a margin, and the results
+        # 150 by keywords and 150 by vectors, with a margin, and the results.
+        assert store.rows < MAX_ROWS
 
 
 # --- the state that a snapshot stands for ---
@@ -153,7 +177,9 @@ NOT_SEEN = {
 
 @pytest.mark.parametrize("index_of", [LocalIndex, CandidateIndex])
 @pytest.mark.parametrize("whose", NOT_SEEN)
-def test_a_mark_changes_with_what_the_reader_sees_and_not_with_a_hidden_memory(index_of, whose: str) -> None:
+def test_a_mark_changes_with_what_the_reader_sees_and_not_with_a_hidden_memory(
+    index_of, whose: str
+) -> None:
     store = ram(memory("m", "red"))
     index = index_of(store)
     before = mark(index)
@@ -170,7 +196,15 @@ def test_a_mark_changes_with_an_update_a_deletion_and_a_move_out_of_sight() -> N
     for rows, deletes in (
         ([], []),
         ([memory("m", "apple", replaces=1)], []),
-        ([replace(memory("m", "apple", replaces=2), partition=NOT_SEEN["another agent's"].partition)], []),
+        (
+            [
+                replace(
+                    memory("m", "apple", replaces=2),
+                    partition=NOT_SEEN["another agent's"].partition,
+                )
+            ],
+            [],
+        ),
         ([memory("p", "red", memory_type="session", session_id="s")], []),
         ([memory("p", "red", memory_type="session", session_id="t", replaces=1)], []),
         ([NEW], []),
@@ -187,7 +221,10 @@ def test_an_error_while_changes_are_read_does_not_hide_them() -> None:
     index = CandidateIndex(store)
     before = mark(index)
     store.apply([NEW])
-    with patch.object(store, "get", side_effect=StoreUnavailable("gone")), pytest.raises(StoreUnavailable):
+    with (
+        patch.object(store, "get", side_effect=StoreUnavailable("gone")),
+        pytest.raises(StoreUnavailable),
+    ):
         mark(index)
     assert mark(index) != before
 
@@ -196,7 +233,12 @@ def test_many_changes_at_once_give_a_new_mark_without_reading_them() -> None:
     store = ServerStore(ram(memory("m", "red")))
     index = CandidateIndex(store)
     before = mark(index)
-    store.apply([memory(f"x{at}", "red", memory_type="session", session_id="t") for at in range(2 * MAX_ROWS)])
+    store.apply(
+        [
+            memory(f"x{at}", "red", memory_type="session", session_id="t")
+            for at in range(2 * MAX_ROWS)
+        ]
+    )
     assert mark(index) != before
     assert store.rows == 0
 
@@ -205,7 +247,9 @@ def test_an_answer_from_the_cache_is_replaced_after_a_write_of_another_process()
     rows = RamStore()
     with open_mesh(ServerStore(rows)) as mesh, open_mesh(ServerStore(rows)) as other:
         mesh.add("The fence is red.")
-        assert [one.content for one in mesh.search("fence")] == [one.content for one in mesh.search("fence")]
+        assert [one.content for one in mesh.search("fence")] == [
+            one.content for one in mesh.search("fence")
+        ]
         assert mesh.get_cache_stats().hits == 1
         other.add("The fence is high.")
         assert len(mesh.search("fence")) == 2
@@ -215,7 +259,8 @@ def test_an_answer_from_the_cache_is_replaced_after_a_write_of_another_process()
 
 
 @pytest.mark.parametrize(
-    ("word", "other"), [("garden", "gardn"), ("garden", "graden"), ("garden", "gardens"), ("сказка", "сказки")]
+    ("word", "other"),
+    [("garden", "gardn"), ("garden", "graden"), ("garden", "gardens"), ("сказка", "сказки")],
 )
 def test_a_typo_of_any_alphabet_is_one_edit_away(word: str, other: str) -> None:
     assert other in one_typo_away(word)

@@ -1,6 +1,8 @@
-"""The store for LangGraph, with the real library: it answers as LangGraph's own store does, except where a comment says why not.
+"""The store for LangGraph, with the real library: it answers as LangGraph's own store does, except
+where a comment says why not.
 
-The library ships no conformance tests for stores, so its `InMemoryStore` is what this one is compared with.
+The library ships no conformance tests for stores, so its `InMemoryStore` is what this one is
+compared with.
 """
 
 import asyncio
@@ -15,7 +17,12 @@ from memory_mesh.core.errors import InvalidInput
 pytestmark = pytest.mark.deep
 
 ITEMS = {
-    (("users", "ann"), "food"): {"text": "likes sushi", "stars": 3, "likes": {"raw": True}, "tags": ["fish", 1]},
+    (("users", "ann"), "food"): {
+        "text": "likes sushi",
+        "stars": 3,
+        "likes": {"raw": True},
+        "tags": ["fish", 1],
+    },
     (("users", "ann"), "drink"): {"text": "likes green tea", "stars": 5, "note": None},
     (("users", "annabel"), "food"): {"text": "likes pasta", "stars": 4.5, "likes": {"raw": False}},
     (("teams", "a", "v1"), "rule"): {"text": "meets on Mondays"},
@@ -68,7 +75,9 @@ def values(found):
     ],
     ids=str,
 )
-def test_a_search_without_a_query_selects_what_the_library_selects(stores, prefix, where, count) -> None:
+def test_a_search_without_a_query_selects_what_the_library_selects(
+    stores, prefix, where, count
+) -> None:
     theirs, ours = (one.search(prefix, filter=where) for one in stores)
     assert values(ours) == values(theirs)
     assert len(ours) == count
@@ -78,8 +87,9 @@ def test_a_search_without_a_query_selects_what_the_library_selects(stores, prefi
 @pytest.mark.parametrize(
     "rule",
     [
-        {}, {"prefix": ("users",)}, {"prefix": ("*", "ann")}, {"suffix": ("v1",)}, {"suffix": ("a", "*")}, {"max_depth": 1},
-        {"limit": 1, "offset": 1}, {"prefix": ("users", "ann", "deeper")},
+        {}, {"prefix": ("users",)}, {"prefix": ("*", "ann")}, {"suffix": ("v1",)},
+        {"suffix": ("a", "*")}, {"max_depth": 1}, {"limit": 1, "offset": 1},
+        {"prefix": ("users", "ann", "deeper")},
         {"prefix": ("teams",), "suffix": ("v1",), "max_depth": 2},
     ],
     ids=str,
@@ -93,7 +103,11 @@ def test_an_item_is_read_replaced_and_deleted(stores) -> None:
     _, ours = stores
     namespace = ("users", "ann")
     first = ours.get(namespace, "food")
-    assert (first.value, first.namespace, first.key) == (ITEMS[namespace, "food"], namespace, "food")
+    assert (first.value, first.namespace, first.key) == (
+        ITEMS[namespace, "food"],
+        namespace,
+        "food",
+    )
     ours.put(namespace, "food", {"text": "likes ramen"})
     second = ours.get(namespace, "food")
     assert second.value == {"text": "likes ramen"}
@@ -108,26 +122,36 @@ def test_an_item_is_read_replaced_and_deleted(stores) -> None:
 def test_a_search_with_a_query_scores_what_fits_and_then_lists_the_rest(stores, mesh) -> None:
     _, ours = stores
     ours.put(("users", "ann"), "hidden", {"text": "sushi sushi sushi"}, index=False)
-    ours.put(("users", "ann"), "part", {"text": "sushi", "title": "a river in Spain"}, index=["title"])
+    ours.put(
+        ("users", "ann"), "part", {"text": "sushi", "title": "a river in Spain"}, index=["title"]
+    )
     found = ours.search(("users", "ann"), query="sushi", limit=3)
     assert found[0].key == "food"
     assert found[0].score > 0
     assert [item.score for item in found[1:]] == [None, None]
     assert ours.search(("users", "ann"), query="which river is it?")[0].key == "part"
     assert ours.search(("users", "ann"), query="sushi", limit=1, offset=1)[0].key != "food"
-    assert [hit.content for hit in mesh.search("green tea", limit=1)] == ["likes green tea"]  # other faces find it
+    # Other faces find it.
+    assert [hit.content for hit in mesh.search("green tea", limit=1)] == ["likes green tea"]
 
 
-def test_the_reads_of_a_batch_see_what_was_stored_before_it_and_the_last_of_two_puts_counts(stores) -> None:
+def test_the_reads_of_a_batch_see_what_was_stored_before_it_and_the_last_of_two_puts_counts(
+    stores,
+) -> None:
     from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 
     ns = ("batch",)
     ops = [
-        PutOp(ns, "a", {"n": 1}), GetOp(ns, "a"), SearchOp(ns), PutOp(ns, "a", {"n": 2}), PutOp(("users", "ann"), "food", None),
-        GetOp(("users", "ann"), "food"), ListNamespacesOp(max_depth=1), PutOp(ns, "b", {"n": 3}),
+        PutOp(ns, "a", {"n": 1}), GetOp(ns, "a"), SearchOp(ns), PutOp(ns, "a", {"n": 2}),
+        PutOp(("users", "ann"), "food", None), GetOp(("users", "ann"), "food"),
+        ListNamespacesOp(max_depth=1), PutOp(ns, "b", {"n": 3}),
     ]  # fmt: skip
     theirs, ours = (one.batch(ops) for one in stores)
-    assert [type(one) for one in ours[:3]] == [type(one) for one in theirs[:3]] == [type(None), type(None), list]
+    assert (
+        [type(one) for one in ours[:3]]
+        == [type(one) for one in theirs[:3]]
+        == [type(None), type(None), list]
+    )
     assert ours[5].value == theirs[5].value == ITEMS[("users", "ann"), "food"]
     assert ours[6] == [("teams",), ("users",)]  # theirs also lists a namespace that was only read
     for one in stores:
@@ -152,7 +176,9 @@ def test_it_is_used_from_async_code(stores) -> None:
     async def use():
         await ours.aput(("async",), "k", {"text": "an asynchronous text"})
         await ours.adelete(("users", "ann"), "food")
-        got, gone = await asyncio.gather(ours.aget(("async",), "k"), ours.aget(("users", "ann"), "food"))
+        got, gone = await asyncio.gather(
+            ours.aget(("async",), "k"), ours.aget(("users", "ann"), "food")
+        )
         return (
             got.value,
             gone,
@@ -171,7 +197,9 @@ def test_an_item_expires_after_its_time_to_live() -> None:
     from memory_mesh.integrations.langgraph import MemoryMeshStore
 
     now = datetime.now(UTC)
-    with MemoryMesh("memory://", embedder="none", clock=lambda: now.timestamp() + later * 60) as mesh:
+    with MemoryMesh(
+        "memory://", embedder="none", clock=lambda: now.timestamp() + later * 60
+    ) as mesh:
         later, store = 0, MemoryMeshStore(mesh)
         store.put(("t",), "short", {"text": "soon gone"}, ttl=5)
         store.put(("t",), "long", {"text": "stays"})
@@ -198,7 +226,9 @@ def test_what_cannot_be_stored_is_an_error(stores) -> None:
         ours.put(("people",), "ann@example.org", {"text": "a person"})
     assert ours.search(("people",)) == []
     with pytest.raises(InvalidInput, match="masked"):
-        ours.batch([PutOp(("people",), key, {"text": key}) for key in ("ann", "ann@example.org", "bob")])
+        ours.batch(
+            [PutOp(("people",), key, {"text": key}) for key in ("ann", "ann@example.org", "bob")]
+        )
     assert ours.search(("people",)) == []
 
 
@@ -206,7 +236,10 @@ def test_a_key_with_dots_is_not_taken_for_a_longer_namespace(stores) -> None:
     for store in stores:
         store.put(("a",), "b.c", {"n": 1})
         store.put(("a", "b"), "c", {"n": 2})
-        assert [store.get(("a",), "b.c").value, store.get(("a", "b"), "c").value] == [{"n": 1}, {"n": 2}]
+        assert [store.get(("a",), "b.c").value, store.get(("a", "b"), "c").value] == [
+            {"n": 1},
+            {"n": 2},
+        ]
         assert store.get(("a", "b", "c"), "") is None
 
 
@@ -216,7 +249,11 @@ def test_the_items_of_a_user_are_hidden_from_another_user(mesh) -> None:
     ann, bob = (MemoryMeshStore(mesh.scoped(user_id=user)) for user in ("ann", "bob"))
     ann.put(("n",), "k", {"text": "a secret wish"})
     assert ann.search(("n",), query="wish")[0].value == {"text": "a secret wish"}
-    assert (bob.get(("n",), "k"), bob.search(("n",), query="wish"), bob.list_namespaces()) == (None, [], [])
+    assert (bob.get(("n",), "k"), bob.search(("n",), query="wish"), bob.list_namespaces()) == (
+        None,
+        [],
+        [],
+    )
 
 
 def test_a_compiled_graph_keeps_its_memory_in_the_store(mesh) -> None:

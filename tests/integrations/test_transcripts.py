@@ -25,8 +25,9 @@ def test_the_messages_of_a_session_come_back_as_they_were(mesh) -> None:
 
     call = {"name": "weather", "args": {"city": "Oslo"}, "id": "call_1", "type": "tool_call"}
     given = [
-        SystemMessage("Be brief."), HumanMessage("Weather in Oslo?"), AIMessage("", tool_calls=[call]),
-        ToolMessage("rain", tool_call_id="call_1"), AIMessage("Rain."), HumanMessage("Thanks"), HumanMessage("Thanks"),
+        SystemMessage("Be brief."), HumanMessage("Weather in Oslo?"),
+        AIMessage("", tool_calls=[call]), ToolMessage("rain", tool_call_id="call_1"),
+        AIMessage("Rain."), HumanMessage("Thanks"), HumanMessage("Thanks"),
     ]  # fmt: skip
     history = MemoryMeshChatHistory(mesh, "s1")
     history.add_messages(given[:2])
@@ -76,7 +77,13 @@ def test_a_retriever_returns_documents_with_scores_and_leaves_out_what_is_irrele
 
 ITEMS = [
     {"role": "user", "content": "Weather in Oslo?"},
-    {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city": "Oslo"}', "id": "fc_1"},
+    {
+        "type": "function_call",
+        "call_id": "call_1",
+        "name": "weather",
+        "arguments": '{"city": "Oslo"}',
+        "id": "fc_1",
+    },
     {"type": "function_call_output", "call_id": "call_1", "output": "rain"},
     {"type": "reasoning", "id": "rs_1", "summary": []},
     {
@@ -101,7 +108,11 @@ def test_a_session_of_the_agents_sdk_behaves_as_its_own_session_does(mesh) -> No
         await session.add_items(ITEMS[:3])
         await session.add_items(ITEMS[3:])
         await session.add_items([])
-        seen += [await session.get_items(), await session.get_items(limit=2), await session.get_items(limit=0)]
+        seen += [
+            await session.get_items(),
+            await session.get_items(limit=2),
+            await session.get_items(limit=0),
+        ]
         seen += [await session.pop_item(), await session.get_items(limit=1)]
         await session.clear_session()
         return [*seen, await session.get_items()]
@@ -131,8 +142,12 @@ def test_an_agent_remembers_the_turns_before_in_its_session_and_not_those_of_ano
 
         async def get_response(self, system_instructions, input, *args, **options):
             seen.append([item["content"] for item in input if item.get("role") == "user"])
-            text = ResponseOutputText(text=f"{len(input)} items", type="output_text", annotations=[])
-            message = ResponseOutputMessage(id="m", content=[text], role="assistant", status="completed", type="message")
+            text = ResponseOutputText(
+                text=f"{len(input)} items", type="output_text", annotations=[]
+            )
+            message = ResponseOutputMessage(
+                id="m", content=[text], role="assistant", status="completed", type="message"
+            )
             return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
         def stream_response(self, *args, **options):
@@ -140,7 +155,11 @@ def test_an_agent_remembers_the_turns_before_in_its_session_and_not_those_of_ano
 
     async def talk():
         agent = Agent(name="a", model=Echo())
-        for session, text in (("s1", "My cat is Tom."), ("s1", "What is my cat's name?"), ("s2", "Hello")):
+        for session, text in (
+            ("s1", "My cat is Tom."),
+            ("s1", "What is my cat's name?"),
+            ("s2", "Hello"),
+        ):
             await Runner.run(agent, text, session=MemoryMeshSession(mesh, session))
 
     asyncio.run(talk())

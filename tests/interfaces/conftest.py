@@ -1,4 +1,5 @@
-"""Fixtures for the command line: the same `run` as the installed command, in a separate home folder."""
+"""Fixtures for the command line: the same `run` as the installed command, in a separate home
+folder."""
 
 import json
 import os
@@ -53,7 +54,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("MEMORY_MESH_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "hash")  # the real model takes a moment to load, in every command anew
+    # The real model takes a moment to load, in every command anew.
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "hash")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -80,22 +82,30 @@ LESSON = "--pattern p --rule r --situation s --oversight o --fix f --severity lo
 
 
 def learnt(cli: Cli, *target: str) -> tuple[str, str]:
-    """Store a skill that is used with little success, and a lesson; return their ids. Files of skills are in `skills`."""
+    """Store a skill that is used with little success, and a lesson; return their ids. Files of
+    skills are in `skills`."""
     Path("skills/pdf").mkdir(parents=True, exist_ok=True)
     Path("skills/deploy.yamo").write_text(SKILL)
-    Path("skills/pdf/SKILL.md").write_text("---\nname: pdf-forms\ndescription: Fill PDF forms. Use when asked.\n---\n# Forms\n")
+    Path("skills/pdf/SKILL.md").write_text(
+        "---\nname: pdf-forms\ndescription: Fill PDF forms. Use when asked.\n---\n# Forms\n"
+    )
     skill = cli("ingest-skill", SKILL, "--metadata", '{"reliability": 0.1}', "--json", *target)
     lesson = cli("distill", *LESSON.split(), "--json", *target)
     return json.loads(skill.out)["id"], json.loads(lesson.out)["lesson_id"]
 
 
 def contested(value="600"):
-    """Store a claim and a less trusted one that excludes it. Return the ids of the quarantined memory and of the conflict."""
+    """Store a claim and a less trusted one that excludes it. Return the ids of the quarantined
+    memory and of the conflict."""
     claim = {"subject": "Apollo", "predicate": "budget"}
     with MemoryMesh() as mesh:
         told = {"source": "user_explicit"}
-        mesh.graph.store("planner", "Apollo gets 500.", claim={**claim, "value": "500"}, provenance=told)
-        guess = mesh.graph.store("planner", f"Apollo gets {value}.", claim={**claim, "value": value})
+        mesh.graph.store(
+            "planner", "Apollo gets 500.", claim={**claim, "value": "500"}, provenance=told
+        )
+        guess = mesh.graph.store(
+            "planner", f"Apollo gets {value}.", claim={**claim, "value": value}
+        )
     return guess.id, guess.conflicts[0].id
 
 

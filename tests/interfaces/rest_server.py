@@ -36,7 +36,12 @@ def token(server: Server, name: str, *, expires_at: str = LATER, **scope: Any) -
     """Create a token, and return the header that presents it."""
     secret = f"secret-of-{name}"
     made = Token(
-        id=name, name=name, sha256=hash_of(secret), created_at=EARLIER, expires_at=expires_at, **{"user_id": None, **scope}
+        id=name,
+        name=name,
+        sha256=hash_of(secret),
+        created_at=EARLIER,
+        expires_at=expires_at,
+        **{"user_id": None, **scope},
     )
     server.tokens.add(made)
     return {"Authorization": f"Bearer {token_text(name, secret)}"}

@@ -27,7 +27,11 @@ EXPORT = COMMANDS["audit export"][0]
 def filled(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Two memories of ann, one of bob, two searches of ann. Commands read as ann."""
     monkeypatch.setenv("MEMORY_MESH_AGENT_ID", "ann")
-    for agent, content in (("ann", "Tea is at four."), ("ann", "Coffee is at ten."), ("bob", "Water is always there.")):
+    for agent, content in (
+        ("ann", "Tea is at four."),
+        ("ann", "Coffee is at ten."),
+        ("bob", "Water is always there."),
+    ):
         assert cli("store", "--content", content, "--agent", agent).code == 0
     for query in ("tea", "mail eve@example.com"):
         assert cli("search", query, "--agent", "ann").code == 0
@@ -49,10 +53,14 @@ def test_whole_chains_are_sound_and_a_break_is_named_with_exit_1(filled: Cli, ho
     lines = said.out.splitlines()
     assert lines[0] == "[MemoryMesh] 3 chains sound"
     assert [line.split("  ")[:2] for line in lines[1:]] == [
-        ["sound", "main of agent ann"], ["sound", "main of agent bob"], ["sound", "recalls of agent ann"],
-        ["Signatures: checked"],
+        ["sound", "main of agent ann"], ["sound", "main of agent bob"],
+        ["sound", "recalls of agent ann"], ["Signatures: checked"],
     ]  # fmt: skip
-    tamper(home, "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'tea', 'gin') WHERE yamo_text LIKE '%query;tea;%'")
+    tamper(
+        home,
+        "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'tea', 'gin') WHERE yamo_text LIKE "
+        "'%query;tea;%'",
+    )
     said = filled("audit", "verify")
     assert said.code == 1
     assert said.out.startswith("[MemoryMesh] 1 broken, 2 sound\n")
@@ -69,7 +77,11 @@ def test_verify_as_json_says_the_same(filled: Cli, home: Path) -> None:
         ("ann", "main", 2),
         ("bob", "main", 1),
     ]
-    tamper(home, "DELETE FROM yamo_blocks WHERE agent_id = 'ann' AND number = 1 AND operation_type = 'retain'")
+    tamper(
+        home,
+        "DELETE FROM yamo_blocks WHERE agent_id = 'ann' AND number = 1 AND operation_type "
+        "= 'retain'",
+    )
     said = filled("audit", "verify", "--json", "--agent", "ann", "--chain", "main")
     (found,) = json.loads(said.out)["chains"]
     assert (said.code, found["ok"], found["number"]) == (1, False, 1)
@@ -92,7 +104,9 @@ def test_a_head_that_was_noted_is_taken_as_it_was_printed(filled: Cli, home: Pat
     assert "no chain has the noted block" in said.out
 
 
-@pytest.mark.parametrize("head", ["", "7", "x:y", "1:abc", f"-1:{'0' * 64}", f"0:{'0' * 64}", f"1:{'g' * 64}"])
+@pytest.mark.parametrize(
+    "head", ["", "7", "x:y", "1:abc", f"-1:{'0' * 64}", f"0:{'0' * 64}", f"1:{'g' * 64}"]
+)
 def test_a_head_in_another_form_is_not_understood(cli: Cli, head: str) -> None:
     said = cli("audit", "verify", "--head", head)
     assert said.code == 2
@@ -132,8 +146,8 @@ def test_the_log_is_newest_first_and_tells_what_each_block_is_about(filled: Cli)
 
 @pytest.mark.parametrize(
     ("flags", "count"),
-    [(["--limit", "2"], 2), (["--operation", "recall"], 2), (["--operation", "lesson"], 0), (["--chain", "main"], 3),
-     (["--chain", "recalls"], 2), (["--agent", "bob"], 1)],
+    [(["--limit", "2"], 2), (["--operation", "recall"], 2), (["--operation", "lesson"], 0),
+     (["--chain", "main"], 3), (["--chain", "recalls"], 2), (["--agent", "bob"], 1)],
 )  # fmt: skip
 def test_the_log_is_of_what_is_asked_for(filled: Cli, flags: list[str], count: int) -> None:
     assert json.loads(filled("audit", "log", "--json", *flags).out)["count"] == count
@@ -152,7 +166,9 @@ def test_an_erased_block_and_its_erasure_are_told_of(cli: Cli) -> None:
     assert "secret" not in out
 
 
-@pytest.mark.parametrize("flags", [["--operation", "delete"], ["--chain", "side"], ["--limit", "0"], ["--limit", "x"]])
+@pytest.mark.parametrize(
+    "flags", [["--operation", "delete"], ["--chain", "side"], ["--limit", "0"], ["--limit", "x"]]
+)
 def test_a_log_of_what_there_cannot_be_is_not_understood(cli: Cli, flags: list[str]) -> None:
     assert cli("audit", "log", *flags).code == 2
 
@@ -161,16 +177,22 @@ def test_a_log_of_what_there_cannot_be_is_not_understood(cli: Cli, flags: list[s
 
 
 @pytest.mark.req("MESH-037")
-def test_an_export_can_be_verified_without_the_store(filled: Cli, home: Path, tmp_path: Path) -> None:
+def test_an_export_can_be_verified_without_the_store(
+    filled: Cli, home: Path, tmp_path: Path
+) -> None:
     said = filled("audit", "export", "--out", "trail.jsonl")
     assert (said.code, said.out) == (0, "[MemoryMesh] Exported 5 blocks to trail.jsonl\n")
     assert filled("audit", "export").out == (tmp_path / "trail.jsonl").read_text(encoding="utf-8")
     sound = filled("audit", "verify").out
     (home / "memory.db").rename(home / "elsewhere.db")
-    no_head = sound.replace("Signatures: checked", "Signatures: not checked: an export has no heads")
+    no_head = sound.replace(
+        "Signatures: checked", "Signatures: not checked: an export has no heads"
+    )
     assert filled("audit", "verify", "--file", "trail.jsonl").out == no_head
     text = (tmp_path / "trail.jsonl").read_text(encoding="utf-8")
-    (tmp_path / "forged.jsonl").write_text(text.replace("Tea is at four", "Gin is at four"), encoding="utf-8")
+    (tmp_path / "forged.jsonl").write_text(
+        text.replace("Tea is at four", "Gin is at four"), encoding="utf-8"
+    )
     assert filled("audit", "verify", "--file", "forged.jsonl").code == 1
 
 
@@ -179,7 +201,9 @@ def test_an_export_in_the_wire_format_is_nothing_but_blocks(filled: Cli) -> None
     assert [block.intent for block in parse_many(said.out)] == ["recall_relevant_memories"] * 2
 
 
-def test_an_export_takes_no_other_files_place_and_is_its_owners_alone(filled: Cli, tmp_path: Path) -> None:
+def test_an_export_takes_no_other_files_place_and_is_its_owners_alone(
+    filled: Cli, tmp_path: Path
+) -> None:
     assert filled("audit", "export", "--out", "trail.jsonl").code == 0
     assert (tmp_path / "trail.jsonl").stat().st_mode & 0o077 == 0
     said = filled("audit", "export", "--out", "trail.jsonl")
@@ -195,12 +219,16 @@ def test_half_an_export_is_taken_away(tmp_path: Path) -> None:
         raise StoreCorrupt("the file is damaged")
 
     with pytest.raises(StoreCorrupt):
-        memories.exported(pieces(), Call(operation=EXPORT, options={"out": str(tmp_path / "trail.jsonl")}))
+        memories.exported(
+            pieces(), Call(operation=EXPORT, options={"out": str(tmp_path / "trail.jsonl")})
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"agent: x;\n"])
-def test_a_file_that_is_no_export_is_not_understood(cli: Cli, tmp_path: Path, content: bytes | None) -> None:
+def test_a_file_that_is_no_export_is_not_understood(
+    cli: Cli, tmp_path: Path, content: bytes | None
+) -> None:
     if content is not None:
         (tmp_path / "odd").write_bytes(content)
     assert cli("audit", "verify", "--file", "odd").code == 2
@@ -240,7 +268,10 @@ def test_verdicts_of_one_chain_are_said_in_the_singular() -> None:
         "Signatures: not checked: the chain is not signed"
     )
     broken = memories.verdicts([Broken("", 7, None, "no chain has it")], VERIFY)
-    assert (broken.code, broken.text.splitlines()[1]) == (1, "BROKEN  any chain  block 7: no chain has it")
+    assert (broken.code, broken.text.splitlines()[1]) == (
+        1,
+        "BROKEN  any chain  block 7: no chain has it",
+    )
 
 
 def test_a_head_is_read_as_it_is_printed() -> None:
@@ -256,7 +287,10 @@ def test_a_head_is_read_as_it_is_printed() -> None:
 def test_the_log_withholds_the_texts_of_other_agents_and_an_auditor_is_recorded(
     filled: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert filled("store", "--content", "The safe is 7-7-7.", "--type", "agent", "--agent", "ann").code == 0
+    assert (
+        filled("store", "--content", "The safe is 7-7-7.", "--type", "agent", "--agent", "ann").code
+        == 0
+    )
     own = filled("audit", "log").out
     assert "The safe is" in own
     assert " found: tea" in own
@@ -289,7 +323,9 @@ def test_without_the_key_verify_says_so_and_exits_with_0(filled: Cli, home: Path
     (home / "audit.key").unlink()
     said = filled("audit", "verify")
     assert (said.code, said.err) == (0, "")
-    assert said.out.endswith(f"Signatures: not checked: there is no key file {home / 'audit.key'}\n")
+    assert said.out.endswith(
+        f"Signatures: not checked: there is no key file {home / 'audit.key'}\n"
+    )
     chains = json.loads(filled("audit", "verify", "--json").out)["chains"]
     assert [one["signature_checked"] for one in chains] == [False] * 3
     said = filled("doctor")
@@ -298,14 +334,20 @@ def test_without_the_key_verify_says_so_and_exits_with_0(filled: Cli, home: Path
 
 
 def test_a_head_without_its_signature_exits_with_1(filled: Cli, home: Path) -> None:
-    tamper(home, "UPDATE records SET extra = json_remove(extra, '$.signature') WHERE kind = 'head' AND id LIKE '%chain%bob%'")
+    tamper(
+        home,
+        "UPDATE records SET extra = json_remove(extra, '$.signature') WHERE kind = 'head' AND id "
+        "LIKE '%chain%bob%'",
+    )
     said = filled("audit", "verify")
     assert said.code == 1
     assert "BROKEN  main of agent bob     block 1: written without the key" in said.out
     assert filled("doctor").code == 1
 
 
-def test_a_key_file_that_others_can_read_refuses_a_write_in_one_line(filled: Cli, home: Path) -> None:
+def test_a_key_file_that_others_can_read_refuses_a_write_in_one_line(
+    filled: Cli, home: Path
+) -> None:
     (home / "audit.key").chmod(0o644)
     said = filled("store", "--content", "Milk is at six.")
     assert (said.code, said.out) == (3, "")

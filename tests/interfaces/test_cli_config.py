@@ -21,7 +21,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "words", [["config", "show"], ["store", "--content", "x"], ["list"], ["search", "x"], ["model", "status"], ["stats"]]
+    "words",
+    [
+        ["config", "show"],
+        ["store", "--content", "x"],
+        ["list"],
+        ["search", "x"],
+        ["model", "status"],
+        ["stats"],
+    ],
 )
 def test_a_refused_file_stops_every_command_with_one_line(home, cli, project, words):
     project.write_text("store = 'sqlite:///theirs.db'\nredaction = 'off'\n")
@@ -30,7 +38,10 @@ def test_a_refused_file_stops_every_command_with_one_line(home, cli, project, wo
     assert said.out == ""
     (line,) = said.err.splitlines()
     assert f"file ({project}): store, redaction cannot be set by a project's file" in line
-    assert f"put it into {home / FILE}, or accept this file with: memory-mesh config trust {project}" in line
+    assert (
+        f"put it into {home / FILE}, or accept this file with: memory-mesh config trust {project}"
+        in line
+    )
     assert not home.exists()
     assert list(project.parent.iterdir()) == [project]
 
@@ -47,12 +58,17 @@ def test_a_file_is_trusted_listed_and_not_trusted_any_more(cli, project):
     assert cli("config", "trust").code == 2
     assert cli("config", "trust", "--list").out == "[MemoryMesh] 0 files\n"
     said = cli("config", "trust", ".")
-    assert (said.code, said.out) == (0, f"[MemoryMesh] {project} is trusted until it changes; it sets redaction\n")
+    assert (said.code, said.out) == (
+        0,
+        f"[MemoryMesh] {project} is trusted until it changes; it sets redaction\n",
+    )
     assert f"The project file {project} is trusted." in cli("config", "show").out
     shown = json.loads(cli("config", "show", "--json").out)
     assert shown["project_file"] == {"path": str(project), "trust": "trusted"}
     assert {"name": "redaction", "value": "off", "origin": f"file ({project})"} in shown["settings"]
-    assert json.loads(cli("config", "trust", "--list", "--json").out) == {"files": [{"path": str(project), "trust": "trusted"}]}
+    assert json.loads(cli("config", "trust", "--list", "--json").out) == {
+        "files": [{"path": str(project), "trust": "trusted"}]
+    }
     project.write_text("redaction = 'off' # changed")
     assert "changed since you trusted it" in cli("config", "show").err
     assert "changed since it was trusted" in cli("config", "trust", "--list").out
@@ -75,12 +91,20 @@ def test_no_password_of_a_store_is_shown(cli, home):
     with MemoryMesh(store=OwnStore(), embedder="none") as mesh:
         mesh.add("tea")
         assert mesh.stats().db_path == "postgresql://bob:***@127.0.0.1:1/db?password=***"
-    for words in (["config", "show"], ["config", "show", "--json"], ["stats"], ["doctor"], ["list"]):
+    for words in (
+        ["config", "show"],
+        ["config", "show", "--json"],
+        ["stats"],
+        ["doctor"],
+        ["list"],
+    ):
         said = cli(*words, "--store", URL)
         assert "hunter2" not in said.out + said.err
         assert "postgresql" in said.out + said.err
     home.mkdir(exist_ok=True)
-    (home / FILE).write_text(f"store = '{URL}'\nllm_base_url = 'https://bob:hunter2@host/v1?api_key=hunter2'")
+    (home / FILE).write_text(
+        f"store = '{URL}'\nllm_base_url = 'https://bob:hunter2@host/v1?api_key=hunter2'"
+    )
     said = cli("config", "show")
     assert "https://bob:***@host/v1?api_key=***" in said.out
     assert "hunter2" not in said.out + cli("doctor").out

@@ -108,9 +108,19 @@ def test_a_mistake_is_one_line_with_its_code_and_changes_nothing(cli, home, fill
 @pytest.mark.req("MESH-164")
 @pytest.mark.parametrize(
     ("trouble", "code"),
-    [("folder", 7), ("read-only", 8), ("locked", 9), ("no database", 11), ("damaged", 11), ("too new", 12), ("off", 6)],
+    [
+        ("folder", 7),
+        ("read-only", 8),
+        ("locked", 9),
+        ("no database", 11),
+        ("damaged", 11),
+        ("too new", 12),
+        ("off", 6),
+    ],
 )
-def test_trouble_with_a_store_is_one_line_with_its_code(cli, home, filled, monkeypatch, tmp_path, trouble, code):
+def test_trouble_with_a_store_is_one_line_with_its_code(
+    cli, home, filled, monkeypatch, tmp_path, trouble, code
+):
     with in_trouble(trouble, home / "memory.db", monkeypatch, tmp_path) as url:
         said = cli("store", "--content", "new", *url)
     assert (said.code, said.out) == (code, "")
@@ -154,7 +164,8 @@ def test_json_in_place_of_flags_is_refused(cli, home, command, word):
 @pytest.mark.req("MESH-149")
 def test_the_refusal_of_json_teaches_the_flags(cli):
     assert cli("store", '{"content": "x", "type": "event"}').err == (
-        "[MemoryMesh Error] JSON is given instead of flags; expected named flags; write memory-mesh store --content … --type …\n"
+        "[MemoryMesh Error] JSON is given instead of flags; expected named flags; write "
+        "memory-mesh store --content … --type …\n"
     )
     assert cli("store", "--content", "x", "--metadata", '{"a": 1}').code == 0
     assert cli("store", "--content", '{"a": 1}').code == 0
@@ -169,8 +180,9 @@ def test_metadata_that_is_no_json_shows_where(cli):
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("serch", "search"), ("delete_all", "delete-all"), ("store --contnt x", "--content"), ("search x --exp", "--explain"),
-        ("store --con x", "--content"), ("list -limit 3", "--limit"), ("list --status Active", "active"),
+        ("serch", "search"), ("delete_all", "delete-all"), ("store --contnt x", "--content"),
+        ("search x --exp", "--explain"), ("store --con x", "--content"),
+        ("list -limit 3", "--limit"), ("list --status Active", "active"),
         ("audit ver", "audit verify"),
     ],
 )  # fmt: skip
@@ -185,22 +197,46 @@ def test_a_typing_mistake_gets_a_suggestion(cli, typed, meant):
     [
         ("get mem_1 mem_2", "unexpected word 'mem_2'; see memory-mesh get --help"),
         ("get mem_1 --id mem_2", "ID is given twice: as 'mem_1' and by --id; expected one of them"),
-        ("store one --content two", "TEXT is given twice: as 'one' and by --content; expected one of them"),
-        ("update --id mem_1 text", "ID is given twice: as 'text' and by --id; expected one of them"),
-        ("store Ana prefers tea", "unexpected word 'prefers'; write a text of several words in quotes"),
-        ("update mem_1 new text", "unexpected word 'text'; write a text of several words in quotes"),
+        (
+            "store one --content two",
+            "TEXT is given twice: as 'one' and by --content; expected one of them",
+        ),
+        (
+            "update --id mem_1 text",
+            "ID is given twice: as 'text' and by --id; expected one of them",
+        ),
+        (
+            "store Ana prefers tea",
+            "unexpected word 'prefers'; write a text of several words in quotes",
+        ),
+        (
+            "update mem_1 new text",
+            "unexpected word 'text'; write a text of several words in quotes",
+        ),
         ("get", "no id is given; expected an id or a key"),
         ("pin", "ID is missing; see memory-mesh pin --help"),
         ("get --id", "--id has no value; see memory-mesh get --help"),
         ("search --limit 3", "QUERY is missing; see memory-mesh search --help"),
         ("ingest-dir a b", "unexpected word 'b'; see memory-mesh ingest-dir --help"),
-        ("export out.jsonl", "unexpected word 'out.jsonl'; write --out before the name of the file"),
+        (
+            "export out.jsonl",
+            "unexpected word 'out.jsonl'; write --out before the name of the file",
+        ),
         ("export --out out.jsonl more", "unexpected word 'more'; see memory-mesh export --help"),
         ("stats --json=yes", "--json takes no value; expected --json"),
         ("stats --bogus", "unknown flag '--bogus'; see memory-mesh stats --help"),
         ("stats --debug", "unknown flag '--debug'; write it before the command"),
-        ("--limit 3", "unknown flag '--limit'; flags stand behind their command; see memory-mesh --help"),
-        ("audit --limit", "unknown flag '--limit'; flags stand behind their command; see memory-mesh audit --help"),
+        (
+            "--limit 3",
+            "unknown flag '--limit'; flags stand behind their command; see memory-mesh --help",
+        ),
+        (
+            "audit --limit",
+            (
+                "unknown flag '--limit'; flags stand behind their command; see memory-mesh "
+                "audit --help"
+            ),
+        ),
         ("audit bogus", "unknown command 'audit bogus'; see memory-mesh audit --help"),
         ("audit reflect", "unknown command 'audit reflect'; see memory-mesh audit --help"),
     ],
@@ -247,7 +283,9 @@ def dump(file: Path) -> str:
 class in_trouble:  # noqa: N801  (reads as a word)
     """A store of which something is wrong; entering gives the flags that name it."""
 
-    def __init__(self, trouble: str, file: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    def __init__(
+        self, trouble: str, file: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+    ) -> None:
         self.trouble, self.file, self.monkeypatch, self.folder = trouble, file, monkeypatch, folder
 
     def __enter__(self) -> list[str]:
@@ -262,7 +300,9 @@ class in_trouble:  # noqa: N801  (reads as a word)
                 self.monkeypatch.setenv("MEMORY_MESH_BUSY_SECONDS", "0")
             case "no database":
                 other = self.folder / "other.db"
-                other.write_bytes(b"this is a letter, not a database, and it is long enough to be looked at" * 9)
+                other.write_bytes(
+                    b"this is a letter, not a database, and it is long enough to be looked at" * 9
+                )
                 return ["--store", str(other)]
             case "damaged":
                 damaged = self.folder / "damaged.db"
@@ -284,7 +324,9 @@ class in_trouble:  # noqa: N801  (reads as a word)
 
 def test_the_settings_show_where_they_come_from_and_no_secret(cli, home, monkeypatch):
     home.mkdir()
-    (home / "memory-mesh.toml").write_text('agent_id = "filed"\nstore = "mysql://bob:hunter2@host/db"\n')
+    (home / "memory-mesh.toml").write_text(
+        'agent_id = "filed"\nstore = "mysql://bob:hunter2@host/db"\n'
+    )
     monkeypatch.setenv("MEMORY_MESH_LLM_API_KEY", "sk-hunter2")
     monkeypatch.setenv("MEMORY_MESH_USER_ID", "ana")
     said = cli("config", "show", "--session", "s1")
@@ -296,5 +338,9 @@ def test_the_settings_show_where_they_come_from_and_no_secret(cli, home, monkeyp
     assert rows["store"][0] == "mysql://bob:***@host/db"
     assert "(set, not shown)" in said.out
     shown = json.loads(cli("config", "show", "--json").out)["settings"]
-    assert {"name": "user_id", "value": "ana", "origin": "environment (MEMORY_MESH_USER_ID)"} in shown
+    assert {
+        "name": "user_id",
+        "value": "ana",
+        "origin": "environment (MEMORY_MESH_USER_ID)",
+    } in shown
     assert "hunter2" not in said.out + json.dumps(shown)

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-TEXTS = ("The staging database listens on port 5433.", "Invoices are paid by bank transfer within fourteen days.")
+TEXTS = (
+    "The staging database listens on port 5433.",
+    "Invoices are paid by bank transfer within fourteen days.",
+)
 
 
 @pytest.fixture
@@ -21,18 +24,30 @@ def test_the_report_names_each_figure_and_each_check_on_a_terminal_too(filled):
     assert said.code == 0
     assert said.out.startswith("[MemoryMesh] Evaluated 2 memories with 4 questions: passed\n")
     on_terminal = filled("eval", terminal=True).out
-    for name in ("recall@10", "mean reciprocal rank", "near duplicates", "hidden memories found", "files that others can reach"):
+    for name in (
+        "recall@10",
+        "mean reciprocal rank",
+        "near duplicates",
+        "hidden memories found",
+        "files that others can reach",
+    ):
         assert name in said.out
         assert name in on_terminal
 
 
 def test_json_has_the_figures_and_each_question(filled):
     data = json.loads(filled("eval", "--json").out)
-    assert (data["passed"], data["retrieval"]["recall_at_10"], data["nothing"]["fraction"]) == (True, 1.0, 1.0)
+    assert (data["passed"], data["retrieval"]["recall_at_10"], data["nothing"]["fraction"]) == (
+        True,
+        1.0,
+        1.0,
+    )
     assert len(data["answered"]) == 4
 
 
-@pytest.mark.parametrize("flags", [("--min-recall", "0.9"), ("--min-mrr", "0.9"), ("--min-nothing", "1")])
+@pytest.mark.parametrize(
+    "flags", [("--min-recall", "0.9"), ("--min-mrr", "0.9"), ("--min-nothing", "1")]
+)
 def test_a_figure_below_its_minimum_fails(filled, flags):
     lines = [{"question": "On which port does the database listen?", "expect": ["no such text"]}]
     lines.append({"question": "Which port?", "nothing": True})

@@ -8,10 +8,11 @@ from memory_mesh.interfaces.render.output import OUTCOMES, to_json
 from memory_mesh.interfaces.verbs import COMMANDS, parameters
 
 LISTS = {
-    "list": "memories", "search key": "results", "search key --explain": "answers", "search key --for-model": "results",
-    "history {id}": "changes", "lessons": "lessons", "heartbeat": "runs", "heartbeat --log": "runs", "audit log": "blocks",
-    "audit head": "heads", "audit verify": "chains", "doctor": "checks", "config show": "settings", "model check": "checks",
-    "config trust --list": "files",
+    "list": "memories", "search key": "results", "search key --explain": "answers",
+    "search key --for-model": "results", "history {id}": "changes", "lessons": "lessons",
+    "heartbeat": "runs", "heartbeat --log": "runs", "audit log": "blocks", "audit head": "heads",
+    "audit verify": "chains", "doctor": "checks", "config show": "settings",
+    "model check": "checks", "config trust --list": "files",
 }  # fmt: skip
 
 
@@ -35,7 +36,9 @@ def test_an_error_is_one_json_object_on_standard_error(cli, form, words, kind, c
     assert said.err.count("\n") == 1
     assert (error["error"], error["exit_code"]) == (kind, code)
     assert kind in {known.__name__ for known in OUTCOMES}
-    line = "; ".join([error["what"], *(f"expected {text}" for text in [error.get("expected")] if text)])
+    line = "; ".join(
+        [error["what"], *(f"expected {text}" for text in [error.get("expected")] if text)]
+    )
     assert cli(*words).err.startswith(f"[MemoryMesh Error] {line}")
     assert "" not in error.values()
     assert "hunter2" not in said.err
@@ -91,7 +94,8 @@ def test_json_lines_of_one_answer_are_one_line_and_of_an_empty_list_none(cli):
 def test_one_form_at_a_time(cli):
     said = cli("list", "--json", "--jsonl")
     assert json.loads(said.err) == {
-        "error": "InvalidInput", "what": "--json and --jsonl are both given", "expected": "one of them", "exit_code": 2,
+        "error": "InvalidInput", "what": "--json and --jsonl are both given",
+        "expected": "one of them", "exit_code": 2,
     }  # fmt: skip
 
 
@@ -105,4 +109,7 @@ def test_null_fields_are_left_out_and_stored_nulls_stay(cli):
     kept = json.loads(cli("get", id_, "--json").out)
     assert "category" not in kept
     assert kept["metadata"] == {"gone": None, "deep": [{"a": None}]}
-    assert to_json({"a": None, "b": [{"c": None, "d": 0}], "before": {"e": None}}) == '{"b": [{"d": 0}], "before": {"e": null}}'
+    assert (
+        to_json({"a": None, "b": [{"c": None, "d": 0}], "before": {"e": None}})
+        == '{"b": [{"d": 0}], "before": {"e": null}}'
+    )

@@ -24,10 +24,13 @@ from memory_mesh.interfaces.values import Call
 from memory_mesh.interfaces.verbs import COMMANDS
 
 FLAGS = [
-    "--pattern", "token_expired", "--rule", "Refresh the token before a deploy.", "--situation", "The deploy failed.",
-    "--oversight", "Nobody looked at the expiry.", "--fix", "A new token.", "--severity", "high", "--scope", "deploys",
+    "--pattern", "token_expired", "--rule", "Refresh the token before a deploy.", "--situation",
+    "The deploy failed.", "--oversight", "Nobody looked at the expiry.", "--fix", "A new token.",
+    "--severity", "high", "--scope", "deploys",
 ]  # fmt: skip
-FAILURE = '{"status": "error", "error_pattern": "disk_full", "preventative_rule": "Watch the disk."}'
+FAILURE = (
+    '{"status": "error", "error_pattern": "disk_full", "preventative_rule": "Watch the disk."}'
+)
 Cli = Callable[..., Any]  # as the fixture has it
 WATCH = Call(operation=COMMANDS["heartbeat"][-1], arguments={"every": 5})
 EVERY = WATCH.operation.parameters[-1]
@@ -36,8 +39,9 @@ MAIN = "from memory_mesh.interfaces.cli.main import main; main()"
 
 def block(**said: object) -> LessonBlock:
     usual = {
-        "lesson_id": "lesson_1_aaaaaa", "pattern_id": "0123456789abcdef", "severity": "low", "preventative_rule": "Look twice.",
-        "rule_confidence": 0.7, "applicable_scope": "x", "wire_format": None, "memory_id": "mem_1_aaaaaa",
+        "lesson_id": "lesson_1_aaaaaa", "pattern_id": "0123456789abcdef", "severity": "low",
+        "preventative_rule": "Look twice.", "rule_confidence": 0.7, "applicable_scope": "x",
+        "wire_format": None, "memory_id": "mem_1_aaaaaa",
     }  # fmt: skip
     return LessonBlock(**{**usual, **said})  # type: ignore[arg-type]
 
@@ -46,11 +50,18 @@ def block(**said: object) -> LessonBlock:
 
 
 def test_a_lesson_kept_by_flags_is_told(cli: Cli) -> None:
-    kept = cli("distill", *FLAGS, "--confidence", "0.9", "--inverse", "Tokens that renew themselves.")
+    kept = cli(
+        "distill", *FLAGS, "--confidence", "0.9", "--inverse", "Tokens that renew themselves."
+    )
     assert (kept.code, kept.err) == (0, "")
     assert kept.out.startswith("[MemoryMesh] Lesson lesson_")
-    assert kept.out.endswith(" of pattern 3d6e64ed79973675, 0.90 sure: Refresh the token before a deploy.\n")
-    assert cli("lessons").out == "[MemoryMesh] 1 lessons.\nhigh  0.90  Refresh the token before a deploy.  deploys\n"
+    assert kept.out.endswith(
+        " of pattern 3d6e64ed79973675, 0.90 sure: Refresh the token before a deploy.\n"
+    )
+    assert (
+        cli("lessons").out
+        == "[MemoryMesh] 1 lessons.\nhigh  0.90  Refresh the token before a deploy.  deploys\n"
+    )
     assert cli("lessons", "deploy", "the", "token").out == cli("lessons").out
 
 
@@ -60,8 +71,8 @@ def test_a_lesson_as_json_has_every_field_and_its_block(cli: Cli) -> None:
     told = json.loads(cli("lessons", "--json").out)
     assert told == {"count": 1, "lessons": [kept]}
     assert {*kept} == {
-        "lesson_id", "pattern_id", "severity", "preventative_rule", "rule_confidence", "applicable_scope", "wire_format",
-        "memory_id",
+        "lesson_id", "pattern_id", "severity", "preventative_rule", "rule_confidence",
+        "applicable_scope", "wire_format", "memory_id",
     }  # fmt: skip
 
 
@@ -103,7 +114,9 @@ def test_lessons_are_ordered_and_cut_as_asked(cli: Cli) -> None:
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_asked_is_one_line_and_exit_code_2(cli: Cli, words: list[str], said: str) -> None:
+def test_what_cannot_be_asked_is_one_line_and_exit_code_2(
+    cli: Cli, words: list[str], said: str
+) -> None:
     answer = cli(*words)
     assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert said in answer.err
@@ -141,7 +154,12 @@ def test_a_cycle_tells_what_it_learnt_and_what_it_skipped(cli: Cli) -> None:
         "medium  0.70  Watch the disk.  general\n"
     )
     data = json.loads(cli("distill", "--json").out)
-    assert (data["known"], data["learnt"], data["unseen"], data["skipped"][0]["memory_id"]) == (1, [], 0, skipped)
+    assert (data["known"], data["learnt"], data["unseen"], data["skipped"][0]["memory_id"]) == (
+        1,
+        [],
+        0,
+        skipped,
+    )
     assert data["inject"][0]["preventative_rule"] == "Watch the disk."
 
 
@@ -159,9 +177,12 @@ def test_what_was_learnt_for_others_is_counted_and_not_told(cli: Cli) -> None:
 
 def test_a_cycle_without_anything_to_tell_is_one_line() -> None:
     assert (
-        memories.distilled(Distilled(), WATCH).text == "[MemoryMesh] Scanned 0 blocks: 0 candidates, 0 learnt, 0 known, 0 skipped"
+        memories.distilled(Distilled(), WATCH).text
+        == "[MemoryMesh] Scanned 0 blocks: 0 candidates, 0 learnt, 0 known, 0 skipped"
     )
-    assert memories.distilled(Distilled(learnt=(block(),)), WATCH).text.splitlines()[1:] == ["Learnt: Look twice."]
+    assert memories.distilled(Distilled(learnt=(block(),)), WATCH).text.splitlines()[1:] == [
+        "Learnt: Look twice."
+    ]
 
 
 # --- the heartbeat ---
@@ -182,7 +203,10 @@ def test_a_beat_tells_each_job_in_its_order(cli: Cli, monkeypatch: pytest.Monkey
     assert cli("lessons").out.endswith("Watch the disk.  general\n")
     forced = json.loads(cli("heartbeat", "--force", "--job", "distillation", "--json").out)
     assert forced["ok"]
-    assert [(run["job"], run["outcome"]) for run in forced["runs"]] == [("guard", "done"), ("distillation", "done")]
+    assert [(run["job"], run["outcome"]) for run in forced["runs"]] == [
+        ("guard", "done"),
+        ("distillation", "done"),
+    ]
 
 
 def test_the_log_tells_earlier_runs(cli: Cli) -> None:
@@ -196,7 +220,9 @@ def test_the_log_tells_earlier_runs(cli: Cli) -> None:
 
 
 @pytest.mark.req("MESH-139")
-def test_where_the_guard_finds_damage_the_command_fails_and_says_where(cli: Cli, home: Path) -> None:
+def test_where_the_guard_finds_damage_the_command_fails_and_says_where(
+    cli: Cli, home: Path
+) -> None:
     cli("store", "--content", "The disk was full.", "--metadata", FAILURE)
     assert cli("heartbeat", "--job", "guard").code == 0
     with closing(sqlite3.connect(home / "memory.db")) as other, other:
@@ -204,7 +230,8 @@ def test_where_the_guard_finds_damage_the_command_fails_and_says_where(cli: Cli,
     said = cli("heartbeat")
     assert said.code == 1
     assert said.out.startswith(
-        "[MemoryMesh] Heartbeat: 0 done, 6 failed, 0 not run\nguard         failed   block 1 of the chain "
+        "[MemoryMesh] Heartbeat: 0 done, 6 failed, 0 not run\n"
+        "guard         failed   block 1 of the chain "
     )
     assert said.out.count("blocked  the guard found damage") == 5
     assert json.loads(cli("heartbeat", "--json").out)["ok"] is False
@@ -218,11 +245,16 @@ def test_a_terminal_gets_a_table(cli: Cli) -> None:
 
 def test_a_job_that_failed_makes_the_exit_code_1() -> None:
     run = JobRun(job="guard", priority=0, outcome=Outcome.DONE, began="", ended="")
-    failed = JobRun(job="retention", priority=4, outcome=Outcome.FAILED, began="", ended="", detail="two\nlines")
+    failed = JobRun(
+        job="retention", priority=4, outcome=Outcome.FAILED, began="", ended="", detail="two\nlines"
+    )
     assert memories.heartbeat(Heartbeat(runs=(run,)), WATCH).code == 0
     answer = memories.heartbeat(Heartbeat(runs=(run, failed)), WATCH)
     assert answer.code == 1
-    assert answer.text == "[MemoryMesh] Heartbeat: 1 done, 1 failed, 0 not run\nguard      done\nretention  failed  two lines"
+    assert answer.text == (
+        "[MemoryMesh] Heartbeat: 1 done, 1 failed, 0 not run\nguard      done\n"
+        "retention  failed  two lines"
+    )
 
 
 def test_a_store_that_is_only_read_is_told_by_its_own_code(cli: Cli, home: Path) -> None:
@@ -231,13 +263,16 @@ def test_a_store_that_is_only_read_is_told_by_its_own_code(cli: Cli, home: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("30m", 1800), ("8h", 28_800), (" 2D ", 172_800), ("366d", 31_622_400)]
+    ("text", "seconds"),
+    [("90s", 90), ("30m", 1800), ("8h", 28_800), (" 2D ", 172_800), ("366d", 31_622_400)],
 )
 def test_a_span_of_time_is_read(text: str, seconds: int) -> None:
     assert values.read(EVERY, text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "h", "8", "8 h", "1.5h", "٣h", "8h30m", "367d", "0d", "1w", "1e3s"])
+@pytest.mark.parametrize(
+    "text", ["", "h", "8", "8 h", "1.5h", "٣h", "8h30m", "367d", "0d", "1w", "1e3s"]
+)
 def test_what_is_no_span_of_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="--every"):
         values.read(EVERY, text)
@@ -248,7 +283,11 @@ def test_what_is_no_span_of_time_is_refused(text: str) -> None:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_MESH_", "COV", "PYTHONUNBUFFERED"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MEMORY_MESH_", "COV", "PYTHONUNBUFFERED"))
+    }
     return {**kept, "MEMORY_MESH_HOME": str(tmp_path / "home"), "MEMORY_MESH_EMBEDDER": "none"}
 
 
@@ -263,7 +302,9 @@ def watching(environ: dict[str, str], *words: str) -> "subprocess.Popen[str]":
 
 @pytest.mark.req("MESH-138")
 @pytest.mark.parametrize(("every", "beats"), [("8h", 1), ("1s", 2)])
-def test_a_watch_beats_until_it_is_interrupted(environ: dict[str, str], every: str, beats: int) -> None:
+def test_a_watch_beats_until_it_is_interrupted(
+    environ: dict[str, str], every: str, beats: int
+) -> None:
     with watching(environ, "--every", every) as process:
         assert process.stdout
         assert process.stderr
@@ -306,14 +347,18 @@ def test_heartbeat_watch_prints_json_and_runs_only_the_given_jobs(environ: dict[
     ] * 2
 
 
-def test_a_failed_heartbeat_is_reported_and_the_next_one_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_heartbeat_is_reported_and_the_next_one_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     class Sick:
         beats = 0
 
         def heartbeat(self, **_: object) -> Heartbeat:
             self.beats += 1
             outcome = Outcome.FAILED if self.beats == 1 else Outcome.DONE
-            return Heartbeat(runs=(JobRun(job="guard", priority=0, outcome=outcome, began="", ended=""),))
+            return Heartbeat(
+                runs=(JobRun(job="guard", priority=0, outcome=outcome, began="", ended=""),)
+            )
 
     class Enough(Exception):
         """So that the test ends."""
@@ -328,5 +373,10 @@ def test_a_failed_heartbeat_is_reported_and_the_next_one_runs(capsys: pytest.Cap
     with pytest.raises(Enough):
         handlers.repeat(Sick(), WATCH, pause=pause)  # type: ignore[arg-type]
     assert waited == [5, 5]
-    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[MemoryMesh]")]
-    assert shown == ["[MemoryMesh] Heartbeat: 0 done, 1 failed, 0 not run", "[MemoryMesh] Heartbeat: 1 done, 0 failed, 0 not run"]
+    shown = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("[MemoryMesh]")
+    ]
+    assert shown == [
+        "[MemoryMesh] Heartbeat: 0 done, 1 failed, 0 not run",
+        "[MemoryMesh] Heartbeat: 1 done, 0 failed, 0 not run",
+    ]

@@ -25,7 +25,10 @@ def test_a_dry_run_shows_what_would_be_done_and_changes_no_byte(cli: Cli, folder
     said = cli("migrate", "--store", "lancedb:///yamo", "--dry-run")
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
-    assert lines[:2] == ["[MemoryMesh] Would migrate 13 memories to V2", "10 damaged rows, copied as they are:"]
+    assert lines[:2] == [
+        "[MemoryMesh] Would migrate 13 memories to V2",
+        "10 damaged rows, copied as they are:",
+    ]
     assert lines[2:5] == [
         "row 4 (no id): no id",
         f"row 5 ({SOUND[0]['id']}): the same id as row 1",
@@ -37,13 +40,22 @@ def test_a_dry_run_shows_what_would_be_done_and_changes_no_byte(cli: Cli, folder
 @pytest.mark.req("MESH-169", "MESH-163")
 def test_a_folder_is_migrated_once_and_rolled_back_once(cli: Cli, folder: Path) -> None:
     where = ("--store", "lancedb:///yamo")
-    kept = r"\nThe V1 table is kept as \w+ until 20\d\d-\d\d-\d\d; .*\n.* until memory-mesh reembed .*\n"
+    kept = (
+        r"\nThe V1 table is kept as \w+ until 20\d\d-\d\d-\d\d; .*\n.* until memory-mesh "
+        r"reembed .*\n"
+    )
     done = cli("migrate", *where)
     assert re.fullmatch(r"\[MemoryMesh\] Migrated 3 memories to V2" + kept, done.out)
     again = cli("migrate", *where)
-    assert again.out.startswith("[MemoryMesh] Nothing to migrate: the table has schema V2, with 3 memories\n")
+    assert again.out.startswith(
+        "[MemoryMesh] Nothing to migrate: the table has schema V2, with 3 memories\n"
+    )
     back = cli("migrate", *where, "--rollback", "--json")
-    assert (back.code, json.loads(back.out)["action"], json.loads(back.out)["rows"]) == (0, "roll back", 3)
+    assert (back.code, json.loads(back.out)["action"], json.loads(back.out)["rows"]) == (
+        0,
+        "roll back",
+        3,
+    )
     assert read(folder).schema.names[-1] == "updated_at"
     none = cli("migrate", *where, "--rollback")
     assert (none.code, none.out) == (7, "")
@@ -51,14 +63,19 @@ def test_a_folder_is_migrated_once_and_rolled_back_once(cli: Cli, folder: Path) 
 
 
 @pytest.mark.parametrize("store", ["./yamo", "lancedb:///yamo", None])
-def test_a_folder_is_named_by_its_path_or_its_url(home: Path, folder: Path, store: str | None) -> None:
+def test_a_folder_is_named_by_its_path_or_its_url(
+    home: Path, folder: Path, store: str | None
+) -> None:
     assert migrate(folder if store is None else store, dry_run=True).rows == 3
 
 
 def test_what_is_no_folder_of_lancedb_is_refused(cli: Cli, tmp_path: Path) -> None:
     said = cli("migrate", "--store", "sqlite:///memory.db")
     assert (said.code, said.out) == (2, "")
-    assert "is not a LanceDB folder; expected lancedb:///FOLDER; a SQLite file is upgraded by its first write" in said.err
+    assert (
+        "is not a LanceDB folder; expected lancedb:///FOLDER; a SQLite file is upgraded by its "
+        "first write"
+    ) in said.err
     (tmp_path / "empty").mkdir()
     for store in ("./empty", "lancedb:///absent"):
         missing = cli("migrate", "--store", store)
@@ -70,7 +87,9 @@ def test_what_is_no_folder_of_lancedb_is_refused(cli: Cli, tmp_path: Path) -> No
     assert tree(tmp_path / "empty") == {}
 
 
-def test_a_second_process_is_told_that_the_folder_is_in_use(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_process_is_told_that_the_folder_is_in_use(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMORY_MESH_BUSY_SECONDS", "0.01")
     (folder / OWN).mkdir()
     with locked(folder / OWN, busy_seconds=0):

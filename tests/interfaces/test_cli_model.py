@@ -30,7 +30,9 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
     monkeypatch.setattr(model_files, "SOURCES", {"a way": way})
     monkeypatch.setattr(model_files, "find_spec", lambda package: None)
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: b"a graph")
-    monkeypatch.setattr(onnx_graph, "build_reader", lambda weights, change, progress: b"a graph of the deep ranker")
+    monkeypatch.setattr(
+        onnx_graph, "build_reader", lambda weights, change, progress: b"a graph of the deep ranker"
+    )
     monkeypatch.setenv("MEMORY_MESH_CACHE_DIR", str(tmp_path / "cache"))
     return fetches
 
@@ -48,7 +50,9 @@ def test_a_missing_model_is_told_with_its_remedy_and_nothing_is_fetched(cli, fet
 def test_a_fetched_model_is_ready_and_a_second_fetch_does_nothing(cli, fetched):
     first = cli("model", "fetch")
     assert (first.code, first.err.count("\n")) == (0, 1)
-    assert first.err.startswith("[MemoryMesh] memory-mesh is downloading memory-mesh/MiniLM-everyday-1 (84 MB) to ")
+    assert first.err.startswith(
+        "[MemoryMesh] memory-mesh is downloading memory-mesh/MiniLM-everyday-1 (84 MB) to "
+    )
     assert first.out.startswith("[MemoryMesh] memory-mesh/MiniLM-everyday-1 is ready\n")
     assert cli("model", "fetch") == replace(first, err="") == cli("model", "status")
     assert len(fetched) == 1

@@ -16,13 +16,25 @@ MAIN = "from memory_mesh.interfaces.cli.main import main; main()"
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    ours = ("MEMORY_MESH_", "LC_", "LANG", "COV", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8")
+    ours = (
+        "MEMORY_MESH_",
+        "LC_",
+        "LANG",
+        "COV",
+        "PYTHONUNBUFFERED",
+        "PYTHONIOENCODING",
+        "PYTHONUTF8",
+    )
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, "MEMORY_MESH_HOME": str(tmp_path / "home"), "MEMORY_MESH_EMBEDDER": "hash"}
 
 
-def ran(environ: dict[str, str], *words: str, text: str = "") -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(words, env=environ, input=text.encode(), capture_output=True, check=False, timeout=60)
+def ran(
+    environ: dict[str, str], *words: str, text: str = ""
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        words, env=environ, input=text.encode(), capture_output=True, check=False, timeout=60
+    )
 
 
 @pytest.mark.deep
@@ -39,7 +51,12 @@ def test_the_installed_command_and_the_module_are_the_same(environ):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "locale", [{"LC_ALL": "C"}, {"LC_ALL": "xx_YY.UTF-8"}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}]
+    "locale",
+    [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "xx_YY.UTF-8"},
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    ],
 )
 @pytest.mark.deep
 def test_every_character_is_written_in_the_poorest_locale(environ, locale):
@@ -53,7 +70,13 @@ def test_every_character_is_written_in_the_poorest_locale(environ, locale):
 
 @pytest.mark.deep
 def test_a_home_with_letters_that_the_locale_does_not_know_is_used(environ, tmp_path):
-    poor = {**environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "MEMORY_MESH_HOME": str(tmp_path / "Ωmé")}
+    poor = {
+        **environ,
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "MEMORY_MESH_HOME": str(tmp_path / "Ωmé"),
+    }
     stored = ran(poor, COMMAND, "store", "--content", "an elephant")
     assert stored.returncode == 0, stored.stderr
     assert (tmp_path / "Ωmé" / "memory.db").exists()
@@ -86,7 +109,10 @@ def test_ctrl_c_ends_in_one_line(environ):
         question = b"[MemoryMesh] Erase every memory of agent_id x for good? [y/N] "
         assert asking.stderr.read(len(question)) == question
         asking.send_signal(signal.SIGINT)
-        assert (asking.stdout.read(), asking.stderr.read()) == (b"", b"[MemoryMesh Error] interrupted\n")
+        assert (asking.stdout.read(), asking.stderr.read()) == (
+            b"",
+            b"[MemoryMesh Error] interrupted\n",
+        )
     os.close(keyboard)
     os.close(terminal)
     assert asking.returncode == 130
@@ -94,7 +120,10 @@ def test_ctrl_c_ends_in_one_line(environ):
 
 @pytest.mark.deep
 def test_a_mistake_of_ours_is_one_line_and_its_trace_is_shown_on_request(environ):
-    broken = "from memory_mesh.interfaces.cli import main; main.run = lambda words: {}['private']; main.main()"
+    broken = (
+        "from memory_mesh.interfaces.cli import main; main.run = lambda words: {}['private']; "
+        "main.main()"
+    )
     brief = ran(environ, sys.executable, "-c", broken, "stats")
     assert (brief.returncode, brief.stdout) == (1, b"")
     assert brief.stderr.startswith(b"[MemoryMesh Error] unexpected KeyError: ")
@@ -110,9 +139,9 @@ def test_small_commands_load_nothing_heavy(environ):
     heavy = "{'numpy', 'sqlglot', 'rich', 'asyncio', 'pydantic', 'email', 'ssl', 'unittest'}"
     code = (
         "import sys; from memory_mesh.interfaces.cli.main import run; "
-        "run(['store', '--content', 'The key rotates.', '--tag', 'x']); run(['stats']); run(['list']); "
-        f"print('loaded:', sorted({heavy} & sys.modules.keys())); run(['list', '--filter', 'turn = 1']); "
-        f"print('loaded:', sorted({heavy} & sys.modules.keys()))"
+        "run(['store', '--content', 'The key rotates.', '--tag', 'x']); run(['stats']); "
+        f"run(['list']); print('loaded:', sorted({heavy} & sys.modules.keys())); run(['list', "
+        f"'--filter', 'turn = 1']); print('loaded:', sorted({heavy} & sys.modules.keys()))"
     )
     told = ran(environ, sys.executable, "-c", code).stdout.decode()
     lines = [line for line in told.splitlines() if line.startswith("loaded:")]
@@ -124,13 +153,18 @@ def test_small_commands_load_nothing_heavy(environ):
 def test_a_command_loads_only_the_flows_that_it_runs(environ):
     code = (
         "import sys; from memory_mesh.interfaces.cli.main import run; "
-        "names = 'write.write search.search write.embed learning.lessons upkeep.erase mirror.folders search.filters'; "
-        "flows = {'memory_mesh.flows.' + name for name in names.split()}; "
+        "names = 'write.write search.search write.embed learning.lessons upkeep.erase "
+        "mirror.folders search.filters'; flows = {'memory_mesh.flows.' + name for name in "
+        "names.split()}; "
         "run(['stats']); print('loaded:', *(flows & sys.modules.keys())); "
-        "run(['store', '--content', 'x']); print('loaded:', 'memory_mesh.flows.write.write' in sys.modules)"
+        "run(['store', '--content', 'x']); print('loaded:', 'memory_mesh.flows.write.write' in "
+        "sys.modules)"
     )
     told = ran(environ, sys.executable, "-c", code).stdout.decode()
-    assert [line for line in told.splitlines() if line.startswith("loaded:")] == ["loaded:", "loaded: True"]
+    assert [line for line in told.splitlines() if line.startswith("loaded:")] == [
+        "loaded:",
+        "loaded: True",
+    ]
 
 
 @pytest.mark.sample(3)
@@ -165,18 +199,43 @@ def test_a_working_folder_that_is_gone_is_one_line(environ, tmp_path):
     (tmp_path / "gone").mkdir()
     done = ran(environ, "bash", "-c", f"cd {tmp_path}/gone; rmdir ../gone; {COMMAND} stats")
     assert (done.returncode, done.stdout) == (3, b"")
-    assert done.stderr == b"[MemoryMesh Error] the working folder was removed; change to another folder\n"
+    assert (
+        done.stderr
+        == b"[MemoryMesh Error] the working folder was removed; change to another folder\n"
+    )
 
 
 @pytest.mark.parametrize(
     "words",
-    [["--version"], ["--help"], [], ["audit"], ["search", "--help"], ["frobnicate"], ["store"], ["search", "--limt", "3"]],
+    [
+        ["--version"],
+        ["--help"],
+        [],
+        ["audit"],
+        ["search", "--help"],
+        ["frobnicate"],
+        ["store"],
+        ["search", "--limt", "3"],
+    ],
 )
 @pytest.mark.deep
 def test_help_and_usage_errors_load_neither_store_nor_settings(environ, words):
-    heavy = ("numpy", "sqlite3", "rich", "asyncio", "memory_mesh.api.settings", "memory_mesh.api", "memory_mesh.stores")
-    code = f"import sys; from memory_mesh.interfaces.cli.main import run; run({words!r}); print('loaded:', *sys.modules)"
-    loaded = ran(environ, sys.executable, "-c", code).stdout.decode().rpartition("loaded:")[2].split()
+    heavy = (
+        "numpy",
+        "sqlite3",
+        "rich",
+        "asyncio",
+        "memory_mesh.api.settings",
+        "memory_mesh.api",
+        "memory_mesh.stores",
+    )
+    code = (
+        f"import sys; from memory_mesh.interfaces.cli.main import run; run({words!r}); "
+        "print('loaded:', *sys.modules)"
+    )
+    loaded = (
+        ran(environ, sys.executable, "-c", code).stdout.decode().rpartition("loaded:")[2].split()
+    )
     assert "memory_mesh.interfaces.render.output" in loaded
     assert [name for name in loaded if name in heavy] == []
 
@@ -205,17 +264,25 @@ def test_bash_completes_what_can_stand_there(environ):
     script += "complete -p memory-mesh >/dev/null || exit 1; "
     for line in COMPLETED:
         script += f"COMP_WORDS=({line if not line.endswith(' ') else line + chr(39) * 2}); "
-        script += 'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _memory_mesh; printf "%s\\n" "${COMPREPLY[@]}" =; '
+        script += (
+            'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _memory_mesh; printf "%s\\n" '
+            '"${COMPREPLY[@]}" =; '
+        )
     done = ran(environ, "bash", "-c", script)
     assert (done.returncode, done.stderr) == (0, b"")
     offered = [block.strip("\n").split("\n") for block in done.stdout.decode().split("=\n")[:-1]]
-    assert dict(zip(COMPLETED, offered, strict=True)) == {line: words or [""] for line, words in COMPLETED.items()}
+    assert dict(zip(COMPLETED, offered, strict=True)) == {
+        line: words or [""] for line, words in COMPLETED.items()
+    }
 
 
 @pytest.mark.deep
 def test_zsh_and_fish_complete_a_flag_with_its_value_as_one_word(environ):
     for shell in ("zsh", "fish"):
-        assert ran(environ, COMMAND, "completion", shell, "--", "list", "--status=ar").stdout == b"--status=archived\n"
+        assert (
+            ran(environ, COMMAND, "completion", shell, "--", "list", "--status=ar").stdout
+            == b"--status=archived\n"
+        )
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
@@ -231,7 +298,10 @@ def test_the_other_shells_get_a_script_that_they_can_parse(environ, shell):
 @pytest.mark.deep
 def test_an_answer_that_cannot_be_written_is_an_error(environ, tmp_path):
     # A disk that is full for files above one block; the store itself stays in memory.
-    tight = f"import resource, sys; sys.dont_write_bytecode = True; resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)); {MAIN}"
+    tight = (
+        "import resource, sys; sys.dont_write_bytecode = True; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)); {MAIN}"
+    )
     with (tmp_path / "answer.txt").open("wb") as answer:
         told = subprocess.run(
             [sys.executable, "-c", tight, "stats", "--store", "memory://"],

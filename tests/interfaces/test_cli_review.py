@@ -1,4 +1,5 @@
-"""Feedback, review and explanations on the command line: at a terminal, in a pipe and in a script."""
+"""Feedback, review and explanations on the command line: at a terminal, in a pipe and in a
+script."""
 
 import json
 import sys
@@ -18,10 +19,13 @@ CLAIM = {"subject": "Apollo", "predicate": "budget"}
 
 @pytest.fixture
 def ids(home: Path) -> tuple[str, str, str]:
-    """An active claim, a quarantined one in conflict with it, and one that is quarantined for itself."""
+    """An active claim, a quarantined one in conflict with it, and one that is quarantined for
+    itself."""
     with MemoryMesh(agent_id="planner") as mesh:
         store = mesh.graph.store
-        old = store("planner", OLD, claim={**CLAIM, "value": "500"}, provenance={"source": "user_explicit"})
+        old = store(
+            "planner", OLD, claim={**CLAIM, "value": "500"}, provenance={"source": "user_explicit"}
+        )
         new = store("planner", NEW, claim={**CLAIM, "value": "700"})
         alone = store("planner", "From a web page.", quarantine=True)
     return old.id, new.id, alone.id
@@ -47,17 +51,30 @@ def status(*ids: str) -> list[str]:
         return [mesh.graph.explain_memory(id_).status for id_ in ids]
 
 
-def test_a_pipe_gets_a_list_of_what_waits_with_both_sides_and_is_told_how_to_decide(cli, ids) -> None:
+def test_a_pipe_gets_a_list_of_what_waits_with_both_sides_and_is_told_how_to_decide(
+    cli, ids
+) -> None:
     old, new, alone = ids
     said = cli("review")
     assert said.code == 0
     assert said.out.startswith("[MemoryMesh] 2 memories to review\n")
-    for expected in (new, alone, f"Against {old}, which is active and trusted 1.00", "excludes 500, but is trusted less: 0.50"):
+    for expected in (
+        new,
+        alone,
+        f"Against {old}, which is active and trusted 1.00",
+        "excludes 500, but is trusted less: 0.50",
+    ):
         assert expected in said.out
-    assert said.out.endswith("Decide with: memory-mesh review --activate ID, --reject ID or --keep-both ID, and --reason TEXT\n")
+    assert said.out.endswith(
+        "Decide with: memory-mesh review --activate ID, --reject ID or --keep-both ID, and "
+        "--reason TEXT\n"
+    )
     assert status(*ids) == ["active", "quarantined", "quarantined"]
     data = json.loads(cli("review", "--json").out)
-    assert {one["memory"]["id"]: one["excluded_by"] for one in data["waiting"]} == {new: [old], alone: []}
+    assert {one["memory"]["id"]: one["excluded_by"] for one in data["waiting"]} == {
+        new: [old],
+        alone: [],
+    }
     cli("review", "--reject", new)
     cli("review", "--reject", alone)
     assert cli("review").out == "[MemoryMesh] 0 memories to review\n"
@@ -91,7 +108,9 @@ def test_the_end_of_the_input_ends_the_review_and_changes_nothing(terminal, ids)
     assert "Decided: nothing; 2 memories left to review" in said.out
 
 
-def test_a_decision_that_is_too_late_is_reported_and_asked_again(terminal, ids, monkeypatch) -> None:
+def test_a_decision_that_is_too_late_is_reported_and_asked_again(
+    terminal, ids, monkeypatch
+) -> None:
     from memory_mesh.interfaces.cli import reviewing
 
     ask, asked = reviewing._ask, []
@@ -111,7 +130,9 @@ def test_a_decision_that_is_too_late_is_reported_and_asked_again(terminal, ids, 
 
 def test_the_conflict_of_a_memory_that_stayed_active_is_reviewed_too(terminal, ids) -> None:
     with MemoryMesh() as mesh:
-        new = mesh.graph.store("planner", "It is 800.", claim={**CLAIM, "value": "800"}, on_conflict="keep_active").id
+        new = mesh.graph.store(
+            "planner", "It is 800.", claim={**CLAIM, "value": "800"}, on_conflict="keep_active"
+        ).id
     assert "'' is not one of" in terminal("s", "s", "", "r").out
     assert status(ids[0], new) == ["active", "archived"]
 
@@ -121,7 +142,9 @@ def test_what_is_decided_meanwhile_is_passed_over(terminal, ids, monkeypatch) ->
 
     items = reviewing.waiting
     gone = reviewing.Item("mem_1_erased")
-    monkeypatch.setattr(reviewing, "waiting", lambda graph: [gone, reviewing.Item(ids[0]), *items(graph)])
+    monkeypatch.setattr(
+        reviewing, "waiting", lambda graph: [gone, reviewing.Item(ids[0]), *items(graph)]
+    )
     said = terminal("q")
     assert "mem_1_erased was decided or erased meanwhile" in said.out
     assert f"{ids[0]} was decided or erased meanwhile" in said.out
@@ -138,8 +161,14 @@ def test_what_is_decided_meanwhile_is_passed_over(terminal, ids, monkeypatch) ->
 )
 def test_a_script_decides_and_takes_it_back(cli, ids, flag: str, after: list[str]) -> None:
     data = json.loads(cli("review", flag, ids[1], "--reason", "checked", "--json").out)
-    assert (data["memory"]["id"], data["conflicts"][0]["status"], status(*ids[:2])) == (ids[1], "resolved", after)
-    assert cli("review", "--undo", ids[1]).out.startswith(f"[MemoryMesh] Undone: record {ids[1]} is quarantined\n")
+    assert (data["memory"]["id"], data["conflicts"][0]["status"], status(*ids[:2])) == (
+        ids[1],
+        "resolved",
+        after,
+    )
+    assert cli("review", "--undo", ids[1]).out.startswith(
+        f"[MemoryMesh] Undone: record {ids[1]} is quarantined\n"
+    )
     assert status(*ids[:2]) == ["active", "quarantined"]
 
 
@@ -151,13 +180,19 @@ def test_conflicts_are_listed_and_resolved(cli, ids) -> None:
     said = cli("conflicts")
     assert f"new       {new}" in said.out
     assert "memory-mesh conflicts --resolve CONFLICT --keep new|existing|both" in said.out
-    assert cli("conflicts", "--resolve", one["id"], "--keep", "existing", "--reason", "a rumour").code == 0
+    assert (
+        cli("conflicts", "--resolve", one["id"], "--keep", "existing", "--reason", "a rumour").code
+        == 0
+    )
     assert cli("conflicts").out == "[MemoryMesh] 0 pending conflicts\n"
     assert "resolved  kept existing: a rumour" in cli("conflicts", "--status", "resolved").out
 
 
 def test_quarantined_memories_are_listed_of_every_agent_or_one(cli, ids) -> None:
-    assert [one["id"] for one in json.loads(cli("quarantined", "--json").out)["memories"]] == [ids[2], ids[1]]
+    assert [one["id"] for one in json.loads(cli("quarantined", "--json").out)["memories"]] == [
+        ids[2],
+        ids[1],
+    ]
     assert "2 memories quarantined" in cli("quarantined", terminal=True).out
     assert cli("quarantined", "--agent", "nobody").out == "[MemoryMesh] 0 memories quarantined\n"
     assert len(cli("quarantined", "--limit", "1", "--jsonl").out.splitlines()) == 1
@@ -181,9 +216,14 @@ def test_a_memory_is_explained_with_its_trust_in_parts_and_a_tree(cli, ids) -> N
     assert "  feedback       +0.15  ██" in cli("explain", new).out.splitlines()
     data = json.loads(cli("explain", new, "--json").out)
     trust = data["trust"]
-    assert trust["value"] == pytest.approx(trust["base"] + trust["corroboration"] + trust["feedback"] + trust["age"])
+    assert trust["value"] == pytest.approx(
+        trust["base"] + trust["corroboration"] + trust["feedback"] + trust["age"]
+    )
     assert data["supersessions"][0]["older"] == old
-    assert "It was valid at 2020-01-01" in cli("explain", new, "--as-of", "2020-01-01").out.splitlines()
+    assert (
+        "It was valid at 2020-01-01"
+        in cli("explain", new, "--as-of", "2020-01-01").out.splitlines()
+    )
     stored = data["memory"]["created_at"]
     assert f"Record {new} is quarantined\n" in cli("explain", new, "--known-at", stored).out
 
@@ -201,7 +241,9 @@ def test_feedback_says_what_became_of_the_memory(cli, ids) -> None:
         f"[MemoryMesh] Record {old} is active: 1 reinforcement, 0 disputes, importance 0.90\n"
     )
     assert json.loads(cli("dispute", old, "--reason", "no", "--json").out)["disputes"] == 1
-    assert cli("dispute", old).out.startswith(f"[MemoryMesh] Record {old} is disputed: 1 reinforcement, 2 disputes")
+    assert cli("dispute", old).out.startswith(
+        f"[MemoryMesh] Record {old} is disputed: 1 reinforcement, 2 disputes"
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,14 +267,18 @@ def test_feedback_says_what_became_of_the_memory(cli, ids) -> None:
         ("dispute", 2, "ID is missing"),
     ],
 )
-def test_what_cannot_be_done_is_an_error_in_one_line(cli, ids, words: str, code: int, said: str) -> None:
+def test_what_cannot_be_done_is_an_error_in_one_line(
+    cli, ids, words: str, code: int, said: str
+) -> None:
     answer = cli(*words.format(old=ids[0], new=ids[1]).split())
     assert (answer.code, answer.out, len(answer.err.splitlines())) == (code, "", 1)
     assert said in answer.err
     assert status(*ids) == ["active", "quarantined", "quarantined"]
 
 
-def test_an_undo_that_fails_after_the_last_one_does_not_end_the_review(terminal, ids, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undo_that_fails_after_the_last_one_does_not_end_the_review(
+    terminal, ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def changed_since(*_: object) -> None:
         raise InvalidInput("the decision cannot be undone")
 

@@ -23,14 +23,21 @@ def skill_id(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.req("MESH-155")
-def test_a_file_is_ingested_with_a_type_and_again_as_a_new_revision(cli: Cli, skill_id: str) -> None:
+def test_a_file_is_ingested_with_a_type_and_again_as_a_new_revision(
+    cli: Cli, skill_id: str
+) -> None:
     assert re.fullmatch(r"skill_\d{13}_[0-9a-f]{6}", skill_id)
     Path("deploy.yamo").write_text(SKILL + "call;ana@example.org;\n")
     said = cli("ingest-skill", "--file", "deploy.yamo")
-    assert said.out == f"[MemoryMesh] Ingested skill {skill_id}: deploy, revision 2\n[MemoryMesh] Masked: 1 email\n"
+    assert said.out == (
+        f"[MemoryMesh] Ingested skill {skill_id}: deploy, revision 2\n"
+        "[MemoryMesh] Masked: 1 email\n"
+    )
     Path("tea").mkdir()
     Path("tea/SKILL.md").write_text(TEA)
-    own = json.loads(cli("ingest-skill", "--file", "tea", "--type", "agent", "--agent", "bob", "--json").out)
+    own = json.loads(
+        cli("ingest-skill", "--file", "tea", "--type", "agent", "--agent", "bob", "--json").out
+    )
     assert (own["name"], own["memory_type"]) == ("tea", "agent")
     assert own["metadata"]["source"] == str(Path("tea/SKILL.md").resolve())
     assert len(json.loads(cli("list-skills", "--json").out)["skills"]) == 1
@@ -40,7 +47,9 @@ def test_a_file_is_ingested_with_a_type_and_again_as_a_new_revision(cli: Cli, sk
 @pytest.mark.req("MESH-155")
 def test_skills_are_searched_and_listed_up_to_a_limit(cli: Cli, skill_id: str) -> None:
     for n in range(6):
-        assert cli("ingest-skill", f"name;deploy {n};\nintent;Deploy part {n} of the site.;").code == 0
+        assert (
+            cli("ingest-skill", f"name;deploy {n};\nintent;Deploy part {n} of the site.;").code == 0
+        )
     said = cli("search-skills", "deploy", "production", "--limit", "1")
     assert said.out.splitlines() == [
         "[MemoryMesh] Found 1 skill.",
@@ -54,7 +63,17 @@ def test_skills_are_searched_and_listed_up_to_a_limit(cli: Cli, skill_id: str) -
     assert len(cli("list-skills").out.splitlines()) == 8
     assert cli("list-skills", "--limit", "2").out.splitlines()[0] == "[MemoryMesh] 2 skills."
     last = cli("list-skills").out.splitlines()[-1]
-    assert last.split() == [skill_id, "0.50", "0", "deploy", "Deploy", "the", "site", "to", "production."]
+    assert last.split() == [
+        skill_id,
+        "0.50",
+        "0",
+        "deploy",
+        "Deploy",
+        "the",
+        "site",
+        "to",
+        "production.",
+    ]
     assert "deploy" in cli("list-skills", terminal=True).out
 
 
@@ -62,7 +81,12 @@ def test_skills_are_searched_and_listed_up_to_a_limit(cli: Cli, skill_id: str) -
 def test_feedback_is_true_or_false_and_nothing_else(cli: Cli, skill_id: str) -> None:
     said = cli("skill-feedback", "--id", skill_id, "--success", "true")
     assert said.out == f"[MemoryMesh] Skill {skill_id}: reliability 0.50 → 0.60, used 1 time\n"
-    assert json.loads(cli("skill-feedback", "--id", skill_id, "--success", "false", "--json").out)["reliability"] == 0.4
+    assert (
+        json.loads(cli("skill-feedback", "--id", skill_id, "--success", "false", "--json").out)[
+            "reliability"
+        ]
+        == 0.4
+    )
     for wrong in ("True", "yes", "1", ""):
         said = cli("skill-feedback", "--id", skill_id, "--success", wrong)
         assert (said.code, said.out) == (INVALID, "")
@@ -74,16 +98,32 @@ def test_feedback_is_true_or_false_and_nothing_else(cli: Cli, skill_id: str) -> 
 
 @pytest.mark.req("MESH-157")
 def test_pruning_takes_a_threshold_from_0_to_1_and_0_3_without_one(cli: Cli, skill_id: str) -> None:
-    low = json.loads(cli("ingest-skill", "name;b;\nintent;B.;", "--metadata", '{"reliability": 0.29}', "--json").out)["id"]
-    at = json.loads(cli("ingest-skill", "name;c;\nintent;C.;", "--metadata", '{"reliability": 0.3}', "--json").out)["id"]
+    low = json.loads(
+        cli(
+            "ingest-skill", "name;b;\nintent;B.;", "--metadata", '{"reliability": 0.29}', "--json"
+        ).out
+    )["id"]
+    at = json.loads(
+        cli(
+            "ingest-skill", "name;c;\nintent;C.;", "--metadata", '{"reliability": 0.3}', "--json"
+        ).out
+    )["id"]
     for wrong in ("1.1", "-0.1", "half", "nan"):
         assert cli("skill-prune", "--threshold", wrong).code == INVALID
     assert cli("skill-prune").out == f"[MemoryMesh] Archived 1 skill, 2 left\n{low}\n"
     with MemoryMesh() as mesh:
         assert mesh.prune_skills().ids == (), "the same default in Python"
-    assert cli("skill-prune", "--threshold", "0.31").out == f"[MemoryMesh] Archived 1 skill, 1 left\n{at}\n"
-    assert cli("skill-prune", "--threshold", "0.0").out == "[MemoryMesh] Archived 0 skills, 1 left\n"
-    assert cli("skill-prune", "--threshold", "1.0").out == f"[MemoryMesh] Archived 1 skill, 0 left\n{skill_id}\n"
+    assert (
+        cli("skill-prune", "--threshold", "0.31").out
+        == f"[MemoryMesh] Archived 1 skill, 1 left\n{at}\n"
+    )
+    assert (
+        cli("skill-prune", "--threshold", "0.0").out == "[MemoryMesh] Archived 0 skills, 1 left\n"
+    )
+    assert (
+        cli("skill-prune", "--threshold", "1.0").out
+        == f"[MemoryMesh] Archived 1 skill, 0 left\n{skill_id}\n"
+    )
 
 
 @pytest.mark.req("MESH-162")
@@ -116,7 +156,9 @@ def test_the_help_says_that_a_file_replaces_the_text(cli: Cli) -> None:
     assert (control.split()[-1], "required without" in control) == ("TEXT", False)
 
 
-def test_the_folders_of_the_settings_are_read_and_faults_are_named(cli: Cli, skill_id: str, monkeypatch) -> None:
+def test_the_folders_of_the_settings_are_read_and_faults_are_named(
+    cli: Cli, skill_id: str, monkeypatch
+) -> None:
     assert cli("sync-skills").out == "[MemoryMesh] No folders are set in skill_directories\n"
     learnt(cli)
     monkeypatch.setenv("MEMORY_MESH_SKILL_DIRECTORIES", "skills")
@@ -126,6 +168,11 @@ def test_the_folders_of_the_settings_are_read_and_faults_are_named(cli: Cli, ski
     said = cli("sync-skills")
     root = Path("skills").resolve()
     assert said.code == 1
-    assert said.out.splitlines()[0] == f"[MemoryMesh] Read {root}: 0 added, 0 updated, 1 unchanged, 1 failed, 1 gone"
-    assert said.out.splitlines()[1].startswith(f"Gone: {root}/pdf/SKILL.md; its skill stays until `memory-mesh delete skill_")
+    assert (
+        said.out.splitlines()[0]
+        == f"[MemoryMesh] Read {root}: 0 added, 0 updated, 1 unchanged, 1 failed, 1 gone"
+    )
+    assert said.out.splitlines()[1].startswith(
+        f"Gone: {root}/pdf/SKILL.md; its skill stays until `memory-mesh delete skill_"
+    )
     assert f"{root}/bad.yamo: the skill has no intent" in said.err

@@ -16,9 +16,13 @@ def test_memories_move_to_another_store(cli: Cli, tmp_path: Path) -> None:
     file, new = tmp_path / "all.jsonl", ("--store", f"sqlite:///{tmp_path / 'new.db'}")
     assert cli("export", "--out", str(file)).out == f"[MemoryMesh] Exported 1 memories to {file}\n"
     assert cli("export").out == file.read_text()
-    assert cli("import", str(file), *new).out == "[MemoryMesh] Imported 1 memory (format memories), 0 failed\n"
     assert (
-        cli("import", str(file), *new).out == "[MemoryMesh] Imported 0 memories (format memories), 1 stored already, 0 failed\n"
+        cli("import", str(file), *new).out
+        == "[MemoryMesh] Imported 1 memory (format memories), 0 failed\n"
+    )
+    assert (
+        cli("import", str(file), *new).out
+        == "[MemoryMesh] Imported 0 memories (format memories), 1 stored already, 0 failed\n"
     )
     assert cli("export", *new).out == file.read_text()
 
@@ -27,7 +31,10 @@ def test_a_bad_line_is_named_and_the_exit_code_is_1(cli: Cli, tmp_path: Path) ->
     cli("store", "The lantern needs oil")
     (tmp_path / "all.jsonl").write_bytes(cli("export").out.encode() + b'{"id": "\xff"}\n{\n')
     said = cli("import", str(tmp_path / "all.jsonl"), "--store", f"sqlite:///{tmp_path / 'new.db'}")
-    assert (said.code, said.out) == (1, "[MemoryMesh] Imported 1 memory (format memories), 2 failed\n")
+    assert (said.code, said.out) == (
+        1,
+        "[MemoryMesh] Imported 1 memory (format memories), 2 failed\n",
+    )
     assert "line 3: " in said.err
     assert "line 4: it is not JSON" in said.err
 
@@ -39,7 +46,9 @@ def test_a_file_that_cannot_be_read_is_named(cli: Cli) -> None:
 
 def test_a_backup_names_its_file_and_refuses_to_replace_one(cli: Cli, tmp_path: Path) -> None:
     cli("store", "The lantern needs oil")
-    assert json.loads(cli("backup", str(tmp_path / "copy.db"), "--json").out)["file"] == str(tmp_path / "copy.db")
+    assert json.loads(cli("backup", str(tmp_path / "copy.db"), "--json").out)["file"] == str(
+        tmp_path / "copy.db"
+    )
     again = cli("backup", str(tmp_path / "copy.db"))
     assert (again.code, "exists" in again.err) == (2, True)
 
@@ -59,8 +68,12 @@ def test_a_user_is_forgotten_after_a_confirmation(cli: Cli) -> None:
     assert not cli("list", "--user", "ana", "--jsonl").out.strip()
 
 
-def test_a_deletion_is_proved_and_the_proof_fails_if_something_is_left(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (json.loads(cli("store", f"The lantern {n} needs oil", "--json").out)["id"] for n in range(2))
+def test_a_deletion_is_proved_and_the_proof_fails_if_something_is_left(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (
+        json.loads(cli("store", f"The lantern {n} needs oil", "--json").out)["id"] for n in range(2)
+    )
     said = cli("delete", first, "--verify", "--json")
     check = json.loads(said.out)["check"]
     assert (said.code, check["found"]) == (0, [])
@@ -83,15 +96,23 @@ def test_a_whole_store_is_copied_exported_and_restored(cli: Cli, tmp_path: Path)
     assert cli("backup", str(tmp_path / "copy.db")).code == 0
     target = f"json:///{tmp_path / 'folder'}"
     said = cli("copy", "--from", str(tmp_path / "copy.db"), "--to", target)
-    first = "[MemoryMesh] Copied 7 rows, 7 of them now, and verified them: 2 memory, 2 block, 2 head, 1 meta"
+    first = (
+        "[MemoryMesh] Copied 7 rows, 7 of them now, and verified them: 2 memory, 2 block, 2 "
+        "head, 1 meta"
+    )
     assert (said.code, said.out.splitlines()[0]) == (0, first)
     assert "2 audit chains verified" in said.out
     file = tmp_path / "all.jsonl"
-    assert cli("export", "--all", "--out", str(file), "--store", target).out == f"[MemoryMesh] Exported 7 rows to {file}\n"
+    assert (
+        cli("export", "--all", "--out", str(file), "--store", target).out
+        == f"[MemoryMesh] Exported 7 rows to {file}\n"
+    )
     assert cli("export", "--all").out == file.read_text()
     new = ("--store", f"sqlite:///{tmp_path / 'new.db'}")
     for command in ("restore", "import"):
-        assert json.loads(cli(command, str(file), *new, "--json").out)["skipped" if command == "import" else "written"] in (
+        assert json.loads(cli(command, str(file), *new, "--json").out)[
+            "skipped" if command == "import" else "written"
+        ] in (
             7,
             {"stored already": 7},
         )
@@ -100,11 +121,16 @@ def test_a_whole_store_is_copied_exported_and_restored(cli: Cli, tmp_path: Path)
     assert (again.code, "is not empty" in again.err, "Traceback" in again.err) == (2, True, False)
 
 
-def test_an_import_names_the_format_and_what_was_skipped_and_failed(cli: Cli, tmp_path: Path) -> None:
+def test_an_import_names_the_format_and_what_was_skipped_and_failed(
+    cli: Cli, tmp_path: Path
+) -> None:
     file = tmp_path / "mem0.json"
     file.write_text('[{"id": "1", "memory": "Tea"}, {"id": "1", "memory": "Tea"}, {"id": "2"}]')
     said = cli("import", str(file))
-    assert (said.code, said.out) == (1, "[MemoryMesh] Imported 1 memory (format mem0), 1 twice in the file, 1 failed\n")
+    assert (said.code, said.out) == (
+        1,
+        "[MemoryMesh] Imported 1 memory (format mem0), 1 twice in the file, 1 failed\n",
+    )
     assert "item 3: memory is None" in said.err
     wrong = cli("import", str(file), "--format", "mcp")
     assert (wrong.code, "has the format mem0, not 'mcp'" in wrong.err) == (2, True)

@@ -33,17 +33,22 @@ UNREACHED = {
     "add_many": "the shell stores one memory at a time, or a folder by ingest-dir",
     "clear_cache": "a command's cache ends with it",
     "get_cache_stats": "and is empty when it begins",
-    "delete": "`erase` is `delete` with the proof, which tells the command whether the id was known",
+    "delete": (
+        "`erase` is `delete` with the proof, which tells the command whether the id was known"
+    ),
     "get_memories_by_pattern": "`lessons` tells them with their rules",
     "get_skill": "`get` shows skills too",
 }
 ID = "mem_1760000000000_3fa9c2"
 RULE = {
-    "situation": "The login worked without a password.", "error_pattern": "auth_fallback", "oversight": "It was not tested.",
-    "fix": "A test.", "preventative_rule": "Test every fallback.", "severity": "high", "applicable_scope": "logins",
+    "situation": "The login worked without a password.", "error_pattern": "auth_fallback",
+    "oversight": "It was not tested.", "fix": "A test.",
+    "preventative_rule": "Test every fallback.", "severity": "high", "applicable_scope": "logins",
     "inverse_lesson": "One way to log in.",
 }  # fmt: skip
-LESSON = shlex.split("--pattern p --rule r --situation s --oversight o --fix f --severity low --scope all")
+LESSON = shlex.split(
+    "--pattern p --rule r --situation s --oversight o --fix f --severity low --scope all"
+)
 
 
 class Keyboard(io.StringIO):
@@ -78,7 +83,14 @@ def recording(method, called):
 
 def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
     id_ = cli("store", "--content", "The key rotates.").id
-    for words in (["get"], ["history"], ["history", "--sightings"], ["pin"], ["update", "--content", "anew"], ["delete"]):
+    for words in (
+        ["get"],
+        ["history"],
+        ["history", "--sightings"],
+        ["pin"],
+        ["update", "--content", "anew"],
+        ["delete"],
+    ):
         assert cli(*words, "--id", id_).code == 0
     cli("store", "--content", "The key rotates.")
     skill_id, lesson_id = learnt(cli)
@@ -95,7 +107,13 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["distill", *LESSON],
         ["reflect"],
         ["synthesize"],
-        ["heritage", "--id", cli("store", "The key is new.", "--session", "s1").id, "--intent", "ship it"],
+        [
+            "heritage",
+            "--id",
+            cli("store", "The key is new.", "--session", "s1").id,
+            "--intent",
+            "ship it",
+        ],
         ["end-session", "s1"],
         ["skill-feedback", "--id", skill_id, "--success", "true"],
         ["search-skills", "deploy"],
@@ -132,7 +150,8 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
 
 
 def reviewed(cli, line, id_):
-    """Return an example with ids of memories that can be reviewed, and the id that stands for the sample."""
+    """Return an example with ids of memories that can be reviewed, and the id that stands for
+    the sample."""
     if line.startswith(("review", "conflicts")):
         id_, conflict = contested(f"{len(line)}00")
         line = line.replace("conflict_1760000000000_3fa9c2", conflict)
@@ -144,10 +163,15 @@ def reviewed(cli, line, id_):
     if line.startswith("unarchive"):
         id_ = archived()
     if "trace-1760000000000-3fa9c2" in line:
-        made = json.loads(cli("trace", "record", "--goal", "Ship", "--decision", "Use tar", "--json").out)
+        made = json.loads(
+            cli("trace", "record", "--goal", "Ship", "--decision", "Use tar", "--json").out
+        )
         line = line.replace("trace-1760000000000-3fa9c2", made["trace_id"])
     if "--summarize" in line:
-        line = line.replace("episode_1760000000000_3fa9c2", json.loads(cli("episodes", "--json").out)["episodes"][0]["id"])
+        line = line.replace(
+            "episode_1760000000000_3fa9c2",
+            json.loads(cli("episodes", "--json").out)["episodes"][0]["id"],
+        )
     return line.replace("--known-at 2026-01-31", f"--known-at {datetime.now(UTC).isoformat()}"), id_
 
 
@@ -155,7 +179,16 @@ def reviewed(cli, line, id_):
     "name",
     sorted(
         COMMANDS.keys()
-        - {"model status", "model fetch", "migrate", "notes watch", "mcp", "serve", "console", "token revoke"}
+        - {
+            "model status",
+            "model fetch",
+            "migrate",
+            "notes watch",
+            "mcp",
+            "serve",
+            "console",
+            "token revoke",
+        }
         - {"postgres prepare", "postgres grant", "postgres distribute"}
     ),
 )  # they need a model, old tables, a token or a server, or do not end
@@ -183,7 +216,9 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         if "untrust" in line:
             cli("config", "trust", ".")
         if line.startswith("import"):
-            Path("mem0.json").write_text('{"results": [{"id": "1", "memory": "Ana likes tea", "user_id": "ana"}]}')
+            Path("mem0.json").write_text(
+                '{"results": [{"id": "1", "memory": "Ana likes tea", "user_id": "ana"}]}'
+            )
             Path("memories.jsonl").write_text(cli("export", "--user", "ana").out)
             with MemoryMesh("memory://", agent_id="bob") as other:
                 Path("lessons.yamo").write_text(str(other.distill_lesson(RULE).wire_format))
@@ -205,12 +240,17 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_every_flag_is_explained(cli, flag):
     for name in COMMANDS:
-        help_ = " ".join(cli(*name.split(), flag).out.split())  # a line may end within a flag and its value
+        # A line may end within a flag and its value.
+        help_ = " ".join(cli(*name.split(), flag).out.split())
         assert "Examples:" in help_
         for one in parameters(name):
             assert one.word in help_
             assert one.help
-            assert one.positional or one.kind is Kind.SWITCH or f"{one.word} {one.shown_metavar}" in help_
+            assert (
+                one.positional
+                or one.kind is Kind.SWITCH
+                or f"{one.word} {one.shown_metavar}" in help_
+            )
 
 
 def test_help_begins_with_few_commands(cli):
@@ -233,7 +273,15 @@ def test_help_begins_with_few_commands(cli):
 def test_help_names_every_command_in_its_group(cli):
     for said in (cli("help", "--all"), cli("--help", "--all")):
         assert said.code == 0
-        for words in ("Store:", "Search and read:", "Change:", "Delete:", "Maintain:", *COMMANDS, "Exit codes"):
+        for words in (
+            "Store:",
+            "Search and read:",
+            "Change:",
+            "Delete:",
+            "Maintain:",
+            *COMMANDS,
+            "Exit codes",
+        ):
             assert words in said.out
 
 
@@ -243,13 +291,20 @@ def test_a_group_without_a_command_lists_its_commands(cli, group):
         said = cli(*words)
         assert (said.code, said.err) == (0, "")
         assert GROUPS[group] in said.out
-        assert [c for c in COMMANDS if c.startswith(f"{group} ") and f"  {c} " not in said.out] == []
+        assert [
+            c for c in COMMANDS if c.startswith(f"{group} ") and f"  {c} " not in said.out
+        ] == []
 
 
 @pytest.mark.parametrize("width", [120, 80, 40])
 def test_help_fits_the_terminal(cli, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
-    for words in ([], ["help", "--all"], *([group] for group in GROUPS), *([*command.split(), "--help"] for command in COMMANDS)):
+    for words in (
+        [],
+        ["help", "--all"],
+        *([group] for group in GROUPS),
+        *([*command.split(), "--help"] for command in COMMANDS),
+    ):
         # Usage lines are not broken within a flag, and examples are to be copied.
         _, _, explained = cli(*words).out.partition("\nExamples:")[0].partition("\n\n")
         assert [line for line in explained.splitlines() if len(line) > width] == []
@@ -277,7 +332,11 @@ def test_flags_may_stand_between_words_and_values_may_begin_with_a_dash(cli):
 def assert_fields(shown: dict, kind: type) -> None:
     """JSON has every field of a record but those that are null."""
     assert None not in shown.values()
-    assert {f.name for f in fields(kind) if f.default is not None} <= shown.keys() <= {f.name for f in fields(kind)}
+    assert (
+        {f.name for f in fields(kind) if f.default is not None}
+        <= shown.keys()
+        <= {f.name for f in fields(kind)}
+    )
 
 
 def test_json_has_stable_keys(cli):
@@ -286,7 +345,9 @@ def test_json_has_stable_keys(cli):
         assert said.err == ""
         return json.loads(said.out)
 
-    stored = answer("store", "--content", "The key rotates. 🐘", "--metadata", r'{"note": "\u001b[31m"}')
+    stored = answer(
+        "store", "--content", "The key rotates. 🐘", "--metadata", r'{"note": "\u001b[31m"}'
+    )
     assert_fields(stored, MemoryRecord)
     assert (stored["content"], stored["metadata"]) == ("The key rotates. 🐘", {"note": "\x1b[31m"})
     id_ = ["--id", stored["id"]]
@@ -295,52 +356,82 @@ def test_json_has_stable_keys(cli):
     assert found.keys() == {"count", "results"}
     assert_fields(found["results"][0], SearchResult)
     assert answer("search", "key", "--explain").keys() == {
-        "query", "tokens", "corrections", "ranker", "model", "mode", "min_score", "documents", "candidates", "left_out",
-        "answers", "nearly", "read",
+        "query", "tokens", "corrections", "ranker", "model", "mode", "min_score", "documents",
+        "candidates", "left_out", "answers", "nearly", "read",
     }  # fmt: skip
     assert answer("reembed").keys() == {"model", "embedded"}
     listed = answer("list")
     assert (listed["count"], listed["memories"][0]["id"]) == (1, stored["id"])
     assert_fields(listed["memories"][0], MemoryRecord)
-    assert listed["memories"][0]["access_count"] == 1  # found by the search, and told of by the next command
+    # Found by the search, and told of by the next command.
+    assert listed["memories"][0]["access_count"] == 1
     assert answer("update", *id_, "--content", "anew")["revision"] == 2
     assert answer("pin", *id_)["pinned"] is True
     told = answer("history", *id_)
     assert_fields(told["changes"][0], Change)
     assert answer("stats").keys() == {
-        "total_memories", "total_skills", "db_path", "status", "by_status", "spent_today", "spent_in_all",
+        "total_memories", "total_skills", "db_path", "status", "by_status", "spent_today",
+        "spent_in_all",
     }  # fmt: skip
     extracted = answer("extract", "--content", "Ana likes tea.")
     assert_fields({name: value for name, value in extracted.items() if name != "count"}, Extraction)
     assert_fields(extracted["memories"][0], MemoryRecord)
     assert answer("model", "check").keys() == {"ok", "checks"}
-    erasure = {"memories", "rows", "tombstones", "blocks", "kept", "notes", "notes_left", "traces", "bytes_freed"}
+    erasure = {
+        "memories",
+        "rows",
+        "tombstones",
+        "blocks",
+        "kept",
+        "notes",
+        "notes_left",
+        "traces",
+        "bytes_freed",
+    }
     assert answer("delete", *id_).keys() == erasure
     assert answer("delete-all", "--agent", "x", "--yes").keys() == erasure
     assert answer("config", "show")["settings"][0].keys() == {"name", "value", "origin"}
     Path("notes").mkdir()
-    assert answer("ingest-dir", "notes").keys() == {"root", "added", "updated", "unchanged", "failed", "gone"}
+    assert answer("ingest-dir", "notes").keys() == {
+        "root",
+        "added",
+        "updated",
+        "unchanged",
+        "failed",
+        "gone",
+    }
     assert answer("doctor").keys() == {"ok", "checks"}
     assert answer("demo").keys() == {"ok", "story"}
 
 
-@pytest.mark.parametrize(("typed", "left"), [("y\n", 0), ("YES\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
+@pytest.mark.parametrize(
+    ("typed", "left"), [("y\n", 0), ("YES\n", 0), ("n\n", 1), ("\n", 1), ("", 1)]
+)
 def test_delete_all_asks_first(cli, monkeypatch, typed, left):
     cli("store", "--content", "of the planner", "--agent", "planner")
     cli("store", "--content", "of the writer", "--agent", "writer")
     monkeypatch.setattr(sys, "stdin", Keyboard(typed))
     said = cli("delete-all", "--agent", "planner")
-    assert said.err.startswith("[MemoryMesh] Erase every memory of agent_id planner for good? [y/N] ")
+    assert said.err.startswith(
+        "[MemoryMesh] Erase every memory of agent_id planner for good? [y/N] "
+    )
     kept = [memory["content"] for memory in json.loads(cli("list", "--json").out)["memories"]]
     assert kept == ["of the writer", "of the planner"][: left + 1]
     assert (said.code, said.out) == ((1, "") if left else (0, "[MemoryMesh] Deleted 1 records\n"))
 
 
 def test_delete_all_is_narrowed_by_each_flag(cli):
-    for number, flags in enumerate((["--session", "s1"], ["--metadata", '{"project": "p1"}'], ["--type", "lesson"], [])):
+    for number, flags in enumerate(
+        (["--session", "s1"], ["--metadata", '{"project": "p1"}'], ["--type", "lesson"], [])
+    ):
         cli("store", "--content", f"thing {number}", *flags)
     cli("store", "--content", "of Ana", "--user", "ana")
-    for flags in (["--session", "s1"], ["--project", "p1"], ["--type", "lesson"], ["--user", "ana"]):
+    for flags in (
+        ["--session", "s1"],
+        ["--project", "p1"],
+        ["--type", "lesson"],
+        ["--user", "ana"],
+    ):
         assert cli("delete-all", "--yes", *flags).out == "[MemoryMesh] Deleted 1 records\n"
     assert cli("list").out.splitlines()[1].endswith("thing 3")
 

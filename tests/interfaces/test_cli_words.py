@@ -36,7 +36,9 @@ def test_a_key_names_a_memory_too(cli):
     assert cli("delete", "--key", "ana/status").out == f"[MemoryMesh] Deleted record {id_}\n"
     gone = cli("delete", "--key", "ana/status")
     assert (gone.code, gone.err) == (
-        4, "[MemoryMesh Error] no memory with the key 'ana/status'; check the key, the user and the project\n",
+        4,
+        ("[MemoryMesh Error] no memory with the key 'ana/status'; check the key, the user and "
+         "the project\n"),
     )  # fmt: skip
 
 
@@ -44,13 +46,22 @@ def test_help_is_also_a_command(cli):
     assert cli("help").out == cli("--help").out
     assert cli("help", "audit").out == cli("audit").out
     assert cli("help", "audit", "log").out == cli("audit", "log", "--help").out
-    assert cli("help", "stor").err == "[MemoryMesh Error] unknown command 'stor'; did you mean store?\n"
+    assert (
+        cli("help", "stor").err
+        == "[MemoryMesh Error] unknown command 'stor'; did you mean store?\n"
+    )
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("add", "store"), ("remember", "store"), ("find", "search"), ("rm", "delete")])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("add", "store"), ("remember", "store"), ("find", "search"), ("rm", "delete")],
+)
 def test_words_of_other_programs_are_understood_as_mistakes(cli, typed, meant):
     said = cli(typed, "x")
-    assert (said.code, said.err) == (2, f"[MemoryMesh Error] unknown command '{typed}'; did you mean {meant}?\n")
+    assert (said.code, said.err) == (
+        2,
+        f"[MemoryMesh Error] unknown command '{typed}'; did you mean {meant}?\n",
+    )
 
 
 def test_every_word_of_other_programs_leads_to_a_command():
@@ -67,7 +78,10 @@ def test_a_dash_reads_standard_input(cli, monkeypatch):
 
 
 def test_a_text_that_is_not_utf_8_is_an_error_that_says_where(cli, monkeypatch):
-    expected = "[MemoryMesh Error] the text is not UTF-8 (byte 6); convert it, for example with iconv -t utf-8\n"
+    expected = (
+        "[MemoryMesh Error] the text is not UTF-8 (byte 6); convert it, for example with iconv "
+        "-t utf-8\n"
+    )
     monkeypatch.setattr(sys, "stdin", io.StringIO("café\udce9 au lait"))
     assert (cli("store", "-").err, cli("store", "café\udce9").err) == (expected, expected)
 
@@ -75,7 +89,9 @@ def test_a_text_that_is_not_utf_8_is_an_error_that_says_where(cli, monkeypatch):
 def test_a_text_that_begins_with_a_dash_stands_behind_two_dashes(cli):
     said = cli("store", "- buy milk")
     assert (said.code, said.err) == (
-        2, "[MemoryMesh Error] unknown flag '- buy milk'; write -- before a text that begins with a dash\n",
+        2,
+        ("[MemoryMesh Error] unknown flag '- buy milk'; write -- before a text that begins with "
+         "a dash\n"),
     )  # fmt: skip
     assert content(cli, cli("store", "--tag", "home", "--", "- buy milk").id) == "- buy milk"
 
@@ -90,7 +106,12 @@ def test_help_shows_what_needs_no_flag_as_an_argument(cli, name):
 
 
 def test_only_texts_and_ids_need_no_flag():
-    bare = {(operation.name, one.name) for operation in OPERATIONS for one in operation.parameters if one.bare}
+    bare = {
+        (operation.name, one.name)
+        for operation in OPERATIONS
+        for one in operation.parameters
+        if one.bare
+    }
     assert {("store", "content"), ("get", "id"), ("update", "id"), ("update", "content")} <= bare
     kinds = {one.kind for operation in OPERATIONS for one in operation.parameters if one.bare}
     assert kinds == {Kind.TEXT, Kind.INPUT}

@@ -14,13 +14,20 @@ def test_the_story_holds_and_leaves_nothing_behind(cli, home, tmp_path, monkeypa
     assert (said.code, said.err) == (0, "")
     assert said.out.count("✓") == 20
     assert "✗" not in said.out
-    assert re.findall(r"^(\d+)\. ", said.out, flags=re.MULTILINE) == [str(n) for n in range(1, len(SCENES) + 1)]
+    assert re.findall(r"^(\d+)\. ", said.out, flags=re.MULTILINE) == [
+        str(n) for n in range(1, len(SCENES) + 1)
+    ]
     assert not home.exists()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_setting_of_the_user_reaches_the_story(cli, monkeypatch):
-    for name, value in {"ENABLE_MEMORY": "false", "MAX_CONTENT_CHARS": "1", "LLM_MODEL": "x", "STORE": "mysql://x"}.items():
+    for name, value in {
+        "ENABLE_MEMORY": "false",
+        "MAX_CONTENT_CHARS": "1",
+        "LLM_MODEL": "x",
+        "STORE": "mysql://x",
+    }.items():
         monkeypatch.setenv(f"MEMORY_MESH_{name}", value)
     assert cli("demo").code == 0
 

@@ -78,7 +78,11 @@ def test_a_sound_store_passes_every_check(cli, store):
 
 def test_the_doctor_changes_nothing(cli, store, home):
     def state() -> dict[str, bytes]:
-        return {file.name: file.read_bytes() for file in home.iterdir() if not file.name.endswith("-shm")}
+        return {
+            file.name: file.read_bytes()
+            for file in home.iterdir()
+            if not file.name.endswith("-shm")
+        }
 
     cli("doctor")
     before = state()
@@ -97,9 +101,15 @@ def test_a_store_that_is_not_made_yet_is_well_and_stays_unmade(cli, home):
 @pytest.mark.parametrize(
     ("forgery", "reason"),
     [
-        ("UPDATE memories SET content = 'The deploy key never rotates.' WHERE user_id = 'ana'", "differs from what was sealed"),
         (
-            "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'deploy', 'daploy') WHERE user_id = 'ana'",
+            "UPDATE memories SET content = 'The deploy key never rotates.' WHERE user_id = 'ana'",
+            "differs from what was sealed",
+        ),
+        (
+            (
+                "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'deploy', 'daploy') WHERE "
+                "user_id = 'ana'"
+            ),
             "its text does not match its hash",
         ),
         ("DELETE FROM yamo_blocks WHERE user_id = 'ana' AND number = 2", "missing"),
@@ -119,13 +129,17 @@ def test_a_forged_store_fails_the_audit_and_the_block_is_named(cli, store, forge
 @pytest.mark.parametrize(
     ("loss", "told"),
     [
-        ("UPDATE memories SET keywords = NULL WHERE user_id = 'ana'", "memories with unreadable keywords"),
+        (
+            "UPDATE memories SET keywords = NULL WHERE user_id = 'ana'",
+            "memories with unreadable keywords",
+        ),
         ("DELETE FROM partitions", "memories in partitions without a version"),
         ("UPDATE partitions SET nonce = 'f'", "partitions whose log does not end at their version"),
     ],
 )
 def test_tables_that_disagree_with_the_memories_are_found(cli, store, loss, told):
-    ours = "INSERT INTO mesh_meta VALUES ('writing', '')"  # otherwise it would count as a change by Memory Lane, and be taken up
+    # Otherwise it would count as a change by Memory Lane, and be taken up.
+    ours = "INSERT INTO mesh_meta VALUES ('writing', '')"
     sql(store, ours, loss, "DELETE FROM mesh_meta WHERE key = 'writing'")
     broken = failed(cli("doctor", "--json"))
     assert broken.keys() == {"keywords"}
@@ -133,10 +147,13 @@ def test_tables_that_disagree_with_the_memories_are_found(cli, store, loss, told
 
 
 def test_a_damaged_file_fails(cli, store):
-    # The root page of an index is overwritten: the file opens, and the damage shows when it is walked.
+    # The root page of an index is overwritten: the file opens, and the damage shows when it is
+    # walked.
     with closing(sqlite3.connect(store)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'blocks_by_memory'").fetchone()
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'blocks_by_memory'"
+        ).fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
     with store.open("r+b") as file:
         file.seek((page - 1) * size)
@@ -166,7 +183,9 @@ def test_what_cannot_be_opened_fails_with_a_remedy_and_no_secret(cli, tmp_path, 
 def test_a_home_that_is_no_folder_fails(cli, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("x")
     monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / "file" / "home"))
-    assert failed(cli("doctor", "--json"))["home"]["remedy"].startswith(f"make {tmp_path / 'file'} a folder")
+    assert failed(cli("doctor", "--json"))["home"]["remedy"].startswith(
+        f"make {tmp_path / 'file'} a folder"
+    )
 
 
 def test_too_little_space_fails(cli, store, monkeypatch):
@@ -223,20 +242,31 @@ def test_a_language_model_without_its_key_is_told(cli, monkeypatch):
     assert "openai/gpt is set" in cli("doctor").out
 
 
-def test_a_store_of_the_published_model_is_told_of_the_newer_one_until_it_is_changed(cli, home, monkeypatch):
+def test_a_store_of_the_published_model_is_told_of_the_newer_one_until_it_is_changed(
+    cli, home, monkeypatch
+):
     def advice() -> list[str]:
         said = cli("doctor", "--json")
         assert failed(said) == {}
-        return [check["remedy"] for check in json.loads(said.out)["checks"] if check["name"] == "vectors"]
+        return [
+            check["remedy"]
+            for check in json.loads(said.out)["checks"]
+            if check["name"] == "vectors"
+        ]
 
-    with MemoryMesh(embedder=LocalEmbedder(model_paths(load({}))).of_model(PUBLISHED_MODEL)) as mesh:
+    with MemoryMesh(
+        embedder=LocalEmbedder(model_paths(load({}))).of_model(PUBLISHED_MODEL)
+    ) as mesh:
         mesh.add("Tea at five.")
     assert advice() == []  # the embedder is not the local one
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
     assert advice() == ["run memory-mesh reembed to change the store to it"]
     said = cli("doctor")
     assert said.out.startswith("[MemoryMesh] Doctor: 17 checks, all passed.\n")
-    assert f"vectors      of {PUBLISHED_MODEL}, which still works; memory-mesh/MiniLM-everyday-1 finds more; run" in said.out
+    assert (
+        f"vectors      of {PUBLISHED_MODEL}, which still works; memory-mesh/MiniLM-everyday-1 "
+        "finds more; run"
+    ) in said.out
     assert cli("reembed").code == 0
     assert advice() == []
 
@@ -246,7 +276,9 @@ def test_a_store_of_another_embedder_gets_no_advice_about_the_local_model(cli, s
     assert "finds more" not in cli("doctor").out
 
 
-def test_a_record_of_the_model_that_cannot_be_read_fails_one_check_and_the_others_are_shown(cli, store, monkeypatch):
+def test_a_record_of_the_model_that_cannot_be_read_fails_one_check_and_the_others_are_shown(
+    cli, store, monkeypatch
+):
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
     sql(store, "UPDATE records SET extra = '{' WHERE kind = 'meta' AND id = 'embedding'")
     assert failed(cli("doctor", "--json")).keys() == {"vectors"}
@@ -254,16 +286,29 @@ def test_a_record_of_the_model_that_cannot_be_read_fails_one_check_and_the_other
 
 # --- permissions ---
 
-LOOSE = ["", "memory.db", "memory.db-wal", "memory.db-shm", "memory.db-index", "memory.db-index/a.index", "audit.key"]
+LOOSE = [
+    "",
+    "memory.db",
+    "memory.db-wal",
+    "memory.db-shm",
+    "memory.db-index",
+    "memory.db-index/a.index",
+    "audit.key",
+]
 
 
-@pytest.mark.parametrize("name", [*LOOSE, "pseudonym.key", "memory-mesh.toml", "dead-letters.jsonl"])
+@pytest.mark.parametrize(
+    "name", [*LOOSE, "pseudonym.key", "memory-mesh.toml", "dead-letters.jsonl"]
+)
 @pytest.mark.parametrize("mode", [0o040, 0o004, 0o022])
 @pytest.mark.sample(12)
-def test_what_others_can_reach_is_named_with_the_command_that_closes_it(cli, store, home, name, mode):
+def test_what_others_can_reach_is_named_with_the_command_that_closes_it(
+    cli, store, home, name, mode
+):
     assert "permissions" not in failed(cli("doctor", "--json"))
     with closing(sqlite3.connect(store)) as other:
-        other.execute("SELECT 1 FROM sqlite_master").fetchone()  # the log is there as long as someone reads
+        # The log is there as long as someone reads.
+        other.execute("SELECT 1 FROM sqlite_master").fetchone()
         path = home / name
         if path.suffix == ".index":
             path.parent.mkdir(mode=0o700)
@@ -279,7 +324,8 @@ def test_what_others_can_reach_is_named_with_the_command_that_closes_it(cli, sto
         assert shlex.quote(str(path)) in command.removeprefix("chmod go-rwx ").split()
         subprocess.run(shlex.split(command), check=True)
         if name == "memory.db":
-            cli("doctor", "--json")  # SQLite gave its log the same rights; the next reader to close makes it anew
+            # SQLite gave its log the same rights; the next reader to close makes it anew.
+            cli("doctor", "--json")
         assert "permissions" not in failed(cli("doctor", "--json"))
 
 
@@ -301,7 +347,10 @@ def test_a_link_that_leads_nowhere_is_named_and_not_followed(cli, store, home, t
     (home / "memory.db").rename(tmp_path / "away.db")
     (home / "memory.db").symlink_to(tmp_path / "nowhere.db")
     broken = failed(cli("doctor", "--json"))["permissions"]
-    assert f"{home / 'memory.db'} and {home / 'pseudonym.key'} are links that lead nowhere" in broken["detail"]
+    assert (
+        f"{home / 'memory.db'} and {home / 'pseudonym.key'} are links that lead nowhere"
+        in broken["detail"]
+    )
     assert not (tmp_path / "nowhere.db").exists()
     assert not (tmp_path / "stick").exists()
 

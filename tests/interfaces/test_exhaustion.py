@@ -24,14 +24,18 @@ from .conftest import Cli
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+               "clientInfo": {"name": "t", "version": "1"}},
 }  # fmt: skip
 
 
 def test_the_file_of_tokens_has_no_secret(cli: Cli, home: Path) -> None:
     token = json.loads(cli("token", "create", "ci", "--json").out)["token"]
     stored = (home / FILE).read_text()
-    assert find_token(TokenFile(home).tokens(), f"Bearer {token}", "2026-01-01T00:00:00.000Z").name == "ci"
+    assert (
+        find_token(TokenFile(home).tokens(), f"Bearer {token}", "2026-01-01T00:00:00.000Z").name
+        == "ci"
+    )
     id_, secret = token.removeprefix("mm_").split("_", 1)
     assert id_ in stored
     assert secret not in stored
@@ -98,7 +102,9 @@ def test_giant_requests_are_refused_and_others_are_served(
         assert status(port, path, "[" * 200_000 + "]" * 200_000) == 400
         open_ = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
         for one in open_:
-            one.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n".encode())
+            one.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n".encode()
+            )
         assert status(port, path, text) == 200
         for one in open_:
             one.close()
@@ -108,13 +114,18 @@ def test_giant_requests_are_refused_and_others_are_served(
 
 @pytest.mark.deep
 def test_a_line_that_arrives_byte_by_byte_is_read_in_a_time_that_grows_with_its_length() -> None:
-    """Copying what is there with each byte would move 500 gigabytes; ten times the time that is needed is allowed."""
+    """Copying what is there with each byte would move 500 gigabytes; ten times the time that is
+    needed is allowed."""
     waiting = 1_000_000
 
     async def receive() -> dict[str, object]:
         nonlocal waiting
         waiting -= 1
-        return {"type": "http.request", "body": b"a" if waiting else b"\nsecond", "more_body": bool(waiting)}
+        return {
+            "type": "http.request",
+            "body": b"a" if waiting else b"\nsecond",
+            "more_body": bool(waiting),
+        }
 
     async def read() -> list[list[tuple[int, bytes]]]:
         request = Request({"type": "http", "method": "POST", "headers": []}, receive)  # type: ignore[arg-type]
@@ -130,11 +141,23 @@ def test_lines_that_stop_arriving_end_with_an_event_that_says_what_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORY_MESH_SERVER_WAIT_SECONDS", "1")
-    lines = b"".join(b'{"content": "The deploy key number %d rotates."}\n' % number for number in range(150))
-    head = b"POST /v1/ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: 99999\r\n\r\n"
-    with server(tmp_path, "serve") as (port, _), socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
+    lines = b"".join(
+        b'{"content": "The deploy key number %d rotates."}\n' % number for number in range(150)
+    )
+    head = (
+        b"POST /v1/ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+        b"Content-Length: 99999\r\n\r\n"
+    )
+    with (
+        server(tmp_path, "serve") as (port, _),
+        socket.create_connection(("127.0.0.1", port), timeout=120) as connection,
+    ):
         connection.sendall(head + lines)
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))
     progress, error = re.findall(rb"event: ([a-z]+)\ndata: ([^\n]+)", answer)
     assert (progress[0], json.loads(progress[1])["lines"]) == (b"progress", 100)
-    assert (error[0], json.loads(error[1])["status"], json.loads(error[1])["lines"]) == (b"error", 408, 100)
+    assert (error[0], json.loads(error[1])["status"], json.loads(error[1])["lines"]) == (
+        b"error",
+        408,
+        100,
+    )

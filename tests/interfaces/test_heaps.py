@@ -1,4 +1,5 @@
-"""What a process keeps of freed memory: the threads of a server share two heaps, and erasing leaves no copy of the file."""
+"""What a process keeps of freed memory: the threads of a server share two heaps, and erasing
+leaves no copy of the file."""
 
 import os
 import re
@@ -55,7 +56,9 @@ assert 0 == run(["console", "--store", "memory://", "--port", "0", "--no-browser
 def heaps_of(server: str, folder: Path) -> int:
     words = [sys.executable, "-c", COUNT + SERVERS[server], str(folder / f"{server}.xml")]
     environment = {**os.environ, "MEMORY_MESH_HOME": str(folder), "MEMORY_MESH_EMBEDDER": "none"}
-    subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    subprocess.run(
+        words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
     return len(re.findall("<heap nr", (folder / f"{server}.xml").read_text()))
 
 
@@ -65,7 +68,8 @@ def test_the_threads_of_a_server_share_two_heaps(server: str, tmp_path: Path) ->
     assert heaps_of(server, tmp_path) <= 3
 
 
-# Eight threads, which live until the end, erase a memory each, one after another. SQLite makes the new file in memory.
+# Eight threads, which live until the end, erase a memory each, one after another. SQLite makes the
+# new file in memory.
 ERASE = """
 import os, sys, threading
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""A repository with files that carry the names of Python modules and of programs. None of them may run."""
+"""A repository with files that carry the names of Python modules and of programs. None of them
+may run."""
 
 import json
 import os
@@ -14,8 +15,9 @@ import memory_mesh
 from memory_mesh.models import remote_embedder
 
 COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
-MODULES = ("json.py", "memory_mesh.py", "memory_mesh/__init__.py", "memory_mesh/__main__.py", "sitecustomize.py",
-           "usercustomize.py", "sqlite3.py", "subprocess.py", "runpy.py", "typing.py", "pip.py", "onnxruntime.py")  # fmt: skip
+MODULES = ("json.py", "memory_mesh.py", "memory_mesh/__init__.py", "memory_mesh/__main__.py",
+           "sitecustomize.py", "usercustomize.py", "sqlite3.py", "subprocess.py", "runpy.py",
+           "typing.py", "pip.py", "onnxruntime.py")  # fmt: skip
 PROGRAMS = ("memory-mesh", "python", "python3", "git", "lms", "sh", "xdg-open")
 
 
@@ -32,14 +34,26 @@ class Repository:
         for name in PROGRAMS:
             (self.root / name).write_text(f"#!/bin/sh\n: > '{self._marks / name}'\n")
             (self.root / name).chmod(0o755)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_MESH_", "PYTHONSAFE"))}
-        self.environ = {**kept, "MEMORY_MESH_HOME": str(folder / "home"), "MEMORY_MESH_EMBEDDER": "none",
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MEMORY_MESH_", "PYTHONSAFE"))
+        }
+        self.environ = {**kept, "MEMORY_MESH_HOME": str(folder / "home"),
+                        "MEMORY_MESH_EMBEDDER": "none",
                         "MEMORY_MESH_HOST_SECONDS": "60"}  # fmt: skip
         self.fault = folder / "home" / "host-fault.txt"
 
     def run(self, *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            words, cwd=self.root, env=self.environ, input=text, capture_output=True, text=True, check=False, timeout=120
+            words,
+            cwd=self.root,
+            env=self.environ,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
 
     def marks(self) -> set[str]:
@@ -61,23 +75,33 @@ def test_plain_m_runs_the_files_of_the_folder(repository: Repository) -> None:
 
 @pytest.mark.req("LANE-34")
 def test_the_hook_that_captures_runs_nothing_of_the_repository(repository: Repository) -> None:
-    given = json.dumps({"session_id": "s1", "transcript_path": str(repository.root / "none.jsonl"), "cwd": str(repository.root)})
+    given = json.dumps(
+        {
+            "session_id": "s1",
+            "transcript_path": str(repository.root / "none.jsonl"),
+            "cwd": str(repository.root),
+        }
+    )
     answer = repository.run(COMMAND, "host", "claude-code", "stop", text=given)
     assert (answer.returncode, answer.stdout) == (0, "{}\n")
     until = time.monotonic() + 100
     while not repository.marks() and not repository.fault.exists() and time.monotonic() < until:
         time.sleep(0.05)  # the capture is a process of its own
     assert repository.marks() == set()
-    assert "claude-code stop: the transcript" in repository.fault.read_text()  # it ran, and was ours
+    # It ran, and was ours.
+    assert "claude-code stop: the transcript" in repository.fault.read_text()
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "words",
-    [["store", "The deploy key rotates on Mondays."], ["search", "key"], ["init", "."], ["doctor"], ["heartbeat"],
-     ["host", "claude-code", "session-start"], ["trace", "record", "--goal", "x", "--", "true"], ["ingest-dir", "."]],
+    [["store", "The deploy key rotates on Mondays."], ["search", "key"], ["init", "."], ["doctor"],
+     ["heartbeat"], ["host", "claude-code", "session-start"],
+     ["trace", "record", "--goal", "x", "--", "true"], ["ingest-dir", "."]],
 )  # fmt: skip
-def test_no_command_runs_anything_of_the_folder_it_is_used_in(repository: Repository, words: list[str]) -> None:
+def test_no_command_runs_anything_of_the_folder_it_is_used_in(
+    repository: Repository, words: list[str]
+) -> None:
     said = repository.run(COMMAND, *words, text="{}")
     assert "Traceback" not in said.stderr
     assert repository.marks() == set()
@@ -102,6 +126,10 @@ def test_a_program_is_not_looked_up_in_the_working_folder(
 
 def test_every_python_that_is_started_ignores_the_working_folder() -> None:
     files = sorted(Path(memory_mesh.__file__).parent.rglob("*.py"))
-    starts = [line for file in files for line in re.findall(r".*\bsys\.executable\b.*", file.read_text("utf-8"))]
+    starts = [
+        line
+        for file in files
+        for line in re.findall(r".*\bsys\.executable\b.*", file.read_text("utf-8"))
+    ]
     assert len(starts) >= 2
     assert [line for line in starts if 'sys.executable, "-P"' not in line] == []

@@ -24,7 +24,9 @@ KEY = "The deploy key rotates on Mondays."
 def hook(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Hook:
     """Run a hook in this process, where no deadline was begun."""
 
-    def run(event: str, given: object = None, *words: str, host: str = "claude-code", **fields: object) -> Output:
+    def run(
+        event: str, given: object = None, *words: str, host: str = "claude-code", **fields: object
+    ) -> Output:
         text = given if isinstance(given, str) else json.dumps({"session_id": "s1", **fields})
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
         said = cli("host", host, event, *words)
@@ -55,7 +57,8 @@ def test_a_hook_of_a_host_delivers_no_events_of_writethrough(
 ) -> None:
     delivering: list[str] = []
     monkeypatch.setattr(
-        "memory_mesh.flows.upkeep.hooks.resume", lambda context: delivering.extend(one.name for one in context.hooks)
+        "memory_mesh.flows.upkeep.hooks.resume",
+        lambda context: delivering.extend(one.name for one in context.hooks),
     )
     monkeypatch.setenv("MEMORY_MESH_WRITETHROUGH", str(tmp_path / "log"))
     cli("store", KEY)
@@ -76,7 +79,9 @@ def test_a_session_begins_with_what_the_memory_of_the_project_knows(cli: Cli, ho
     assert len(added(hook("session-start"))) > len(added(said)) > 0
 
 
-def test_what_a_hook_adds_has_at_most_so_many_tokens(cli: Cli, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_hook_adds_has_at_most_so_many_tokens(
+    cli: Cli, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(20):
         cli("store", f"Deploy key {number} rotates on day {number}. " + "It is in the safe. " * 20)
     for event in ("session-start", "user-prompt-submit"):
@@ -87,8 +92,13 @@ def test_what_a_hook_adds_has_at_most_so_many_tokens(cli: Cli, hook: Hook, monke
         monkeypatch.delenv("MEMORY_MESH_HOST_MAX_TOKENS")
 
 
-@pytest.mark.parametrize("prompt", ["Rename the variable in the parser", "", "   ", "/deploy key rotates on Mondays", None, 5])
-def test_a_prompt_that_no_memory_answers_gets_an_empty_answer(cli: Cli, hook: Hook, prompt: object) -> None:
+@pytest.mark.parametrize(
+    "prompt",
+    ["Rename the variable in the parser", "", "   ", "/deploy key rotates on Mondays", None, 5],
+)
+def test_a_prompt_that_no_memory_answers_gets_an_empty_answer(
+    cli: Cli, hook: Hook, prompt: object
+) -> None:
     cli("store", KEY)
     said = hook("user-prompt-submit", prompt=prompt)
     assert (said.out, said.err) == ("{}\n", "")
@@ -103,14 +113,18 @@ def test_what_a_hook_adds_is_not_read_from_the_transcript_again(cli: Cli, hook: 
 
 
 @pytest.mark.req("LANE-34")
-def test_the_project_is_the_git_repository_of_the_working_folder(cli: Cli, hook: Hook, tmp_path: Path) -> None:
+def test_the_project_is_the_git_repository_of_the_working_folder(
+    cli: Cli, hook: Hook, tmp_path: Path
+) -> None:
     (inner := tmp_path / "atlas" / "src").mkdir(parents=True)
     (tmp_path / "atlas" / ".git").mkdir()
     cli("store", KEY, "--project", "atlas")
     prompt = "When does the deploy key rotate?"
     assert KEY in added(hook("user-prompt-submit", prompt=prompt, cwd=str(inner)))
     assert added(hook("user-prompt-submit", prompt=prompt, cwd=str(tmp_path))) == ""
-    assert KEY in added(hook("user-prompt-submit", None, "--project", "atlas", prompt=prompt, cwd=str(tmp_path)))
+    assert KEY in added(
+        hook("user-prompt-submit", None, "--project", "atlas", prompt=prompt, cwd=str(tmp_path))
+    )
     (worktree := tmp_path / "fix-login").mkdir()
     (worktree / ".git").write_text(f"gitdir: {tmp_path}/atlas/.git/worktrees/fix-login\n")
     assert KEY in added(hook("user-prompt-submit", prompt=prompt, cwd=str(worktree)))
@@ -118,7 +132,9 @@ def test_the_project_is_the_git_repository_of_the_working_folder(cli: Cli, hook:
     assert added(hook("user-prompt-submit", prompt=prompt, cwd=str(worktree))) == ""
 
 
-def test_a_memory_that_is_switched_off_adds_nothing(cli: Cli, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_that_is_switched_off_adds_nothing(
+    cli: Cli, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cli("store", KEY)
     monkeypatch.setenv("MEMORY_MESH_ENABLE_MEMORY", "false")
     for event in ("session-start", "user-prompt-submit"):
@@ -126,21 +142,40 @@ def test_a_memory_that_is_switched_off_adds_nothing(cli: Cli, hook: Hook, monkey
         assert (said.out, said.err) == ("{}\n", "")
 
 
-def test_before_the_first_memory_the_answer_is_empty_and_nothing_is_created(hook: Hook, home: Path) -> None:
+def test_before_the_first_memory_the_answer_is_empty_and_nothing_is_created(
+    hook: Hook, home: Path
+) -> None:
     assert hook("user-prompt-submit", prompt="When?").out == "{}\n"
     assert not home.exists()
 
 
 def line(role: str, content: object) -> str:
     """A line of a transcript of Claude Code."""
-    return json.dumps({"type": role, "uuid": f"u{len(str(content))}", "message": {"role": role, "content": content}}) + "\n"
+    return (
+        json.dumps(
+            {
+                "type": role,
+                "uuid": f"u{len(str(content))}",
+                "message": {"role": role, "content": content},
+            }
+        )
+        + "\n"
+    )
 
 
 @pytest.mark.req("LANE-34", "LANE-35")
 @pytest.mark.parametrize("event", ["stop", "session-end"])
-def test_what_one_session_learnt_is_offered_to_the_next(cli: Cli, hook: Hook, tmp_path: Path, event: str) -> None:
+def test_what_one_session_learnt_is_offered_to_the_next(
+    cli: Cli, hook: Hook, tmp_path: Path, event: str
+) -> None:
     transcript = tmp_path / "s1.jsonl"
-    output = [{"type": "tool_result", "tool_use_id": "t1", "content": "We decided to use yarn for all packages."}]
+    output = [
+        {
+            "type": "tool_result",
+            "tool_use_id": "t1",
+            "content": "We decided to use yarn for all packages.",
+        }
+    ]
     transcript.write_text(
         line("user", "From now on I want you to always run the linter before committing.")
         + line("assistant", [{"type": "text", "text": "Understood."}])
@@ -149,7 +184,9 @@ def test_what_one_session_learnt_is_offered_to_the_next(cli: Cli, hook: Hook, tm
     )
     for _ in range(2):  # nothing is captured twice
         assert hook(event, None, "--wait", transcript_path=str(transcript)).err == ""
-        assert [memory["category"] for memory in json.loads(cli("list", "--json").out)["memories"]] == ["commitment"]
+        assert [
+            memory["category"] for memory in json.loads(cli("list", "--json").out)["memories"]
+        ] == ["commitment"]
     offered = added(hook("session-start", session_id="s2"))
     assert "run the linter before committing" in offered
     assert "yarn" not in offered
@@ -157,7 +194,11 @@ def test_what_one_session_learnt_is_offered_to_the_next(cli: Cli, hook: Hook, tm
         file.write(
             "\n"
             + line("user", offered)
-            + line("user", "We decided to go with Friday deploys only after the smoke tests pass, instead of Mondays.")
+            + line(
+                "user",
+                "We decided to go with Friday deploys only after the smoke tests pass, instead "
+                "of Mondays.",
+            )
         )
     hook(event, None, "--wait", transcript_path=str(transcript))
     assert len(json.loads(cli("list", "--json").out)["memories"]) == 2
@@ -166,7 +207,10 @@ def test_what_one_session_learnt_is_offered_to_the_next(cli: Cli, hook: Hook, tm
 
 @pytest.mark.req("LANE-34", "LANE-35")
 def test_the_messages_of_opencode_follow_the_request(cli: Cli, hook: Hook) -> None:
-    part = {"type": "text", "text": "From now on I want you to always run the linter before committing."}
+    part = {
+        "type": "text",
+        "text": "From now on I want you to always run the linter before committing.",
+    }
     message = {"info": {"id": "m1", "role": "user", "time": {"created": 1}}, "parts": [part]}
     request = {"session_id": "s1", "cwd": "."}
     text = f"{json.dumps(request)}\n{json.dumps(message)}\n{json.dumps(message)[:30]}"
@@ -175,12 +219,16 @@ def test_the_messages_of_opencode_follow_the_request(cli: Cli, hook: Hook) -> No
 
 
 TOO_DEEP = "[" * 100_000
-BAD = [("user-prompt-submit", text) for text in ("", '{"prompt": "a', "[]", "null", TOO_DEEP, "\udcff")]
+BAD = [
+    ("user-prompt-submit", text) for text in ("", '{"prompt": "a', "[]", "null", TOO_DEEP, "\udcff")
+]
 BAD += [("stop", "{}"), ("session-end", '{"transcript_path": ""}'), ("stop", "{")]
 
 
 @pytest.mark.parametrize(("event", "text"), BAD)
-def test_input_that_cannot_be_read_is_an_empty_answer_and_a_line(hook: Hook, home: Path, event: str, text: str) -> None:
+def test_input_that_cannot_be_read_is_an_empty_answer_and_a_line(
+    hook: Hook, home: Path, event: str, text: str
+) -> None:
     words = ("--wait",) if event != "user-prompt-submit" else ()
     said = hook(event, text, *words)
     assert (said.out, said.err.count("\n"), "Traceback" in said.err) == ("{}\n", 1, False)
@@ -191,7 +239,10 @@ def test_doctor_names_the_last_failure_until_that_hook_works_again(cli: Cli, hoo
     for event in ("stop", "user-prompt-submit"):
         hook(event, "{", "--wait")
         said = cli("doctor")
-        assert (said.code, f"claude-code {event}: the input of the hook is not a JSON object" in said.out) == (1, True)
+        assert (
+            said.code,
+            f"claude-code {event}: the input of the hook is not a JSON object" in said.out,
+        ) == (1, True)
     hook("stop", "{", "--wait")
     hook("user-prompt-submit", prompt="When?")
     assert "FAILED  hosts" in cli("doctor").out
@@ -200,7 +251,9 @@ def test_doctor_names_the_last_failure_until_that_hook_works_again(cli: Cli, hoo
     assert "FAILED" not in cli("doctor").out
 
 
-def test_a_store_that_cannot_be_used_leaves_the_host_alone(cli: Cli, hook: Hook, tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_used_leaves_the_host_alone(
+    cli: Cli, hook: Hook, tmp_path: Path
+) -> None:
     (tmp_path / "notes.db").write_text("no database")
     for store in ("notes.db", "missing.db"):
         said = hook("user-prompt-submit", None, "--store", store, prompt="When?")
@@ -209,7 +262,9 @@ def test_a_store_that_cannot_be_used_leaves_the_host_alone(cli: Cli, hook: Hook,
     assert "missing.db" in cli("doctor").out
 
 
-def test_the_file_of_a_project_cannot_lead_a_hook_to_another_store(cli: Cli, hook: Hook, tmp_path: Path) -> None:
+def test_the_file_of_a_project_cannot_lead_a_hook_to_another_store(
+    cli: Cli, hook: Hook, tmp_path: Path
+) -> None:
     cli("store", KEY)
     (tmp_path / "memory-mesh.toml").write_text('store = "other.db"\n')
     said = hook("user-prompt-submit", prompt="When does the deploy key rotate?")
@@ -217,7 +272,9 @@ def test_the_file_of_a_project_cannot_lead_a_hook_to_another_store(cli: Cli, hoo
     assert not (tmp_path / "other.db").exists()
 
 
-def test_a_bug_of_ours_is_an_empty_answer_without_private_values(cli: Cli, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_ours_is_an_empty_answer_without_private_values(
+    cli: Cli, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the prompt was: my secret")
 
@@ -239,7 +296,9 @@ def test_a_misspelt_event_does_not_block_the_host(cli: Cli) -> None:
 
 
 @pytest.mark.req("LANE-34")
-def test_after_the_deadline_the_answer_is_empty_and_there_is_only_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_after_the_deadline_the_answer_is_empty_and_there_is_only_one(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     codes: list[int] = []
     late = deadline.Deadline("claude-code stop", 0)
     late.watch(codes.append)
@@ -257,7 +316,12 @@ def test_after_the_deadline_the_answer_is_empty_and_there_is_only_one(home: Path
     assert slow_to_close.answer('{"in": "time"}') is True
     slow_to_close.watch(codes.append)
     written = capsys.readouterr()
-    assert (written.out, written.err, codes, fault.exists()) == ('{"in": "time"}\n', "", [0, 0], False)
+    assert (written.out, written.err, codes, fault.exists()) == (
+        '{"in": "time"}\n',
+        "",
+        [0, 0],
+        False,
+    )
     ended = deadline.Deadline("claude-code stop", 1e6)
     ended.end()
     ended.watch(codes.append)

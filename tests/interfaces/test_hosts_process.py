@@ -1,4 +1,5 @@
-"""The hooks as fresh processes, as a host runs them, and the plugin of opencode in a JavaScript runtime."""
+"""The hooks as fresh processes, as a host runs them, and the plugin of opencode in a JavaScript
+runtime."""
 
 import json
 import os
@@ -20,20 +21,38 @@ PROMPT = json.dumps({"session_id": "s1", "prompt": "When does the deploy key rot
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")
+    }
     ours = {"HOME": str(tmp_path / "home"), "EMBEDDER": "none", "HOST_SECONDS": "60"}
     return {**kept, **{f"MEMORY_MESH_{name}": value for name, value in ours.items()}}
 
 
 def ran(environ: dict[str, str], *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([COMMAND, *words], env=environ, input=text, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        [COMMAND, *words],
+        env=environ,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
-def test_a_hook_that_takes_too_long_answers_empty_once(environ: dict[str, str], tmp_path: Path) -> None:
+def test_a_hook_that_takes_too_long_answers_empty_once(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
     ran(environ, "store", "The deploy key rotates on Mondays.")
     patient = ran(environ, "host", "claude-code", "user-prompt-submit", text=PROMPT)
     assert (patient.returncode, "Mondays" in patient.stdout) == (0, True)
-    hasty = ran({**environ, "MEMORY_MESH_HOST_SECONDS": "0.001"}, "host", "claude-code", "user-prompt-submit", text=PROMPT)
+    hasty = ran(
+        {**environ, "MEMORY_MESH_HOST_SECONDS": "0.001"},
+        "host",
+        "claude-code",
+        "user-prompt-submit",
+        text=PROMPT,
+    )
     assert (hasty.returncode, hasty.stdout) == (0, "{}\n")
     assert "it took longer than" in (tmp_path / "home" / "host-fault.txt").read_text()
 
@@ -41,13 +60,17 @@ def test_a_hook_that_takes_too_long_answers_empty_once(environ: dict[str, str], 
 def test_a_host_that_gives_no_input_gets_its_answer(environ: dict[str, str]) -> None:
     words = [COMMAND, "host", "claude-code", "session-start"]
     del environ["MEMORY_MESH_HOST_SECONDS"]
-    with subprocess.Popen(words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as waiting:
+    with subprocess.Popen(
+        words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as waiting:
         assert waiting.stdout is not None
         assert waiting.stdout.read() == "{}\n"
         assert waiting.wait() == 0
 
 
-def test_a_store_that_another_process_writes_to_is_read(environ: dict[str, str], tmp_path: Path) -> None:
+def test_a_store_that_another_process_writes_to_is_read(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
     import sqlite3
 
     ran(environ, "store", "The deploy key rotates on Mondays.")
@@ -60,17 +83,33 @@ def test_a_store_that_another_process_writes_to_is_read(environ: dict[str, str],
 
 
 @pytest.mark.req("LANE-34")
-def test_capture_goes_on_in_the_background_after_the_answer(environ: dict[str, str], tmp_path: Path) -> None:
+def test_capture_goes_on_in_the_background_after_the_answer(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
     transcript = tmp_path / "s1.jsonl"
-    said = {"role": "user", "content": "From now on I want you to always run the linter before committing."}
-    given = json.dumps({"session_id": "s1", "transcript_path": str(transcript), "cwd": str(tmp_path)})
+    said = {
+        "role": "user",
+        "content": "From now on I want you to always run the linter before committing.",
+    }
+    given = json.dumps(
+        {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(tmp_path)}
+    )
     stopped = ran(environ, "host", "claude-code", "stop", text=given)
-    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "{}\n", "")  # the other process finds no transcript
+    # The other process finds no transcript.
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "{}\n", "")
     fault = tmp_path / "home" / "host-fault.txt"
-    assert until(environ, lambda: fault.exists() and "claude-code stop: the transcript" in fault.read_text())
+    assert until(
+        environ, lambda: fault.exists() and "claude-code stop: the transcript" in fault.read_text()
+    )
     transcript.write_text(json.dumps({"type": "user", "uuid": "u1", "message": said}) + "\n")
     ran(environ, "host", "claude-code", "stop", text=given)
-    assert until(environ, lambda: "run the linter" in ran(environ, "host", "claude-code", "session-start", text=given).stdout)
+    assert until(
+        environ,
+        lambda: (
+            "run the linter"
+            in ran(environ, "host", "claude-code", "session-start", text=given).stdout
+        ),
+    )
     assert until(environ, lambda: not fault.exists())
 
 
@@ -91,7 +130,8 @@ print(json.dumps({{"hookSpecificOutput": {{"additionalContext": "recalled for " 
 
 DRIVER = """
 import {{ MemoryMesh }} from {plugin!r}
-const messages = [{{ info: {{ id: "m1", role: "user" }}, parts: [{{ type: "text", text: "Use tabs." }}] }}]
+const messages = [{{ info: {{ id: "m1", role: "user" }}, parts: [{{ type: "text", text: "Use \
+tabs." }}] }}]
 const client = {{ session: {{
   messages: async () => ({{ data: messages }}),
   get: async ({{ path }}) => ({{ data: path.id === "child" ? {{ parentID: "s1" }} : {{}} }}),
@@ -105,38 +145,79 @@ for (const text of ["first", "second"]) {{
 }}
 await hooks.event({{ event: {{ type: "session.idle", properties: {{ sessionID: "s1" }} }} }})
 await hooks.event({{ event: {{ type: "session.idle", properties: {{ sessionID: "child" }} }} }})
-await hooks.event({{ event: {{ type: "session.deleted", properties: {{ info: {{ id: "s1" }} }} }} }})
+await hooks.event({{ event: {{ type: "session.deleted", properties: {{ info: {{ id: "s1" }} }} }} \
+}})
 await hooks.event({{ event: {{ type: "session.idle" }} }})
 console.log(JSON.stringify(shown))
 """
 
 if RUNTIME:  # opencode brings its own; without one there is nothing to run the plugin with
 
-    def test_the_plugin_calls_the_hooks_of_opencode_and_adds_what_they_answer(tmp_path: Path) -> None:
-        plugin, log, fake = tmp_path / "plugin.mjs", tmp_path / "log", tmp_path / "bin" / "memory-mesh"
+    def test_the_plugin_calls_the_hooks_of_opencode_and_adds_what_they_answer(
+        tmp_path: Path,
+    ) -> None:
+        plugin, log, fake = (
+            tmp_path / "plugin.mjs",
+            tmp_path / "log",
+            tmp_path / "bin" / "memory-mesh",
+        )
         plugin.write_text(install.plugin_text())
         fake.parent.mkdir()
         fake.write_text(FAKE.format(python=sys.executable, log=str(log)))
         fake.chmod(0o755)
-        (driver := tmp_path / "driver.mjs").write_text(DRIVER.format(plugin=plugin.as_uri(), folder=str(tmp_path)))
+        (driver := tmp_path / "driver.mjs").write_text(
+            DRIVER.format(plugin=plugin.as_uri(), folder=str(tmp_path))
+        )
         environ = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
-        done = subprocess.run([str(RUNTIME), driver], env=environ, capture_output=True, text=True, check=True, timeout=120)
+        done = subprocess.run(
+            [str(RUNTIME), driver],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
         first, second = json.loads(done.stdout)
-        assert [part["text"] for part in first] == ["first", "recalled for session-start", "recalled for user-prompt-submit"]
+        assert [part["text"] for part in first] == [
+            "first",
+            "recalled for session-start",
+            "recalled for user-prompt-submit",
+        ]
         assert [part["text"] for part in second] == ["second", "recalled for user-prompt-submit"]
-        assert all(part["synthetic"] and part["messageID"] == "m1" and part["id"].startswith("prt_") for part in first[1:])
+        assert all(
+            part["synthetic"] and part["messageID"] == "m1" and part["id"].startswith("prt_")
+            for part in first[1:]
+        )
         calls = sorted(map(json.loads, log.read_text().splitlines()), key=lambda one: one[0])
-        assert [words[2] for words, _ in calls] == ["session-end", "session-start", "stop", *["user-prompt-submit"] * 2]
-        assert all(words[:2] == ["host", "opencode"] and given[0]["cwd"] == str(tmp_path) for words, given in calls)
+        assert [words[2] for words, _ in calls] == [
+            "session-end",
+            "session-start",
+            "stop",
+            *["user-prompt-submit"] * 2,
+        ]
+        assert all(
+            words[:2] == ["host", "opencode"] and given[0]["cwd"] == str(tmp_path)
+            for words, given in calls
+        )
         stopped = {words[2]: given for words, given in calls}["stop"]
         assert [stopped[0]["session_id"], stopped[1]["parts"][0]["text"]] == ["s1", "Use tabs."]
 
     def test_without_the_command_the_session_goes_on(tmp_path: Path) -> None:
         (plugin := tmp_path / "plugin.mjs").write_text(install.plugin_text())
-        (driver := tmp_path / "driver.mjs").write_text(DRIVER.format(plugin=plugin.as_uri(), folder=str(tmp_path)))
+        (driver := tmp_path / "driver.mjs").write_text(
+            DRIVER.format(plugin=plugin.as_uri(), folder=str(tmp_path))
+        )
         (bare := tmp_path / "bin").mkdir()
         done = subprocess.run(
-            [str(RUNTIME), driver], env={**os.environ, "PATH": str(bare)}, capture_output=True, text=True, check=True, timeout=120
+            [str(RUNTIME), driver],
+            env={**os.environ, "PATH": str(bare)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
         )
-        assert [[part["text"] for part in parts] for parts in json.loads(done.stdout)] == [["first"], ["second"]]
+        assert [[part["text"] for part in parts] for parts in json.loads(done.stdout)] == [
+            ["first"],
+            ["second"],
+        ]
         assert done.stderr == ""

@@ -1,4 +1,5 @@
-"""Clients that open connections and then say little or nothing: at the limit of open files, and with a server in this process."""
+"""Clients that open connections and then say little or nothing: at the limit of open files, and
+with a server in this process."""
 
 import asyncio
 import http.client
@@ -30,7 +31,9 @@ KINDS = {
     "silent": b"",
     "half of the headers": BEGUN,
     "half of the body": BEGUN + b"Content-Length: 100\r\n\r\n{",
-    "a stream of events": b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nAccept: text/event-stream\r\n\r\n",
+    "a stream of events": (
+        b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nAccept: text/event-stream\r\n\r\n"
+    ),
     "kept alive": b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 
@@ -41,12 +44,24 @@ def server(home: Path, *words: str) -> Iterator[tuple[int, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    names = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")}
+    names = {
+        name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")
+    }
     environment = {**names, "MEMORY_MESH_HOME": str(home), "MEMORY_MESH_EMBEDDER": "none"}
-    limited = ["/bin/sh", "-c", f'ulimit -n {MAX_FILES}; exec "$@"', "sh", sys.executable, "-m", "memory_mesh"]
+    limited = [
+        "/bin/sh",
+        "-c",
+        f'ulimit -n {MAX_FILES}; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "memory_mesh",
+    ]
     with (
         (home / "log").open("w") as log,
-        subprocess.Popen([*limited, *words, "--port", str(port)], env=environment, stdout=log, stderr=log) as running,
+        subprocess.Popen(
+            [*limited, *words, "--port", str(port)], env=environment, stdout=log, stderr=log
+        ) as running,
     ):
         try:
             while running.poll() is None and not answered(port, 1):
@@ -79,7 +94,9 @@ def opened(stack: ExitStack, port: int, data: bytes) -> socket.socket:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("words", SERVERS.values(), ids=SERVERS)
-def test_more_idle_connections_than_the_server_may_open_keep_nobody_out(tmp_path: Path, words: list[str]) -> None:
+def test_more_idle_connections_than_the_server_may_open_keep_nobody_out(
+    tmp_path: Path, words: list[str]
+) -> None:
     with server(tmp_path, *words) as (port, pid):
         most = 0
         for data in KINDS.values():
@@ -142,8 +159,17 @@ def served(talk: Talk, **options: float) -> None:
         return PlainTextResponse("released")
 
     async def both() -> None:
-        pages = {"/echo": echo, "/early": early, "/pieces": pieces, "/endless": endless, "/busy": work, "/release": release}
-        app = Starlette(routes=[Route(path, page, methods=["GET", "POST"]) for path, page in pages.items()])
+        pages = {
+            "/echo": echo,
+            "/early": early,
+            "/pieces": pieces,
+            "/endless": endless,
+            "/busy": work,
+            "/release": release,
+        }
+        app = Starlette(
+            routes=[Route(path, page, methods=["GET", "POST"]) for path, page in pages.items()]
+        )
         running = Running(app, Options(**{"server_shutdown_seconds": 5.0, **options}), released.set)  # type: ignore[arg-type]
         listening = listen("127.0.0.1", 0)
         port = listening.getsockname()[1]
@@ -161,7 +187,8 @@ def served(talk: Talk, **options: float) -> None:
 
 
 async def said(port: int, first: bytes, slowly: bytes = b"") -> bytes:
-    """Send bytes, then others one by one, until the server closes the connection; return what it said."""
+    """Send bytes, then others one by one, until the server closes the connection; return what it
+    said."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     answer = bytearray()
 
@@ -188,7 +215,9 @@ async def said(port: int, first: bytes, slowly: bytes = b"") -> bytes:
 
 
 async def asked(port: int, path: str = "/echo") -> bytes:
-    return await said(port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    return await said(
+        port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    )
 
 
 SLOW = {
@@ -198,10 +227,18 @@ SLOW = {
     "blank lines byte by byte": (b"", b"\r\n" * 2500, b"400"),
     "a body that stops": (POST + b"Content-Length: 9\r\n\r\nabc", b"", b"408"),
     "a body byte by byte": (POST + b"Content-Length: 5000\r\n\r\n", b"a" * 5000, b"408"),
-    "chunks byte by byte": (POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 900, b"408"),
+    "chunks byte by byte": (
+        POST + b"Transfer-Encoding: chunked\r\n\r\n",
+        b"1\r\na\r\n" * 900,
+        b"408",
+    ),
     "a second request that stops": (GET + POST, b"", b"408"),
     "a second request byte by byte": (GET, POST + b"X-Long: " + b"a" * 5000, b"408"),
-    "a body after its answer": (POST.replace(b"echo", b"early") + b"Content-Length: 5000\r\n\r\n", b"a" * 5000, b"200"),
+    "a body after its answer": (
+        POST.replace(b"echo", b"early") + b"Content-Length: 5000\r\n\r\n",
+        b"a" * 5000,
+        b"200",
+    ),
     "a connection that is kept alive": (GET, b"", b"200"),
 }
 
@@ -234,7 +271,8 @@ def test_a_long_answer_and_long_work_are_not_cut() -> None:
 
 def test_an_answer_that_is_never_read_is_given_up() -> None:
     async def talk(port: int, running: Running) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)  # it reads next to nothing
+        # It reads next to nothing.
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
         writer.write(GET.replace(b"echo", b"endless"))
         await reader.readexactly(1)
         assert running.server_state.connections
@@ -284,7 +322,9 @@ def test_when_every_connection_is_worked_on_a_new_one_is_refused_until_one_ends(
     served(talk, server_max_connections=5)
 
 
-def test_half_of_the_files_of_the_process_are_left_for_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_of_the_files_of_the_process_are_left_for_the_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for files, most in ((100, 50), (1024, 512), (1_000_000, 1000), (-1, 1000), (1, 1)):
         monkeypatch.setattr("resource.getrlimit", lambda _, files=files: (files, files))
         assert limits_of(Options()).max_connections == most
@@ -309,7 +349,8 @@ class Ahead(asyncio.SelectorEventLoop):
 
 
 def body_read(*sent: tuple[float, int]) -> int:
-    """Return the bytes of a body that arrives in pieces, each a pause and a size. The server waits for 30 seconds."""
+    """Return the bytes of a body that arrives in pieces, each a pause and a size. The server
+    waits for 30 seconds."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         nonlocal size
@@ -317,7 +358,8 @@ def body_read(*sent: tuple[float, int]) -> int:
         while more:
             message = await receive()
             size, more = size + len(message["body"]), message["more_body"]
-            await asyncio.sleep(100)  # what the server does with it takes its time, which is not the client's
+            # What the server does with it takes its time, which is not the client's.
+            await asyncio.sleep(100)
         assert (await receive())["type"] == "http.disconnect"
 
     async def receive() -> Message:
@@ -339,6 +381,8 @@ def test_a_body_may_take_any_time_if_it_is_not_slower_than_1_kib_a_second() -> N
     assert body_read(*[(1, 1024)] * 1000) == 1000 * 1024
     assert body_read(*[(29, 29 * 1024)] * 100) == 100 * 29 * 1024
     for slow in ([(31, 1)], [(1, 1000)] * 2000, [(0, 100_000_000), (31, 1)], [(29, 1), (2, 1)]):
-        with pytest.raises(HTTPException, match="slower than 1,024 bytes a second for 30 seconds") as error:
+        with pytest.raises(
+            HTTPException, match="slower than 1,024 bytes a second for 30 seconds"
+        ) as error:
             body_read(*slow)
         assert error.value.status_code == 408

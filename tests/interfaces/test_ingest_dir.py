@@ -26,7 +26,10 @@ def memories(cli) -> dict[str, dict]:
 def test_each_file_becomes_a_memory_that_is_found_with_its_path(cli, notes):
     said = cli("ingest-dir", "notes")
     assert (said.code, said.err) == (0, "")
-    assert said.out == f"[MemoryMesh] Ingested {notes}: 2 added, 0 updated, 0 unchanged, 0 failed, 0 gone\n"
+    assert (
+        said.out
+        == f"[MemoryMesh] Ingested {notes}: 2 added, 0 updated, 0 unchanged, 0 failed, 0 gone\n"
+    )
     assert memories(cli).keys() == {"a.md", "b.md"}
     assert "Source: a.md\nThe deploy key rotates on Mondays." in cli("search", "deploy key").out
 
@@ -55,7 +58,9 @@ def test_several_extensions_can_be_given(cli, notes):
 def test_the_type_is_that_of_the_flag(cli, notes):
     cli("ingest-dir", "notes", "--type", "agent", "--agent", "planner")
     held = json.loads(cli("list", "--json", "--agent", "planner").out)["memories"]
-    assert {(memory["memory_type"], memory["agent_id"]) for memory in held} == {("agent", "planner")}
+    assert {(memory["memory_type"], memory["agent_id"]) for memory in held} == {
+        ("agent", "planner")
+    }
 
 
 def test_a_second_run_takes_up_what_changed_and_names_what_is_gone(cli, notes):
@@ -71,7 +76,9 @@ def test_a_second_run_takes_up_what_changed_and_names_what_is_gone(cli, notes):
     ]
     assert memories(cli)["a.md"]["revision"] == 2
     assert cli("delete", "--id", id_).code == 0
-    assert cli("ingest-dir", "notes").out.endswith("0 added, 0 updated, 1 unchanged, 0 failed, 0 gone\n")
+    assert cli("ingest-dir", "notes").out.endswith(
+        "0 added, 0 updated, 1 unchanged, 0 failed, 0 gone\n"
+    )
 
 
 @pytest.mark.req("MESH-164")
@@ -82,7 +89,9 @@ def test_files_that_fail_are_named_on_standard_error_and_the_exit_code_tells(cli
     (notes / "odd\x1b[31m\nname.md").write_bytes(b"\xff")
     said = cli("ingest-dir", "notes")
     assert said.code == 1
-    assert said.out.startswith(f"[MemoryMesh] Ingested {notes}: 2 added, 0 updated, 0 unchanged, 4 failed, 0 gone\n")
+    assert said.out.startswith(
+        f"[MemoryMesh] Ingested {notes}: 2 added, 0 updated, 0 unchanged, 4 failed, 0 gone\n"
+    )
     assert said.err.splitlines() == [
         "[MemoryMesh Error] bad.md: it is not UTF-8 text (byte 1)",
         "[MemoryMesh Error] broken.md: it is a broken link: No such file or directory",
@@ -123,7 +132,10 @@ def test_many_that_are_gone_are_not_all_listed(cli, notes):
 def test_a_run_without_matching_files_names_the_flags_to_use(cli, notes):
     said = cli("ingest-dir", "notes", "--extension", "rst")
     assert said.code == 0
-    assert said.out.splitlines()[1] == "No file here ends with rst; use --extension for others, --recursive for sub-folders."
+    assert (
+        said.out.splitlines()[1]
+        == "No file here ends with rst; use --extension for others, --recursive for sub-folders."
+    )
     assert "--recursive" not in cli("ingest-dir", "notes", "--extension", "rst", "--recursive").out
 
 
@@ -144,10 +156,16 @@ def test_a_pipe_hears_how_far_it_has_come_and_a_terminal_sees_a_bar(cli, notes):
     ("words", "told"),
     [
         ([], "PATH is missing"),
-        (["nowhere"], "the folder 'nowhere' cannot be read: No such file or directory; expected a folder"),
+        (
+            ["nowhere"],
+            "the folder 'nowhere' cannot be read: No such file or directory; expected a folder",
+        ),
         (["notes/a.md"], "'notes/a.md' is a file; expected a folder"),
         (["notes", "--extension", ""], "extension is ''; expected a file extension, such as .md"),
-        (["notes", "--type", "session"], "a memory of type 'session' has no session_id; give metadata.session_id"),
+        (
+            ["notes", "--type", "session"],
+            "a memory of type 'session' has no session_id; give metadata.session_id",
+        ),
         (["notes", "more"], "unexpected word 'more'"),
     ],
 )

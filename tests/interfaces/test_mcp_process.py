@@ -1,4 +1,5 @@
-"""The MCP server as a process of its own, over standard input and output and over HTTP, with the client of the official SDK."""
+"""The MCP server as a process of its own, over standard input and output and over HTTP, with the
+client of the official SDK."""
 
 import asyncio
 import http.client
@@ -24,19 +25,24 @@ pytestmark = pytest.mark.deep
 COMMAND = [sys.executable, "-m", "memory_mesh"]
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+               "clientInfo": {"name": "t", "version": "1"}},
 }  # fmt: skip
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")
+    }
     return {**kept, "MEMORY_MESH_HOME": str(tmp_path / "home"), "MEMORY_MESH_EMBEDDER": "none"}
 
 
 def over_stdio(environment: dict[str, str], *words: str) -> Client:
-    parameters = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "mcp", *words], env=environment)
+    parameters = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], "mcp", *words], env=environment
+    )
     return Client(stdio_client(parameters))
 
 
@@ -47,7 +53,10 @@ def over_http(environment: dict[str, str], *words: str) -> Iterator[int]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
-        [*COMMAND, "mcp", "--http", "--port", str(port), *words], env=environment, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "mcp", "--http", "--port", str(port), *words],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert server.stderr is not None
@@ -61,7 +70,8 @@ def over_http(environment: dict[str, str], *words: str) -> Iterator[int]:
     finally:
         server.terminate()
         rest = server.communicate(timeout=60)[1]
-        assert ("Traceback" in rest, server.returncode) == (False, 0)  # it closed the store and ended by itself
+        # It closed the store and ended by itself.
+        assert ("Traceback" in rest, server.returncode) == (False, 0)
 
 
 async def talk(client: Client, name: str) -> list[str]:
@@ -69,7 +79,10 @@ async def talk(client: Client, name: str) -> list[str]:
     async with client:
         for at in range(5):
             await client.call_tool("remember", {"content": f"Agent {name} opened door {at}."})
-        found = [await client.call_tool("recall", {"query": f"agent {name} door {at}", "limit": 1}) for at in range(5)]
+        found = [
+            await client.call_tool("recall", {"query": f"agent {name} door {at}", "limit": 1})
+            for at in range(5)
+        ]
         return [result.content[0].text for result in found]
 
 
@@ -94,7 +107,9 @@ def test_ten_clients_over_http_at_once(environment, tmp_path) -> None:
 
 def test_ten_servers_over_stdio_on_one_store_at_once(environment, tmp_path) -> None:
     file = tmp_path / "m.db"
-    answers = asyncio.run(ten([over_stdio(environment, "--store", f"sqlite:///{file}") for _ in range(10)]))
+    answers = asyncio.run(
+        ten([over_stdio(environment, "--store", f"sqlite:///{file}") for _ in range(10)])
+    )
     check_all(answers, file)
 
 
@@ -102,7 +117,13 @@ def test_two_servers_and_the_command_line_share_one_store(environment, tmp_path)
     file = f"sqlite:///{tmp_path}/m.db"
 
     def command(*words: str) -> str:
-        done = subprocess.run([*COMMAND, *words, "--store", file], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [*COMMAND, *words, "--store", file],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return done.stdout
 
     async def use(port: int) -> None:
@@ -112,7 +133,11 @@ def test_two_servers_and_the_command_line_share_one_store(environment, tmp_path)
             async def recalled(client: Client, query: str) -> str:
                 return (await client.call_tool("recall", {"query": query})).content[0].text
 
-            stored = (await http.call_tool("remember", {"content": "The kiln is at 900 degrees."})).content[0].text
+            stored = (
+                (await http.call_tool("remember", {"content": "The kiln is at 900 degrees."}))
+                .content[0]
+                .text
+            )
             assert "900 degrees" in await recalled(stdio, "kiln degrees")
             assert "900 degrees" in await asyncio.to_thread(command, "search", "kiln degrees")
             await asyncio.to_thread(command, "store", "The glaze is cobalt blue.")
@@ -121,7 +146,10 @@ def test_two_servers_and_the_command_line_share_one_store(environment, tmp_path)
             given = {"content": "Use the small kiln for tests.", "memory_type": "correction"}
             await stdio.call_tool("memory_lane_store", given)
             assert "small kiln" in await recalled(http, "small kiln tests")
-            graph = {"text": "Ana owns the pottery.", "claim": {"subject": "pottery", "predicate": "owner", "value": "Ana"}}
+            graph = {
+                "text": "Ana owns the pottery.",
+                "claim": {"subject": "pottery", "predicate": "owner", "value": "Ana"},
+            }
             await stdio.call_tool("graph_store", graph)
             assert "Ana owns the pottery" in await recalled(http, "pottery owner Ana")
             await asyncio.to_thread(command, "delete", stored.split()[-1])
@@ -131,7 +159,10 @@ def test_two_servers_and_the_command_line_share_one_store(environment, tmp_path)
                 client.call_tool("remember", {"content": f"{kind} note {at}"})
                 for at in range(20) for kind, client in (("web", http), ("pipe", stdio))
             ]  # fmt: skip
-            results = await asyncio.gather(*writes, *(asyncio.to_thread(command, "store", f"shell note {at}") for at in range(3)))
+            results = await asyncio.gather(
+                *writes,
+                *(asyncio.to_thread(command, "store", f"shell note {at}") for at in range(3)),
+            )
             assert not any(getattr(result, "is_error", False) for result in results)
 
     with over_http(environment, "--store", file) as port:
@@ -148,22 +179,34 @@ def test_two_servers_and_the_command_line_share_one_store(environment, tmp_path)
 GARBAGE = [
     b"this is not JSON", b"[]", b"{}", b"null", b"42", b'{"jsonrpc": "2.0"}',
     b'{"jsonrpc": "1.0", "id": 7, "method": "tools/list"}',
-    b'{"jsonrpc": "2.0", "id": {}, "method": "tools/list"}', b'{"jsonrpc": "2.0", "id": 8, "method": 3}', b"\xff\xfe\x00\x01",
-    b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": "x"}', b"[" * 100_000, b'{"a":' * 20_000,
-    b'{"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": {"name": 3, "arguments": []}}', b'"\\ud800"', b"",
-    b'{"jsonrpc": "2.0", "id": 11, "method": "no/such/method"}', b'{"jsonrpc": "2.0", "id": 12, "method": "tools/call"}',
+    b'{"jsonrpc": "2.0", "id": {}, "method": "tools/list"}',
+    b'{"jsonrpc": "2.0", "id": 8, "method": 3}', b"\xff\xfe\x00\x01",
+    b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": "x"}', b"[" * 100_000,
+    b'{"a":' * 20_000,
+    b'{"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": {"name": 3, "arguments": []}}',
+    b'"\\ud800"', b"", b'{"jsonrpc": "2.0", "id": 11, "method": "no/such/method"}',
+    b'{"jsonrpc": "2.0", "id": 12, "method": "tools/call"}',
     b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 999}}',
-    b'{"jsonrpc": "2.0", "id": 13, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "%s"}}}'
+    (b'{"jsonrpc": "2.0", "id": 13, "method": "tools/call", "params": {"name": "recall", '
+     b'"arguments": {"query": "%s"}}}')
     % (b"x" * 2_000_000),
 ]  # fmt: skip
 
 
-def test_malformed_messages_on_standard_input_are_answered_or_ignored_and_the_server_goes_on(environment, tmp_path) -> None:
+def test_malformed_messages_on_standard_input_are_answered_or_ignored_and_the_server_goes_on(
+    environment, tmp_path
+) -> None:
     call = {"name": "remember", "arguments": {"content": "The server still works."}}
     last = {"jsonrpc": "2.0", "id": "last", "method": "tools/call", "params": call}
-    lines = [json.dumps(HELLO).encode(), json.dumps(READY).encode(), *GARBAGE, json.dumps(last).encode()]
+    lines = [
+        json.dumps(HELLO).encode(),
+        json.dumps(READY).encode(),
+        *GARBAGE,
+        json.dumps(last).encode(),
+    ]
     store = f"sqlite:///{tmp_path}/m.db"
-    server = subprocess.Popen([*COMMAND, "mcp", "--store", store], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    server = subprocess.Popen([*COMMAND, "mcp", "--store", store], env=environment,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE)  # fmt: skip
     assert server.stdin is not None
     assert server.stdout is not None
@@ -179,18 +222,32 @@ def test_malformed_messages_on_standard_input_are_answered_or_ignored_and_the_se
     assert "The server still works" not in errors
     assert not answers["last"]["result"]["isError"]  # type: ignore[index]
     codes = {id_: answer["error"]["code"] for id_, answer in answers.items() if "error" in answer}  # type: ignore[index]
-    assert {id_: codes.get(id_) for id_ in ("10", "11", "12")} == {"10": -32602, "11": -32601, "12": -32602}
+    assert {id_: codes.get(id_) for id_ in ("10", "11", "12")} == {
+        "10": -32602,
+        "11": -32601,
+        "12": -32602,
+    }
     assert not any("result" in answers.get(id_, {}) for id_ in ("7", "8", "9"))
     assert answers["13"]["result"]["isError"]  # type: ignore[index]
     with MemoryMesh(store, embedder="none") as mesh:
         assert [memory.content for memory in mesh.get_all()] == ["The server still works."]
 
 
-def test_hostile_requests_over_http_are_refused_and_the_server_goes_on(environment, tmp_path) -> None:
+def test_hostile_requests_over_http_are_refused_and_the_server_goes_on(
+    environment, tmp_path
+) -> None:
     def post(port: int, body: bytes, **headers: str) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        connection.request("POST", "/mcp", body, {**kinds, **{key.replace("_", "-"): value for key, value in headers.items()}})
+        kinds = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        connection.request(
+            "POST",
+            "/mcp",
+            body,
+            {**kinds, **{key.replace("_", "-"): value for key, value in headers.items()}},
+        )
         response = connection.getresponse()
         text = response.read().decode(errors="replace")
         connection.close()
@@ -200,22 +257,29 @@ def test_hostile_requests_over_http_are_refused_and_the_server_goes_on(environme
     with over_http(environment, "--store", f"sqlite:///{tmp_path}/m.db") as port:
         for body in GARBAGE[:12]:
             status, text = post(port, body)
-            assert 400 <= status < 500 or (status, text) == (202, ""), (body[:50], status)  # 202: read as a notification
+            # 202: read as a notification.
+            assert 400 <= status < 500 or (status, text) == (202, ""), (body[:50], status)
             assert "Traceback" not in text
         assert post(port, b"x" * (5 * 1024 * 1024))[0] == 413
         assert post(port, hello, Host="evil.example")[0] in (403, 421)
         assert post(port, hello, Origin="http://evil.example")[0] == 403
         assert post(port, hello, Content_Type="text/plain")[0] in (400, 415)
-        assert post(port, hello, Mcp_Session_Id="../../etc/passwd")[0] in (200, 400, 404)  # it has no meaning
+        # It has no meaning.
+        assert post(port, hello, Mcp_Session_Id="../../etc/passwd")[0] in (200, 400, 404)
         assert post(port, hello)[0] == 200
         texts = asyncio.run(talk(Client(f"http://127.0.0.1:{port}/mcp"), "n0"))
         assert "Agent n0 opened door 4." in texts[4]
 
 
 @pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", ""])
-def test_a_client_cannot_hold_a_stream_open_on_which_nothing_will_be_sent(environment, tmp_path, version) -> None:
+def test_a_client_cannot_hold_a_stream_open_on_which_nothing_will_be_sent(
+    environment, tmp_path, version
+) -> None:
     """Such streams would use up the connections: they are not idle, so nobody takes their place."""
-    kinds = {"Accept": "text/event-stream", **({"Mcp-Protocol-Version": version} if version else {})}
+    kinds = {
+        "Accept": "text/event-stream",
+        **({"Mcp-Protocol-Version": version} if version else {}),
+    }
     with over_http(environment, "--store", f"sqlite:///{tmp_path}/m.db") as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", "/mcp", headers=kinds)
@@ -228,7 +292,10 @@ def test_a_client_that_begins_again_and_again_opens_no_session(environment, tmp_
     with over_http(environment, "--store", f"sqlite:///{tmp_path}/m.db") as port:
         for _ in range(3):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            kinds = {
+                "Content-Type": "application/json",
+                "Accept": "application/json, text/event-stream",
+            }
             connection.request("POST", "/mcp", json.dumps(HELLO), kinds)
             answer = connection.getresponse()
             assert (answer.status, answer.headers.get("mcp-session-id")) == (200, None)
@@ -242,29 +309,51 @@ def test_with_tokens_each_request_needs_one_and_sees_only_its_user(environment, 
 
     def token(*words: str) -> str:
         done = subprocess.run(
-            [*COMMAND, "token", "create", *words, "--json"], env=environment, capture_output=True, text=True, check=True
+            [*COMMAND, "token", "create", *words, "--json"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return str(json.loads(done.stdout)["token"])
 
-    ann, bob, reader = token("a", "--user", "ann"), token("b", "--user", "bob"), token("r", "--user", "ann", "--read-only")
+    ann, bob, reader = (
+        token("a", "--user", "ann"),
+        token("b", "--user", "bob"),
+        token("r", "--user", "ann", "--read-only"),
+    )
 
     async def call(port: int, secret: str, name: str, **arguments: object) -> tuple[bool, str]:
         web = AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=60)
-        async with web, Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=web)) as client:
+        async with (
+            web,
+            Client(
+                streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=web)
+            ) as client,
+        ):
             result = await client.call_tool(name, arguments)
             return result.is_error, result.content[0].text
 
     with over_http(environment, "--store", f"sqlite:///{tmp_path}/m.db") as port:
-        for headers in ({}, {"Authorization": "Bearer mm_x_y"}, {"Authorization": f"Bearer {ann}x"}):
+        for headers in (
+            {},
+            {"Authorization": "Bearer mm_x_y"},
+            {"Authorization": f"Bearer {ann}x"},
+        ):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            connection.request("POST", "/mcp", json.dumps(HELLO), {"Content-Type": "application/json", **headers})
+            connection.request(
+                "POST", "/mcp", json.dumps(HELLO), {"Content-Type": "application/json", **headers}
+            )
             assert connection.getresponse().status == 401
             connection.close()
         assert not asyncio.run(call(port, ann, "remember", content="The vault word is heron."))[0]
         assert "heron" in asyncio.run(call(port, ann, "recall", query="vault word"))[1]
         assert "heron" in asyncio.run(call(port, reader, "recall", query="vault word"))[1]
         assert "heron" not in asyncio.run(call(port, bob, "recall", query="vault word"))[1]
-        assert asyncio.run(call(port, reader, "remember", content="x")) == (True, "the token is for reading only")
+        assert asyncio.run(call(port, reader, "remember", content="x")) == (
+            True,
+            "the token is for reading only",
+        )
 
 
 # --- compat, read-only, errors at the start ---
@@ -275,16 +364,25 @@ def test_the_official_tools_over_stdio_by_a_flag(environment) -> None:
         async with over_stdio(environment, "--compat", "server-memory") as client:
             entity = {"name": "Ana", "entityType": "person", "observations": ["likes tea"]}
             await client.call_tool("create_entities", {"entities": [entity]})
-            return len((await client.list_tools()).tools), (await client.call_tool("read_graph", {})).structured_content
+            return len((await client.list_tools()).tools), (
+                await client.call_tool("read_graph", {})
+            ).structured_content
 
     count, graph = asyncio.run(use())
     assert count == 9
-    assert graph == {"entities": [{"name": "Ana", "entityType": "person", "observations": ["likes tea"]}], "relations": []}
+    assert graph == {
+        "entities": [{"name": "Ana", "entityType": "person", "observations": ["likes tea"]}],
+        "relations": [],
+    }
 
 
-def test_a_read_only_server_offers_no_tool_that_writes_and_creates_no_store(environment, tmp_path) -> None:
+def test_a_read_only_server_offers_no_tool_that_writes_and_creates_no_store(
+    environment, tmp_path
+) -> None:
     async def use() -> tuple[list[str], bool]:
-        async with over_stdio(environment, "--read-only", "--store", f"sqlite:///{tmp_path}/none.db") as client:
+        async with over_stdio(
+            environment, "--read-only", "--store", f"sqlite:///{tmp_path}/none.db"
+        ) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
             return names, (await client.call_tool("recall", {"query": "x"})).is_error
 
@@ -296,7 +394,12 @@ def test_a_read_only_server_offers_no_tool_that_writes_and_creates_no_store(envi
 def test_at_a_terminal_the_server_says_what_it_waits_for_and_ends(environment, way: str) -> None:
     terminal, client_side = pty.openpty()
     with subprocess.Popen(
-        [*COMMAND, "mcp"], env=environment, stdin=client_side, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "mcp"],
+        env=environment,
+        stdin=client_side,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as server:
         assert server.stderr is not None
         assert "waiting for a client on standard input" in server.stderr.readline()
@@ -319,7 +422,14 @@ def test_at_a_terminal_the_server_says_what_it_waits_for_and_ends(environment, w
     ],
 )
 def test_a_server_that_cannot_start_says_why_in_one_line(environment, words, expected) -> None:
-    done = subprocess.run([*COMMAND, "mcp", *words], env=environment, capture_output=True, text=True, check=False, input="")
+    done = subprocess.run(
+        [*COMMAND, "mcp", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        input="",
+    )
     assert done.returncode
     assert done.stdout == ""
     assert expected in done.stderr

@@ -1,4 +1,5 @@
-"""A pipe, a device, a folder or a loop of links where a file is expected: one line of error, and nothing is waited for."""
+"""A pipe, a device, a folder or a loop of links where a file is expected: one line of error, and
+nothing is waited for."""
 
 import io
 import json
@@ -14,8 +15,9 @@ from memory_mesh.system import open_regular
 from .conftest import Cli
 
 REASONS = {
-    "pipe": "not a regular file", "device": "not a regular file", "link to a device": "not a regular file",
-    "folder": "Is a directory", "loop": "Too many levels of symbolic links",
+    "pipe": "not a regular file", "device": "not a regular file",
+    "link to a device": "not a regular file", "folder": "Is a directory",
+    "loop": "Too many levels of symbolic links",
 }  # fmt: skip
 COMMANDS = {
     "import": ["import", "{}"],
@@ -37,7 +39,14 @@ REFUSED_BEFORE = (
     "Not a directory",
     "it is a link to a file that does not exist",
 )
-A_FOLDER_IS_FINE = ("import", "import as a format", "restore", "ingest-skill --file", "notes import", "config trust")
+A_FOLDER_IS_FINE = (
+    "import",
+    "import as a format",
+    "restore",
+    "ingest-skill --file",
+    "notes import",
+    "config trust",
+)
 
 
 def made(kind: str, path: Path) -> Path:
@@ -64,7 +73,9 @@ def test_a_command_refuses_what_is_no_file_in_one_line(
         return
     monkeypatch.setenv("MEMORY_MESH_NOTES_DIR", str(tmp_path / "notes"))
     cli("store", "The deploy key rotates on Mondays.")
-    file = made(kind, tmp_path / "odd" / ("memory-mesh.toml" if command == "config trust" else "odd.md"))
+    file = made(
+        kind, tmp_path / "odd" / ("memory-mesh.toml" if command == "config trust" else "odd.md")
+    )
     said = cli(*(word.format(file) for word in COMMANDS[command]))
     assert said.code != 0
     assert len(said.err.splitlines()) == 1
@@ -72,16 +83,23 @@ def test_a_command_refuses_what_is_no_file_in_one_line(
     assert json.loads(cli("stats", "--json").out)["total_memories"] == 1
 
 
-NOT_A_STORE = {"sqlite": "is not a regular file", "json": "is a file; expected a folder", "lancedb": "is not a folder of LanceDB"}
+NOT_A_STORE = {
+    "sqlite": "is not a regular file",
+    "json": "is a file; expected a folder",
+    "lancedb": "is not a folder of LanceDB",
+}
 USES = (
-    ["search", "tea"], ["stats"], ["audit", "verify"], ["store", "Tea at five."], ["backup", "copy"], ["doctor", "--repair"],
+    ["search", "tea"], ["stats"], ["audit", "verify"], ["store", "Tea at five."],
+    ["backup", "copy"], ["doctor", "--repair"],
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "link to a device"])
 @pytest.mark.parametrize("scheme", NOT_A_STORE)
 @pytest.mark.sample(99)
-def test_a_pipe_or_a_device_in_place_of_a_store_is_refused_in_one_line(cli: Cli, tmp_path: Path, kind: str, scheme: str) -> None:
+def test_a_pipe_or_a_device_in_place_of_a_store_is_refused_in_one_line(
+    cli: Cli, tmp_path: Path, kind: str, scheme: str
+) -> None:
     path = made(kind, tmp_path / "odd" / "memory")
     for words in USES:
         said = cli(*words, "--store", f"{scheme}:///{path}")
@@ -93,11 +111,15 @@ def test_a_pipe_or_a_device_in_place_of_a_store_is_refused_in_one_line(cli: Cli,
     assert NOT_A_STORE[scheme] in doctor.out
     assert "chmod" not in doctor.out, "nobody is told to change the permissions of a device"
     assert not (tmp_path / "copy").exists()
-    assert [one.name for one in (tmp_path / "odd").iterdir()] == ([] if kind == "device" else ["memory"])
+    assert [one.name for one in (tmp_path / "odd").iterdir()] == (
+        [] if kind == "device" else ["memory"]
+    )
 
 
 @pytest.mark.parametrize("scheme", NOT_A_STORE)
-def test_doctor_names_a_store_that_is_a_loop_of_links(cli: Cli, tmp_path: Path, scheme: str) -> None:
+def test_doctor_names_a_store_that_is_a_loop_of_links(
+    cli: Cli, tmp_path: Path, scheme: str
+) -> None:
     path = made("loop", tmp_path / "odd" / "memory")
     said = cli("doctor", "--store", f"{scheme}:///{path}")
     assert said.code != 0
@@ -135,15 +157,29 @@ def test_a_repository_with_such_files_stops_no_command(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     project = tmp_path / "project"
-    for name in (".claude/settings.json", ".git", "graph/graph.json", "journal/journal.jsonl", "CLAUDE.md", "skill/SKILL.md"):
+    for name in (
+        ".claude/settings.json",
+        ".git",
+        "graph/graph.json",
+        "journal/journal.jsonl",
+        "CLAUDE.md",
+        "skill/SKILL.md",
+    ):
         made(kind, project / name)
     monkeypatch.setenv("MEMORY_MESH_NOTES_DIR", str(tmp_path / "notes"))
     monkeypatch.chdir(project)
-    for words in (["init", "."], ["import", "graph"], ["import", "journal"], ["ingest-skill", "--file", "skill"]):
+    for words in (
+        ["init", "."],
+        ["import", "graph"],
+        ["import", "journal"],
+        ["ingest-skill", "--file", "skill"],
+    ):
         said = cli(*words)
         assert said.code != 0, words
         assert len(said.err.splitlines()) == 1, (words, said.err)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps({"session_id": "s1", "cwd": str(project)})))
+    monkeypatch.setattr(
+        sys, "stdin", io.StringIO(json.dumps({"session_id": "s1", "cwd": str(project)}))
+    )
     assert cli("host", "claude-code", "session-start").code == 0
 
 
@@ -151,22 +187,35 @@ def test_a_repository_with_such_files_stops_no_command(
 def test_such_a_file_among_the_traces_is_named(tmp_path: Path, kind: str) -> None:
     with MemoryMesh("memory://", embedder="none", traces_dir=str(tmp_path / "traces")) as mesh:
         mesh.traces.record(goal="deploy the site", status="success", project="site")
-        names = [file for file in (tmp_path / "traces").rglob("*") if file.is_file() and file.name != ".lock"]
+        names = [
+            file
+            for file in (tmp_path / "traces").rglob("*")
+            if file.is_file() and file.name != ".lock"
+        ]
         assert len(names) >= 1
         for file in names:
             file.unlink()
             made(kind, file)
-        with pytest.raises(InvalidInput, match=r"regular file|is a link|levels of symbolic|No such device"):
+        with pytest.raises(
+            InvalidInput, match=r"regular file|is a link|levels of symbolic|No such device"
+        ):
             mesh.traces.record(goal="deploy the site again", status="success", project="site")
 
 
-@pytest.mark.parametrize("words", [["audit", "verify", "--file"], ["audit", "verify", "--anchor"], ["eval", "--questions"]])
-def test_a_pipe_that_the_shell_has_opened_is_read(cli: Cli, tmp_path: Path, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [["audit", "verify", "--file"], ["audit", "verify", "--anchor"], ["eval", "--questions"]],
+)
+def test_a_pipe_that_the_shell_has_opened_is_read(
+    cli: Cli, tmp_path: Path, words: list[str]
+) -> None:
     """`memory-mesh audit verify --file <(zcat export.gz)` gets the name of an open pipe."""
     cli("store", "The deploy key rotates on Mondays.")
     cli("audit", "anchor", "--to", str(tmp_path / "--anchor"))
     (tmp_path / "--file").write_text(cli("audit", "export").out)
-    (tmp_path / "--questions").write_text('{"question": "when does the deploy key rotate?", "expect": ["Mondays"]}\n')
+    (tmp_path / "--questions").write_text(
+        '{"question": "when does the deploy key rotate?", "expect": ["Mondays"]}\n'
+    )
     there = cli(*words, str(tmp_path / words[-1]))
     assert there.code == 0, there.err
     reading, writing = os.pipe()

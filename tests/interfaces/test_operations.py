@@ -1,4 +1,5 @@
-"""The table of operations agrees with the mesh in methods, parameters, types and defaults, and exposes nothing local."""
+"""The table of operations agrees with the mesh in methods, parameters, types and defaults, and
+exposes nothing local."""
 
 import ast
 import re
@@ -31,14 +32,28 @@ from memory_mesh.flows.search.search import RANKERS
 from memory_mesh.interfaces import operation as operation_types
 from memory_mesh.interfaces import verbs
 from memory_mesh.interfaces.cli import handlers
-from memory_mesh.interfaces.operation import LOCAL_KINDS, Effect, Extent, Interface, Kind, Operation, Parameter
+from memory_mesh.interfaces.operation import (
+    LOCAL_KINDS,
+    Effect,
+    Extent,
+    Interface,
+    Kind,
+    Operation,
+    Parameter,
+)
 from memory_mesh.interfaces.render import graph, memories, output, records
 from memory_mesh.interfaces.verbs import GROUPS, JSON, OPERATIONS, TARGET, YES
 
 from .conftest import learnt
 
 # The faces, by what the names of their methods begin with in the table.
-FACES: dict[str, type] = {"": Mesh, "graph.": MemoryGraph, "lane.": MemoryLane, "notes.": MemoryNotes, "traces.": MemoryTraces}
+FACES: dict[str, type] = {
+    "": Mesh,
+    "graph.": MemoryGraph,
+    "lane.": MemoryLane,
+    "notes.": MemoryNotes,
+    "traces.": MemoryTraces,
+}
 # Methods that are no operation, each with the reason.
 NO_OPERATION = {
     "init": "every interface opens the mesh as a context manager",
@@ -91,12 +106,24 @@ NO_PARAMETER = {
     "lane.store decay_factor": "it is computed when the memory is found",
     "lane.store provenance": "a person who types is the source",
     "session_id": "a flag of the target",
-    **dict.fromkeys(("graph.context rerank", "graph.search rerank"), "weights are for programs that measure their effect"),
+    **dict.fromkeys(
+        ("graph.context rerank", "graph.search rerank"),
+        "weights are for programs that measure their effect",
+    ),
     "graph.search status_filter": "the flags include_… name the statuses",
     "graph.summarize_episode store": "an entry of its own",
-    **dict.fromkeys(("traces.similar time_window", "traces.similar archived"), "the command makes the range of times"),
-    **dict.fromkeys((f"traces.record {name}" for name in ("agents", "recovered", "tool_results", "timestamp")), "for programs"),
-    **dict.fromkeys((f"traces.{name} project" for name in ("get_all", "plan_context", "record", "similar")), "likewise"),
+    **dict.fromkeys(
+        ("traces.similar time_window", "traces.similar archived"),
+        "the command makes the range of times",
+    ),
+    **dict.fromkeys(
+        (f"traces.record {name}" for name in ("agents", "recovered", "tool_results", "timestamp")),
+        "for programs",
+    ),
+    **dict.fromkeys(
+        (f"traces.{name} project" for name in ("get_all", "plan_context", "record", "similar")),
+        "likewise",
+    ),
     **dict.fromkeys(("traces.consolidate project", "traces.archive project"), "likewise"),
     "verify anchor": "a path of the server",
     "progress": "given by the interface",
@@ -106,9 +133,11 @@ NO_PARAMETER = {
     "source_file_path": "a handler opens the file",
 }
 BY_METHOD = [operation for operation in OPERATIONS if operation.method]
-ANY_KIND = {  # the types that a value of a kind may have
-    Kind.TEXT: {str}, Kind.INPUT: {str}, Kind.WORDS: {str}, Kind.INTEGER: {int}, Kind.FRACTION: {float}, Kind.OBJECT: {Mapping},
-    Kind.SWITCH: {bool}, Kind.DURATION: {float}, Kind.HEAD: {tuple}, Kind.PATH: {str}, Kind.URL: {str},
+ANY_KIND = {
+    # the types that a value of a kind may have
+    Kind.TEXT: {str}, Kind.INPUT: {str}, Kind.WORDS: {str}, Kind.INTEGER: {int},
+    Kind.FRACTION: {float}, Kind.OBJECT: {Mapping}, Kind.SWITCH: {bool}, Kind.DURATION: {float},
+    Kind.HEAD: {tuple}, Kind.PATH: {str}, Kind.URL: {str},
 }  # fmt: skip
 
 
@@ -128,7 +157,9 @@ def method_of(operation: Operation) -> Callable[..., object]:
 
 def unlisted(face: type, prefix: str = "") -> set[str]:
     """Methods that are neither in the table nor excused."""
-    used = {name for operation in OPERATIONS for name in (operation.method, operation.formatter) if name}
+    used = {
+        name for operation in OPERATIONS for name in (operation.method, operation.formatter) if name
+    }
     return public(face, prefix) - used - NO_OPERATION.keys()
 
 
@@ -163,7 +194,9 @@ def _differences(parameter: Parameter, declared: Declared, types: set[object]) -
         yield f"{parameter.name} is {declared.default!r} by default, not {parameter.default!r}"
     given = {type(value) for value in parameter.choices.values()} or ANY_KIND[parameter.kind]
     given = (
-        {sequence for sequence in types if str(sequence).endswith(("Sequence'>", "Iterable'>"))} if parameter.repeated else given
+        {sequence for sequence in types if str(sequence).endswith(("Sequence'>", "Iterable'>"))}
+        if parameter.repeated
+        else given
     )
     types = types | {int} if float in types else types
     if not given or not given <= types:
@@ -192,14 +225,20 @@ def test_a_method_that_the_table_does_not_list_is_found() -> None:
 def test_every_method_view_and_handler_that_is_named_exists() -> None:
     for operation in OPERATIONS:
         assert {operation.method, operation.formatter} - {""} <= every_method()
-        module, name = (handlers, operation.handler) if operation.handler else (memories, operation.view)
+        module, name = (
+            (handlers, operation.handler) if operation.handler else (memories, operation.view)
+        )
         assert callable(getattr(module, name)), operation.name
         assert not name.startswith("_")
 
 
 def test_every_view_is_used() -> None:
     modules = {module.__name__ for module in (memories, records, graph)}
-    here = {name for name, one in vars(memories).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
+    here = {
+        name
+        for name, one in vars(memories).items()
+        if isfunction(one) and one.__module__ in modules and name[0] != "_"
+    }
     assert here == {operation.view for operation in OPERATIONS if operation.view}
 
 
@@ -212,10 +251,17 @@ def test_an_entry_agrees_with_the_method_that_it_calls(operation: Operation) -> 
 
 
 @pytest.mark.parametrize("operation", BY_METHOD, ids=lambda one: one.name)
-def test_an_entry_offers_every_parameter_of_its_method_or_it_is_excused(operation: Operation) -> None:
-    offered = {parameter.into or parameter.name for parameter in operation.parameters} | {*operation.reader, *operation.fixed}
+def test_an_entry_offers_every_parameter_of_its_method_or_it_is_excused(
+    operation: Operation,
+) -> None:
+    offered = {parameter.into or parameter.name for parameter in operation.parameters} | {
+        *operation.reader,
+        *operation.fixed,
+    }
     missing = signature(method_of(operation)).parameters.keys() - offered - {"self"}
-    assert {name for name in missing if not {name, f"{operation.method} {name}"} & NO_PARAMETER.keys()} == set()
+    assert {
+        name for name in missing if not {name, f"{operation.method} {name}"} & NO_PARAMETER.keys()
+    } == set()
 
 
 @pytest.mark.parametrize(
@@ -261,7 +307,11 @@ def test_the_keys_of_a_lesson_are_fields_of_the_lesson() -> None:
 
 def test_an_auditor_is_never_exposed_by_a_server() -> None:
     """The texts of every scope are shown on this machine only."""
-    with_auditor = [one for one in OPERATIONS if any(parameter.name == "auditor" for parameter in one.parameters)]
+    with_auditor = [
+        one
+        for one in OPERATIONS
+        if any(parameter.name == "auditor" for parameter in one.parameters)
+    ]
     assert {one.method for one in with_auditor} == {"audit_log", "audit_export"}
     assert all(one.exposed == {Interface.CLI} for one in with_auditor)
 
@@ -275,14 +325,24 @@ def test_a_name_and_a_flag_stand_once() -> None:
     for operation in OPERATIONS:
         words = [parameter.word for parameter in operation.parameters]
         assert len(words) == len(set(words)), operation.name
-        assert not {JSON.word, YES.word, TARGET["store"].word, "--help"} & set(words), operation.name
-        assert all(parameter.positional or parameter.word.startswith("--") for parameter in operation.parameters)
+        assert not {JSON.word, YES.word, TARGET["store"].word, "--help"} & set(words), (
+            operation.name
+        )
+        assert all(
+            parameter.positional or parameter.word.startswith("--")
+            for parameter in operation.parameters
+        )
 
 
 def test_only_the_last_positional_parameter_takes_several_words() -> None:
     for operation in OPERATIONS:
-        *earlier, _ = [None, *(parameter for parameter in operation.parameters if parameter.positional)]
-        assert not any(one and (one.repeated or one.kind is Kind.WORDS) for one in earlier), operation.name
+        *earlier, _ = [
+            None,
+            *(parameter for parameter in operation.parameters if parameter.positional),
+        ]
+        assert not any(one and (one.repeated or one.kind is Kind.WORDS) for one in earlier), (
+            operation.name
+        )
 
 
 def test_every_command_has_a_heading_and_examples_and_every_group_has_commands() -> None:
@@ -294,35 +354,60 @@ def test_every_command_has_a_heading_and_examples_and_every_group_has_commands()
 
 
 def test_what_deletes_says_so() -> None:
-    destructive = {operation.name for operation in OPERATIONS if operation.effect is Effect.DESTRUCTIVE}
-    assert destructive == {operation.name for operation in OPERATIONS if operation.name.startswith(("decay", "delete", "forget"))}
+    destructive = {
+        operation.name for operation in OPERATIONS if operation.effect is Effect.DESTRUCTIVE
+    }
+    assert destructive == {
+        operation.name
+        for operation in OPERATIONS
+        if operation.name.startswith(("decay", "delete", "forget"))
+    }
 
 
-# Those that need more than a memory, or read a text from standard input; test_remote.py has what reads.
+# Those that need more than a memory, or read a text from standard input; test_remote.py has what
+# reads.
 NOT_HERE = {"extract", "search-for-model", "episode-summary", "episode-digest", "junk"}
 ON_THE_COMMAND_LINE = [
-    one for one in OPERATIONS if one.exposed == set(Interface) and one.extent is Extent.READER and one.name not in NOT_HERE
+    one
+    for one in OPERATIONS if one.exposed == set(Interface) and one.extent is Extent.READER
+    and one.name not in NOT_HERE
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("operation", ON_THE_COMMAND_LINE, ids=lambda one: one.name)
-def test_what_reads_works_on_a_read_only_store_and_what_writes_does_not(cli, operation: Operation) -> None:
+def test_what_reads_works_on_a_read_only_store_and_what_writes_does_not(
+    cli, operation: Operation
+) -> None:
     id_ = cli("store", "--content", "The deploy key rotates.", "--store", "sqlite:///ro.db").id
     skill_id, lesson_id = learnt(cli, "--store", "sqlite:///ro.db")
     if operation.name == "end-session":  # it writes only if there is something to archive
-        cli("store", "a turn", "--type", "session", "--session", "s42", "--store", "sqlite:///ro.db")
+        cli(
+            "store", "a turn", "--type", "session", "--session", "s42", "--store", "sqlite:///ro.db"
+        )
     first = verbs.COMMANDS[operation.command][0]
     words = next(line for line in first.examples if operation.switch in line and "<" not in line)
     words = first.examples[-1] if operation.name == "distill-lesson" else words
-    words = re.sub(r"skill_\d\w+", skill_id, re.sub(r"lesson_\d\w+", lesson_id, re.sub(r"mem_\w+", id_, words)))
+    words = re.sub(
+        r"skill_\d\w+", skill_id, re.sub(r"lesson_\d\w+", lesson_id, re.sub(r"mem_\w+", id_, words))
+    )
     said = cli(*shlex.split(words), "--store", "sqlite:///ro.db?mode=ro")
     assert said.code == (0 if operation.effect is Effect.READ else 8), said.err
 
 
 def test_the_table_is_plain_data_without_imports_of_ours() -> None:
-    trees = [ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8")) for module in (operation_types, verbs)]
-    named = {node.module or "" for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name for name in named if name.startswith("memory_mesh")} == {"memory_mesh.interfaces.operation"}
+    trees = [
+        ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
+        for module in (operation_types, verbs)
+    ]
+    named = {
+        node.module or ""
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+    }
+    assert {name for name in named if name.startswith("memory_mesh")} == {
+        "memory_mesh.interfaces.operation"
+    }
 
 
 def test_the_exit_codes_of_the_help_are_those_of_the_table() -> None:

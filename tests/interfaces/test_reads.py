@@ -1,4 +1,5 @@
-"""Reads create nothing: every read operation of the table, on files that are missing, foreign, older or read-only."""
+"""Reads create nothing: every read operation of the table, on files that are missing, foreign,
+older or read-only."""
 
 import re
 import shlex
@@ -18,15 +19,24 @@ OF_THE_STORE = [one for one in READS if one.method and one.name not in NEED_MORE
 MISSING, REFUSED, NO_MEMORY = 7, 11, 4
 
 every_read = pytest.mark.parametrize("operation", READS, ids=lambda one: one.name)
-every_read_of_the_store = pytest.mark.parametrize("operation", OF_THE_STORE, ids=lambda one: one.name)
+every_read_of_the_store = pytest.mark.parametrize(
+    "operation", OF_THE_STORE, ids=lambda one: one.name
+)
 
 
 def words_of(operation: Operation, id_: str = "mem_1760000000000_3fa9c2") -> list[str]:
     """An example of the operation, about this memory, which writes no file of its own."""
-    examples = [line.partition(" > ")[0] for line in COMMANDS[operation.command][0].examples if "--out" not in line]
-    words = next((line for line in examples if operation.switch in line), f"{examples[0]} {operation.switch}")
+    examples = [
+        line.partition(" > ")[0]
+        for line in COMMANDS[operation.command][0].examples
+        if "--out" not in line
+    ]
+    words = next(
+        (line for line in examples if operation.switch in line), f"{examples[0]} {operation.switch}"
+    )
     words = re.sub(r"--(store|head) \S+", "", re.sub(r"mem_\w+", id_, words))
-    copy = Path.cwd().parent / f"{Path.cwd().name}-copy.db"  # a backup writes a file, though not in the folder of the store
+    # A backup writes a file, though not in the folder of the store.
+    copy = Path.cwd().parent / f"{Path.cwd().name}-copy.db"
     return shlex.split(words.replace("memory-2026-01-31.db", str(copy)))
 
 
@@ -35,14 +45,25 @@ def run(cli, operation: Operation, *target: str, id_: str = "mem_1760000000000_3
 
 
 def test_the_table_has_reads_and_a_snapshot_sees_what_a_write_makes(cli, tmp_path: Path) -> None:
-    assert {"search", "list", "stats", "get", "history", "lessons", "audit verify", "audit export"} <= {one.name for one in READS}
+    assert {
+        "search",
+        "list",
+        "stats",
+        "get",
+        "history",
+        "lessons",
+        "audit verify",
+        "audit export",
+    } <= {one.name for one in READS}
     before = snapshot(tmp_path)
     assert cli("store", "--content", "Tea at five.", "--store", "sqlite:///typo.db").code == 0
     assert snapshot(tmp_path).keys() > before.keys()
 
 
 @every_read_of_the_store
-def test_a_read_of_a_file_that_is_missing_is_an_error_that_names_it_and_leaves_none(cli, tmp_path: Path, operation) -> None:
+def test_a_read_of_a_file_that_is_missing_is_an_error_that_names_it_and_leaves_none(
+    cli, tmp_path: Path, operation
+) -> None:
     before = snapshot(tmp_path)
     for place in ("typo.db", "new folder/typo.db"):
         said = run(cli, operation, "--store", f"sqlite:///{tmp_path / place}")
@@ -64,7 +85,8 @@ def test_a_read_in_an_empty_home_finds_nothing_and_leaves_nothing(
     if not operation.handler:
         first = operation.parameters[0].name if operation.parameters else ""
         ids = dict.fromkeys(("id", "memory_id", "trace_id", "episode"), NO_MEMORY)
-        assert said.code == {**ids, "file": MISSING}.get(first, 0), said  # a backup needs a file to copy
+        # A backup needs a file to copy.
+        assert said.code == {**ids, "file": MISSING}.get(first, 0), said
     assert snapshot(tmp_path) == before
     assert not home.exists()
 
@@ -72,7 +94,9 @@ def test_a_read_in_an_empty_home_finds_nothing_and_leaves_nothing(
 @every_read_of_the_store
 @pytest.mark.parametrize("kind", FOREIGN)
 @pytest.mark.sample(16)
-def test_a_file_of_another_program_is_refused_and_left_as_it_is(cli, tmp_path: Path, operation, kind: str) -> None:
+def test_a_file_of_another_program_is_refused_and_left_as_it_is(
+    cli, tmp_path: Path, operation, kind: str
+) -> None:
     file = foreign_file(tmp_path / "other.db", kind)
     before = snapshot(tmp_path)
     said = run(cli, operation, "--store", f"sqlite:///{file}")
@@ -83,7 +107,9 @@ def test_a_file_of_another_program_is_refused_and_left_as_it_is(cli, tmp_path: P
 
 @every_read_of_the_store
 @pytest.mark.parametrize("wal", [False, True], ids=["journal", "wal"])
-def test_a_read_leaves_a_file_of_memory_lane_byte_for_byte(cli, tmp_path: Path, operation, wal: bool) -> None:
+def test_a_read_leaves_a_file_of_memory_lane_byte_for_byte(
+    cli, tmp_path: Path, operation, wal: bool
+) -> None:
     file = lane_file(tmp_path / "memories.db", wal=wal)
     before = snapshot(tmp_path)
     said = run(cli, operation, "--store", f"sqlite:///{file}", id_="plain")
@@ -93,10 +119,22 @@ def test_a_read_leaves_a_file_of_memory_lane_byte_for_byte(cli, tmp_path: Path, 
 
 @every_read_of_the_store
 @pytest.mark.parametrize("version", ["0.0-schema-1.sql", "0.1-foundation.db"])
-def test_a_read_leaves_a_file_of_an_older_version_byte_for_byte(cli, tmp_path: Path, operation, version: str) -> None:
+def test_a_read_leaves_a_file_of_an_older_version_byte_for_byte(
+    cli, tmp_path: Path, operation, version: str
+) -> None:
     file, id_ = older_file(tmp_path / "memory.db", version)
     before = snapshot(tmp_path)
-    said = run(cli, operation, "--store", f"sqlite:///{file}", "--user", "ana", "--agent", "planner", id_=id_)
+    said = run(
+        cli,
+        operation,
+        "--store",
+        f"sqlite:///{file}",
+        "--user",
+        "ana",
+        "--agent",
+        "planner",
+        id_=id_,
+    )
     assert said.code == 0, said
     assert snapshot(tmp_path) == before
 
@@ -120,7 +158,9 @@ def test_a_read_creates_no_pseudonym_key(cli, tmp_path, home, operation, monkeyp
     assert (home / "pseudonym.key").exists()
 
 
-def test_a_memory_lane_file_is_searched_in_place_and_gets_our_tables_with_the_first_write(cli, tmp_path: Path) -> None:
+def test_a_memory_lane_file_is_searched_in_place_and_gets_our_tables_with_the_first_write(
+    cli, tmp_path: Path
+) -> None:
     file = lane_file(tmp_path / "memories.db")
     words = ("--store", f"sqlite:///{file}")
     assert "plain" in cli("search", "lantern", "oil", *words).out
@@ -132,4 +172,7 @@ def test_a_memory_lane_file_is_searched_in_place_and_gets_our_tables_with_the_fi
 
 def tables(file: Path) -> set[str]:
     with closing(sqlite3.connect(file)) as connection:
-        return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return {
+            row[0]
+            for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }

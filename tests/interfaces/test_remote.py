@@ -1,4 +1,5 @@
-"""What REST and MCP share: schemas from the table of operations, checked arguments, and answers as `--json` prints them."""
+"""What REST and MCP share: schemas from the table of operations, checked arguments, and answers
+as `--json` prints them."""
 
 import json
 from collections.abc import Iterator
@@ -9,22 +10,32 @@ import pytest
 from memory_mesh import InvalidInput, MemoryMesh, StoreReadOnly
 from memory_mesh.core.errors import NotFound
 from memory_mesh.interfaces import remote
-from memory_mesh.interfaces.operation import LOCAL_KINDS, Effect, Extent, Interface, Kind, Operation, Parameter
+from memory_mesh.interfaces.operation import (
+    LOCAL_KINDS,
+    Effect,
+    Extent,
+    Interface,
+    Kind,
+    Operation,
+    Parameter,
+)
 from memory_mesh.interfaces.verbs import OPERATIONS
 
 BY_NAME = {one.name: one for one in OPERATIONS}
 REMOTE = remote.exposed(Interface.REST)
-# What only the machine of the server may do, although it takes no path: audits of every scope, maintenance of the whole store.
+# What only the machine of the server may do, although it takes no path: audits of every scope,
+# maintenance of the whole store.
 LOCAL_ONLY = {
-    "sync-skills", "audit rekey", "audit log-all", "heartbeat", "reembed", "compact", "hooks status", "hooks retry",
-    "model check",
+    "sync-skills", "audit rekey", "audit log-all", "heartbeat", "reembed", "compact",
+    "hooks status", "hooks retry", "model check",
 }  # fmt: skip
 # What the pages of the console show to people; no tool of an agent.
 FOR_PEOPLE = {"audit head", "audit log", "audit-verify", "heartbeat-log", "junk-list"}
 # Commands that do more than one call; each has an entry for servers.
 REPLACED = {
     "store-messages": "store-many", "ingest-skill-file": "ingest-skill", "review": "quarantined",
-    "trace record": "trace-record", "trace similar": "trace-similar", "audit verify": "audit-verify",
+    "trace record": "trace-record", "trace similar": "trace-similar",
+    "audit verify": "audit-verify",
 }  # fmt: skip
 
 
@@ -39,9 +50,12 @@ def value_for(parameter: Parameter) -> object:
     if parameter.choices:
         value = next(iter(parameter.choices.values()))
     else:
-        value = {Kind.INTEGER: 3, Kind.FRACTION: 0.5, Kind.OBJECT: {"content": "x"}, Kind.SWITCH: True}.get(
-            parameter.kind, "mem_1_a"
-        )
+        value = {
+            Kind.INTEGER: 3,
+            Kind.FRACTION: 0.5,
+            Kind.OBJECT: {"content": "x"},
+            Kind.SWITCH: True,
+        }.get(parameter.kind, "mem_1_a")
     return [value] if parameter.repeated else value
 
 
@@ -54,12 +68,18 @@ def test_every_operation_is_remote_or_belongs_to_the_machine_of_the_server() -> 
     assert names - FOR_PEOPLE == {one.name for one in remote.exposed(Interface.MCP)}
     assert {BY_NAME[name].effect for name in FOR_PEOPLE} == {Effect.READ}
     assert {one.extent for one in REMOTE if one.name.startswith("audit")} == {Extent.SERVER}
-    local = {one.name for one in OPERATIONS if one.handler or any(parameter.kind in LOCAL_KINDS for parameter in one.parameters)}
+    local = {
+        one.name
+        for one in OPERATIONS
+        if one.handler or any(parameter.kind in LOCAL_KINDS for parameter in one.parameters)
+    }
     assert names == BY_NAME.keys() - local - LOCAL_ONLY
     assert BY_NAME.keys() - local >= LOCAL_ONLY
     assert local >= REPLACED.keys()
     assert set(REPLACED.values()) <= names
-    assert not any(one.kind in LOCAL_KINDS or one.name == "auditor" for op in REMOTE for one in op.parameters)
+    assert not any(
+        one.kind in LOCAL_KINDS or one.name == "auditor" for op in REMOTE for one in op.parameters
+    )
 
 
 @pytest.mark.parametrize("operation", REMOTE, ids=lambda one: one.name)
@@ -90,21 +110,35 @@ def test_a_schema_names_every_argument_and_the_check_agrees_with_it(operation: O
         ("search", {"query": "x", "status": "active"}, "a list"),
         ("search", {"query": "x", "status": ["asleep"]}, "one of active"),
         ("store", {"content": "x", "deduplicate": "yes"}, "true or false"),
-        ("store", {"content": "x", "type": "agent", "metadata": {"type": "global"}}, "different values"),
+        (
+            "store",
+            {"content": "x", "type": "agent", "metadata": {"type": "global"}},
+            "different values",
+        ),
         ("episodes", {"gap": "soon"}, "a duration"),
         ("heritage", {"memory_id": "x"}, "one of intent_chain, hypotheses, rationales"),
     ],
 )
-def test_a_wrong_argument_is_refused_with_what_was_expected(name: str, arguments: dict[str, object], wrong: str) -> None:
+def test_a_wrong_argument_is_refused_with_what_was_expected(
+    name: str, arguments: dict[str, object], wrong: str
+) -> None:
     with pytest.raises(InvalidInput, match=wrong):
         remote.prepare(BY_NAME[name], arguments)
 
 
-def test_a_remote_call_answers_as_the_command_line_prints(mesh: MemoryMesh, cli, tmp_path: Path) -> None:
-    stored = remote.call(mesh, BY_NAME["store"], {"content": "The key rotates on Mondays.", "tags": ["ops"], "type": "agent"})
+def test_a_remote_call_answers_as_the_command_line_prints(
+    mesh: MemoryMesh, cli, tmp_path: Path
+) -> None:
+    stored = remote.call(
+        mesh,
+        BY_NAME["store"],
+        {"content": "The key rotates on Mondays.", "tags": ["ops"], "type": "agent"},
+    )
     assert (stored["memory_type"], stored["tags"]) == ("agent", ["ops"])
     found = remote.call(mesh, BY_NAME["search"], {"query": "when does the key rotate?"})
-    printed = cli("store", "The key rotates on Mondays.", "--tag", "ops", "--type", "agent", "--json")
+    printed = cli(
+        "store", "The key rotates on Mondays.", "--tag", "ops", "--type", "agent", "--json"
+    )
     assert printed.code == 0
     again = cli("search", "when does the key rotate?", "--json")
     assert found.keys() == json.loads(again.out).keys()
@@ -117,7 +151,9 @@ def test_the_reader_of_the_mesh_is_the_agent_of_a_context(mesh: MemoryMesh) -> N
     remote.call(mesh, BY_NAME["store"], {"content": "The key rotates on Mondays.", "type": "agent"})
     asked = {"query": "when does the key rotate?"}
     assert "Mondays" in str(remote.call(mesh, BY_NAME["context"], asked)["text"])
-    assert "Mondays" not in str(remote.call(mesh.scoped(agent_id="other"), BY_NAME["context"], asked)["text"])
+    assert "Mondays" not in str(
+        remote.call(mesh.scoped(agent_id="other"), BY_NAME["context"], asked)["text"]
+    )
 
 
 def test_an_answer_says_nothing_about_the_machine_of_the_server(mesh: MemoryMesh) -> None:
@@ -133,17 +169,46 @@ def test_an_answer_says_nothing_about_the_machine_of_the_server(mesh: MemoryMesh
     ("limit", "read_only", "refused"),
     [
         (Extent.SERVER, False, set()),
-        (Extent.SERVER, True, {"store", "delete", "graph store", "review-activate", "trace-record"}),
-        (Extent.PROJECTS, False, {"links", "quarantined", "review-activate", "delete-all", "trace-record"}),
+        (
+            Extent.SERVER,
+            True,
+            {"store", "delete", "graph store", "review-activate", "trace-record"},
+        ),
+        (
+            Extent.PROJECTS,
+            False,
+            {"links", "quarantined", "review-activate", "delete-all", "trace-record"},
+        ),
         (
             Extent.READER,
             True,
-            {"store", "delete", "graph store", "links", "quarantined", "review-activate", "delete-all", "trace-record"},
+            {
+                "store",
+                "delete",
+                "graph store",
+                "links",
+                "quarantined",
+                "review-activate",
+                "delete-all",
+                "trace-record",
+            },
         ),
     ],
 )
-def test_a_limited_caller_is_refused_what_reaches_further(limit: Extent, read_only: bool, refused: set[str]) -> None:
-    some = ["store", "search", "delete", "graph store", "links", "quarantined", "review-activate", "delete-all", "trace-record"]
+def test_a_limited_caller_is_refused_what_reaches_further(
+    limit: Extent, read_only: bool, refused: set[str]
+) -> None:
+    some = [
+        "store",
+        "search",
+        "delete",
+        "graph store",
+        "links",
+        "quarantined",
+        "review-activate",
+        "delete-all",
+        "trace-record",
+    ]
     why = {name: remote.refusal(BY_NAME[name], read_only=read_only, limit=limit) for name in some}
     expected = refused | ({"delete-all", "review-activate"} if read_only else set())
     assert {name for name, text in why.items() if text} == expected
@@ -151,14 +216,21 @@ def test_a_limited_caller_is_refused_what_reaches_further(limit: Extent, read_on
 
 def test_what_is_marked_as_reading_needs_no_right_to_write(tmp_path: Path) -> None:
     """So a token for reading only can call it."""
-    options = {"embedder": "none", "traces_dir": str(tmp_path / "traces"), "notes_dir": str(tmp_path / "notes")}
+    options = {
+        "embedder": "none",
+        "traces_dir": str(tmp_path / "traces"),
+        "notes_dir": str(tmp_path / "notes"),
+    }
     file = tmp_path / "memory.db"
     with MemoryMesh(file, **options) as mesh:
         id_ = mesh.add("The key rotates on Mondays.").id
     with MemoryMesh(f"sqlite:///{file}?mode=ro", **options) as mesh:
         for operation in REMOTE:
             if operation.effect is Effect.READ:
-                given = {name: id_ if "id" in name else value for name, value in minimal(operation).items()}
+                given = {
+                    name: id_ if "id" in name else value
+                    for name, value in minimal(operation).items()
+                }
                 given |= {"id": id_} if operation.name == "get" else {}
                 try:
                     remote.call(mesh, operation, given)

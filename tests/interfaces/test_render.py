@@ -37,7 +37,9 @@ def test_an_error_stays_on_one_line(text):
     assert not re.search(r"[\n\r\t\x0b\x0c\x85]", output.one_line(text))
 
 
-@pytest.mark.parametrize("text", ["[red]brackets[/red] {x} %s \\n", "日本語 🐘 é", "tab\tand\nline", "a\u200fb\u200e"])
+@pytest.mark.parametrize(
+    "text", ["[red]brackets[/red] {x} %s \\n", "日本語 🐘 é", "tab\tand\nline", "a\u200fb\u200e"]
+)
 def test_harmless_text_stays_as_it_is(text):
     assert output.safe(text) == text
 
@@ -91,14 +93,23 @@ def test_a_terminal_gets_ticks_from_the_doctor(cli):
 def test_an_error_is_red_on_a_terminal_only(cli):
     words = ["get", "--id", "x\x1b[2J"]
     piped, seen = cli(*words).err, cli(*words, terminal=True).err
-    assert piped == "[MemoryMesh Error] no memory 'x\\x1b[2J'; check the id, the user, the agent and the session\n"
+    assert piped == (
+        "[MemoryMesh Error] no memory 'x\\x1b[2J'; check the id, the user, the agent and "
+        "the session\n"
+    )
     assert seen == piped.replace("[MemoryMesh Error]", "\x1b[1;31m[MemoryMesh Error]\x1b[0m")
     assert not CONTROL.search(COLOUR.sub("", cli("frobnicate\x1b[2J", terminal=True).err))
 
 
 @pytest.mark.parametrize(
     ("environ", "wanted"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False), ({"TERM": "xterm"}, True)],
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, True),
+        ({"TERM": "dumb"}, False),
+        ({"TERM": "xterm"}, True),
+    ],
 )
 def test_the_environment_can_switch_colour_off(environ, wanted):
     assert output.use_colour(Stream(terminal=True), environ) is wanted

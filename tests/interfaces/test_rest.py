@@ -1,4 +1,5 @@
-"""REST in this process: routes from the table, tokens and their scopes, limits, errors, streams, metrics and logs."""
+"""REST in this process: routes from the table, tokens and their scopes, limits, errors, streams,
+metrics and logs."""
 
 import asyncio
 import json
@@ -37,7 +38,9 @@ def found(response) -> list[str]:  # type: ignore[no-untyped-def]
     return [one["content"] for one in response.json()["results"]]
 
 
-def test_every_remote_operation_has_a_route_with_the_schema_of_its_arguments(tmp_path: Path) -> None:
+def test_every_remote_operation_has_a_route_with_the_schema_of_its_arguments(
+    tmp_path: Path,
+) -> None:
     with running(tmp_path) as (client, _):
         spec = client.get("/openapi.json").json()
     paths = spec["paths"]
@@ -54,44 +57,83 @@ def test_every_remote_operation_has_a_route_with_the_schema_of_its_arguments(tmp
 
 
 @pytest.mark.req("MESH-019")
-def test_what_is_stored_over_rest_is_found_by_every_face_and_the_other_way_round(tmp_path: Path) -> None:
+def test_what_is_stored_over_rest_is_found_by_every_face_and_the_other_way_round(
+    tmp_path: Path,
+) -> None:
     with running(tmp_path) as (client, server):
         assert client.post("/v1/store", json=KEY).json()["content"] == KEY["content"]
         assert (
-            client.post("/v1/lane/store", json={"content": "Use pnpm, not npm.", "memory_type": "correction"}).status_code == 200
+            client.post(
+                "/v1/lane/store",
+                json={"content": "Use pnpm, not npm.", "memory_type": "correction"},
+            ).status_code
+            == 200
         )
         claim = {"subject": "Ana", "predicate": "works_at", "value": "Acme"}
-        assert client.post("/v1/graph/store", json={"text": "Ana works at Acme.", "claim": claim}).json()["quarantined"] is False
+        assert (
+            client.post(
+                "/v1/graph/store", json={"text": "Ana works at Acme.", "claim": claim}
+            ).json()["quarantined"]
+            is False
+        )
         mesh = server.mesh
         assert [one.content for one in mesh.search(ASKED["query"])][:1] == [KEY["content"]]
-        assert [one.content for one in mesh.graph.search("server", ASKED["query"])][:1] == [KEY["content"]]
+        assert [one.content for one in mesh.graph.search("server", ASKED["query"])][:1] == [
+            KEY["content"]
+        ]
         assert [one.content for one in mesh.search("pnpm or npm?")][:1] == ["Use pnpm, not npm."]
         mesh.add("The lift is out of order.")
-        for path, key in (("/v1/search", "results"), ("/v1/lane/find", "results"), ("/v1/graph/search", "results")):
+        for path, key in (
+            ("/v1/search", "results"),
+            ("/v1/lane/find", "results"),
+            ("/v1/graph/search", "results"),
+        ):
             answer = client.get(path, params={"query": "lift out of order"}).json()
-            assert [one["content"] for one in answer[key]][:1] == ["The lift is out of order."], path
+            assert [one["content"] for one in answer[key]][:1] == ["The lift is out of order."], (
+                path
+            )
         assert (
-            found(client.post("/v1/search", json=ASKED))[0] == found(client.get("/v1/search", params=ASKED))[0] == KEY["content"]
+            found(client.post("/v1/search", json=ASKED))[0]
+            == found(client.get("/v1/search", params=ASKED))[0]
+            == KEY["content"]
         )
 
 
 @pytest.mark.req("MESH-009")
 def test_a_hidden_memory_reaches_no_route_that_reads(tmp_path: Path) -> None:
-    """Quarantined, archived, of another user, agent or session: the same memories as for the methods of the faces."""
+    """Quarantined, archived, of another user, agent or session: the same memories as for the
+    methods of the faces."""
     house = House(open_store("memory://"))
     build(house)
     scope = {"Memory-Agent": "ann", "Memory-Session": "s1"}
     shown = set()
     folders = {"notes_dir": str(tmp_path / "notes"), "traces_dir": str(tmp_path / "traces")}
-    with running(tmp_path, house.store, clock=house.clock.seconds, ids=house.ids, **folders) as (client, _):
-        (own,) = client.get("/v1/list", params={"filter": "content LIKE 'The zeppelin lands%'"}, headers=scope).json()["memories"]
+    with running(tmp_path, house.store, clock=house.clock.seconds, ids=house.ids, **folders) as (
+        client,
+        _,
+    ):
+        (own,) = client.get(
+            "/v1/list", params={"filter": "content LIKE 'The zeppelin lands%'"}, headers=scope
+        ).json()["memories"]
         for operation in remote.exposed(Interface.REST):
-            if operation.effect is not Effect.READ or operation.name in ("quarantined", "explain-memory", "audit log"):
+            if operation.effect is not Effect.READ or operation.name in (
+                "quarantined",
+                "explain-memory",
+                "audit log",
+            ):
                 continue  # these show what waits for a review, and what was stored, by name
             given = {name: own["id"] if "id" in name else QUERY for name in minimal(operation)}
             given |= {"id": own["id"]} if operation.name == "get" else {}
-            given |= {"messages": [{"role": "user", "content": QUERY}]} if operation.name == "lane judge" else {}
-            given |= {"mode": "recall"} if any(one.name == "mode" for one in operation.parameters) else {}
+            given |= (
+                {"messages": [{"role": "user", "content": QUERY}]}
+                if operation.name == "lane judge"
+                else {}
+            )
+            given |= (
+                {"mode": "recall"}
+                if any(one.name == "mode" for one in operation.parameters)
+                else {}
+            )
             path = "/v1/" + operation.aliases.get(Interface.REST, operation.name).replace(" ", "/")
             answer = client.post(path, json=given, headers=scope)
             assert answer.status_code in (200, 404), answer.text
@@ -118,7 +160,11 @@ def test_a_token_opens_its_user_agent_and_project_and_nothing_else(tmp_path: Pat
     with running(tmp_path, agent="planner") as (client, server):
         mesh = server.mesh
         secret = mesh.scoped(user_id="eve").add("Eve: the vault code is on the moon.").id
-        other = mesh.scoped(agent_id="buyer").add("Buyer: the vault code is under the sea.", {"type": "agent"}).id
+        other = (
+            mesh.scoped(agent_id="buyer")
+            .add("Buyer: the vault code is under the sea.", {"type": "agent"})
+            .id
+        )
         atlas = mesh.scoped(project="atlas").add("Atlas: the vault code is in the attic.").id
         shop = mesh.scoped(project="shop").add("Shop: the vault code is in the till.").id
         own = token(server, "own")
@@ -130,7 +176,9 @@ def test_a_token_opens_its_user_agent_and_project_and_nothing_else(tmp_path: Pat
 
         def sees(headers: dict[str, str], id_: str) -> bool:
             answer = client.get("/v1/get", params={"id": id_}, headers=headers)
-            listed = client.get("/v1/list", params={"limit": 100}, headers=headers).json()["memories"]
+            listed = client.get("/v1/list", params={"limit": 100}, headers=headers).json()[
+                "memories"
+            ]
             searched = client.post("/v1/search", json=asked, headers=headers).json()["results"]
             by_list = id_ in {one["id"] for one in listed} or id_ in {one["id"] for one in searched}
             assert (answer.status_code == 200) == by_list or headers.get("Memory-Project")
@@ -144,11 +192,20 @@ def test_a_token_opens_its_user_agent_and_project_and_nothing_else(tmp_path: Pat
         assert sees(project, shop)
         assert not sees(project, atlas)
         assert sees(own, atlas)
-        for headers, wider in ((own, "User"), (limited, "Agent"), (project, "Project"), (eve, "User")):
+        for headers, wider in (
+            (own, "User"),
+            (limited, "Agent"),
+            (project, "Project"),
+            (eve, "User"),
+        ):
             answer = client.get("/v1/list", headers={**headers, f"Memory-{wider}": "somebody"})
             assert answer.status_code == 403, (headers, wider)
             assert "token is not for" in answer.json()["detail"]
-        for path, body in (("update", {"id": atlas, "content": "x"}), ("pin", {"id": atlas}), ("delete", {"id": atlas})):
+        for path, body in (
+            ("update", {"id": atlas, "content": "x"}),
+            ("pin", {"id": atlas}),
+            ("delete", {"id": atlas}),
+        ):
             assert client.post(f"/v1/{path}", json=body, headers=project).status_code == 404, path
             assert client.post(f"/v1/{path}", json=body, headers=reading).status_code == 403, path
         assert client.post("/v1/quarantined", json={}, headers=limited).status_code == 403
@@ -169,18 +226,34 @@ def test_a_token_for_a_project_writes_into_no_other_one(tmp_path: Path) -> None:
             "store-many": {"items": [{**KEY, **elsewhere}]},
             "update": {"id": id_, **elsewhere},
             "graph/store": {"text": "Ana works at Acme.", **elsewhere},
-            "lane/store": {"content": "Use pnpm.", "memory_type": "correction", "collection": "atlas"},
-            "ingest-skill": {"yamo_text": "---\nname: deploy\ndescription: deploy it\n---\nbody", **elsewhere},
+            "lane/store": {
+                "content": "Use pnpm.",
+                "memory_type": "correction",
+                "collection": "atlas",
+            },
+            "ingest-skill": {
+                "yamo_text": "---\nname: deploy\ndescription: deploy it\n---\nbody",
+                **elsewhere,
+            },
         }
         for path, body in writes.items():
             assert client.post(f"/v1/{path}", json=body, headers=project).status_code == 400, path
-        assert "event: error" in client.post("/v1/ingest", json={**KEY, **elsewhere}, headers={**project, **LINES}).text
-        assert [one["project"] for one in client.get("/v1/list", headers=own).json()["memories"]] == ["shop"]
+        assert (
+            "event: error"
+            in client.post(
+                "/v1/ingest", json={**KEY, **elsewhere}, headers={**project, **LINES}
+            ).text
+        )
+        assert [
+            one["project"] for one in client.get("/v1/list", headers=own).json()["memories"]
+        ] == ["shop"]
         for path, body in writes.items():
             assert client.post(f"/v1/{path}", json=body, headers=own).status_code == 200, path
 
 
-def test_a_server_that_had_a_token_stays_closed_when_the_file_of_tokens_is_removed(tmp_path: Path) -> None:
+def test_a_server_that_had_a_token_stays_closed_when_the_file_of_tokens_is_removed(
+    tmp_path: Path,
+) -> None:
     with running(tmp_path) as (client, server):
         own = token(server, "own")
         assert client.get("/v1/stats", headers=own).status_code == 200
@@ -193,16 +266,19 @@ def test_a_server_that_had_a_token_stays_closed_when_the_file_of_tokens_is_remov
 @pytest.mark.req("MESH-009")
 def test_a_wrong_expired_or_revoked_token_opens_nothing(tmp_path: Path) -> None:
     with running(tmp_path) as (client, server):
-        assert client.get("/v1/stats").status_code == 200  # without tokens, a program of this machine may call
+        # Without tokens, a program of this machine may call.
+        assert client.get("/v1/stats").status_code == 200
         right = token(server, "right")
         expired = token(server, "expired", expires_at=EARLIER)
         revoked = token(server, "revoked")
         server.tokens.revoke("revoked", EARLIER)
         secret = right["Authorization"].removeprefix("Bearer ")
         wrong = [
-            {}, expired, revoked, {"Authorization": f"Basic {secret}"}, {"Authorization": secret}, {"Authorization": "Bearer"},
-            {"Authorization": f"Bearer {secret}x"}, {"Authorization": "Bearer mm_right_"}, {"Authorization": "Bearer mm__"},
-            {"Authorization": f"Bearer {secret.replace('right_', 'expired_')}"}, {"X-Authorization": f"Bearer {secret}"},
+            {}, expired, revoked, {"Authorization": f"Basic {secret}"}, {"Authorization": secret},
+            {"Authorization": "Bearer"}, {"Authorization": f"Bearer {secret}x"},
+            {"Authorization": "Bearer mm_right_"}, {"Authorization": "Bearer mm__"},
+            {"Authorization": f"Bearer {secret.replace('right_', 'expired_')}"},
+            {"X-Authorization": f"Bearer {secret}"},
         ]  # fmt: skip
         details = set()
         for headers in wrong:
@@ -223,8 +299,9 @@ def test_a_wrong_expired_or_revoked_token_opens_nothing(tmp_path: Path) -> None:
 
 def test_only_programs_that_name_the_server_may_call_it(tmp_path: Path) -> None:
     cases = [
-        ({"Host": "localhost:8710"}, 200), ({"Host": "[::1]:8710"}, 200), ({"Host": "memory.example.org"}, 200),
-        ({"Host": "evil.example"}, 403), ({"Host": "localhost.evil.example"}, 403), ({"Host": "evil.example:localhost"}, 403),
+        ({"Host": "localhost:8710"}, 200), ({"Host": "[::1]:8710"}, 200),
+        ({"Host": "memory.example.org"}, 200), ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost.evil.example"}, 403), ({"Host": "evil.example:localhost"}, 403),
         ({"Host": ""}, 403), ({"Origin": "http://evil.example"}, 403), ({"Origin": "null"}, 403),
         ({"Origin": "http://localhost"}, 200), ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site"}, 403), ({"Sec-Fetch-Site": "none"}, 200),
@@ -234,7 +311,12 @@ def test_only_programs_that_name_the_server_may_call_it(tmp_path: Path) -> None:
             answer = client.get("/v1/stats", headers=headers)
             assert answer.status_code == status, headers
             assert "access-control-allow-origin" not in answer.headers
-        assert client.options("/v1/stats", headers={"Access-Control-Request-Method": "GET"}).status_code == 405
+        assert (
+            client.options(
+                "/v1/stats", headers={"Access-Control-Request-Method": "GET"}
+            ).status_code
+            == 405
+        )
 
 
 def test_a_server_that_others_can_reach_needs_a_token(tmp_path: Path) -> None:
@@ -250,17 +332,21 @@ MALFORMED: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/store", {"content": b"{", "headers": JSON}, 400, "not valid at character 1"),
     ("/v1/store", {"content": b'{"content": "\xff"}', "headers": JSON}, 400, "JSON in UTF-8"),
     ("/v1/store", {"content": b'{"content": NaN}', "headers": JSON}, 400, "not valid"),
-    ("/v1/store", {"content": b'{"content": "one", "content": "two"}', "headers": JSON}, 400, "a name stands twice"),
+    ("/v1/store", {"content": b'{"content": "one", "content": "two"}', "headers": JSON}, 400,
+     "a name stands twice"),
     ("/v1/store", {"content": b"[" * 100_000, "headers": JSON}, 400, "not valid"),
-    ("/v1/store", {"content": b'{"content": ' + b"9" * 5000 + b"}", "headers": JSON}, 400, "not valid"),
+    ("/v1/store", {"content": b'{"content": ' + b"9" * 5000 + b"}", "headers": JSON}, 400,
+     "not valid"),
     ("/v1/store", {"content": b'["x"]', "headers": JSON}, 400, "not a JSON object"),
     ("/v1/store", {"content": b'{"content": "\\ud800"}', "headers": JSON}, 400, "content"),
     ("/v1/store", {"json": {"content": "x" * 300_000}}, 413, "more than 200,000 bytes"),
     ("/v1/store", {"content": b'{"content": "x"}', "headers": {"Content-Type": "text/plain"}}, 415,
      "Unsupported Media Type: send JSON with the header Content-Type: application/json"),
     ("/v1/store", {"json": {"content": 3}}, 400, "a text"),
-    ("/v1/store", {"json": {"content": "x", "store": "sqlite:////etc/x.db"}}, 400, "unknown argument 'store'"),
-    ("/v1/pin", {"json": {"id": "x"}, "headers": {"Idempotency-Key": "k"}}, 400, "takes no Idempotency-Key"),
+    ("/v1/store", {"json": {"content": "x", "store": "sqlite:////etc/x.db"}}, 400,
+     "unknown argument 'store'"),
+    ("/v1/pin", {"json": {"id": "x"}, "headers": {"Idempotency-Key": "k"}}, 400,
+     "takes no Idempotency-Key"),
     ("/v1/get", {"json": {"id": "../../etc/passwd"}}, 404, "no memory"),
     ("/v1/search", {"json": {"query": "x", "filter": "1=1; DROP TABLE memories"}}, 400, "filter"),
     ("/v1/../etc/passwd", {"json": {}}, 404, "Not Found"),
@@ -273,7 +359,10 @@ def test_a_malformed_request_gets_its_status_and_nothing_is_stored(tmp_path: Pat
     with running(tmp_path, server_max_body=200_000) as (client, server):
         for path, sent, status, detail in MALFORMED:
             answer = client.post(path, **sent)
-            assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), sent
+            assert (answer.status_code, answer.headers["content-type"]) == (
+                status,
+                "application/problem+json",
+            ), sent
             problem = answer.json()
             assert problem["status"] == status
             assert detail in problem["detail"], sent
@@ -297,7 +386,10 @@ def test_an_error_of_the_server_shows_neither_its_text_nor_its_files(tmp_path: P
         assert (answer.status_code, "4711" in answer.text) == (500, False)
         server.mesh.__class__ = type("Broken", (MemoryMesh,), {"stats": refuse})
         answer = client.get("/v1/stats")
-        assert (answer.status_code, answer.json()["title"]) == (503, "The store cannot be opened, read or written.")
+        assert (answer.status_code, answer.json()["title"]) == (
+            503,
+            "The store cannot be opened, read or written.",
+        )
         assert "/srv/private" not in answer.text
         assert client.get("/v1/list").status_code == 200
     with running(tmp_path, f"sqlite:///{tmp_path}/memory.db?mode=ro") as (client, _):
@@ -308,16 +400,23 @@ def test_an_error_of_the_server_shows_neither_its_text_nor_its_files(tmp_path: P
 def test_a_repeated_request_with_the_same_key_stores_once(tmp_path: Path) -> None:
     key = {"Idempotency-Key": "k1"}
     with running(tmp_path, deduplicate=False) as (client, server):
-        first, again = (client.post("/v1/store", json=KEY, headers=key).json()["id"] for _ in range(2))
+        first, again = (
+            client.post("/v1/store", json=KEY, headers=key).json()["id"] for _ in range(2)
+        )
         assert first == again
-        assert client.post("/v1/store", json={"content": "Another."}, headers=key).status_code == 409
+        assert (
+            client.post("/v1/store", json={"content": "Another."}, headers=key).status_code == 409
+        )
         assert client.post("/v1/store", json=KEY).json()["id"] != first
         assert server.mesh.stats().total_memories == 2
 
 
 def test_a_list_is_read_page_by_page(tmp_path: Path) -> None:
     with running(tmp_path) as (client, server):
-        ids = [memory.id for memory in server.mesh.add_many([f"Number {n} of the list." for n in range(7)])]
+        ids = [
+            memory.id
+            for memory in server.mesh.add_many([f"Number {n} of the list." for n in range(7)])
+        ]
         pages, url = [], "/v1/list?limit=3&filter=content LIKE 'Number%25'"
         while url:
             answer = client.get(url)
@@ -329,21 +428,39 @@ def test_a_list_is_read_page_by_page(tmp_path: Path) -> None:
 
 def test_lines_are_stored_while_they_arrive_with_progress(tmp_path: Path) -> None:
     with running(tmp_path, deduplicate=False) as (client, server):
-        lines = [json.dumps({"content": f"Line {n} of the stream.", "metadata": {"source": "log"}}) for n in range(150)]
+        lines = [
+            json.dumps({"content": f"Line {n} of the stream.", "metadata": {"source": "log"}})
+            for n in range(150)
+        ]
         lines[7] = json.dumps("A plain text.")
         body = "\n".join(["", *lines])
         for _ in range(2):  # the key makes the second stream store nothing
-            answer = client.post("/v1/ingest", content=body, headers={**LINES, "Idempotency-Key": "s1"})
+            answer = client.post(
+                "/v1/ingest", content=body, headers={**LINES, "Idempotency-Key": "s1"}
+            )
             events = [part.splitlines() for part in answer.text.strip().split("\n\n")]
             assert [name for name, _ in events] == ["event: progress"] * 2 + ["event: done"]
             assert json.loads(events[-1][1].removeprefix("data: ")) == {"lines": 151, "stored": 150}
         assert server.mesh.stats().total_memories == 150
-        for bad, why in (('{"content": 3}', "content"), ("[1]", "line 2"), ("{", "line 2"), ('"' + "x" * 9_000_000, "more than")):
-            answer = client.post("/v1/ingest", content=f'{{"content": "Fine."}}\n{bad}\n', headers=LINES)
+        for bad, why in (
+            ('{"content": 3}', "content"),
+            ("[1]", "line 2"),
+            ("{", "line 2"),
+            ('"' + "x" * 9_000_000, "more than"),
+        ):
+            answer = client.post(
+                "/v1/ingest", content=f'{{"content": "Fine."}}\n{bad}\n', headers=LINES
+            )
             name, data = answer.text.strip().splitlines()[-2:]
-            assert (name, why in json.loads(data.removeprefix("data: "))["detail"]) == ("event: error", True), data
+            assert (name, why in json.loads(data.removeprefix("data: "))["detail"]) == (
+                "event: error",
+                True,
+            ), data
         refused = client.post("/v1/ingest", content="x", headers=JSON)
-        assert (refused.status_code, "Content-Type: application/x-ndjson" in refused.json()["detail"]) == (415, True)
+        assert (
+            refused.status_code,
+            "Content-Type: application/x-ndjson" in refused.json()["detail"],
+        ) == (415, True)
         server.stopping.set()
         assert "event: error" in client.post("/v1/ingest", content=body, headers=LINES).text
         assert client.get("/ready").status_code == 503
@@ -351,19 +468,33 @@ def test_lines_are_stored_while_they_arrive_with_progress(tmp_path: Path) -> Non
 
 
 def test_limits_of_requests_and_of_writes_are_per_caller(tmp_path: Path) -> None:
-    with running(tmp_path, server_requests_per_minute=5, server_agent_writes_per_day=2) as (client, server):
+    with running(tmp_path, server_requests_per_minute=5, server_agent_writes_per_day=2) as (
+        client,
+        server,
+    ):
         server.rate._clock = server.quota._clock = lambda: 0.0
         one, other = token(server, "one"), token(server, "other")
         statuses = [client.get("/v1/stats", headers=one).status_code for _ in range(6)]
         assert statuses == [200] * 5 + [429]
         assert client.get("/v1/stats", headers=one).headers["retry-after"] == "60"
-        writes = [client.post("/v1/store", json={"content": f"Write {n}."}, headers=other).status_code for n in range(3)]
+        writes = [
+            client.post("/v1/store", json={"content": f"Write {n}."}, headers=other).status_code
+            for n in range(3)
+        ]
         assert writes == [200, 200, 429]
         assert server.mesh.stats().total_memories == 2
-        assert client.post("/v1/store", json=KEY, headers={**other, "Memory-Agent": "b"}).status_code == 200
+        assert (
+            client.post("/v1/store", json=KEY, headers={**other, "Memory-Agent": "b"}).status_code
+            == 200
+        )
         three = {"items": [{"content": f"Item {n}."} for n in range(3)]}
         assert (
-            client.post("/v1/store-many", json=three, headers={**token(server, "third"), "Memory-Agent": "c"}).status_code == 429
+            client.post(
+                "/v1/store-many",
+                json=three,
+                headers={**token(server, "third"), "Memory-Agent": "c"},
+            ).status_code
+            == 429
         )
         server.rate._clock = server.quota._clock = lambda: 86_400.0
         assert client.post("/v1/store", json=KEY, headers=one).status_code == 200
@@ -374,19 +505,27 @@ def test_the_server_runs_the_heartbeat_of_every_user_in_the_background(tmp_path:
     with running(tmp_path, server_heartbeat_seconds=3600.0) as (client, server):
         pass
     token(server, "eve", user_id="eve")
-    with running(tmp_path, server.mesh._source.objects.store or "memory://", server_heartbeat_seconds=0.01) as (client, server):
+    with running(
+        tmp_path, server.mesh._source.objects.store or "memory://", server_heartbeat_seconds=0.01
+    ) as (client, server):
         own = {"Authorization": token(server, "own")["Authorization"]}
         for _ in range(500):
             if server.metrics._counts["heartbeats"] >= 3:
                 break
             client.get("/health")
         assert "memory_mesh_heartbeats_total" in client.get("/metrics", headers=own).text
-        assert {run.job for run in server.mesh.heartbeat_log(limit=50)} >= {"guard", "decay", "retention"}
+        assert {run.job for run in server.mesh.heartbeat_log(limit=50)} >= {
+            "guard",
+            "decay",
+            "retention",
+        }
         assert server.mesh.scoped(user_id="eve").heartbeat_log(limit=50)
         assert not server.mesh.scoped(user_id="nobody-with-a-token").heartbeat_log(limit=50)
 
 
-def test_the_heartbeat_goes_on_and_the_store_is_closed_when_the_file_of_tokens_cannot_be_read(tmp_path: Path) -> None:
+def test_the_heartbeat_goes_on_and_the_store_is_closed_when_the_file_of_tokens_cannot_be_read(
+    tmp_path: Path,
+) -> None:
     closed = list[bool]()
     (tmp_path / FILE).write_text('{"tokens": []}')
     with running(tmp_path, server_heartbeat_seconds=0.01) as (client, server):
@@ -401,11 +540,17 @@ def test_the_heartbeat_goes_on_and_the_store_is_closed_when_the_file_of_tokens_c
     assert closed == [True]
 
 
-def test_metrics_and_logs_say_what_happened_and_no_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_metrics_and_logs_say_what_happened_and_no_text(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with running(tmp_path) as (client, server), caplog.at_level(logging.INFO, logger="memory_mesh"):
         own = token(server, "own")
         client.post("/v1/store", json={"content": "The vault code is on the moon."}, headers=own)
-        client.get("/v1/search", params={"query": "vault on the moon"}, headers={**own, "Memory-Agent": "spy"})
+        client.get(
+            "/v1/search",
+            params={"query": "vault on the moon"},
+            headers={**own, "Memory-Agent": "spy"},
+        )
         client.get("/v1/stats")
         metrics = client.get("/metrics", headers=own).text
     assert 'memory_mesh_requests_total{route="/v1/search",status="200"} 1' in metrics
@@ -421,7 +566,9 @@ def test_metrics_and_logs_say_what_happened_and_no_text(tmp_path: Path, caplog: 
     assert requests[0]["caller"] == "token:own"
     for word in ("moon", "vault", "secret-of-own", "spy"):
         assert word not in json.dumps(lines) + metrics
-    record = logging.LogRecord("memory_mesh", logging.ERROR, "", 1, "the key is AKIAIOSFODNN7EXAMPLE", None, None)
+    record = logging.LogRecord(
+        "memory_mesh", logging.ERROR, "", 1, "the key is AKIAIOSFODNN7EXAMPLE", None, None
+    )
     assert "AKIAIOSFODNN7EXAMPLE" not in JsonLines().format(record)
 
 
@@ -439,12 +586,19 @@ def test_a_request_is_a_span_of_open_telemetry(tmp_path: Path) -> None:
     (span,) = exporter.get_finished_spans()
     assert span.name == "GET /v1/search"
     assert span.attributes is not None
-    assert (span.attributes["http.route"], span.attributes["http.response.status_code"]) == ("/v1/search", 200)
+    assert (span.attributes["http.route"], span.attributes["http.response.status_code"]) == (
+        "/v1/search",
+        200,
+    )
     assert "moon" not in span.to_json()
 
 
 def test_tokens_are_created_listed_and_revoked_on_the_command_line(cli, home: Path) -> None:  # type: ignore[no-untyped-def]
-    made = json.loads(cli("token", "create", "laptop", "--user", "ana", "--agent", "a", "--read-only", "--json").out)
+    made = json.loads(
+        cli(
+            "token", "create", "laptop", "--user", "ana", "--agent", "a", "--read-only", "--json"
+        ).out
+    )
     assert made["token"].startswith(f"mm_{made['id']}_")
     listed = cli("token", "list")
     assert "user ana, agent a, read-only  valid" in listed.out
@@ -470,13 +624,17 @@ def test_the_server_says_what_is_missing_before_it_starts(cli, tmp_path: Path) -
         assert (said.code, said.err.count("\n")) == (code, 1), said.err
 
 
-def test_a_terminal_gets_a_line_about_the_console_and_a_pipe_only_the_log(cli, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_terminal_gets_a_line_about_the_console_and_a_pipe_only_the_log(
+    cli, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(serve.connections, "write_json_lines", lambda: None)
     monkeypatch.setattr(serve, "run", lambda *_: None)  # ends at once
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     said = cli("serve", "--port", str(port), terminal=True)
-    assert f"Console: http://127.0.0.1:{port}/console/ (Ctrl-C ends the server)\n" in re.sub(r"\x1b\[[\d;]*m", "", said.out)
+    assert f"Console: http://127.0.0.1:{port}/console/ (Ctrl-C ends the server)\n" in re.sub(
+        r"\x1b\[[\d;]*m", "", said.out
+    )
     assert said.out.count("\n") == 1
     assert cli("serve", "--port", str(port)).out == ""
     assert "http://[::1]:8710/console/" in serve.console_line("::1", 8710)
@@ -487,10 +645,14 @@ def test_answers_are_sent_at_once_and_do_not_wait_for_the_client() -> None:
     def is_sent_at_once(listening: socket.socket) -> bool:
         async def accept() -> bool:
             accepted = asyncio.get_running_loop().create_future()
-            serving = await asyncio.start_server(lambda _, writer: accepted.set_result(writer), sock=listening)
+            serving = await asyncio.start_server(
+                lambda _, writer: accepted.set_result(writer), sock=listening
+            )
             _, client = await asyncio.open_connection(*listening.getsockname()[:2])
             writer = await accepted
-            found = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            found = writer.get_extra_info("socket").getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NODELAY
+            )
             client.close()
             writer.close()
             serving.close()
@@ -499,4 +661,5 @@ def test_answers_are_sent_at_once_and_do_not_wait_for_the_client() -> None:
         return asyncio.run(accept())
 
     assert is_sent_at_once(listen("127.0.0.1", 0))
-    assert not is_sent_at_once(socket.create_server(("127.0.0.1", 0)))  # otherwise the line in `listen` can go
+    # Otherwise the line in `listen` can go.
+    assert not is_sent_at_once(socket.create_server(("127.0.0.1", 0)))

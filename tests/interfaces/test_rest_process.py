@@ -1,4 +1,5 @@
-"""The REST server as a process: hostile clients, every route, other programs on the same store, and a signal amid writes."""
+"""The REST server as a process: hostile clients, every route, other programs on the same store,
+and a signal amid writes."""
 
 import json
 import os
@@ -23,7 +24,13 @@ from memory_mesh.interfaces.operation import Effect, Interface, Operation
 from .test_remote import minimal
 
 pytestmark = pytest.mark.deep
-BOUNDED = settings(max_examples=8, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
+BOUNDED = settings(
+    max_examples=8,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
 ROUTES = [*remote.exposed(Interface.REST)]
 
 
@@ -34,12 +41,16 @@ class Process:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        names = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")}
+        names = {
+            name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MESH_")
+        }
         given = {"HOME": str(home), "EMBEDDER": "hash", "SERVER_HEARTBEAT_SECONDS": "0", **settings}
         self.environ = {**names, **{f"MEMORY_MESH_{name}": value for name, value in given.items()}}
         words = [sys.executable, "-m", "memory_mesh", "serve", "--port", str(self.port)]
         self._log = (home / "server.log").open("wb+")
-        self.process = subprocess.Popen(words, env=self.environ, cwd=home, stderr=self._log, stdout=self._log)
+        self.process = subprocess.Popen(
+            words, env=self.environ, cwd=home, stderr=self._log, stdout=self._log
+        )
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
         while self.process.poll() is None:
             with suppress(httpx.TransportError):
@@ -54,7 +65,11 @@ class Process:
     def cli(self, *words: str) -> str:
         """Run a command on the same store, in a process of its own."""
         done = subprocess.run(
-            [sys.executable, "-m", "memory_mesh", *words], env=self.environ, check=True, capture_output=True, text=True
+            [sys.executable, "-m", "memory_mesh", *words],
+            env=self.environ,
+            check=True,
+            capture_output=True,
+            text=True,
         )
         return done.stdout
 
@@ -85,15 +100,23 @@ def path_of(operation: Operation) -> str:
 
 
 @pytest.mark.parametrize("writes", [40, 80])
-def test_what_was_acknowledged_before_a_signal_is_stored_and_the_exit_is_clean(tmp_path: Path, writes: int) -> None:
-    """Eight clients write while the server is asked to end. Every answer with 200 is in the store, and every chain is sound."""
+def test_what_was_acknowledged_before_a_signal_is_stored_and_the_exit_is_clean(
+    tmp_path: Path, writes: int
+) -> None:
+    """Eight clients write while the server is asked to end. Every answer with 200 is in the
+    store, and every chain is sound."""
     acknowledged: list[str] = []
     with serving(tmp_path, DEDUPLICATE="false") as server:
 
         def write(client_number: int) -> None:
-            with httpx.Client(base_url=server.client.base_url, timeout=60) as client, suppress(httpx.TransportError):
+            with (
+                httpx.Client(base_url=server.client.base_url, timeout=60) as client,
+                suppress(httpx.TransportError),
+            ):
                 for number in range(10_000):
-                    answer = client.post("/v1/store", json={"content": f"Client {client_number}, write {number}."})
+                    answer = client.post(
+                        "/v1/store", json={"content": f"Client {client_number}, write {number}."}
+                    )
                     if answer.status_code != 200:
                         return
                     acknowledged.append(answer.json()["id"])
@@ -112,7 +135,12 @@ def test_what_was_acknowledged_before_a_signal_is_stored_and_the_exit_is_clean(t
 
 def test_a_server_that_is_killed_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        ids = [server.client.post("/v1/store", json={"content": f"Write {n} before the end."}).json()["id"] for n in range(20)]
+        ids = [
+            server.client.post("/v1/store", json={"content": f"Write {n} before the end."}).json()[
+                "id"
+            ]
+            for n in range(20)
+        ]
         server.process.kill()
         server.process.wait()
     with MemoryMesh(tmp_path / "memory.db", embedder="none") as mesh:
@@ -130,7 +158,11 @@ def test_the_command_line_and_several_clients_use_one_store_at_once(tmp_path: Pa
             return str(answer.json()["id"])
 
         def by_command(number: int) -> str:
-            return str(json.loads(server.cli("store", f"The command line wrote number {number}.", "--json"))["id"])
+            return str(
+                json.loads(
+                    server.cli("store", f"The command line wrote number {number}.", "--json")
+                )["id"]
+            )
 
         with ThreadPoolExecutor(6) as programs:
             rest = [programs.submit(over_rest, number) for number in range(40)]
@@ -138,7 +170,9 @@ def test_the_command_line_and_several_clients_use_one_store_at_once(tmp_path: Pa
             ids = {one.result() for one in [*rest, *commands]}
         listed = server.client.get("/v1/list", params={"limit": 100}).json()["memories"]
         assert {one["id"] for one in listed} == ids
-        found = server.client.get("/v1/search", params={"query": "what did the command line write?"}).json()["results"]
+        found = server.client.get(
+            "/v1/search", params={"query": "what did the command line write?"}
+        ).json()["results"]
         assert found[0]["content"].startswith("The command line wrote")
         assert "REST wrote number 7" in server.cli("search", "REST wrote number 7", "--json")
         assert "sound" in server.cli("audit", "verify")
@@ -159,7 +193,9 @@ HOSTILE: list[Callable[[Operation], dict[str, object]]] = [
     lambda _: {"json": {"store": "sqlite:////etc/passwd", "auditor": "eve", "user_id": "eve"}},
     lambda operation: {"json": {one.name: [[["x"]]] for one in operation.parameters} or {"x": 1}},
     lambda operation: {"json": {one.name: None for one in operation.parameters} or {"x": None}},
-    lambda operation: {"json": {one.name: "../../../../etc/passwd\x00" for one in operation.parameters} or {"x": 1}},
+    lambda operation: {
+        "json": {one.name: "../../../../etc/passwd\x00" for one in operation.parameters} or {"x": 1}
+    },
     lambda operation: {"json": {one.name: 10**400 for one in operation.parameters} or {"x": 1}},
     lambda _: {"content": b"x" * 9_000_000, "headers": {"Content-Type": "application/json"}},
     lambda _: {"content": b"a=b", "headers": {"Content-Type": "application/x-www-form-urlencoded"}},
@@ -173,54 +209,96 @@ def test_a_hostile_walk_over_every_route_leaks_nothing_and_ends_nothing(tmp_path
     with serving(tmp_path / "home", SERVER_REQUESTS_PER_MINUTE="1000000", **folders) as server:
         client = server.client
         of_eve = str(json.loads(server.cli("store", secret, "--user", "eve", "--json"))["id"])
-        of_agent = str(json.loads(server.cli("store", secret, "--agent", "b", "--type", "agent", "--json"))["id"])
+        of_agent = str(
+            json.loads(server.cli("store", secret, "--agent", "b", "--type", "agent", "--json"))[
+                "id"
+            ]
+        )
         eve, mine = made(server, "--user", "eve"), made(server, "--agent", "a")
         reading, expired = made(server, "--read-only"), made(server, "--expires", "1s")
         revoked = made(server)
         server.cli("token", "revoke", revoked["Authorization"].split("_")[1])
-        assert secret in client.get("/v1/get", params={"id": of_eve}, headers=eve).text  # its owner sees it
+        # Its owner sees it.
+        assert secret in client.get("/v1/get", params={"id": of_eve}, headers=eve).text
         assert secret in client.get("/v1/search", params={"query": "vault code"}, headers=eve).text
         while client.get("/v1/stats", headers=expired).status_code == 200:
             pass  # until its second is over
         seen: set[int] = set()
         for operation in ROUTES:
             path = path_of(operation)
-            for headers in ({}, expired, revoked, {"Authorization": "Bearer mm_x_y"}, {"Authorization": "Bearer " + "a" * 5000}):
+            for headers in (
+                {},
+                expired,
+                revoked,
+                {"Authorization": "Bearer mm_x_y"},
+                {"Authorization": "Bearer " + "a" * 5000},
+            ):
                 assert client.post(path, json={}, headers=headers).status_code == 401, path
             for attack in HOSTILE:
                 sent = attack(operation)
-                answer = client.post(path, **{**sent, "headers": {**mine, **sent.get("headers", {})}})  # type: ignore[arg-type, dict-item]
+                answer = client.post(
+                    path, **{**sent, "headers": {**mine, **sent.get("headers", {})}}
+                )  # type: ignore[arg-type, dict-item]
                 check(answer, secret, (400, 403, 404, 413, 415), seen)
             if operation.effect is not Effect.READ:
-                assert client.post(path, json=minimal(operation), headers=reading).status_code == 403, path
+                assert (
+                    client.post(path, json=minimal(operation), headers=reading).status_code == 403
+                ), path
             for id_ in (of_eve, of_agent):
-                given = {name: [id_] if isinstance(value, list) else id_ for name, value in minimal(operation).items()}
-                given |= {"id": id_} if operation.name in ("get", "delete", "history", "sightings") else {}
-                check(client.post(path, json=given, headers=mine), secret, (200, 400, 403, 404, 409), seen)
+                given = {
+                    name: [id_] if isinstance(value, list) else id_
+                    for name, value in minimal(operation).items()
+                }
+                given |= (
+                    {"id": id_}
+                    if operation.name in ("get", "delete", "history", "sightings")
+                    else {}
+                )
+                check(
+                    client.post(path, json=given, headers=mine),
+                    secret,
+                    (200, 400, 403, 404, 409),
+                    seen,
+                )
             for method in ("PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "GARBAGE"):
                 assert client.request(method, path, headers=mine).status_code == 405, (method, path)
-            assert client.get(path + "/" + quote("../../etc/passwd", safe=""), headers=mine).status_code == 404
+            assert (
+                client.get(
+                    path + "/" + quote("../../etc/passwd", safe=""), headers=mine
+                ).status_code
+                == 404
+            )
             for trick in (
                 {"Memory-User": "eve"},
                 {"Memory-Agent": "b"},
                 {"Host": "evil.example"},
                 {"Origin": "http://evil.example"},
             ):
-                assert client.post(path, json={}, headers={**mine, **trick}).status_code == 403, (path, trick)
+                assert client.post(path, json={}, headers={**mine, **trick}).status_code == 403, (
+                    path,
+                    trick,
+                )
         assert {400, 403, 404, 413, 415} <= seen
         both = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
         raw(server.port, b"GET /v1/list HTTP/1.1\r\nHost: localhost\r\n" + both)
         raw(server.port, b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         raw(server.port, b"\x16\x03\x01" * 1000)
-        raw(server.port, b"POST /v1/store HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n")
-        assert secret in client.get("/v1/get", params={"id": of_eve}, headers=eve).text  # and it is still there
+        raw(
+            server.port, b"POST /v1/store HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n"
+        )
+        # And it is still there.
+        assert secret in client.get("/v1/get", params={"id": of_eve}, headers=eve).text
         assert secret not in server.log
         assert "Traceback" not in server.log
         assert server.end() == 0
 
 
 def check(answer: httpx.Response, secret: str, statuses: tuple[int, ...], seen: set[int]) -> None:
-    assert answer.status_code in statuses, (answer.request.url, answer.status_code, answer.text[:300])
+    assert answer.status_code in statuses, (
+        answer.request.url,
+        answer.status_code,
+        answer.text[:300],
+    )
     assert secret not in answer.text
     assert "/home" not in answer.text
     assert "Traceback" not in answer.text
@@ -257,7 +335,10 @@ def test_schemathesis_finds_no_answer_that_the_description_does_not_allow(tmp_pa
                 answer = case.call(base_url=base)
                 assert answer.status_code < 500, (case.as_curl_command(), answer.text[:500])
                 kind = answer.headers.get("content-type", [""])[0]
-                assert answer.status_code == 200 or kind == "application/problem+json", (answer.status_code, kind)
+                assert answer.status_code == 200 or kind == "application/problem+json", (
+                    answer.status_code,
+                    kind,
+                )
 
             one()
             tried += 1

@@ -1,4 +1,5 @@
-"""Servers load the deep ranker in the background: when, without delaying a search, and with a clean end."""
+"""Servers load the deep ranker in the background: when, without delaying a search, and with a
+clean end."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,8 @@ from .rest_server import running
 from .test_rest_process import serving
 
 FACTS = [
-    f"The {place} opens at {hour}." for hour, place in enumerate(("library", "harbour", "bakery", "museum", "pool"), start=6)
+    f"The {place} opens at {hour}."
+    for hour, place in enumerate(("library", "harbour", "bakery", "museum", "pool"), start=6)
 ]
 QUERY = "when can I buy bread?"
 
@@ -57,7 +59,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRanker:
         ({"embedder": "hash"}, False),  # the process does without the local model
     ],
 )
-def test_the_settings_decide_whether_it_is_loaded(fake: FakeRanker, options: dict[str, object], loads: bool) -> None:
+def test_the_settings_decide_whether_it_is_loaded(
+    fake: FakeRanker, options: dict[str, object], loads: bool
+) -> None:
     fake.may_load.set()
     with MemoryMesh("memory://", **{"embedder": "local", **options}) as mesh, warming(mesh):  # type: ignore[arg-type]
         pass
@@ -84,7 +88,10 @@ def over_mcp(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.req("MESH-107")
 @pytest.mark.parametrize("server", [over_rest, over_mcp])
 def test_a_server_is_ready_before_it_is_loaded_and_ends_after(
-    fake: FakeRanker, server: Callable[..., AbstractContextManager[None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: FakeRanker,
+    server: Callable[..., AbstractContextManager[None]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with server(tmp_path, monkeypatch):
         assert not fake.is_loaded
@@ -115,7 +122,9 @@ def test_with_the_shipped_defaults_precise_searches_of_a_server_read() -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seconds", [0.0, 3.0])
-def test_a_process_with_the_local_model_ends_cleanly_while_it_loads_and_after(tmp_path: Path, seconds: float) -> None:
+def test_a_process_with_the_local_model_ends_cleanly_while_it_loads_and_after(
+    tmp_path: Path, seconds: float
+) -> None:
     with serving(tmp_path, EMBEDDER="local") as server:
         time.sleep(seconds)
         assert server.end() == 0, server.log

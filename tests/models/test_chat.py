@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import AnswerUnreadable, CallError, CallRefused
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import ChatModel, Prompt, Reply, Tokens
-from memory_mesh.models.providers import PROVIDERS, AnthropicChat, OpenAiChat, parse_anthropic, parse_openai, without_bounds
+from memory_mesh.models.providers import (
+    PROVIDERS,
+    AnthropicChat,
+    OpenAiChat,
+    parse_anthropic,
+    parse_openai,
+    without_bounds,
+)
 from memory_mesh.testing.fakes import ScriptedChat
 
 from .clients import StubClient, refusal
@@ -26,15 +33,22 @@ SCHEMA: dict[str, Json] = {
 }
 LOOSE = {
     "type": "object",
-    "properties": {"maximum": {"type": "number"}, "tags": {"type": "array", "items": {"type": "string"}}},
+    "properties": {
+        "maximum": {"type": "number"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
     "required": ["maximum", "tags"],
     "additionalProperties": False,
 }
 PROMPT = Prompt(operation="extract", system="Answer in JSON.", user="What is it?", max_tokens=77)
-WITH_SCHEMA = Prompt(operation="extract", system="Answer in JSON.", user="What is it?", schema=SCHEMA)
+WITH_SCHEMA = Prompt(
+    operation="extract", system="Answer in JSON.", user="What is it?", schema=SCHEMA
+)
 
 
-def chosen(content: Json = "tea", *, reason: str = "stop", usage: Json = None, **message: Json) -> dict[str, Json]:
+def chosen(
+    content: Json = "tea", *, reason: str = "stop", usage: Json = None, **message: Json
+) -> dict[str, Json]:
     said: dict[str, Json] = {"role": "assistant", "content": content, **message}
     return {"choices": [{"index": 0, "finish_reason": reason, "message": said}], "usage": usage}
 
@@ -47,7 +61,9 @@ def text(said: str) -> dict[str, Json]:
     return {"type": "text", "text": said}
 
 
-def openai(*answers: Mapping[str, Json] | BaseException, provider: str = "openai") -> tuple[StubClient, OpenAiChat]:
+def openai(
+    *answers: Mapping[str, Json] | BaseException, provider: str = "openai"
+) -> tuple[StubClient, OpenAiChat]:
     client = StubClient(*answers)
     return client, OpenAiChat(client, PROVIDERS[provider], "some-model")
 
@@ -68,7 +84,10 @@ def test_a_prompt_becomes_two_messages_at_temperature_zero() -> None:
             "/chat/completions",
             {
                 "model": "some-model",
-                "messages": [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": "What is it?"}],
+                "messages": [
+                    {"role": "system", "content": "Answer in JSON."},
+                    {"role": "user", "content": "What is it?"},
+                ],
                 "temperature": 0,
                 "max_completion_tokens": 77,
             },
@@ -96,11 +115,35 @@ def test_the_system_part_is_separate_for_anthropic() -> None:
 @pytest.mark.parametrize(
     ("provider", "format_"),
     [
-        ("openai", {"type": "json_schema", "json_schema": {"name": "extract", "strict": True, "schema": LOOSE}}),
+        (
+            "openai",
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "extract", "strict": True, "schema": LOOSE},
+            },
+        ),
         ("cohere", {"type": "json_object", "schema": LOOSE}),
-        ("ollama", {"type": "json_schema", "json_schema": {"name": "extract", "strict": True, "schema": SCHEMA}}),
-        ("lmstudio", {"type": "json_schema", "json_schema": {"name": "extract", "strict": True, "schema": SCHEMA}}),
-        ("llamacpp", {"type": "json_schema", "json_schema": {"name": "extract", "strict": True, "schema": SCHEMA}}),
+        (
+            "ollama",
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "extract", "strict": True, "schema": SCHEMA},
+            },
+        ),
+        (
+            "lmstudio",
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "extract", "strict": True, "schema": SCHEMA},
+            },
+        ),
+        (
+            "llamacpp",
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "extract", "strict": True, "schema": SCHEMA},
+            },
+        ),
     ],
 )
 def test_each_provider_gets_the_schema_in_its_own_form(provider: str, format_: Json) -> None:
@@ -131,13 +174,24 @@ def test_bounds_are_removed_at_every_level_and_names_that_look_like_them_stay() 
 # --- refused parameters ---
 
 TEMPERATURE = {
-    "error": {"message": "Unsupported value: 'temperature' does not support 0 with this model.", "param": "temperature"}
+    "error": {
+        "message": "Unsupported value: 'temperature' does not support 0 with this model.",
+        "param": "temperature",
+    }
 }
 NO_LIMIT = {
-    "error": {"message": "Unsupported parameter: 'max_completion_tokens' is not supported.", "param": "max_completion_tokens"}
+    "error": {
+        "message": "Unsupported parameter: 'max_completion_tokens' is not supported.",
+        "param": "max_completion_tokens",
+    }
 }
 FORMAT = {"detail": [{"loc": ["body", "response_format"], "msg": "Extra inputs are not permitted"}]}
-TOO_HIGH = {"error": {"message": "max_completion_tokens is too large: 77. It is at most 16.", "param": "max_completion_tokens"}}
+TOO_HIGH = {
+    "error": {
+        "message": "max_completion_tokens is too large: 77. It is at most 16.",
+        "param": "max_completion_tokens",
+    }
+}
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -150,7 +204,9 @@ def test_a_refused_parameter_is_left_out_from_then_on(status: int) -> None:
 def test_a_limit_refused_by_name_is_sent_under_its_other_name() -> None:
     client, chat = openai(refusal(400, NO_LIMIT), chosen("first"), chosen("second"))
     assert [chat.reply(PROMPT).text, chat.reply(PROMPT).text] == ["first", "second"]
-    assert [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in client.bodies] == [
+    assert [
+        (body.get("max_completion_tokens"), body.get("max_tokens")) for body in client.bodies
+    ] == [
         (77, None),
         (None, 77),
         (None, 77),
@@ -158,14 +214,18 @@ def test_a_limit_refused_by_name_is_sent_under_its_other_name() -> None:
 
 
 def test_several_refused_parameters_are_left_out_one_by_one() -> None:
-    client, chat = openai(refusal(422, FORMAT), refusal(400, TEMPERATURE), refusal(400, NO_LIMIT), chosen())
+    client, chat = openai(
+        refusal(422, FORMAT), refusal(400, TEMPERATURE), refusal(400, NO_LIMIT), chosen()
+    )
     chat.reply(WITH_SCHEMA)
     assert sorted(client.bodies[-1]) == ["max_tokens", "messages", "model"]
     assert len(client.bodies) == 4
 
 
 def test_a_limit_is_never_left_out() -> None:
-    client, chat = openai(refusal(400, NO_LIMIT), refusal(400, {"error": "unknown field max_tokens"}))
+    client, chat = openai(
+        refusal(400, NO_LIMIT), refusal(400, {"error": "unknown field max_tokens"})
+    )
     with pytest.raises(CallRefused):
         chat.reply(PROMPT)
     assert len(client.bodies) == 2
@@ -188,7 +248,13 @@ def test_a_change_that_did_not_help_is_not_remembered() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [refusal(400, "bad model"), refusal(401, TEMPERATURE), refusal(404, None), CallRefused("redirected"), CallError("gone")],
+    [
+        refusal(400, "bad model"),
+        refusal(401, TEMPERATURE),
+        refusal(404, None),
+        CallRefused("redirected"),
+        CallError("gone"),
+    ],
 )
 def test_any_other_refusal_is_raised(error: CallError) -> None:
     client, chat = openai(error)
@@ -199,7 +265,17 @@ def test_any_other_refusal_is_raised(error: CallError) -> None:
 
 def test_a_repeated_refusal_does_not_loop_for_ever() -> None:
     client, chat = openai(
-        refusal(400, {"named": ["temperature", "response_format", "unsupported max_completion_tokens", "max_tokens"]})
+        refusal(
+            400,
+            {
+                "named": [
+                    "temperature",
+                    "response_format",
+                    "unsupported max_completion_tokens",
+                    "max_tokens",
+                ]
+            },
+        )
     )
     with pytest.raises(CallRefused):
         chat.reply(WITH_SCHEMA)
@@ -209,7 +285,10 @@ def test_a_repeated_refusal_does_not_loop_for_ever() -> None:
 def test_older_models_of_anthropic_answer_without_a_schema() -> None:
     said = {
         "type": "error",
-        "error": {"type": "invalid_request_error", "message": "output_config: Extra inputs are not permitted"},
+        "error": {
+            "type": "invalid_request_error",
+            "message": "output_config: Extra inputs are not permitted",
+        },
     }
     client, chat = anthropic(refusal(400, said), blocks(text("{}")))
     assert chat.reply(WITH_SCHEMA).text == "{}"
@@ -234,13 +313,19 @@ def test_a_cut_off_answer_is_marked() -> None:
 
 
 def test_token_counts_are_those_of_the_server() -> None:
-    assert openai(chosen(usage={"prompt_tokens": 31, "completion_tokens": 5}))[1].reply(PROMPT).tokens == Tokens(31, 5)
-    assert anthropic(blocks(text("tea"), usage={"input_tokens": 31, "output_tokens": 5}))[1].reply(PROMPT).tokens == Tokens(31, 5)
+    assert openai(chosen(usage={"prompt_tokens": 31, "completion_tokens": 5}))[1].reply(
+        PROMPT
+    ).tokens == Tokens(31, 5)
+    assert anthropic(blocks(text("tea"), usage={"input_tokens": 31, "output_tokens": 5}))[1].reply(
+        PROMPT
+    ).tokens == Tokens(31, 5)
 
 
 @pytest.mark.parametrize("said", [None, -1, 0, "12", 3.0, True, [], {}, 10**40])
 def test_tokens_are_estimated_when_the_server_reports_nonsense(said: Json) -> None:
-    usage: dict[str, Json] = dict.fromkeys(("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"), said)
+    usage: dict[str, Json] = dict.fromkeys(
+        ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"), said
+    )
     guess = Tokens(4 + 3, 1)  # a quarter of the characters, part by part
     assert openai(chosen("tea", usage=usage))[1].reply(PROMPT).tokens == guess
     assert openai(chosen("tea", usage=said))[1].reply(PROMPT).tokens == guess
@@ -258,11 +343,15 @@ def test_tokens_are_estimated_when_the_server_reports_nonsense(said: Json) -> No
     ],
 )
 def test_reasoning_before_the_answer_is_removed(content: str, said: str) -> None:
-    assert openai(chosen(content, reasoning_content="It asks for tea."))[1].reply(PROMPT).text == said
+    assert (
+        openai(chosen(content, reasoning_content="It asks for tea."))[1].reply(PROMPT).text == said
+    )
 
 
 def test_thinking_blocks_are_ignored_and_texts_are_joined() -> None:
-    answer = blocks({"type": "thinking", "thinking": "hm"}, text("{"), {"type": "surprise"}, text("}"))
+    answer = blocks(
+        {"type": "thinking", "thinking": "hm"}, text("{"), {"type": "surprise"}, text("}")
+    )
     assert anthropic(answer)[1].reply(PROMPT).text == "{}"
 
 
@@ -338,17 +427,35 @@ ANY_JSON = st.recursive(
     | st.floats()
     | st.text(max_size=20)
     | st.sampled_from(["length", "<think>", "text"]),
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=8), below, max_size=3),
+    lambda below: (
+        st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=8), below, max_size=3)
+    ),
     max_leaves=12,
 )
 
 
 def shaped(leaf: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
     """Objects that have the names of a right answer, and anything at all in its places."""
-    message = st.fixed_dictionaries({}, optional=dict.fromkeys(("content", "refusal", "tool_calls", "role"), leaf)) | leaf
-    choice = st.fixed_dictionaries({}, optional={"message": message, "finish_reason": leaf, "index": leaf}) | leaf
+    message = (
+        st.fixed_dictionaries(
+            {}, optional=dict.fromkeys(("content", "refusal", "tool_calls", "role"), leaf)
+        )
+        | leaf
+    )
+    choice = (
+        st.fixed_dictionaries(
+            {}, optional={"message": message, "finish_reason": leaf, "index": leaf}
+        )
+        | leaf
+    )
     block = (
-        st.fixed_dictionaries({}, optional={"type": st.sampled_from(["text", "tool_use", "thinking"]) | leaf, "text": leaf})
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "type": st.sampled_from(["text", "tool_use", "thinking"]) | leaf,
+                "text": leaf,
+            },
+        )
         | leaf
     )
     names = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
@@ -366,7 +473,9 @@ def shaped(leaf: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
 
 @pytest.mark.parametrize("read", [parse_openai, parse_anthropic])
 @given(answer=shaped(ANY_JSON) | st.dictionaries(st.text(max_size=8), ANY_JSON, max_size=4))
-def test_any_object_is_a_reply_or_unreadable(read: Callable[..., Reply], answer: dict[str, Json]) -> None:
+def test_any_object_is_a_reply_or_unreadable(
+    read: Callable[..., Reply], answer: dict[str, Json]
+) -> None:
     try:
         reply = read(answer, PROMPT, "some/model")
     except AnswerUnreadable:

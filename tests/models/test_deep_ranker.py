@@ -1,4 +1,5 @@
-"""The deep ranker's model: the shipped change, the graph that is built with it, and what happens if one of them is wrong."""
+"""The deep ranker's model: the shipped change, the graph that is built with it, and what happens
+if one of them is wrong."""
 
 import logging
 from collections.abc import Mapping
@@ -21,21 +22,41 @@ DENSE = "encoder.layer.3.attention.output.dense"
 
 def head() -> dict[str, np.ndarray]:
     chance = np.random.default_rng(3)
-    return {"head.weight": chance.normal(0, 0.1, 2 * WIDTH).astype(np.float16), "head.bias": np.zeros(1, np.float16)}
+    return {
+        "head.weight": chance.normal(0, 0.1, 2 * WIDTH).astype(np.float16),
+        "head.bias": np.zeros(1, np.float16),
+    }
 
 
-def logit(model: ModelFiles, weights: dict[str, np.ndarray], delta: Mapping[str, np.ndarray], segments: list[int]) -> float:
+def logit(
+    model: ModelFiles,
+    weights: dict[str, np.ndarray],
+    delta: Mapping[str, np.ndarray],
+    segments: list[int],
+) -> float:
     graph = onnx_graph.build_reader(safetensors(weights), delta, quantized=False)
-    found = PairEngine(graph, model.tokenizer).call(ids=np.array([IDS]), segments=np.array([segments]))
+    found = PairEngine(graph, model.tokenizer).call(
+        ids=np.array([IDS]), segments=np.array([segments])
+    )
     return float(found[0][0, 0])
 
 
 @pytest.mark.deep
-def test_the_graph_adds_the_change_to_the_weights_and_tells_the_segments_apart(model: ModelFiles) -> None:
+def test_the_graph_adds_the_change_to_the_weights_and_tells_the_segments_apart(
+    model: ModelFiles,
+) -> None:
     weights, chance = random_weights(), np.random.default_rng(5)
-    up, down = (chance.normal(0, 0.2, shape).astype(np.float16) for shape in ((WIDTH, 8), (8, WIDTH)))
-    changed = {**weights, f"{DENSE}.weight": weights[f"{DENSE}.weight"] + up.astype(np.float32) @ down.astype(np.float32)}
-    by_change = logit(model, weights, {**head(), f"{DENSE}.up": up, f"{DENSE}.down": down}, SEGMENTS)
+    up, down = (
+        chance.normal(0, 0.2, shape).astype(np.float16) for shape in ((WIDTH, 8), (8, WIDTH))
+    )
+    changed = {
+        **weights,
+        f"{DENSE}.weight": weights[f"{DENSE}.weight"]
+        + up.astype(np.float32) @ down.astype(np.float32),
+    }
+    by_change = logit(
+        model, weights, {**head(), f"{DENSE}.up": up, f"{DENSE}.down": down}, SEGMENTS
+    )
     assert by_change == pytest.approx(logit(model, changed, head(), SEGMENTS), abs=1e-3)
     assert by_change != pytest.approx(logit(model, weights, head(), SEGMENTS), abs=1e-2)
     assert by_change != pytest.approx(logit(model, changed, head(), [0] * len(SEGMENTS)), abs=1e-3)
@@ -52,7 +73,11 @@ def test_the_shipped_change_is_small_and_has_the_known_hash() -> None:
 
 @pytest.mark.parametrize("wrong", ["missing", "damaged", "of another model"])
 def test_a_wrong_change_is_refused_with_one_line_and_nothing_is_read(
-    wrong: str, empty: ModelPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    wrong: str,
+    empty: ModelPaths,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     file = tmp_path / "reader.npz"
     if wrong == "damaged":
@@ -67,7 +92,9 @@ def test_a_wrong_change_is_refused_with_one_line_and_nothing_is_read(
     ranker = LocalDeepRanker(empty)
     with caplog.at_level(logging.WARNING):
         assert [ranker.read("query", [("text", "")], seconds=1) for _ in range(2)] == [[], []]
-    assert [record.message.startswith("the deep ranker is not used") for record in caplog.records] == [True]
+    assert [
+        record.message.startswith("the deep ranker is not used") for record in caplog.records
+    ] == [True]
     assert not ranker.is_loaded
 
 
@@ -84,14 +111,20 @@ class FakeEngine:
 @pytest.mark.parametrize(("seconds", "expected"), [(60.0, [1.0, 2.0, 3.0]), (0.0, [])])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_it_reads_in_order_until_the_time_is_over(
-    empty: ModelPaths, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: list[float], workers: int
+    empty: ModelPaths,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    expected: list[float],
+    workers: int,
 ) -> None:
     ranker = LocalDeepRanker(empty, workers=workers)
     monkeypatch.setattr(ranker, "_load", FakeEngine)
     assert ranker.read("query", [("a", ""), ("ab", ""), ("abc", "")], seconds=seconds) == expected
 
 
-def test_of_a_long_text_only_the_part_that_is_read_becomes_tokens(model: ModelFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_text_only_the_part_that_is_read_becomes_tokens(
+    model: ModelFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = PairEngine(model.graph, model.tokenizer)
     split: list[int] = []
     tokens = engine.tokens

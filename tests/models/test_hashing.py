@@ -55,6 +55,8 @@ def test_another_dimension_is_another_model() -> None:
 @pytest.mark.deep
 def test_all_of_a_long_text_reaches_its_vector() -> None:
     long = "tea " * 50_000
-    assert HashingEmbedder().embed([long])[0] != HashingEmbedder().embed([long + "heron " * 9_000])[0]
+    assert (
+        HashingEmbedder().embed([long])[0] != HashingEmbedder().embed([long + "heron " * 9_000])[0]
+    )
     assert HashingEmbedder().count("hello world") == 3
     assert HashingEmbedder().count(long) < HashingEmbedder().window

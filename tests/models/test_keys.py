@@ -1,4 +1,5 @@
-"""API keys go only to their own provider; tests/test_project_file.py holds what a project cannot decide."""
+"""API keys go only to their own provider; tests/test_project_file.py holds what a project cannot
+decide."""
 
 from pathlib import Path
 
@@ -28,9 +29,14 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.mark.parametrize(
     ("provider", "key", "url"),
-    [("llm_provider", "llm_api_key", "llm_base_url"), ("embedder", "embedding_api_key", "embedding_url")],
+    [
+        ("llm_provider", "llm_api_key", "llm_base_url"),
+        ("embedder", "embedding_api_key", "embedding_url"),
+    ],
 )
-def test_the_key_of_a_provider_does_not_go_to_another_address(place: Place, provider: str, key: str, url: str) -> None:
+def test_the_key_of_a_provider_does_not_go_to_another_address(
+    place: Place, provider: str, key: str, url: str
+) -> None:
     place.environ["OPENAI_API_KEY"] = "k"
     assert getattr(place.load(**{provider: "openai"}).options, key) == "k"
     elsewhere = {provider: "openai", url: "https://api.example.com/v1"}
@@ -39,7 +45,9 @@ def test_the_key_of_a_provider_does_not_go_to_another_address(place: Place, prov
 
 
 @pytest.mark.parametrize("way", [".", "../project", "link"])
-def test_a_home_folder_is_recognised_by_any_path_to_it(place: Place, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_a_home_folder_is_recognised_by_any_path_to_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     (place.project / FILE).write_text('llm_base_url = "https://api.example.com/v1"\n')
     with pytest.raises(SettingsError, match="llm_base_url"):
         place.load()

@@ -29,7 +29,9 @@ def refused_connection() -> EmbeddingError:
 class Studio:
     """An embedder that works after it was started, and after `slow` more calls."""
 
-    def __init__(self, *, slow: int = 0, starts: bool = True, error: EmbeddingError | None = None) -> None:
+    def __init__(
+        self, *, slow: int = 0, starts: bool = True, error: EmbeddingError | None = None
+    ) -> None:
         self.launched, self.asked, self.waited = 0, 0, [0.0][:0]
         self._left = slow
         self._starts, self._error = starts, error or refused_connection()
@@ -53,7 +55,13 @@ class Studio:
         return True
 
     def wrapped(self, *, platform: str = "darwin", once: "Lock | None" = None) -> LmStudioEmbedder:
-        return LmStudioEmbedder(self, platform=platform, start=self.launch, once=once or Lock(), pause=self.waited.append)
+        return LmStudioEmbedder(
+            self,
+            platform=platform,
+            start=self.launch,
+            once=once or Lock(),
+            pause=self.waited.append,
+        )
 
 
 @pytest.mark.req("LANE-33")
@@ -86,7 +94,9 @@ def test_a_failed_start_is_an_error_and_is_not_repeated() -> None:
 
 def test_a_program_that_cannot_be_started_is_not_waited_for() -> None:
     studio = Studio()
-    wrapped = LmStudioEmbedder(studio, platform="darwin", start=lambda: False, once=Lock(), pause=studio.waited.append)
+    wrapped = LmStudioEmbedder(
+        studio, platform="darwin", start=lambda: False, once=Lock(), pause=studio.waited.append
+    )
     with pytest.raises(EmbeddingError, match="no vectors"):
         wrapped.embed(["tea"])
     assert (studio.asked, studio.waited) == (1, [])
@@ -141,7 +151,11 @@ def test_it_delegates_everything_else() -> None:
     studio = Studio()
     studio.launch()
     wrapped = studio.wrapped()
-    assert (wrapped.model, wrapped.window, wrapped.count("hello")) == (studio.model, 510, PLAIN.count("hello"))
+    assert (wrapped.model, wrapped.window, wrapped.count("hello")) == (
+        studio.model,
+        510,
+        PLAIN.count("hello"),
+    )
     assert wrapped.embed(["tea"]) == PLAIN.embed(["tea"])
     assert studio.launched == 1
 

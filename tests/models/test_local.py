@@ -1,4 +1,5 @@
-"""The local model: similar texts have similar vectors, batches change nothing, and loading happens at the first use."""
+"""The local model: similar texts have similar vectors, batches change nothing, and loading
+happens at the first use."""
 
 import json
 import math
@@ -37,55 +38,91 @@ def values(vector: Vector) -> array:
 
 
 @pytest.mark.req("MESH-134")
-def test_it_makes_vectors_of_384_dimensions_and_length_1_under_the_documents_name(local: LocalEmbedder) -> None:
+def test_it_makes_vectors_of_384_dimensions_and_length_1_under_the_documents_name(
+    local: LocalEmbedder,
+) -> None:
     vectors = local.embed(TEXTS)
-    assert [(vector.model, vector.dimension) for vector in vectors] == [("memory-mesh/MiniLM-everyday-1", 384)] * len(TEXTS)
+    assert [(vector.model, vector.dimension) for vector in vectors] == [
+        ("memory-mesh/MiniLM-everyday-1", 384)
+    ] * len(TEXTS)
     assert local.model == "memory-mesh/MiniLM-everyday-1"
     for vector in vectors:
         assert math.isclose(cosine(vector, vector), 1, abs_tol=1e-5)
 
 
 PARAPHRASES = [
-    ("How do I reset my password?", "I forgot my login credentials and need new ones.", "The soup needs more salt."),
-    ("The meeting was moved to Friday.", "They rescheduled the appointment for the end of the week.", "Cats sleep a lot."),
-    ("She adopted a puppy from the shelter.", "She got a young dog at the animal rescue.", "The server ran out of memory."),
-    ("The database is slow today.", "Queries take ages to answer this morning.", "He plays the violin beautifully."),
+    (
+        "How do I reset my password?",
+        "I forgot my login credentials and need new ones.",
+        "The soup needs more salt.",
+    ),
+    (
+        "The meeting was moved to Friday.",
+        "They rescheduled the appointment for the end of the week.",
+        "Cats sleep a lot.",
+    ),
+    (
+        "She adopted a puppy from the shelter.",
+        "She got a young dog at the animal rescue.",
+        "The server ran out of memory.",
+    ),
+    (
+        "The database is slow today.",
+        "Queries take ages to answer this morning.",
+        "He plays the violin beautifully.",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("text", "same", "other"), PARAPHRASES)
-def test_a_paraphrase_is_nearer_than_another_subject(local: LocalEmbedder, text: str, same: str, other: str) -> None:
+def test_a_paraphrase_is_nearer_than_another_subject(
+    local: LocalEmbedder, text: str, same: str, other: str
+) -> None:
     asked, near, far = local.embed([text, same, other])
     assert cosine(asked, near) > cosine(asked, far) + 0.2
 
 
-# What sentence-transformers 6.2 (fp32) says of these pairs. Eight bits move the cosine of a pair by 0.012 on average, by more
-# than 0.040 in one pair of a hundred and by 0.073 at most (44 850 pairs of chat messages).
+# What sentence-transformers 6.2 (fp32) says of these pairs. Eight bits move the cosine of a pair by
+# 0.012 on average, by more than 0.040 in one pair of a hundred and by 0.073 at most (44 850 pairs
+# of chat messages).
 EIGHT_BITS = 0.05
 KNOWN = {
     ("A man is eating food.", "A man is eating a piece of bread."): 0.7553,
     ("A man is eating food.", "The girl is carrying a baby."): -0.1050,
     ("A man is riding a horse.", "A man is riding a white horse on an enclosed ground."): 0.7369,
-    ("A monkey is playing drums.", "Someone in a gorilla costume is playing a set of drums."): 0.6433,
+    (
+        "A monkey is playing drums.",
+        "Someone in a gorilla costume is playing a set of drums.",
+    ): 0.6433,
 }
 
 
 @pytest.mark.parametrize("pair", KNOWN)
-def test_known_pairs_have_the_similarity_of_the_reference(local: LocalEmbedder, pair: tuple[str, str]) -> None:
+def test_known_pairs_have_the_similarity_of_the_reference(
+    local: LocalEmbedder, pair: tuple[str, str]
+) -> None:
     published = local.of_model(PUBLISHED_MODEL)
     assert published is not None
     assert cosine(*published.embed(pair)) == pytest.approx(KNOWN[pair], abs=EIGHT_BITS)
 
 
 @pytest.mark.parametrize("pair", KNOWN)
-def test_the_learnt_change_leaves_statements_about_as_similar_as_they_were(local: LocalEmbedder, pair: tuple[str, str]) -> None:
-    assert cosine(*local.embed(pair)) == pytest.approx(KNOWN[pair], abs=0.15)  # thresholds of cosines go on working
+def test_the_learnt_change_leaves_statements_about_as_similar_as_they_were(
+    local: LocalEmbedder, pair: tuple[str, str]
+) -> None:
+    # Thresholds of cosines go on working.
+    assert cosine(*local.embed(pair)) == pytest.approx(KNOWN[pair], abs=0.15)
 
 
-def test_a_question_is_nearer_to_its_answer_than_with_the_published_model(local: LocalEmbedder) -> None:
+def test_a_question_is_nearer_to_its_answer_than_with_the_published_model(
+    local: LocalEmbedder,
+) -> None:
     published = local.of_model(PUBLISHED_MODEL)
     assert published is not None
-    pair = ("Which medicine must I avoid?", "I'm allergic to penicillin, found out the hard way last year.")
+    pair = (
+        "Which medicine must I avoid?",
+        "I'm allergic to penicillin, found out the hard way last year.",
+    )
     assert cosine(*local.embed(pair)) > cosine(*published.embed(pair)) + 0.05
 
 
@@ -103,20 +140,28 @@ def test_a_vector_does_not_depend_on_what_else_is_in_the_batch(local: LocalEmbed
 
 def test_one_worker_or_many_make_no_difference(paths: ModelPaths, local: LocalEmbedder) -> None:
     single = LocalEmbedder(paths, fetch=False, workers=1)
-    assert single.embed(TEXTS) == LocalEmbedder(paths, fetch=False, workers=7).embed(TEXTS) == local.embed(TEXTS)
+    assert (
+        single.embed(TEXTS)
+        == LocalEmbedder(paths, fetch=False, workers=7).embed(TEXTS)
+        == local.embed(TEXTS)
+    )
 
 
 @pytest.mark.deep
-def test_another_process_makes_the_same_vectors(local: LocalEmbedder, paths: ModelPaths, tmp_path: Path) -> None:
+def test_another_process_makes_the_same_vectors(
+    local: LocalEmbedder, paths: ModelPaths, tmp_path: Path
+) -> None:
     program = (
         "import sys, json, pathlib\n"
         "from memory_mesh.models import LocalEmbedder, ModelPaths\n"
         "texts = json.load(sys.stdin)\n"
-        "made = LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1])), fetch=False).embed(texts)\n"
-        "print(json.dumps([vector.data.hex() for vector in made]))\n"
+        "made = LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1])), "
+        "fetch=False).embed(texts)\nprint(json.dumps([vector.data.hex() for vector in made]))\n"
     )
     words = [sys.executable, "-I", "-c", program, str(paths.cache)]
-    done = subprocess.run(words, input=json.dumps(TEXTS), capture_output=True, text=True, check=True, cwd=tmp_path)
+    done = subprocess.run(
+        words, input=json.dumps(TEXTS), capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     assert json.loads(done.stdout) == [vector.data.hex() for vector in local.embed(TEXTS)]
 
 
@@ -126,7 +171,9 @@ def test_many_threads_share_one_embedder_that_loads_once(
 ) -> None:
     reads: list[Path] = []
     real = model_files.read_model
-    monkeypatch.setattr(model_files, "read_model", lambda folder, model: reads.append(folder) or real(folder, model))
+    monkeypatch.setattr(
+        model_files, "read_model", lambda folder, model: reads.append(folder) or real(folder, model)
+    )
     embedder = LocalEmbedder(paths, fetch=False)
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda n: embedder.embed(TEXTS[n % 3 :]), range(8)))
@@ -141,14 +188,26 @@ def test_many_threads_share_one_embedder_that_loads_once(
 
 @pytest.mark.req("MESH-018")
 def test_tokens_are_counted_by_the_models_own_tokenizer(local: LocalEmbedder) -> None:
-    counted = {text: local.count(text) for text in ("", "hello world", "unbelievably", "日本語", "a.b", "x" * 101)}
-    assert counted == {"": 0, "hello world": 2, "unbelievably": 5, "日本語": 3, "a.b": 3, "x" * 101: 1}
+    counted = {
+        text: local.count(text)
+        for text in ("", "hello world", "unbelievably", "日本語", "a.b", "x" * 101)
+    }
+    assert counted == {
+        "": 0,
+        "hello world": 2,
+        "unbelievably": 5,
+        "日本語": 3,
+        "a.b": 3,
+        "x" * 101: 1,
+    }
 
 
 def test_only_the_tokens_within_the_window_reach_the_vector(local: LocalEmbedder) -> None:
     full = " ".join(["word"] * local.window)
     assert local.count(full) == local.window == 256
-    fitting, more, fewer = local.embed([full, f"{full} heron heron heron", full.removesuffix(" word") + " heron"])
+    fitting, more, fewer = local.embed(
+        [full, f"{full} heron heron heron", full.removesuffix(" word") + " heron"]
+    )
     assert more == fitting
     assert fewer != fitting
 
@@ -162,7 +221,19 @@ def test_a_text_of_a_million_characters_has_a_vector(local: LocalEmbedder) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "\n\t", "\0", "\u200b", "🐘" * 500, "e\u0301" * 300, "x" * 10_000, "\ud800", "a\udfffb"]
+    "text",
+    [
+        "",
+        " ",
+        "\n\t",
+        "\0",
+        "\u200b",
+        "🐘" * 500,
+        "e\u0301" * 300,
+        "x" * 10_000,
+        "\ud800",
+        "a\udfffb",
+    ],
 )
 def test_any_text_has_a_vector(local: LocalEmbedder, text: str) -> None:
     (vector,) = local.embed([text])
@@ -189,10 +260,12 @@ def test_making_an_embedder_loads_nothing_and_the_first_embedding_does(
 ) -> None:
     program = (
         "import sys, pathlib\n"
-        "from memory_mesh.models import CachedEmbedder, FallbackEmbedder, LocalEmbedder, ModelPaths\n"
-        "heavy = {'numpy', 'onnx', 'onnxruntime', 'tokenizers', 'safetensors', 'huggingface_hub', 'torch', 'subprocess'}\n"
-        "embedder = FallbackEmbedder([CachedEmbedder(LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1])), fetch=False))])\n"
-        "embedder.model, embedder.window\n"
+        "from memory_mesh.models import CachedEmbedder, FallbackEmbedder, LocalEmbedder, "
+        "ModelPaths\n"
+        "heavy = {'numpy', 'onnx', 'onnxruntime', 'tokenizers', 'safetensors', 'huggingface_hub', "
+        "'torch', 'subprocess'}\nembedder = "
+        "FallbackEmbedder([CachedEmbedder(LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1]))"
+        ", fetch=False))])\nembedder.model, embedder.window\n"
         "print(*sorted(heavy & set(sys.modules)))\n"
         "embedder.embed(['text'])\n"
         "print(*sorted(heavy & set(sys.modules)))\n"
@@ -205,20 +278,26 @@ def test_making_an_embedder_loads_nothing_and_the_first_embedding_does(
     assert not {"onnx", "safetensors", "torch"} & set(after.split())
 
 
-def test_running_the_model_leaves_no_id_of_this_computer_and_sends_nothing(paths: ModelPaths, tmp_path: Path) -> None:
-    """ONNX Runtime would write an id of the device into the user's cache, and send usage data with it."""
+def test_running_the_model_leaves_no_id_of_this_computer_and_sends_nothing(
+    paths: ModelPaths, tmp_path: Path
+) -> None:
+    """ONNX Runtime would write an id of the device into the user's cache, and send usage data
+    with it."""
     program = (
         "import ctypes, pathlib, sys\n"
         "from memory_mesh.models import LocalEmbedder, ModelPaths\n"
-        "print(LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1])), fetch=False).embed(['text'])[0].dimension)\n"
-        "get = ctypes.CDLL(None).getenv; get.restype = ctypes.c_char_p\n"
+        "print(LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1])), "
+        "fetch=False).embed(['text'])[0].dimension)\nget = ctypes.CDLL(None).getenv; get.restype = "
+        "ctypes.c_char_p\n"
         "print(get(b'ORT_DISABLE_TELEMETRY'))\n"
     )
     home = tmp_path / "home"
     home.mkdir()
     environ = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home)}
     words = [sys.executable, "-c", program, str(paths.cache)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environ, cwd=tmp_path)
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=True, env=environ, cwd=tmp_path
+    )
     assert done.stdout.split() == ["384", "b'1'"]
     assert done.stderr == ""
     assert list(home.rglob("*")) == []
@@ -234,7 +313,9 @@ def test_without_a_model_the_error_is_one_line_with_the_remedies(empty: ModelPat
         assert len(str(missing.value)) < 200
 
 
-def test_an_embedder_finds_the_model_as_soon_as_it_is_there(empty: ModelPaths, model: ModelFiles, local: LocalEmbedder) -> None:
+def test_an_embedder_finds_the_model_as_soon_as_it_is_there(
+    empty: ModelPaths, model: ModelFiles, local: LocalEmbedder
+) -> None:
     embedder = LocalEmbedder(empty, fetch=False)
     with pytest.raises(ModelMissing):
         embedder.embed(["x"])
@@ -244,7 +325,9 @@ def test_an_embedder_finds_the_model_as_soon_as_it_is_there(empty: ModelPaths, m
 
 def test_a_failed_fetch_is_not_repeated(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[Path] = []
-    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
+    monkeypatch.setattr(
+        model_files, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"}
+    )
     embedder = LocalEmbedder(empty)
     with pytest.raises(ModelMissing, match="a way: no network"):
         embedder.embed(["x"])

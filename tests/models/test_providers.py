@@ -4,7 +4,13 @@ import pytest
 
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.ports import Secret
-from memory_mesh.models.providers import PROVIDERS, Provider, find_provider, provider_headers, provider_url
+from memory_mesh.models.providers import (
+    PROVIDERS,
+    Provider,
+    find_provider,
+    provider_headers,
+    provider_url,
+)
 
 KEY = "sk-proj-0123456789abcdefghijklmnop"
 LOCAL = ("ollama", "lmstudio", "llamacpp")
@@ -23,7 +29,10 @@ def test_the_embedding_providers_of_the_document_are_known_with_a_model_each(nam
 def test_lm_studio_has_its_model_dimensions_and_address() -> None:
     provider = find_provider("lmstudio")
     assert provider.embedding
-    assert (provider.embedding.model, provider.embedding.dimension) == ("mixedbread-ai/mxbai-embed-large-v1", 1024)
+    assert (provider.embedding.model, provider.embedding.dimension) == (
+        "mixedbread-ai/mxbai-embed-large-v1",
+        1024,
+    )
     assert provider.base_url == "http://127.0.0.1:1234/v1"
 
 
@@ -35,7 +44,8 @@ def test_only_local_providers_allow_local_addresses_and_need_no_key() -> None:
 
 def test_an_unknown_provider_is_refused_with_the_list_of_known_ones() -> None:
     with pytest.raises(
-        SettingsError, match=r"unknown provider 'closedai'.*openai, anthropic, cohere, ollama, lmstudio, llamacpp"
+        SettingsError,
+        match=r"unknown provider 'closedai'.*openai, anthropic, cohere, ollama, lmstudio, llamacpp",
     ):
         find_provider("closedai")
 
@@ -52,13 +62,18 @@ def test_an_unknown_provider_is_refused_with_the_list_of_known_ones() -> None:
         ("ollama", "nonsense", "nonsense"),  # the client says what is wrong with it
     ],
 )
-def test_a_local_url_without_a_path_gets_the_usual_one(name: str, given: str | None, url: str) -> None:
+def test_a_local_url_without_a_path_gets_the_usual_one(
+    name: str, given: str | None, url: str
+) -> None:
     assert provider_url(find_provider(name), given) == url
 
 
 def shown(provider: Provider, key: str | None) -> dict[str, str]:
     headers = provider_headers(provider, None if key is None else Secret(key))
-    return {name: value.reveal() if isinstance(value, Secret) else value for name, value in headers.items()}
+    return {
+        name: value.reveal() if isinstance(value, Secret) else value
+        for name, value in headers.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["openai", "cohere", *LOCAL])
@@ -67,7 +82,10 @@ def test_a_key_goes_into_the_authorization_header(name: str) -> None:
 
 
 def test_anthropic_has_its_own_headers() -> None:
-    assert shown(PROVIDERS["anthropic"], KEY) == {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
+    assert shown(PROVIDERS["anthropic"], KEY) == {
+        "x-api-key": KEY,
+        "anthropic-version": "2023-06-01",
+    }
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -103,5 +121,7 @@ def test_an_invalid_key_is_refused_and_not_quoted(key: str) -> None:
 
 
 def test_the_limit_on_tokens_has_another_name_at_openai() -> None:
-    assert {provider.name for provider in PROVIDERS.values() if provider.limit_name != "max_tokens"} == {"openai"}
+    assert {
+        provider.name for provider in PROVIDERS.values() if provider.limit_name != "max_tokens"
+    } == {"openai"}
     assert find_provider("cohere").schema_type == "json_object"

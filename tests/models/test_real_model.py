@@ -24,7 +24,9 @@ from .llama import llama_server, missing
 pytestmark = pytest.mark.deep
 
 LLAMA = PROVIDERS["llamacpp"]
-SHORT = Prompt(operation="test", system="You are a helpful assistant.", user="Say hello.", max_tokens=6)
+SHORT = Prompt(
+    operation="test", system="You are a helpful assistant.", user="Say hello.", max_tokens=6
+)
 COLOUR: dict[str, Json] = {
     "type": "object",
     "properties": {
@@ -70,19 +72,34 @@ def test_it_answers_the_same_each_time(chat: OpenAiChat) -> None:
     assert chat.reply(SHORT).text == reply.text
 
 
-def test_an_answer_that_reaches_its_limit_is_cut_off_there_and_the_tokens_are_the_servers(chat: OpenAiChat) -> None:
-    prompt = Prompt(operation="test", system="You are a helpful assistant.", user="Tell a long story.", max_tokens=7)
+def test_an_answer_that_reaches_its_limit_is_cut_off_there_and_the_tokens_are_the_servers(
+    chat: OpenAiChat,
+) -> None:
+    prompt = Prompt(
+        operation="test",
+        system="You are a helpful assistant.",
+        user="Tell a long story.",
+        max_tokens=7,
+    )
     reply = chat.reply(prompt)
     assert not reply.complete
     assert reply.tokens.received == 7
-    longer = Prompt(operation="test", system=prompt.system, user=prompt.user + " Please." * 50, max_tokens=7)
+    longer = Prompt(
+        operation="test", system=prompt.system, user=prompt.user + " Please." * 50, max_tokens=7
+    )
     assert chat.reply(longer).tokens == Tokens(
         reply.tokens.sent + 100, 7
     )  # a word and a full stop; we would have guessed another
 
 
 def test_an_answer_follows_its_schema(chat: OpenAiChat) -> None:
-    prompt = Prompt(operation="test", system="You answer in JSON.", user="A colour and a number?", schema=COLOUR, max_tokens=60)
+    prompt = Prompt(
+        operation="test",
+        system="You answer in JSON.",
+        user="A colour and a number?",
+        schema=COLOUR,
+        max_tokens=60,
+    )
     reply = chat.reply(prompt)
     assert reply.complete
     answer = json.loads(reply.text)
@@ -121,7 +138,11 @@ def test_a_refusal_of_the_server_quotes_its_message(address: str, chat: OpenAiCh
 
 def test_the_same_server_makes_vectors(client: HttpClient) -> None:
     remote = RemoteEmbedder(client, model="smollm2", name="llamacpp/smollm2", window=400)
-    texts = ["The heron stands in the reeds.", "Tea is served at four.", "The heron stands in the reeds."]
+    texts = [
+        "The heron stands in the reeds.",
+        "Tea is served at four.",
+        "The heron stands in the reeds.",
+    ]
     first, second, again = remote.embed(texts)
     assert (first.model, first.dimension) == ("llamacpp/smollm2", 576)
     for vector in (first, second):
@@ -132,20 +153,33 @@ def test_the_same_server_makes_vectors(client: HttpClient) -> None:
 
 def test_vectors_of_an_unexpected_dimension_are_refused(client: HttpClient) -> None:
     with pytest.raises(EmbeddingError, match="576 dimensions; expected 1024"):
-        RemoteEmbedder(client, model="smollm2", name="llamacpp/smollm2", window=400, dimension=1024).embed(["tea"])
+        RemoteEmbedder(
+            client, model="smollm2", name="llamacpp/smollm2", window=400, dimension=1024
+        ).embed(["tea"])
 
 
 def nearness(one: bytes, other: bytes) -> float:
-    return sum(a * b for a, b in zip(struct.unpack("<576f", one), struct.unpack("<576f", other), strict=True))
+    return sum(
+        a * b
+        for a, b in zip(struct.unpack("<576f", one), struct.unpack("<576f", other), strict=True)
+    )
 
 
-def test_a_mesh_extracts_with_it_and_counts_the_tokens(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mesh_extracts_with_it_and_counts_the_tokens(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path))
-    few = {"llm_provider": "llamacpp", "llm_base_url": address, "llm_timeout": 120.0, "llm_max_tokens": 24}
+    few = {
+        "llm_provider": "llamacpp",
+        "llm_base_url": address,
+        "llm_timeout": 120.0,
+        "llm_max_tokens": 24,
+    }
     with MemoryMesh(store="memory://", embedder="none", **few) as mesh:
         assert [checked.ok for checked in mesh.check_models()] == [True, True]
         done = mesh.extract("Ana lives in Lisbon.")
-        # So few tokens hold no whole answer: the text itself is kept, and the call is counted all the same.
+        # So few tokens hold no whole answer: the text itself is kept, and the call is counted all
+        # the same.
         assert [memory.content for memory in done.memories] == ["Ana lives in Lisbon."]
         assert done.stored_whole == "the model's answer was cut off"
         spent = {one.operation: one for one in mesh.stats().spent_today}

@@ -31,7 +31,8 @@ NAME = "openai/some-model"
 
 
 class Lengths:
-    """A server whose vectors contain the length of their text. It returns them in the wrong order, as servers may."""
+    """A server whose vectors contain the length of their text. It returns them in the wrong
+    order, as servers may."""
 
     def __init__(self, longest: int | None = None) -> None:
         self.batches: list[list[str]] = []
@@ -43,12 +44,18 @@ class Lengths:
         self.batches.append([str(text) for text in texts])
         if self._longest is not None and max(len(str(text)) for text in texts) > self._longest:
             raise refusal(400, {"error": "the input is too long"})
-        items: list[Json] = [{"index": at, "embedding": [len(str(text)), 1]} for at, text in enumerate(texts)]
+        items: list[Json] = [
+            {"index": at, "embedding": [len(str(text)), 1]} for at, text in enumerate(texts)
+        ]
         return {"data": items[::-1]}
 
 
-def embedder(client: object, *, window: int = 1000, dimension: int | None = None, batch: int = 64) -> RemoteEmbedder:
-    return RemoteEmbedder(client, model="some-model", name=NAME, window=window, dimension=dimension, batch_size=batch)  # type: ignore[arg-type]
+def embedder(
+    client: object, *, window: int = 1000, dimension: int | None = None, batch: int = 64
+) -> RemoteEmbedder:
+    return RemoteEmbedder(
+        client, model="some-model", name=NAME, window=window, dimension=dimension, batch_size=batch
+    )  # type: ignore[arg-type]
 
 
 def answered(*embeddings: Json) -> dict[str, Json]:
@@ -70,13 +77,19 @@ def length_of(vector: Vector) -> int:
 def test_texts_are_posted_and_vectors_carry_the_full_name_of_the_model() -> None:
     client = StubClient(answered([3.0, 4.0]))
     made = embedder(client).embed(["tea"])
-    assert client.requests == [("/embeddings", {"model": "some-model", "input": ["tea"], "encoding_format": "float"})]
+    assert client.requests == [
+        ("/embeddings", {"model": "some-model", "input": ["tea"], "encoding_format": "float"})
+    ]
     assert made == [Vector.of(NAME, [0.6, 0.8])]
     assert made[0].model == embedder(client).model == NAME
 
 
 def test_vectors_are_in_the_order_of_their_texts() -> None:
-    assert [length_of(vector) for vector in embedder(Lengths()).embed(["a", "bb", "ccc"])] == [1, 2, 3]
+    assert [length_of(vector) for vector in embedder(Lengths()).embed(["a", "bb", "ccc"])] == [
+        1,
+        2,
+        3,
+    ]
 
 
 def test_many_texts_go_in_batches() -> None:
@@ -115,7 +128,9 @@ def test_empty_texts_and_lone_surrogates_are_replaced() -> None:
     assert client.batches == [[" ", "half ? of one"]]
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("hello", 2), ("水が飲みたい", 6), ("\ud800", 1)])
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("a", 1), ("hello", 2), ("水が飲みたい", 6), ("\ud800", 1)]
+)
 def test_three_bytes_count_as_one_token(text: str, tokens: int) -> None:
     assert embedder(Lengths()).count(text) == tokens
 
@@ -149,9 +164,15 @@ FAULTS: dict[str, dict[str, Json]] = {
     "items of another kind": {"data": [[1.0], [1.0]]},
     "one too few": answered([1.0]),
     "one too many": answered([1.0], [1.0], [1.0]),
-    "one place twice": {"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]},
-    "a place that is none": {"data": [{"index": 0, "embedding": [1.0]}, {"index": "1", "embedding": [1.0]}]},
-    "a place that is a truth value": {"data": [{"index": False, "embedding": [1.0]}, {"index": True, "embedding": [1.0]}]},
+    "one place twice": {
+        "data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]
+    },
+    "a place that is none": {
+        "data": [{"index": 0, "embedding": [1.0]}, {"index": "1", "embedding": [1.0]}]
+    },
+    "a place that is a truth value": {
+        "data": [{"index": False, "embedding": [1.0]}, {"index": True, "embedding": [1.0]}]
+    },
     "no vector": answered([1.0], None),
     "a text": answered([1.0], "AACAPw=="),
     "an empty vector": answered([], []),
@@ -174,7 +195,10 @@ def test_an_answer_of_another_shape_is_an_embedding_error(fault: str) -> None:
 
 def test_vectors_without_an_index_are_in_order() -> None:
     client = StubClient({"data": [{"embedding": [1.0, 0.0]}, {"embedding": [0, 2]}]})
-    assert [values(vector) for vector in embedder(client).embed(["a", "b"])] == [(1.0, 0.0), (0.0, 1.0)]
+    assert [values(vector) for vector in embedder(client).embed(["a", "b"])] == [
+        (1.0, 0.0),
+        (0.0, 1.0),
+    ]
 
 
 def test_the_dimension_stays_what_it_was() -> None:
@@ -188,13 +212,17 @@ def test_the_dimension_stays_what_it_was() -> None:
 def test_the_model_of_lm_studio_has_1024_dimensions_and_no_other_number() -> None:
     preset = PROVIDERS["lmstudio"].embedding
     assert preset
-    remote = embedder(StubClient(answered([1.0] * 1024), answered([1.0] * 768)), dimension=preset.dimension)
+    remote = embedder(
+        StubClient(answered([1.0] * 1024), answered([1.0] * 768)), dimension=preset.dimension
+    )
     assert remote.embed(["a"])[0].dimension == 1024
     with pytest.raises(EmbeddingError, match="768 dimensions; expected 1024"):
         remote.embed(["a"])
 
 
-NUMBERS = st.lists(st.floats(-1e6, 1e6).filter(lambda number: abs(number) > 1e-6), min_size=3, max_size=3)
+NUMBERS = st.lists(
+    st.floats(-1e6, 1e6).filter(lambda number: abs(number) > 1e-6), min_size=3, max_size=3
+)
 
 
 @given(NUMBERS)
@@ -205,10 +233,17 @@ def test_every_vector_has_length_one(numbers: list[float]) -> None:
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=5), below, max_size=3),
+    lambda below: (
+        st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=5), below, max_size=3)
+    ),
     max_leaves=10,
 )
-ITEM = st.fixed_dictionaries({}, optional={"index": st.integers(0, 2) | ANY_JSON, "embedding": NUMBERS | ANY_JSON}) | ANY_JSON
+ITEM = (
+    st.fixed_dictionaries(
+        {}, optional={"index": st.integers(0, 2) | ANY_JSON, "embedding": NUMBERS | ANY_JSON}
+    )
+    | ANY_JSON
+)
 
 
 @given(st.fixed_dictionaries({}, optional={"data": st.lists(ITEM, max_size=3) | ANY_JSON}))
@@ -217,16 +252,24 @@ def test_any_object_is_vectors_or_an_embedding_error(answer: dict[str, Json]) ->
         made = embedder(StubClient(answer)).embed(["a", "b"])
     except EmbeddingError:
         return
-    assert [math.isfinite(number) for vector in made for number in values(vector)] == [True] * 2 * made[0].dimension
+    assert [math.isfinite(number) for vector in made for number in values(vector)] == [
+        True
+    ] * 2 * made[0].dimension
 
 
 # --- failures ---
 
 
-@pytest.mark.parametrize("kind", [CallError, UnsafeAddress, CallTimedOut, RateLimited, BudgetSpent, AnswerUnreadable])
-def test_every_failure_is_an_embedding_error_with_its_cause_and_remedy(kind: type[CallError]) -> None:
+@pytest.mark.parametrize(
+    "kind", [CallError, UnsafeAddress, CallTimedOut, RateLimited, BudgetSpent, AnswerUnreadable]
+)
+def test_every_failure_is_an_embedding_error_with_its_cause_and_remedy(
+    kind: type[CallError],
+) -> None:
     cause = kind("it is gone", remedy="call it back")
-    with pytest.raises(EmbeddingError, match=f"{NAME} returned no vectors: it is gone; call it back") as caught:
+    with pytest.raises(
+        EmbeddingError, match=f"{NAME} returned no vectors: it is gone; call it back"
+    ) as caught:
         embedder(StubClient(cause)).embed(["a"])
     assert caught.value.__cause__ is cause
 
@@ -252,11 +295,16 @@ def test_it_can_be_cancelled_between_two_batches() -> None:
 
 @pytest.mark.req("MESH-133")
 @pytest.mark.parametrize("name", ["openai", "ollama", "cohere"])
-def test_the_fallback_replaces_a_provider_that_fails(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_fallback_replaces_a_provider_that_fails(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     preset = PROVIDERS[name].embedding
     assert preset
     remote = RemoteEmbedder(
-        StubClient(CallError("gone")), model=preset.model, name=f"{name}/{preset.model}", window=preset.window
+        StubClient(CallError("gone")),
+        model=preset.model,
+        name=f"{name}/{preset.model}",
+        window=preset.window,
     )
     plain = HashingEmbedder(16)
     assert FallbackEmbedder([remote, plain]).embed(["tea"]) == plain.embed(["tea"])

@@ -31,14 +31,18 @@ def test_a_cached_text_is_not_embedded_again(inner: RecordingEmbedder) -> None:
 def test_only_missing_texts_are_embedded_each_once(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner)
     cached.embed(["tea"])
-    assert cached.embed(["key", "tea", "key", "heron"]) == PLAIN.embed(["key", "tea", "key", "heron"])
+    assert cached.embed(["key", "tea", "key", "heron"]) == PLAIN.embed(
+        ["key", "tea", "key", "heron"]
+    )
     assert inner.batches == [["tea"], ["key", "heron"]]
     assert cached.embed([]) == []
     assert len(inner.batches) == 2
 
 
 @pytest.mark.req("MESH-136")
-def test_a_thousand_texts_are_cached_and_the_least_recently_used_goes_first(inner: RecordingEmbedder) -> None:
+def test_a_thousand_texts_are_cached_and_the_least_recently_used_goes_first(
+    inner: RecordingEmbedder,
+) -> None:
     cached = CachedEmbedder(inner)
     texts = [f"text {n}" for n in range(1000)]
     cached.embed(texts)
@@ -87,14 +91,20 @@ def test_many_threads_share_a_cache(inner: RecordingEmbedder) -> None:
 
 def test_a_cache_has_the_name_window_and_count_of_its_embedder(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner)
-    assert (cached.model, cached.window, cached.count("hello world")) == (PLAIN.model, PLAIN.window, 3)
+    assert (cached.model, cached.window, cached.count("hello world")) == (
+        PLAIN.model,
+        PLAIN.window,
+        3,
+    )
 
 
 # --- the fallback ---
 
 
 @pytest.mark.req("MESH-133")
-def test_the_first_embedder_that_works_is_used_alone(inner: RecordingEmbedder, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_embedder_that_works_is_used_alone(
+    inner: RecordingEmbedder, caplog: pytest.LogCaptureFixture
+) -> None:
     other = RecordingEmbedder(HashingEmbedder(8))
     with caplog.at_level(logging.WARNING, "memory_mesh"):
         assert FallbackEmbedder([inner, other]).embed(["tea"]) == PLAIN.embed(["tea"])
@@ -103,7 +113,9 @@ def test_the_first_embedder_that_works_is_used_alone(inner: RecordingEmbedder, c
 
 
 @pytest.mark.req("MESH-133")
-def test_use_of_a_fallback_logs_one_warning(inner: RecordingEmbedder, caplog: pytest.LogCaptureFixture) -> None:
+def test_use_of_a_fallback_logs_one_warning(
+    inner: RecordingEmbedder, caplog: pytest.LogCaptureFixture
+) -> None:
     third = RecordingEmbedder(HashingEmbedder(8))
     tried = FallbackEmbedder([DownEmbedder("one"), DownEmbedder("two"), inner, third])
     with caplog.at_level(logging.WARNING, "memory_mesh"):

@@ -20,7 +20,8 @@ class Answer:
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | str | Json = field(default_factory=dict)  # anything but bytes and text is sent as JSON
+    # Anything but bytes and text is sent as JSON.
+    body: bytes | str | Json = field(default_factory=dict)
     delay: float = 0.0  # seconds before it starts
     drip: float = 0.0  # seconds between any two bytes, headers included
     chunked: bool = False
@@ -53,10 +54,15 @@ class Request:
 
 
 class FaultServer:
-    """Sends the answers in order, the last one repeatedly. `with FaultServer([...]) as server: … server.url`."""
+    """Sends the answers in order, the last one repeatedly. `with FaultServer([...]) as server: …
+    server.url`."""
 
     def __init__(
-        self, answers: Sequence[Answer] = (Answer(),), *, tls: ssl.SSLContext | None = None, greeting: bytes = b""
+        self,
+        answers: Sequence[Answer] = (Answer(),),
+        *,
+        tls: ssl.SSLContext | None = None,
+        greeting: bytes = b"",
     ) -> None:
         self.requests: list[Request] = []
         self.connections = 0
@@ -75,7 +81,12 @@ class FaultServer:
         self._spawn(self._accept)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stop.set()
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
@@ -145,9 +156,18 @@ class FaultServer:
 
 def _bytes(answer: Answer) -> bytes:
     content = answer.content()
-    length = {"Transfer-Encoding": "chunked"} if answer.chunked else {"Content-Length": str(len(content))}
+    length = (
+        {"Transfer-Encoding": "chunked"}
+        if answer.chunked
+        else {"Content-Length": str(len(content))}
+    )
     headers = {"Content-Type": "application/json", **length, **answer.headers}
-    lines = [f"HTTP/1.1 {answer.status} Scripted", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    lines = [
+        f"HTTP/1.1 {answer.status} Scripted",
+        *(f"{name}: {value}" for name, value in headers.items()),
+        "",
+        "",
+    ]
     body = _chunks(content) if answer.chunked else content
     return "\r\n".join(lines).encode("latin-1") + body[: answer.cut]
 
@@ -167,7 +187,9 @@ def _read(connected: socket.socket, number: int) -> Request | None:
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     method, path, _ = first.split(" ")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+    }
     length = int(headers.get("content-length", "0"))
     while len(body) < length:
         more = connected.recv(65536)

@@ -1,4 +1,5 @@
-"""The guarded backend: it connects to the checked address, TLS verifies the name, and nothing outlives a call."""
+"""The guarded backend: it connects to the checked address, TLS verifies the name, and nothing
+outlives a call."""
 
 import socket
 import ssl
@@ -39,7 +40,8 @@ class RecordedAddresses(list[str]):
 
 
 def scripted(*answers: list[str]) -> tuple[Resolve, list[str]]:
-    """A resolver with scripted results, the last one repeated, and the list of names that it resolved."""
+    """A resolver with scripted results, the last one repeated, and the list of names that it
+    resolved."""
     resolved: list[str] = []
 
     def resolve(host: str, port: int) -> list[str]:
@@ -61,7 +63,10 @@ def client(url: str, *, resolve: Resolve, connect: Connect, **options: object) -
 def test_a_name_is_resolved_once_and_the_checked_address_is_connected() -> None:
     resolve, resolved = scripted([PUBLIC], [METADATA])  # the second result is forbidden
     called = RecordedAddresses()
-    with FaultServer() as server, closing(client("http://api.example", resolve=resolve, connect=called.to(server))) as there:
+    with (
+        FaultServer() as server,
+        closing(client("http://api.example", resolve=resolve, connect=called.to(server))) as there,
+    ):
         there.post("a", {})
         assert (resolved, called) == (["api.example"], [PUBLIC])
         assert server.requests[0].headers["host"] == "api.example"
@@ -72,7 +77,9 @@ def test_a_name_that_resolves_differently_is_refused_at_the_next_connection() ->
     resolve, resolved = scripted([PUBLIC], [METADATA])
     called = RecordedAddresses()
     with FaultServer([Answer(headers={"Connection": "close"})]) as server:
-        with closing(client("http://api.example", resolve=resolve, connect=called.to(server))) as there:
+        with closing(
+            client("http://api.example", resolve=resolve, connect=called.to(server))
+        ) as there:
             there.post("a", {})
             with pytest.raises(UnsafeAddress, match="metadata service"):
                 there.post("a", {})
@@ -85,13 +92,19 @@ def test_a_name_that_resolves_differently_in_a_retry_is_refused() -> None:
     called = RecordedAddresses()
     with FaultServer() as server:
         connect = called.to(server, dead=(PUBLIC,))
-        with closing(client("http://api.example", resolve=resolve, connect=connect)) as there, pytest.raises(UnsafeAddress):
+        with (
+            closing(client("http://api.example", resolve=resolve, connect=connect)) as there,
+            pytest.raises(UnsafeAddress),
+        ):
             there.post("a", {})
         assert (called, server.connections) == ([PUBLIC], 0)
 
 
 @pytest.mark.req("GRAPH-82")
-@pytest.mark.parametrize("answers", [[PUBLIC, METADATA], [METADATA, PUBLIC], [PUBLIC, OTHER, "::1"], [PUBLIC, "no address"]])
+@pytest.mark.parametrize(
+    "answers",
+    [[PUBLIC, METADATA], [METADATA, PUBLIC], [PUBLIC, OTHER, "::1"], [PUBLIC, "no address"]],
+)
 def test_one_bad_address_refuses_the_name(answers: list[str]) -> None:
     called = RecordedAddresses()
     with FaultServer() as server:
@@ -100,7 +113,9 @@ def test_one_bad_address_refuses_the_name(answers: list[str]) -> None:
         with closing(bad), pytest.raises(UnsafeAddress, match=r"api\.example leads to"):
             bad.post("a", {})
         assert called == []
-        with closing(client("http://api.example", resolve=scripted([PUBLIC])[0], connect=connect)) as good:
+        with closing(
+            client("http://api.example", resolve=scripted([PUBLIC])[0], connect=connect)
+        ) as good:
             good.post("a", {})
         assert called == [PUBLIC]
 
@@ -109,7 +124,9 @@ def test_when_one_address_does_not_answer_the_next_is_tried() -> None:
     called = RecordedAddresses()
     with FaultServer() as server:
         connect = called.to(server, dead=(OTHER,))
-        with closing(client("http://api.example", resolve=scripted([OTHER, PUBLIC])[0], connect=connect)) as there:
+        with closing(
+            client("http://api.example", resolve=scripted([OTHER, PUBLIC])[0], connect=connect)
+        ) as there:
             assert there.post("a", {}) == {}
         assert called == [OTHER, PUBLIC]
 
@@ -126,7 +143,9 @@ def test_a_name_without_an_address_is_retried_and_then_an_error() -> None:
         there.post("a", {})
     assert resolved == ["no.example"] * 4
     with pytest.raises(ConnectError, match="no address"):
-        GuardedBackend(System(resolve=lambda host, port: []), allow_local=False).connect_tcp("no.example", 80)
+        GuardedBackend(System(resolve=lambda host, port: []), allow_local=False).connect_tcp(
+            "no.example", 80
+        )
 
 
 @pytest.mark.req("GRAPH-82")
@@ -162,7 +181,12 @@ def test_a_resolver_that_never_answers_times_out() -> None:
 @pytest.fixture
 def full() -> Iterator[int]:
     """The port of a server whose queue is full: new connections wait."""
-    with socket.socket() as listening, socket.socket() as first, socket.socket() as second, socket.socket() as third:
+    with (
+        socket.socket() as listening,
+        socket.socket() as first,
+        socket.socket() as second,
+        socket.socket() as third,
+    ):
         listening.bind(("127.0.0.1", 0))
         listening.listen(0)
         for one in (first, second, third):
@@ -172,11 +196,16 @@ def full() -> Iterator[int]:
 
 
 def test_a_host_that_does_not_answer_times_out(full: int) -> None:
-    with closing(HttpClient(f"http://127.0.0.1:{full}", allow_local=True, timeout=0.3)) as there, pytest.raises(CallTimedOut):
+    with (
+        closing(HttpClient(f"http://127.0.0.1:{full}", allow_local=True, timeout=0.3)) as there,
+        pytest.raises(CallTimedOut),
+    ):
         there.post("a", {})
 
 
-def test_an_address_that_does_not_answer_leaves_time_for_the_next(full: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_does_not_answer_leaves_time_for_the_next(
+    full: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(backend, "MAX_CONNECT_SECONDS", 0.1)
     called: list[str] = []
 
@@ -215,7 +244,9 @@ def test_a_call_can_be_cancelled_while_it_connects(full: int) -> None:
         began.set()
         return system_connect(address, port, timeout)
 
-    there = client(f"http://127.0.0.1:{full}", resolve=system_resolve, connect=connect, allow_local=True)
+    there = client(
+        f"http://127.0.0.1:{full}", resolve=system_resolve, connect=connect, allow_local=True
+    )
     with closing(there), cancelled(began.is_set), pytest.raises(Cancelled):
         there.post("a", {})
     assert began.is_set()
@@ -232,7 +263,9 @@ def test_a_connection_that_opens_after_the_call_has_ended_is_closed() -> None:
         ended.wait()
         return Late()
 
-    there = client("http://api.example", resolve=scripted([PUBLIC])[0], connect=connect, timeout=0.1)
+    there = client(
+        "http://api.example", resolve=scripted([PUBLIC])[0], connect=connect, timeout=0.1
+    )
     with closing(there), pytest.raises(CallTimedOut):
         there.post("a", {})
     assert not closed.is_set()
@@ -257,7 +290,9 @@ def serving() -> ssl.SSLContext:
 
 def secure(server: FaultServer, host: str, **options: object) -> HttpClient:
     system = System(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, pause=lambda _: None)
-    return HttpClient(f"https://{host}:{server.port}/v1", allow_local=True, system=system, **options)  # type: ignore[arg-type]
+    return HttpClient(
+        f"https://{host}:{server.port}/v1", allow_local=True, system=system, **options
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.req("GRAPH-83")
@@ -297,10 +332,15 @@ def test_a_server_without_tls_is_refused_for_https() -> None:
         assert (server.connections, server.requests) == (2, [])
 
 
-@pytest.mark.parametrize("slow", [Answer(hang=True), Answer(body={"a": "x" * 1000}, drip=0.02)], ids=["hangs", "drips"])
+@pytest.mark.parametrize(
+    "slow", [Answer(hang=True), Answer(body={"a": "x" * 1000}, drip=0.02)], ids=["hangs", "drips"]
+)
 def test_time_and_cancellation_hold_within_tls(slow: Answer) -> None:
     with FaultServer([slow], tls=serving()) as server:
-        with closing(secure(server, "mesh.test", timeout=0.5)) as there, pytest.raises(CallTimedOut):
+        with (
+            closing(secure(server, "mesh.test", timeout=0.5)) as there,
+            pytest.raises(CallTimedOut),
+        ):
             there.post("a", {})
         there = secure(server, "mesh.test")
         with closing(there), cancelled(lambda: len(server.requests) == 2), pytest.raises(Cancelled):
@@ -318,7 +358,10 @@ def test_a_hanging_handshake_times_out_and_can_be_cancelled() -> None:
     system = System(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, connect=connect)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://mesh.test:{silent.getsockname()[1]}"
-        with closing(HttpClient(url, allow_local=True, system=system, timeout=0.3)) as there, pytest.raises(CallTimedOut):
+        with (
+            closing(HttpClient(url, allow_local=True, system=system, timeout=0.3)) as there,
+            pytest.raises(CallTimedOut),
+        ):
             there.post("a", {})
         connected.clear()
         there = HttpClient(url, allow_local=True, system=system)
@@ -328,7 +371,8 @@ def test_a_hanging_handshake_times_out_and_can_be_cancelled() -> None:
 
 
 def test_an_ssl_context_may_do_its_own_handshake() -> None:
-    """On macOS and Windows the context verifies the certificate in `wrap_socket`, right after the handshake."""
+    """On macOS and Windows the context verifies the certificate in `wrap_socket`, right after
+    the handshake."""
 
     class Own(ssl.SSLContext):
         handshake_done: bool
@@ -350,7 +394,9 @@ def test_an_ssl_context_may_do_its_own_handshake() -> None:
 
 def test_a_connection_that_was_closed_counts_as_readable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        stream = GuardedStream(system_connect("127.0.0.1", listening.getsockname()[1], 5.0), System().now)
+        stream = GuardedStream(
+            system_connect("127.0.0.1", listening.getsockname()[1], 5.0), System().now
+        )
         there, _ = listening.accept()
     with there:
         assert stream.get_extra_info("is_readable") is False

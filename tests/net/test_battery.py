@@ -1,4 +1,5 @@
-"""Every trick of tests/data/ssrf.toml against the client, and proof that each would work without the guard."""
+"""Every trick of tests/data/ssrf.toml against the client, and proof that each would work without
+the guard."""
 
 import subprocess
 import sys
@@ -58,7 +59,10 @@ def test_a_harmless_url_is_connected(trick: object) -> None:
     outcome = battery.try_trick(trick, allow_local=trick.allow_local)  # type: ignore[attr-defined]
     assert outcome.verdict == battery.THROUGH
     assert outcome.connected
-    assert all(address_refusal(address, allow_local=trick.allow_local) is None for address in outcome.connected)  # type: ignore[attr-defined]
+    assert all(
+        address_refusal(address, allow_local=trick.allow_local) is None
+        for address in outcome.connected
+    )  # type: ignore[attr-defined]
 
 
 @pytest.mark.req("GRAPH-84")
@@ -83,7 +87,9 @@ def test_without_the_guard_it_would_lead_there(trick: object) -> None:
 def test_the_backend_alone_refuses_the_address_too(address: str) -> None:
     """A URL that passes the parser is checked again at the connection."""
     called: list[str] = []
-    system = System(resolve=lambda host, port: [address], connect=lambda *where: called.append(where[0]))  # type: ignore[arg-type, func-returns-value]
+    system = System(
+        resolve=lambda host, port: [address], connect=lambda *where: called.append(where[0])
+    )  # type: ignore[arg-type, func-returns-value]
     for host in (address, "name.example"):
         with pytest.raises(UnsafeAddress):
             GuardedBackend(system, allow_local=False).connect_tcp(host, 80)
@@ -93,7 +99,9 @@ def test_the_backend_alone_refuses_the_address_too(address: str) -> None:
 
 
 @pytest.mark.req("GRAPH-84")
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "mesh.test"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "mesh.test"]
+)
 def test_a_local_server_is_reached_with_the_setting_and_never_without(host: str) -> None:
     system = System(resolve=lambda name, port: ["127.0.0.1"])
     with FaultServer() as server:
@@ -108,7 +116,9 @@ def test_a_local_server_is_reached_with_the_setting_and_never_without(host: str)
 
 
 @pytest.mark.req("GRAPH-82")
-@pytest.mark.parametrize("trick", [trick for trick in TRICKS if trick.kind == "metadata" and trick.answers], ids=name)
+@pytest.mark.parametrize(
+    "trick", [trick for trick in TRICKS if trick.kind == "metadata" and trick.answers], ids=name
+)
 def test_names_of_metadata_services_are_refused_whatever_they_resolve_to(trick: object) -> None:
     public = {"answers": ("93.184.216.34",), "why": "", "kind": ""}
     for allow_local in (False, True):
@@ -119,7 +129,11 @@ def test_names_of_metadata_services_are_refused_whatever_they_resolve_to(trick: 
 
 
 def test_no_refusal_quotes_a_possible_secret() -> None:
-    for url in ("http://user:swordfish@10.0.0.1/", "http://example.com/?key=swordfish", "http://example.com/#swordfish"):
+    for url in (
+        "http://user:swordfish@10.0.0.1/",
+        "http://example.com/?key=swordfish",
+        "http://example.com/#swordfish",
+    ):
         with pytest.raises(SettingsError) as caught:
             HttpClient(url)
         assert "swordfish" not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
@@ -128,15 +142,25 @@ def test_no_refusal_quotes_a_possible_secret() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("flags", [[], ["--markdown"]])
 def test_the_tool_prints_every_trick_and_says_that_none_got_through(flags: list[str]) -> None:
-    done = subprocess.run([sys.executable, str(TOOL), *flags], capture_output=True, text=True, encoding="utf-8", check=False)
+    done = subprocess.run(
+        [sys.executable, str(TOOL), *flags],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(TRICKS)} tricks: {len(TRICKS)} blocked" in done.stdout
     rows = [line for line in done.stdout.splitlines() if "refused" in line]
     assert len(rows) == len(TRICKS) + 1
 
 
-def test_the_tool_notices_a_guard_without_checks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("memory_mesh.net.backend.address_refusal", lambda address, *, allow_local: None)
+def test_the_tool_notices_a_guard_without_checks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "memory_mesh.net.backend.address_refusal", lambda address, *, allow_local: None
+    )
     monkeypatch.setattr(sys, "argv", ["ssrf_battery.py"])
     assert battery.main() == 1
     assert "GOT THROUGH to 169.254.169.254" in capsys.readouterr().out

@@ -17,7 +17,14 @@ from threading import Event, Thread
 
 import pytest
 
-from memory_mesh.core.errors import CallError, CallRefused, CallTimedOut, Cancelled, RateLimited, SettingsError
+from memory_mesh.core.errors import (
+    CallError,
+    CallRefused,
+    CallTimedOut,
+    Cancelled,
+    RateLimited,
+    SettingsError,
+)
 from memory_mesh.core.model.background import cancellable
 from memory_mesh.core.ports import Secret
 from memory_mesh.net import HttpClient, System
@@ -38,10 +45,15 @@ class Pauses(list[float]):
 
 
 @contextmanager
-def served(*scripted: Answer, **options: object) -> Iterator[tuple[HttpClient, FaultServer, Pauses]]:
+def served(
+    *scripted: Answer, **options: object
+) -> Iterator[tuple[HttpClient, FaultServer, Pauses]]:
     pauses = Pauses()
     options = {"system": pauses.system(), **options}
-    with FaultServer(scripted) as server, closing(HttpClient(f"{server.url}/v1", allow_local=True, **options)) as client:  # type: ignore[arg-type]
+    with (
+        FaultServer(scripted) as server,
+        closing(HttpClient(f"{server.url}/v1", allow_local=True, **options)) as client,
+    ):  # type: ignore[arg-type]
         yield client, server, pauses
 
 
@@ -49,13 +61,24 @@ def served(*scripted: Answer, **options: object) -> Iterator[tuple[HttpClient, F
 
 
 def test_json_is_posted_below_the_base_url_and_json_is_returned() -> None:
-    with served(GOOD, headers={"Authorization": Secret(f"Bearer {KEY}"), "X-Plain": "1"}) as (client, server, pauses):
+    with served(GOOD, headers={"Authorization": Secret(f"Bearer {KEY}"), "X-Plain": "1"}) as (
+        client,
+        server,
+        pauses,
+    ):
         assert client.post("/chat/completions", {"text": "tea é \ud800"}) == {"said": "yes"}
         request = server.requests[0]
-        assert (request.method, request.path, request.json) == ("POST", "/v1/chat/completions", {"text": "tea é \ud800"})
+        assert (request.method, request.path, request.json) == (
+            "POST",
+            "/v1/chat/completions",
+            {"text": "tea é \ud800"},
+        )
         assert request.headers["authorization"] == f"Bearer {KEY}"
         assert request.headers["host"] == f"127.0.0.1:{server.port}"
-        assert (request.headers["accept-encoding"], request.headers["content-type"]) == ("identity", "application/json")
+        assert (request.headers["accept-encoding"], request.headers["content-type"]) == (
+            "identity",
+            "application/json",
+        )
         assert request.headers["x-plain"] == "1"
         assert client.address == f"{server.url}/v1"
         assert pauses == []
@@ -85,7 +108,9 @@ client = HttpClient("https://api.example.com/v1", headers={"a": "b"})
 assert "memory_mesh.net.client" in sys.modules
 print(sorted({"httpcore2", "ssl", "h11", "numpy", "asyncio"} & sys.modules.keys()))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 
@@ -157,7 +182,9 @@ def test_a_server_error_is_retried(status: int) -> None:
         Answer(reset=True),
         Answer(body={"long": "x" * 99}, cut=20),
         Answer(body={"long": "x" * 99}, chunked=True, cut=30),
-        Answer(raw=b"HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\nnothing of the kind\r\n"),
+        Answer(
+            raw=b"HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\nnothing of the kind\r\n"
+        ),
         Answer(raw=b"this is not HTTP\r\n\r\n"),
         Answer(raw=b""),
     ],
@@ -173,7 +200,9 @@ def test_a_failed_connection_is_tried_as_often_as_allowed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     pauses = Pauses()
-    client = HttpClient(f"http://127.0.0.1:{port}", allow_local=True, system=pauses.system(), attempts=3)
+    client = HttpClient(
+        f"http://127.0.0.1:{port}", allow_local=True, system=pauses.system(), attempts=3
+    )
     with closing(client), pytest.raises(CallError, match="cannot be reached"):
         client.post("a", {})
     assert pauses == [0.5, 1.0]
@@ -203,9 +232,14 @@ def test_retry_after_is_respected() -> None:
 
 
 def test_a_retry_date_is_compared_with_the_servers_own_clock() -> None:
-    now, then = datetime(2031, 5, 1, 12, 0, 0, tzinfo=UTC), datetime(2031, 5, 1, 12, 0, 9, tzinfo=UTC)
+    now, then = (
+        datetime(2031, 5, 1, 12, 0, 0, tzinfo=UTC),
+        datetime(2031, 5, 1, 12, 0, 9, tzinfo=UTC),
+    )
     headers = {"Retry-After": format_datetime(then, usegmt=True)}
-    with served(Answer(status=503, headers={**headers, "Date": format_datetime(now, usegmt=True)}), GOOD) as (client, _, pauses):
+    with served(
+        Answer(status=503, headers={**headers, "Date": format_datetime(now, usegmt=True)}), GOOD
+    ) as (client, _, pauses):
         client.post("a", {})
         assert pauses == [9.0]
     waited = Pauses()
@@ -215,7 +249,9 @@ def test_a_retry_date_is_compared_with_the_servers_own_clock() -> None:
         assert waited == [8.0]
 
 
-@pytest.mark.parametrize("nonsense", ["soon", "-5", "nan", "inf", "", "1e999", "Mon, 99 Foo 2031 99:99:99 GMT", FAR_OFF])
+@pytest.mark.parametrize(
+    "nonsense", ["soon", "-5", "nan", "inf", "", "1e999", "Mon, 99 Foo 2031 99:99:99 GMT", FAR_OFF]
+)
 def test_an_invalid_retry_after_is_ignored(nonsense: str) -> None:
     with served(Answer(status=429, headers={"Retry-After": nonsense}), GOOD) as (client, _, pauses):
         client.post("a", {})
@@ -223,7 +259,11 @@ def test_an_invalid_retry_after_is_ignored(nonsense: str) -> None:
 
 
 def test_a_retry_after_beyond_the_deadline_is_an_error_at_once() -> None:
-    with served(Answer(status=429, headers={"Retry-After": "90"}), GOOD, timeout=60) as (client, server, pauses):
+    with served(Answer(status=429, headers={"Retry-After": "90"}), GOOD, timeout=60) as (
+        client,
+        server,
+        pauses,
+    ):
         with pytest.raises(RateLimited, match="in 90 s"):
             client.post("a", {})
         assert (len(server.requests), pauses) == (1, [])
@@ -237,9 +277,15 @@ def test_a_backoff_beyond_the_end_of_the_call_is_not_begun() -> None:
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (529, RateLimited), (500, CallError), (503, CallError)])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, RateLimited), (529, RateLimited), (500, CallError), (503, CallError)]
+)
 def test_the_last_error_quotes_the_server(status: int, kind: type[CallError]) -> None:
-    with served(Answer(status=status, body={"error": {"message": "too much tea"}})) as (client, server, _):
+    with served(Answer(status=status, body={"error": {"message": "too much tea"}})) as (
+        client,
+        server,
+        _,
+    ):
         with pytest.raises(kind, match="too much tea") as caught:
             client.post("a", {})
         assert type(caught.value) is kind
@@ -269,7 +315,10 @@ def test_a_refusal_is_final_and_carries_status_and_message(body: object, message
 
 
 def test_a_long_message_is_cut_and_an_html_page_is_left_out() -> None:
-    with served(Answer(status=400, body={"error": "x" * 5000}), Answer(status=400, body="<html>Oh no</html>")) as (client, _, _):
+    with served(
+        Answer(status=400, body={"error": "x" * 5000}),
+        Answer(status=400, body="<html>Oh no</html>"),
+    ) as (client, _, _):
         with pytest.raises(CallRefused, match=r"x{200}$"):
             client.post("a", {})
         with pytest.raises(CallRefused, match=r"400$"):
@@ -279,7 +328,12 @@ def test_a_long_message_is_cut_and_an_html_page_is_left_out() -> None:
 def test_a_refusal_survives_pickling() -> None:
     error = CallRefused("no", expected="yes", remedy="ask", status=422, body={"error": ["a", 1]})
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    assert (type(again), str(again), again.status, again.body) == (CallRefused, "no; expected yes; ask", 422, {"error": ["a", 1]})
+    assert (type(again), str(again), again.status, again.body) == (
+        CallRefused,
+        "no; expected yes; ask",
+        422,
+        {"error": ["a", 1]},
+    )
 
 
 @pytest.mark.req("GRAPH-83")
@@ -287,8 +341,14 @@ def test_a_refusal_survives_pickling() -> None:
 def test_a_redirect_is_not_followed_and_only_its_host_is_named(status: int) -> None:
     with FaultServer([GOOD]) as elsewhere:
         where = f"http://user:pass@127.0.0.1:{elsewhere.port}/secret?key={KEY}"
-        with served(Answer(status=status, headers={"Location": where}), GOOD) as (client, server, _):
-            with pytest.raises(CallRefused, match=r"redirects to 127\.0\.0\.1 .*not followed") as caught:
+        with served(Answer(status=status, headers={"Location": where}), GOOD) as (
+            client,
+            server,
+            _,
+        ):
+            with pytest.raises(
+                CallRefused, match=r"redirects to 127\.0\.0\.1 .*not followed"
+            ) as caught:
                 client.post("a", {})
             assert not re.search(f"secret|key|pass|{KEY}", str(caught.value))
             assert len(server.requests) == 1
@@ -308,7 +368,10 @@ def test_a_redirect_is_not_followed_and_only_its_host_is_named(status: int) -> N
         (Answer(body='{"n": ' + "9" * 5000 + "}"), "invalid JSON"),
         (Answer(body="[" * 200_000), "invalid JSON"),
         (Answer(body=[1, 2]), "not an object"),
-        (Answer(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"}), r"compressed response \(gzip\)"),
+        (
+            Answer(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"}),
+            r"compressed response \(gzip\)",
+        ),
         (Answer(status=501), "501"),
     ],
 )
@@ -320,9 +383,13 @@ def test_an_answer_that_cannot_be_used_is_final(answer: Answer, wrong: str) -> N
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_response_that_is_too_large_is_not_read(chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_that_is_too_large_is_not_read(
+    chunked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memory_mesh.net.client.MAX_BYTES", 100_000)
-    with served(Answer(body={"a": "x" * 90_000}), Answer(body={"a": "x" * 200_000}, chunked=chunked)) as (client, server, _):
+    with served(
+        Answer(body={"a": "x" * 90_000}), Answer(body={"a": "x" * 200_000}, chunked=chunked)
+    ) as (client, server, _):
         assert len(str(client.post("a", {})["a"])) == 90_000
         with pytest.raises(CallError, match="too large"):
             client.post("a", {})
@@ -355,7 +422,10 @@ def test_no_server_can_extend_a_call_beyond_its_deadline(slow: Answer) -> None:
 def test_a_server_that_does_not_read_cannot_extend_a_call() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        with closing(HttpClient(url, allow_local=True, timeout=QUICK)) as client, pytest.raises(CallTimedOut):
+        with (
+            closing(HttpClient(url, allow_local=True, timeout=QUICK)) as client,
+            pytest.raises(CallTimedOut),
+        ):
             client.post("a", {"long": "x" * 30_000_000})
 
 
@@ -438,16 +508,31 @@ def test_a_rate_limit_beyond_the_deadline_is_an_error_at_once() -> None:
 
 
 def echoing(status: int) -> Answer:
-    return Answer(status=status, body={"error": {"message": f"Incorrect API key: {KEY}", "headers": [f"Bearer {KEY}", {KEY: 1}]}})
+    return Answer(
+        status=status,
+        body={
+            "error": {
+                "message": f"Incorrect API key: {KEY}",
+                "headers": [f"Bearer {KEY}", {KEY: 1}],
+            }
+        },
+    )
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 501])
 def test_a_server_that_quotes_the_key_does_not_get_it_into_errors(status: int) -> None:
-    with served(echoing(status), headers={"Authorization": Secret(f"Bearer {KEY}")}) as (client, server, _):
+    with served(echoing(status), headers={"Authorization": Secret(f"Bearer {KEY}")}) as (
+        client,
+        server,
+        _,
+    ):
         with pytest.raises(CallError, match="Incorrect API key") as caught:
             client.post("a", {})
         assert KEY in server.requests[0].headers["authorization"]
-        assert KEY not in f"{caught.value!s}{caught.value!r}{vars(caught.value)}{caught.value.__cause__!r}{client!r}"
+        assert KEY not in (
+            f"{caught.value!s}{caught.value!r}{vars(caught.value)}{caught.value.__cause__!r}"
+            f"{client!r}"
+        )
 
 
 def test_garbage_that_quotes_the_key_does_not_get_it_into_errors() -> None:
@@ -465,7 +550,9 @@ def test_garbage_that_quotes_the_key_does_not_get_it_into_errors() -> None:
         (Answer(headers={"Content-Encoding": KEY}), "compressed"),
     ],
 )
-def test_a_header_that_quotes_the_key_does_not_get_it_into_errors(quoting: Answer, message: str) -> None:
+def test_a_header_that_quotes_the_key_does_not_get_it_into_errors(
+    quoting: Answer, message: str
+) -> None:
     with served(quoting, headers={"Authorization": Secret(f"Bearer {KEY}")}) as (client, server, _):
         with pytest.raises(CallError, match=message) as caught:
             client.post("a", {})
@@ -476,11 +563,19 @@ def test_a_header_that_quotes_the_key_does_not_get_it_into_errors(quoting: Answe
 def test_reports_with_local_variables_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory_mesh.net.client.MAX_BYTES", 10)
     failures = [Answer(body="x" * 20), Answer(hang=True)]
-    with served(*failures, headers={"Authorization": Secret(f"Bearer {KEY}")}, timeout=QUICK) as (client, server, _):
+    with served(*failures, headers={"Authorization": Secret(f"Bearer {KEY}")}, timeout=QUICK) as (
+        client,
+        server,
+        _,
+    ):
         for wrong in ("too large", "no answer within"):
             with pytest.raises(CallError, match=wrong) as caught:
                 client.post("a", {})
-            report = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+            report = "".join(
+                traceback.TracebackException.from_exception(
+                    caught.value, capture_locals=True
+                ).format()
+            )
             assert "deadline = " in report, "the frames are shown"
             assert KEY not in report
         assert KEY in server.requests[0].headers["authorization"]
@@ -488,8 +583,15 @@ def test_reports_with_local_variables_do_not_show_the_key(monkeypatch: pytest.Mo
 
 def test_nothing_is_logged_of_keys_bodies_or_answers(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    scripted = [Answer(status=500), Answer(drop=True), echoing(401), Answer(body={"said": "private"})]
-    with served(*scripted, headers={"Authorization": Secret(f"Bearer {KEY}"), "x-api-key": Secret(KEY)}) as (client, server, _):
+    scripted = [
+        Answer(status=500),
+        Answer(drop=True),
+        echoing(401),
+        Answer(body={"said": "private"}),
+    ]
+    with served(
+        *scripted, headers={"Authorization": Secret(f"Bearer {KEY}"), "x-api-key": Secret(KEY)}
+    ) as (client, server, _):
         with pytest.raises(CallRefused):
             client.post("a", {"text": "personal"})
         assert client.post("a", {"text": "personal"}) == {"said": "private"}

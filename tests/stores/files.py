@@ -1,4 +1,5 @@
-"""Files that tests open: of other programs, of Memory Lane, of older versions; and snapshots of folders."""
+"""Files that tests open: of other programs, of Memory Lane, of older versions; and snapshots of
+folders."""
 
 import sqlite3
 from contextlib import closing
@@ -10,8 +11,10 @@ from .make_fixture import FOLDER, open_copy
 
 LANE_TABLE = """
 CREATE TABLE memories (
-  id TEXT PRIMARY KEY, content TEXT NOT NULL, metadata TEXT, collection TEXT DEFAULT 'memory-lane', tags TEXT, embedding BLOB,
-  decay_factor REAL DEFAULT 1.0, valid_from TEXT, valid_until TEXT, superseded_by TEXT, auto_tags TEXT, keywords TEXT,
+  id TEXT PRIMARY KEY, content TEXT NOT NULL, metadata TEXT, collection TEXT DEFAULT \
+'memory-lane', tags TEXT, embedding BLOB,
+  decay_factor REAL DEFAULT 1.0, valid_from TEXT, valid_until TEXT, superseded_by TEXT, auto_tags \
+TEXT, keywords TEXT,
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL)"""
 
 # What makes a database that of another program.
@@ -21,7 +24,9 @@ FOREIGN = {
     "its application id": [LANE_TABLE, "PRAGMA application_id = 252006674"],
     "its application id alone": ["PRAGMA application_id = 252006674"],
     "a view only": ["CREATE VIEW memories AS SELECT 1 AS id"],
-    "a table of the name of ours": ["CREATE TABLE mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"],
+    "a table of the name of ours": [
+        "CREATE TABLE mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+    ],
     "another table of the name of ours": ["CREATE TABLE mesh_meta (version INTEGER)"],
 }
 
@@ -57,7 +62,9 @@ def lane_file(file: Path, *, wal: bool = False) -> Path:
         connection.execute(LANE_TABLE)
         row = "INSERT INTO memories (id, content, created_at, updated_at) VALUES (?, ?, ?, ?)"
         for id_, content in (("plain", "The lantern needs oil"), ("other", "The wick is trimmed")):
-            connection.execute(row, (id_, content, "2025-01-01T00:00:00.000Z", "2025-01-01T00:00:00.000Z"))
+            connection.execute(
+                row, (id_, content, "2025-01-01T00:00:00.000Z", "2025-01-01T00:00:00.000Z")
+            )
     return file
 
 
@@ -65,5 +72,7 @@ def older_file(file: Path, version: str) -> tuple[Path, str]:
     """A file of an older version, and the id of a memory of ana in it."""
     open_copy(FOLDER / version, file)
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        id_ = connection.execute("SELECT id FROM memories WHERE user_id = 'ana' AND agent_id = 'planner'").fetchone()[0]
+        id_ = connection.execute(
+            "SELECT id FROM memories WHERE user_id = 'ana' AND agent_id = 'planner'"
+        ).fetchone()[0]
     return file, id_

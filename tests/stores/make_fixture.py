@@ -1,10 +1,13 @@
 """Make a store that holds everything this version can write, for the tests of later versions.
 
-    python tests/stores/make_fixture.py NAME             writes tests/data/stores/NAME.db and NAME.json
-    python tests/stores/make_fixture.py --describe FILE  writes only the JSON beside an existing .db or .sql file
+    python tests/stores/make_fixture.py NAME             writes tests/data/stores/NAME.db and
+                                                         NAME.json
+    python tests/stores/make_fixture.py --describe FILE  writes only the JSON beside an existing .db
+                                                         or .sql file
 
-Run it once after a change of what is stored. The JSON has what this version returns from the store: row counts, and for several
-readers the memories, histories, lessons and first search results. `test_upgrade.py` opens each store and compares.
+Run it once after a change of what is stored. The JSON has what this version returns from the store:
+row counts, and for several readers the memories, histories, lessons and first search results.
+`test_upgrade.py` opens each store and compares.
 """
 
 import argparse
@@ -35,10 +38,16 @@ READERS: Sequence[dict[str, Any]] = (
     {"user_id": "bob", "agent_id": "coder"},
     {},
 )
-QUERIES = ("deploy key rotation", "zeppelin hangar painted turquoise", "tea in the afternoon", "token expired before a deploy")
+QUERIES = (
+    "deploy key rotation",
+    "zeppelin hangar painted turquoise",
+    "tea in the afternoon",
+    "token expired before a deploy",
+)
 LESSON = {
-    "situation": "The deploy failed with 401.", "error_pattern": "token_expired", "oversight": "The expiry was not checked.",
-    "fix": "A new token.", "preventative_rule": "Refresh the token before a deploy.", "severity": "high",
+    "situation": "The deploy failed with 401.", "error_pattern": "token_expired",
+    "oversight": "The expiry was not checked.", "fix": "A new token.",
+    "preventative_rule": "Refresh the token before a deploy.", "severity": "high",
     "applicable_scope": "deploys",
 }  # fmt: skip
 TYPES = {
@@ -47,11 +56,14 @@ TYPES = {
     "agent": "The planner splits work into tasks of one day.",
     "reflection": "Releases slip when reviews wait for one person.",
 }
-EXTRACTED = json.dumps({"memories": [{"text": "Ana works from Lisbon.", "kind": "fact", "importance": 0.8}]})
+EXTRACTED = json.dumps(
+    {"memories": [{"text": "Ana works from Lisbon.", "kind": "fact", "importance": 0.8}]}
+)
 
 
 class WordEmbedder:
-    """Counts words by their hash. Unlike the embedder `hash` it has a window, so that long texts get passages."""
+    """Counts words by their hash. Unlike the embedder `hash` it has a window, so that long texts
+    get passages."""
 
     model, window = "fixture/32", 96
 
@@ -71,7 +83,9 @@ class WordEmbedder:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("name", nargs="?", help="the name of the new fixture, such as 0.2-graph")
-    parser.add_argument("--describe", type=Path, metavar="FILE", help="write the JSON of this file only")
+    parser.add_argument(
+        "--describe", type=Path, metavar="FILE", help="write the JSON of this file only"
+    )
     given = parser.parse_args(arguments)
     if bool(given.name) == bool(given.describe):
         parser.error("expected either NAME or --describe FILE")
@@ -89,7 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def fill(file: Path) -> None:
     """Write every kind of row through the public methods."""
     clock, ids = FakeClock(), seeded_ids(1)
-    options: dict[str, Any] = {"store": f"sqlite:///{file}", "embedder": WordEmbedder(), "clock": clock.seconds, "ids": ids}
+    options: dict[str, Any] = {
+        "store": f"sqlite:///{file}",
+        "embedder": WordEmbedder(),
+        "clock": clock.seconds,
+        "ids": ids,
+    }
     with MemoryMesh(**PLANNER, **options) as mesh:
         _remember(mesh, clock)
         _change(mesh, clock)
@@ -103,8 +122,15 @@ def fill(file: Path) -> None:
     with MemoryMesh(agent_id="lone", redaction="pseudonym", **options) as mesh:
         mesh.add("Write to ana@example.com about the hangar.")
     with _chat_server() as url:
-        chat: dict[str, Any] = {"llm_provider": "ollama", "llm_model": "small", "llm_base_url": url, "llm_allow_local": True}
-        with MemoryMesh(user_id="bob", agent_id="coder", enable_llm=True, **chat, **options) as mesh:
+        chat: dict[str, Any] = {
+            "llm_provider": "ollama",
+            "llm_model": "small",
+            "llm_base_url": url,
+            "llm_allow_local": True,
+        }
+        with MemoryMesh(
+            user_id="bob", agent_id="coder", enable_llm=True, **chat, **options
+        ) as mesh:
             mesh.extract("Ana told me that she works from Lisbon this year.")
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("VACUUM")
@@ -116,7 +142,10 @@ def describe(file: Path, folder: Path) -> dict[str, Any]:
     copy = open_copy(file, folder / "copy.db")
     with closing(sqlite3.connect(copy)) as connection:
         counts = dict(connection.execute("SELECT kind, count(*) FROM records GROUP BY kind"))
-        counts |= {"memory": _count(connection, "memories"), "block": _count(connection, "yamo_blocks")}
+        counts |= {
+            "memory": _count(connection, "memories"),
+            "block": _count(connection, "yamo_blocks"),
+        }
     return {"counts": counts, "readers": [_seen(file, folder, reader) for reader in READERS]}
 
 
@@ -134,19 +163,46 @@ def open_copy(file: Path, copy: Path) -> Path:
 def _remember(mesh: MemoryMesh, clock: FakeClock) -> None:
     for memory_type, text in TYPES.items():
         clock.advance(seconds=1)
-        mesh.add(text, {"type": memory_type, "source": "kick-off", "nested": {"list": [1, None, "ü"]}})
-    mesh.add("The deploy key rotates on Mondays.", {"tags": ["ops"], "importance": "high"}, idempotency_key="key-1")
-    mesh.add("The deploy key rotates on Mondays.", {"tags": ["ops"], "importance": "high"}, idempotency_key="key-1")
+        mesh.add(
+            text, {"type": memory_type, "source": "kick-off", "nested": {"list": [1, None, "ü"]}}
+        )
+    mesh.add(
+        "The deploy key rotates on Mondays.",
+        {"tags": ["ops"], "importance": "high"},
+        idempotency_key="key-1",
+    )
+    mesh.add(
+        "The deploy key rotates on Mondays.",
+        {"tags": ["ops"], "importance": "high"},
+        idempotency_key="key-1",
+    )
     mesh.add("Guests get the wifi code of today.", {"expires_at": "2026-01-09", "confidence": 0.5})
-    mesh.add("I prefer tea.", {"speaker": "Ana", "turn": 3, "event_time": "2025-12-24", "project": "ursa", "category": "taste"})
-    paragraphs = [f"Paragraph {n} describes hall {n * n} of the airfield, its doors and its lamps." for n in range(60)]
-    mesh.add("\n\n".join([*paragraphs, "The zeppelin hangar was painted turquoise."]), {"source": "airfield.md"})
+    mesh.add(
+        "I prefer tea.",
+        {
+            "speaker": "Ana",
+            "turn": 3,
+            "event_time": "2025-12-24",
+            "project": "ursa",
+            "category": "taste",
+        },
+    )
+    paragraphs = [
+        f"Paragraph {n} describes hall {n * n} of the airfield, its doors and its lamps."
+        for n in range(60)
+    ]
+    mesh.add(
+        "\n\n".join([*paragraphs, "The zeppelin hangar was painted turquoise."]),
+        {"source": "airfield.md"},
+    )
 
 
 def _change(mesh: MemoryMesh, clock: FakeClock) -> None:
     first = mesh.add("Ana drinks coffee in the afternoon.")
     clock.advance(days=1)
-    mesh.update(first.id, content="Ana drinks tea in the afternoon.", metadata={"source": "correction"})
+    mesh.update(
+        first.id, content="Ana drinks tea in the afternoon.", metadata={"source": "correction"}
+    )
     mesh.pin(first.id)
     mesh.delete(mesh.add("This line was deleted.").id)
     mesh.erase(mesh.add("This secret line was erased.").id)
@@ -164,14 +220,21 @@ def _seen(file: Path, folder: Path, reader: dict[str, Any]) -> dict[str, Any]:
     copy = open_copy(file, folder / f"{'-'.join(reader.values())}.db")
     clock = FakeClock()
     clock.advance(days=2)
-    with MemoryMesh(store=f"sqlite:///{copy}", embedder=WordEmbedder(), clock=clock.seconds, **reader) as mesh:
+    with MemoryMesh(
+        store=f"sqlite:///{copy}", embedder=WordEmbedder(), clock=clock.seconds, **reader
+    ) as mesh:
         records = mesh.get_all()
         return {
             "reader": reader,
             "records": [asdict(record) for record in records],
-            "histories": {record.id: [asdict(change) for change in mesh.history(record.id)] for record in records},
+            "histories": {
+                record.id: [asdict(change) for change in mesh.history(record.id)]
+                for record in records
+            },
             "lessons": [lesson.lesson_id for lesson in mesh.query_lessons("deploy")],
-            "searches": {query: [hit.id for hit in mesh.search(query, limit=3)] for query in QUERIES},
+            "searches": {
+                query: [hit.id for hit in mesh.search(query, limit=3)] for query in QUERIES
+            },
             "chains": sorted(head.id for head in mesh.audit_heads(recalls=False)),
             "verdicts": [type(verdict).__name__ for verdict in mesh.verify()],
         }
@@ -189,7 +252,9 @@ def _chat_server() -> Iterator[str]:
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             message = {"choices": [{"message": {"content": EXTRACTED}, "finish_reason": "stop"}]}
-            body = json.dumps({**message, "usage": {"prompt_tokens": 90, "completion_tokens": 20}}).encode()
+            body = json.dumps(
+                {**message, "usage": {"prompt_tokens": 90, "completion_tokens": 20}}
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

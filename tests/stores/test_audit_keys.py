@@ -1,4 +1,5 @@
-"""The file of the audit keys: created once and privately, never by a read, and refused with one clear error if it is unusable."""
+"""The file of the audit keys: created once and privately, never by a read, and refused with one
+clear error if it is unusable."""
 
 import os
 import re
@@ -124,4 +125,14 @@ def test_a_signature_belongs_to_its_key_and_to_every_part() -> None:
     key, other = SigningKey(b"a" * 32), SigningKey(b"b" * 32)
     signed = key.sign(chain="c", number=1)
     assert signed == key.sign(number=1, chain="c")
-    assert len({signed, other.sign(chain="c", number=1), key.sign(chain="c", number=2), key.sign(chain="d", number=1)}) == 4
+    assert (
+        len(
+            {
+                signed,
+                other.sign(chain="c", number=1),
+                key.sign(chain="c", number=2),
+                key.sign(chain="d", number=1),
+            }
+        )
+        == 4
+    )

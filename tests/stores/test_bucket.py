@@ -1,4 +1,5 @@
-"""The store in a bucket, here a folder with conditional writes: whatever writers do that stall, nothing is lost or doubled."""
+"""The store in a bucket, here a folder with conditional writes: whatever writers do that stall,
+nothing is lost or doubled."""
 
 import sys
 from collections.abc import Callable
@@ -43,7 +44,11 @@ Open = Callable[..., BucketStore]
 @pytest.fixture
 def open_(tmp_path: Path) -> Open:
     def opened(**options: Any) -> BucketStore:
-        return BucketStore(Local(tmp_path / "bucket"), url="s3://test", **{"flush_rows": 3, "lease_seconds": 0.05, **options})
+        return BucketStore(
+            Local(tmp_path / "bucket"),
+            url="s3://test",
+            **{"flush_rows": 3, "lease_seconds": 0.05, **options},
+        )
 
     return opened
 
@@ -53,18 +58,23 @@ def ids(store: BucketStore) -> list[str]:
 
 
 def in_table(store: BucketStore) -> list[str]:
-    return sorted(lance.dataset(store._bucket.uri(MEMORIES)).to_table(columns=["id"])["id"].to_pylist())
+    return sorted(
+        lance.dataset(store._bucket.uri(MEMORIES)).to_table(columns=["id"])["id"].to_pylist()
+    )
 
 
 STEPS = [
-    "store.begun", "store.writing", "store.written", "store.committed", "flush.begun", "flush.memory_entries.deleted",
-    "flush.memory_entries.appended", "flush.logged", "flush.committed", "flush.cut",
+    "store.begun", "store.writing", "store.written", "store.committed", "flush.begun",
+    "flush.memory_entries.deleted", "flush.memory_entries.appended", "flush.logged",
+    "flush.committed", "flush.cut",
 ]  # fmt: skip
 
 
 @pytest.mark.req("MESH-015")
 @pytest.mark.parametrize("step", STEPS)
-def test_a_writer_that_others_overtake_at_any_step_writes_again_and_doubles_nothing(open_: Open, step: str) -> None:
+def test_a_writer_that_others_overtake_at_any_step_writes_again_and_doubles_nothing(
+    open_: Open, step: str
+) -> None:
     met: list[str] = []
 
     def overtaken(name: str) -> None:
@@ -93,9 +103,12 @@ def test_a_writer_that_others_overtake_at_any_step_writes_again_and_doubles_noth
         assert store.damage() == []
 
 
-def test_rows_that_a_stalled_flush_adds_to_a_table_during_another_one_are_left_out(open_: Open) -> None:
+def test_rows_that_a_stalled_flush_adds_to_a_table_during_another_one_are_left_out(
+    open_: Open,
+) -> None:
     def stalled(name: str) -> None:
-        """Append to the table as a writer does whose flush was begun before and is never committed."""
+        """Append to the table as a writer does whose flush was begun before and is never
+        committed."""
         if name == "flush.memory_entries.deleted" and not done:
             done.append(name)
             uri = store._bucket.uri(MEMORIES)
@@ -112,7 +125,9 @@ def test_rows_that_a_stalled_flush_adds_to_a_table_during_another_one_are_left_o
         assert in_table(store) == ids(store) == ["a1", "a2", "x", "z"]
 
 
-def test_a_decision_on_an_old_state_is_refused_though_it_stalled_before_its_write(open_: Open) -> None:
+def test_a_decision_on_an_old_state_is_refused_though_it_stalled_before_its_write(
+    open_: Open,
+) -> None:
     def overtaken(name: str) -> None:
         if name == "store.writing" and not others:
             others.append(open_())
@@ -134,7 +149,9 @@ def test_a_write_whose_response_was_lost_is_known_to_be_done(open_: Open, tmp_pa
     assert bucket.get("one") == b"mine"
 
 
-def test_a_lease_is_waited_for_and_taken_over_when_it_stays_unchanged(open_: Open, tmp_path: Path) -> None:
+def test_a_lease_is_waited_for_and_taken_over_when_it_stays_unchanged(
+    open_: Open, tmp_path: Path
+) -> None:
     log = Log(Local(tmp_path / "bucket"), lease_seconds=60)
     with log.lease("holder", log.listed, busy_seconds=0) as held:
         waiting = open_(lease_seconds=60.0, busy_seconds=0.0)
@@ -154,14 +171,19 @@ def test_a_lease_is_renewed_while_a_flush_lasts(tmp_path: Path) -> None:
             assert not held.lost.is_set()
     assert log.listed().free
     with log.lease("holder", log.listed, busy_seconds=0) as held, log.renewing(held):
-        for number in range(held.number, held.number + 100):  # another one takes it over, whatever its number is by now
+        # Another one takes it over, whatever its number is by now.
+        for number in range(held.number, held.number + 100):
             log._create(number + 1, "other")
         assert held.lost.wait(10)
     assert not log.listed().free  # it is that of the other one
 
 
-@pytest.mark.parametrize("damage", [b"{", b'{"state": {"format": 1, "odd": 2}}', b'{"state": {"format": 9}}'])
-def test_a_damaged_log_is_an_error_that_names_it(open_: Open, tmp_path: Path, damage: bytes) -> None:
+@pytest.mark.parametrize(
+    "damage", [b"{", b'{"state": {"format": 1, "odd": 2}}', b'{"state": {"format": 9}}']
+)
+def test_a_damaged_log_is_an_error_that_names_it(
+    open_: Open, tmp_path: Path, damage: bytes
+) -> None:
     open_().apply([memory("m1")])
     entries = sorted((tmp_path / "bucket" / "memory_mesh" / "log").glob("journal-*"))
     entries[-1].write_bytes(damage)
@@ -178,7 +200,9 @@ def test_a_gap_in_the_log_is_an_error(open_: Open, tmp_path: Path) -> None:
         open_()
 
 
-def test_many_logs_of_moves_are_merged_and_lead_on(open_: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_logs_of_moves_are_merged_and_lead_on(
+    open_: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(s3, "_MAX_LOGS", 3)
     with closing(open_(flush_rows=1)) as store:
         marks = []
@@ -189,10 +213,14 @@ def test_many_logs_of_moves_are_merged_and_lead_on(open_: Open, tmp_path: Path, 
         assert len(logs) <= 4
         assert len([*(tmp_path / "bucket" / "memory_mesh" / "log").glob("journal-*")]) == 1
     with closing(open_()) as store:
-        assert [key.id for key in store.changes("p", marks[0]).keys or ()] == [f"m{n}" for n in range(1, 8)]
+        assert [key.id for key in store.changes("p", marks[0]).keys or ()] == [
+            f"m{n}" for n in range(1, 8)
+        ]
 
 
-def test_reading_creates_nothing_and_a_closed_or_read_only_store_refuses(open_: Open, tmp_path: Path) -> None:
+def test_reading_creates_nothing_and_a_closed_or_read_only_store_refuses(
+    open_: Open, tmp_path: Path
+) -> None:
     with closing(open_(read_only=True)) as store:
         assert ids(store) == []
         with pytest.raises(StoreMissing, match="does not exist"):
@@ -207,7 +235,11 @@ def test_reading_creates_nothing_and_a_closed_or_read_only_store_refuses(open_: 
         store.create_file()
         assert store.is_prepared()
         store.apply([memory("m1")])
-        assert store.backup(tmp_path / "copy.jsonl", no_progress) == (tmp_path / "copy.jsonl").stat().st_size > 0
+        assert (
+            store.backup(tmp_path / "copy.jsonl", no_progress)
+            == (tmp_path / "copy.jsonl").stat().st_size
+            > 0
+        )
 
 
 def test_erased_bytes_are_gone_after_the_close(open_: Open) -> None:
@@ -249,7 +281,9 @@ def test_a_server_that_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch
     assert "hidden-1" not in str(told.value)
 
 
-def test_without_its_packages_the_store_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_packages_the_store_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delitem(sys.modules, "memory_mesh.stores.lance.s3")
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(StoreUnavailable, match=r"pip install 'memory-mesh\[s3\]'"):
@@ -257,14 +291,18 @@ def test_without_its_packages_the_store_names_what_to_install(monkeypatch: pytes
 
 
 DAMAGED = {
-    "empty": b"", "half": b"{", "a list": b"[]", "null": b"null", "no change": b"{}", "no base": b'{"change": {}}',
-    "another base": b'{"change": {"moves": {}, "deletes": [], "puts": [], "nonce": "", "frees": false}, "base": "x"}',
+    "empty": b"", "half": b"{", "a list": b"[]", "null": b"null", "no change": b"{}",
+    "no base": b'{"change": {}}',
+    ("another base"): b'{"change": {"moves": {}, "deletes": [], "puts": [], "nonce": "", "frees": '
+                      b'false}, "base": "x"}',
     "a state": b'{"state": 1}', "bytes": b"\xff",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", DAMAGED)
-def test_a_damaged_entry_of_the_log_is_an_error_of_the_store(open_: Open, tmp_path: Path, what: str) -> None:
+def test_a_damaged_entry_of_the_log_is_an_error_of_the_store(
+    open_: Open, tmp_path: Path, what: str
+) -> None:
     with closing(open_(flush_rows=100)) as store:
         store.apply([memory("a")])
     file = max((tmp_path / "bucket/memory_mesh/log").glob("journal-*"))
@@ -274,12 +312,21 @@ def test_a_damaged_entry_of_the_log_is_an_error_of_the_store(open_: Open, tmp_pa
         open_()
 
 
-def test_copies_beside_the_log_are_ignored_and_a_log_that_is_gone_is_an_error(open_: Open, tmp_path: Path) -> None:
+def test_copies_beside_the_log_are_ignored_and_a_log_that_is_gone_is_an_error(
+    open_: Open, tmp_path: Path
+) -> None:
     with closing(open_(flush_rows=1)) as store:
         store.apply([memory("a")])
         store.apply([memory("b")])
     log = tmp_path / "bucket/memory_mesh/log"
-    for name in ("journal-0000000000000001.bak", "journal-x", "journal-", "lease-x", "state-x", "notes"):
+    for name in (
+        "journal-0000000000000001.bak",
+        "journal-x",
+        "journal-",
+        "lease-x",
+        "state-x",
+        "notes",
+    ):
         (log / name).write_text("{}")
     with closing(open_()) as store:
         assert ids(store) == ["a", "b"]

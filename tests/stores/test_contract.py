@@ -55,11 +55,17 @@ class TestRam(StoreContract):
 class FreesBytes(Subject):
     """A store with files."""
 
-    def test_what_is_deleted_is_in_no_byte_of_any_file_after_the_close(self, store: Store, place: Path) -> None:
-        secret = memory("secret", ["quetzal"], content="the quetzal nests " * 40, metadata={"bird": "quetzal"})
+    def test_what_is_deleted_is_in_no_byte_of_any_file_after_the_close(
+        self, store: Store, place: Path
+    ) -> None:
+        secret = memory(
+            "secret", ["quetzal"], content="the quetzal nests " * 40, metadata={"bird": "quetzal"}
+        )
         store.apply([*_crowd(), secret, passage("x1", "secret", [0.5, 0.25])])
         assert b"quetzal" in _bytes(place)
-        assert not store.apply(deletes=[Key(Kind.MEMORY, "secret"), Key(Kind.PASSAGE, "x1")]).bytes_freed
+        assert not store.apply(
+            deletes=[Key(Kind.MEMORY, "secret"), Key(Kind.PASSAGE, "x1")]
+        ).bytes_freed
         store.close()
         assert b"quetzal" not in _bytes(place)
         assert b"finch" in _bytes(place)
@@ -72,12 +78,16 @@ class FreesBytes(Subject):
         store.apply([*_crowd(), replace(block, fields=quoting)])
         assert b"quetzal" in _bytes(place)
         tomb = plain(Kind.BLOCK, "b1", revision=2, replaces=1)
-        assert not store.apply([replace(tomb, fields={**tomb.fields, "yamo_text": "erased"})]).bytes_freed
+        assert not store.apply(
+            [replace(tomb, fields={**tomb.fields, "yamo_text": "erased"})]
+        ).bytes_freed
         assert store.has_deleted_bytes()
         store.close()
         assert b"quetzal" not in _bytes(place)
 
-    def test_bytes_that_an_update_replaced_are_not_called_gone_until_they_are_compacted(self, store: Store, place: Path) -> None:
+    def test_bytes_that_an_update_replaced_are_not_called_gone_until_they_are_compacted(
+        self, store: Store, place: Path
+    ) -> None:
         store.apply([memory("m1", content="the quetzal nests")])
         replaced = store.apply([memory("m1", content="nothing nests", revision=2, replaces=1)])
         assert not replaced.bytes_freed
@@ -92,22 +102,31 @@ class TestSqlite(StoreContract, FreesBytes):
     def open(self, place: Path) -> Store:
         return SqliteStore(place / "memory.db")
 
-    def test_a_write_during_changes_is_returned_by_that_call_or_the_next(self, store: SqliteStore, other: Store) -> None:
+    def test_a_write_during_changes_is_returned_by_that_call_or_the_next(
+        self, store: SqliteStore, other: Store
+    ) -> None:
         store.apply([memory("m0")])
         mark = store.changes("p").mark
         store.apply([memory("m1")])
         with _meanwhile(store, "FROM moves", lambda: other.apply([memory("m2")])):
             first = store.changes("p", mark)
         second = store.changes("p", first.mark)
-        assert [*(first.keys or ()), *(second.keys or ())] == [Key(Kind.MEMORY, "m1"), Key(Kind.MEMORY, "m2")]
+        assert [*(first.keys or ()), *(second.keys or ())] == [
+            Key(Kind.MEMORY, "m1"),
+            Key(Kind.MEMORY, "m2"),
+        ]
         assert second.mark == other.changes("p").mark
 
-    def test_scores_and_conditions_are_of_one_moment(self, store: SqliteStore, other: Store) -> None:
+    def test_scores_and_conditions_are_of_one_moment(
+        self, store: SqliteStore, other: Store
+    ) -> None:
         store.apply([memory("m1", ["word"], status="active")])
         hidden = memory("m1", ["word"], status="archived", revision=2, replaces=1)
         active = Compare("status", "=", "active")
         with _meanwhile(store, "INDEXED BY", lambda: other.apply([hidden])):
-            assert [hit.id for hit in store.matching(["word"], within("p"), active, limit=9)] == ["m1"]
+            assert [hit.id for hit in store.matching(["word"], within("p"), active, limit=9)] == [
+                "m1"
+            ]
         assert store.matching(["word"], within("p"), active, limit=9) == []
 
 
@@ -119,7 +138,9 @@ class TestLanceBriefly(KeepsRows, MeansWhatItSays):
 
 
 @pytest.mark.deep
-class TestLance(ChangesAsOne, CountsMoves, FindsInOrder, RanksByCosine, RanksByKeywords, IsShared, FreesBytes):
+class TestLance(
+    ChangesAsOne, CountsMoves, FindsInOrder, RanksByCosine, RanksByKeywords, IsShared, FreesBytes
+):
     """The same, with the rest of the contract."""
 
     def open(self, place: Path) -> Store:
@@ -142,16 +163,27 @@ class TestLanceDirectly(StoreContract, FreesBytes):
         return LanceStore(place / "memory", direct_rows=1)
 
 
-def test_a_changed_row_is_found_once_in_lance_also_while_the_table_has_its_older_revision(tmp_path: Path) -> None:
+def test_a_changed_row_is_found_once_in_lance_also_while_the_table_has_its_older_revision(
+    tmp_path: Path,
+) -> None:
     with closing(LanceStore(tmp_path / "memory", flush_rows=500)) as store:
         store.apply([memory(f"m{n}", ["word"], vector=[1, 0], status="active") for n in range(3)])
         assert store.compact()  # these rows are in the table, and what follows is in the journal
-        store.apply([memory("m1", ["word"], vector=[1, 0], status="active", revision=2, replaces=1)], [Key(Kind.MEMORY, "m2")])
+        store.apply(
+            [memory("m1", ["word"], vector=[1, 0], status="active", revision=2, replaces=1)],
+            [Key(Kind.MEMORY, "m2")],
+        )
         active = Compare("status", "=", "active")
         assert sorted(store.ids(Kind.MEMORY, active)) == ["m0", "m1"]
         assert store.count(Kind.MEMORY, active) == 2
-        assert {row.id: row.revision for row in store.find(Kind.MEMORY, active)} == {"m0": 1, "m1": 2}
-        assert sorted(hit.id for hit in store.matching(["word"], within("p"), limit=9)) == ["m0", "m1"]
+        assert {row.id: row.revision for row in store.find(Kind.MEMORY, active)} == {
+            "m0": 1,
+            "m1": 2,
+        }
+        assert sorted(hit.id for hit in store.matching(["word"], within("p"), limit=9)) == [
+            "m0",
+            "m1",
+        ]
 
 
 class TestJsonBriefly(CountsMoves, FreesBytes):
@@ -162,7 +194,9 @@ class TestJsonBriefly(CountsMoves, FreesBytes):
 
 
 @pytest.mark.deep
-class TestJson(KeepsRows, ChangesAsOne, FindsInOrder, MeansWhatItSays, RanksByCosine, RanksByKeywords, IsShared):
+class TestJson(
+    KeepsRows, ChangesAsOne, FindsInOrder, MeansWhatItSays, RanksByCosine, RanksByKeywords, IsShared
+):
     """The same, with the rest of the contract."""
 
     def open(self, place: Path) -> Store:
@@ -177,7 +211,8 @@ class TestJsonFiles(StoreContract):
         return JsonStore(place / "memory", flush_bytes=0)
 
 
-# A change of a Lance store takes milliseconds. Each property is tried with many examples on one or two of its forms.
+# A change of a Lance store takes milliseconds. Each property is tried with many examples on one or
+# two of its forms.
 for form, elsewhere in ((TestLanceTables, (*KEPT[1:], *READ)), (TestLanceDirectly, (*KEPT, *READ))):
     for property_ in elsewhere:
         assert hasattr(form, property_)

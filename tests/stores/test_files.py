@@ -33,7 +33,15 @@ def sources(folder: Path, wanted: Selection) -> list[str]:
 @pytest.mark.req("MESH-152")
 def test_files_come_by_name_and_those_of_sub_folders_behind_them(tmp_path: Path) -> None:
     write(tmp_path, "z.md", "b/y.md", "a.md", "a/x.md", "a/b/w.md", "b.md", "B.MD", "c.txt")
-    assert sources(tmp_path, DEEP) == ["B.MD", "a.md", "b.md", "z.md", "a/x.md", "a/b/w.md", "b/y.md"]
+    assert sources(tmp_path, DEEP) == [
+        "B.MD",
+        "a.md",
+        "b.md",
+        "z.md",
+        "a/x.md",
+        "a/b/w.md",
+        "b/y.md",
+    ]
     assert sources(tmp_path, FLAT) == ["B.MD", "a.md", "b.md", "z.md"]
 
 
@@ -42,7 +50,9 @@ def test_what_is_hidden_is_not_listed(tmp_path: Path) -> None:
     assert sources(tmp_path, DEEP) == ["seen.md", "sub/seen.md"]
 
 
-def test_a_folder_is_the_same_whichever_way_it_was_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_the_same_whichever_way_it_was_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, "docs/a.md")
     (tmp_path / "link").symlink_to("docs")
     monkeypatch.chdir(tmp_path)
@@ -74,7 +84,13 @@ def test_links_are_followed_within_the_folder_and_not_out_of_it(tmp_path: Path) 
         "sub/up/": "it leads back to a folder that contains it",
         "sub/over/": "it leads back to a folder that contains it",
     }
-    assert listed(docs, FLAT).keys() == {"a.md", "inside.md", "outside.md", "broken.md", "itself.md"}
+    assert listed(docs, FLAT).keys() == {
+        "a.md",
+        "inside.md",
+        "outside.md",
+        "broken.md",
+        "itself.md",
+    }
 
 
 def test_a_folder_beside_this_one_that_begins_with_its_name_is_outside(tmp_path: Path) -> None:
@@ -124,7 +140,9 @@ def test_reading_stops_at_the_most_and_says_so(tmp_path: Path) -> None:
         folder.read("a.md", max_bytes=4)
 
 
-def test_what_became_unreadable_since_it_was_listed_is_an_error_that_says_so(tmp_path: Path) -> None:
+def test_what_became_unreadable_since_it_was_listed_is_an_error_that_says_so(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, "docs/a.md", "secret.md")
     folder = DiskFolder(str(tmp_path / "docs"))
     assert folder.read("a.md", max_bytes=100)
@@ -158,11 +176,15 @@ def test_folders_within_folders_have_no_depth_that_is_too_deep(tmp_path: Path) -
 
 
 @given(st.binary(max_size=120), st.lists(st.integers(0, 120), max_size=4), st.integers(1, 40))
-def test_samples_are_found_at_every_place_of_a_file_that_is_read_in_pieces(data: bytes, places: list[int], size: int) -> None:
+def test_samples_are_found_at_every_place_of_a_file_that_is_read_in_pieces(
+    data: bytes, places: list[int], size: int
+) -> None:
     inside = {data[at : at + 8 + at % 9] for at in places if at + 8 <= len(data)}
     samples = inside | {b"is not in the file", *(sample + b"\0" for sample in inside)}
     with TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
         patch.setattr("memory_mesh.stores.files._READ_AT_ONCE", size)
         file.write(data)
         file.flush()
-        assert find_bytes(file.fileno(), samples) == {sample for sample in samples if sample in data}
+        assert find_bytes(file.fileno(), samples) == {
+            sample for sample in samples if sample in data
+        }

@@ -1,4 +1,5 @@
-"""Folders of other programs and migrated folders, opened as a store: nothing is lost, and reading changes nothing."""
+"""Folders of other programs and migrated folders, opened as a store: nothing is lost, and
+reading changes nothing."""
 
 import json
 from contextlib import closing
@@ -32,7 +33,9 @@ def opened(folder: Path, **scope: str) -> MemoryMesh:
 
 
 @pytest.mark.parametrize("write", [False, True])
-def test_a_folder_with_schema_v1_is_refused_with_the_command_to_run(folder: Path, write: bool) -> None:
+def test_a_folder_with_schema_v1_is_refused_with_the_command_to_run(
+    folder: Path, write: bool
+) -> None:
     before = tree(folder)
     with pytest.raises(StoreTooOld, match="memory-mesh migrate"), opened(folder) as mesh:
         mesh.add("A new memory.") if write else mesh.search("gulls")
@@ -82,7 +85,9 @@ def test_rows_that_another_program_adds_later_are_found(folder: Path) -> None:
         mesh.add("A memory of ours.")
     new = SOUND[0] | {"id": "late", "content": "A heron came late."}
     columns = {name: [new.get(name)] for name in read(folder).schema.names}
-    lance.write_dataset(pa.table(columns, read(folder).schema), folder / "memory_entries.lance", mode="append")
+    lance.write_dataset(
+        pa.table(columns, read(folder).schema), folder / "memory_entries.lance", mode="append"
+    )
     before = tree(folder / "memory_entries.lance")
     with closing(LanceStore(folder)) as store:
         assert store.get(Kind.MEMORY, ["late"])
@@ -124,13 +129,18 @@ def test_a_row_with_the_id_of_one_of_ours_gets_another_and_both_are_kept(folder:
             assert mesh.get(SOUND[0]["id"]).pinned
 
 
-def test_a_search_among_vectors_of_an_unknown_model_names_reembed_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_search_among_vectors_of_an_unknown_model_names_reembed_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     migrate(folder)
     with opened(folder) as mesh:
         assert mesh.search("gulls")[0].similarity is None
         mesh.search("harbour")
         assert [line for line in caplog.messages if "reembed" in line] == [
-            "no memory has a vector of hashing/256, but one of unknown/4: searched by keywords only; run memory-mesh reembed"
+            (
+                "no memory has a vector of hashing/256, but one of unknown/4: searched by keywords "
+                "only; run memory-mesh reembed"
+            )
         ]
         caplog.clear()
         mesh.reembed()
@@ -154,7 +164,12 @@ def test_a_reader_of_v1_reads_what_is_stored_in_a_migrated_folder(folder: Path) 
 
 
 def test_a_table_of_v2_without_our_columns_opens(tmp_path: Path) -> None:
-    columns = {"memory_type": "agent", "agent_id": "pilot", "access_count": 2, "last_accessed": SOUND[0]["created_at"]}
+    columns = {
+        "memory_type": "agent",
+        "agent_id": "pilot",
+        "access_count": 2,
+        "last_accessed": SOUND[0]["created_at"],
+    }
     make(tmp_path / "db", [SOUND[0] | columns], schema=V2)
     with opened(tmp_path / "db", agent_id="pilot") as mesh:
         memory = mesh.get(SOUND[0]["id"])
@@ -194,7 +209,10 @@ def test_an_interrupted_migration_is_named_when_the_folder_is_opened(folder: Pat
     with pytest.raises(Died):
         migrate_folder(folder, now=NOW, step=dies_at("renamed"))
     for mode in ("", "?mode=ro"):
-        with pytest.raises(StoreUnavailable, match="memory-mesh migrate"), MemoryMesh(f"lancedb:///{folder}{mode}") as mesh:
+        with (
+            pytest.raises(StoreUnavailable, match="memory-mesh migrate"),
+            MemoryMesh(f"lancedb:///{folder}{mode}") as mesh,
+        ):
             mesh.search("gulls")
     migrate(folder)
     with opened(folder) as mesh:
@@ -211,7 +229,9 @@ def test_a_rollback_keeps_what_a_killed_process_left_in_the_journal(folder: Path
     assert "ours" in read(folder, str(done.backup))["id"].to_pylist()
 
 
-def test_a_process_that_has_the_store_open_notices_a_rollback_and_a_new_migration(folder: Path) -> None:
+def test_a_process_that_has_the_store_open_notices_a_rollback_and_a_new_migration(
+    folder: Path,
+) -> None:
     migrate(folder)
     with opened(folder) as mesh:
         ours = mesh.add("A memory of ours.")

@@ -22,7 +22,14 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model.background import cancellable
 from memory_mesh.stores.lance import is_schema_v1, is_schema_v2, migration
-from memory_mesh.stores.lance.migration import BACKUP, is_unfinished, migrate, migrate_folder, remove_expired, roll_back
+from memory_mesh.stores.lance.migration import (
+    BACKUP,
+    is_unfinished,
+    migrate,
+    migrate_folder,
+    remove_expired,
+    roll_back,
+)
 from memory_mesh.stores.lance.schema import memories_v2
 
 from . import v1_tables
@@ -64,7 +71,9 @@ def test_the_version_of_a_real_table_is_told_by_its_session_id(folder: Path) -> 
 
 
 @pytest.mark.req("MESH-168")
-def test_every_row_is_copied_with_the_new_columns_null_and_the_old_table_is_kept(folder: Path) -> None:
+def test_every_row_is_copied_with_the_new_columns_null_and_the_old_table_is_kept(
+    folder: Path,
+) -> None:
     make(folder, list(DAMAGED.values()))
     before, bytes_before = values(folder), tree(folder / "memory_entries.lance")
     done = migrate(folder, now=NOW)
@@ -77,7 +86,9 @@ def test_every_row_is_copied_with_the_new_columns_null_and_the_old_table_is_kept
 def test_damaged_rows_are_reported_with_their_ids_and_reasons(folder: Path) -> None:
     make(folder, list(DAMAGED.values()))
     found = migrate(folder, now=NOW).damaged
-    expected = [(at, row["id"], why) for at, (why, row) in enumerate(DAMAGED.items(), len(SOUND) + 1)]
+    expected = [
+        (at, row["id"], why) for at, (why, row) in enumerate(DAMAGED.items(), len(SOUND) + 1)
+    ]
     assert [(one.row, one.id, one.reason) for one in found] == expected
 
 
@@ -98,7 +109,11 @@ def test_a_dry_run_changes_no_byte_and_reports_the_same(folder: Path) -> None:
     done = migrate(folder, now=NOW)
     assert tree(folder) != before
     assert planned.dry_run
-    assert (planned.action, planned.damaged, planned.backup_until) == (done.action, done.damaged, done.backup_until)
+    assert (planned.action, planned.damaged, planned.backup_until) == (
+        done.action,
+        done.damaged,
+        done.backup_until,
+    )
 
 
 @pytest.mark.req("MESH-169")
@@ -112,14 +127,18 @@ def test_a_rollback_restores_the_v1_table_and_keeps_the_other(folder: Path) -> N
     assert tree(folder) == migrated
     done = roll_back(folder, now=NOW + DAY)
     assert planned.left_behind == done.left_behind == 1
-    assert {name: data for name, data in tree(folder).items() if name.startswith("memory_entries.lance")} == before
+    assert {
+        name: data for name, data in tree(folder).items() if name.startswith("memory_entries.lance")
+    } == before
     assert (folder / f"{done.backup}.lance").exists()
     assert "later" in read(folder, str(done.backup))["id"].to_pylist()
     assert migrate(folder, now=NOW + 2 * DAY).action == "migrate"
 
 
 @pytest.mark.req("MESH-169")
-@pytest.mark.parametrize("run", [remove_expired, lambda folder, now: migrate(folder, now=now).removed])
+@pytest.mark.parametrize(
+    "run", [remove_expired, lambda folder, now: migrate(folder, now=now).removed]
+)
 def test_what_was_put_aside_is_removed_after_30_days(folder: Path, run) -> None:
     migrate(folder, now=NOW)
     assert run(folder, NOW + 30 * DAY - 1) == ()
@@ -133,7 +152,9 @@ def test_what_was_put_aside_is_removed_after_30_days(folder: Path, run) -> None:
 
 @pytest.mark.req("MESH-168")
 @pytest.mark.parametrize("place", STEPS)
-def test_a_migration_that_was_cut_short_is_finished_or_begun_again(folder: Path, place: str) -> None:
+def test_a_migration_that_was_cut_short_is_finished_or_begun_again(
+    folder: Path, place: str
+) -> None:
     make(folder, list(DAMAGED.values()))
     before = values(folder)
     with pytest.raises(Died):
@@ -147,14 +168,18 @@ def test_a_migration_that_was_cut_short_is_finished_or_begun_again(folder: Path,
 
 
 @pytest.mark.parametrize("run", [migrate, roll_back])
-@pytest.mark.parametrize(("place", "nth"), [("recorded", 1), ("renamed", 1), ("renamed", 2), ("noted", 1)])
+@pytest.mark.parametrize(
+    ("place", "nth"), [("recorded", 1), ("renamed", 1), ("renamed", 2), ("noted", 1)]
+)
 def test_a_rollback_that_was_cut_short_is_finished(folder: Path, place: str, nth: int, run) -> None:
     before = tree(folder)
     migrate(folder, now=NOW)
     with pytest.raises(Died):
         roll_back(folder, now=NOW, step=dies_at(place, nth))
     assert run(folder, now=NOW).action == "roll back"
-    assert {name: data for name, data in tree(folder).items() if name.startswith("memory_entries.lance")} == before
+    assert {
+        name: data for name, data in tree(folder).items() if name.startswith("memory_entries.lance")
+    } == before
     assert not is_unfinished(folder)
 
 
@@ -187,14 +212,19 @@ def test_a_row_that_another_program_adds_meanwhile_is_not_lost(folder: Path) -> 
 
 @pytest.mark.req("MESH-168")
 @pytest.mark.parametrize("column", ["content", "vector", "created_at", "agent_id"])
-def test_a_copy_that_differs_in_one_value_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
+def test_a_copy_that_differs_in_one_value_is_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
     real = lance.write_dataset
-    make(folder, [SOUND[0] | {"id": str(number)} for number in range(1500)])  # more than are read at once, in two fragments
+    # More than are read at once, in two fragments.
+    make(folder, [SOUND[0] | {"id": str(number)} for number in range(1500)])
     before = tree(folder)
 
     def write(reader, path):
         rows = reader.read_all().to_pylist()
-        rows[1100][column] = {"vector": [1.0, 0.0, -0.0, -0.5], "created_at": CREATED + 1}.get(column, "x")
+        rows[1100][column] = {"vector": [1.0, 0.0, -0.0, -0.5], "created_at": CREATED + 1}.get(
+            column, "x"
+        )
         return real(pa.Table.from_pylist(rows, reader.schema), path)
 
     monkeypatch.setattr(migration.lance, "write_dataset", write)
@@ -207,15 +237,23 @@ def test_a_copy_that_differs_in_one_value_is_not_used(folder: Path, monkeypatch:
 
 def test_a_copy_that_lacks_a_row_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = lance.write_dataset
-    monkeypatch.setattr(migration.lance, "write_dataset", lambda reader, path: real(reader.read_all().slice(0, 2), path))
+    monkeypatch.setattr(
+        migration.lance,
+        "write_dataset",
+        lambda reader, path: real(reader.read_all().slice(0, 2), path),
+    )
     with pytest.raises(StoreCorrupt, match="differs"):
         migrate(folder, now=NOW)
     assert is_schema_v1(read(folder).schema)
 
 
-def test_too_little_space_is_an_error_before_anything_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_space_is_an_error_before_anything_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = tree(folder)
-    monkeypatch.setattr(migration.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
+    monkeypatch.setattr(
+        migration.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1)
+    )
     for run in (migrate, migrate_folder):
         with pytest.raises(StoreFull, match="nothing was changed"):
             run(folder, now=NOW)
@@ -236,15 +274,23 @@ def test_a_run_that_is_refused_leaves_no_lock_behind(folder: Path) -> None:
 
 
 def test_other_types_of_the_same_values_become_those_of_the_document(tmp_path: Path) -> None:
-    types = {"id": pa.large_utf8(), "created_at": pa.timestamp("us", tz="UTC"), "updated_at": pa.timestamp("ms", tz="UTC")}
-    schema = pa.schema([pa.field(field.name, types.get(field.name, field.type)) for field in v1_tables.SCHEMA])
+    types = {
+        "id": pa.large_utf8(),
+        "created_at": pa.timestamp("us", tz="UTC"),
+        "updated_at": pa.timestamp("ms", tz="UTC"),
+    }
+    schema = pa.schema(
+        [pa.field(field.name, types.get(field.name, field.type)) for field in v1_tables.SCHEMA]
+    )
     rows = [row | {"created_at": row["created_at"] * 1000} for row in SOUND]
     schema = schema.append(pa.field("rating", pa.int8()))
     folder = make(tmp_path / "db", [row | {"rating": 5} for row in rows], schema=schema)
     migrate(folder, now=NOW)
     assert read(folder).schema.names == [*V2, "rating"]
     assert read(folder).schema.field("created_at").type == pa.timestamp("ms")
-    assert [{name: row[name] for name in V1} for row in values(folder)] == values(make(tmp_path / "plain"))
+    assert [{name: row[name] for name in V1} for row in values(folder)] == values(
+        make(tmp_path / "plain")
+    )
     assert read(folder)["rating"].to_pylist() == [5, 5, 5]
 
 
@@ -256,7 +302,9 @@ def test_tables_of_other_programs_are_refused_and_left_alone(tmp_path: Path) -> 
         "no vectors": pa.schema([pa.field(field.name, pa.utf8()) for field in v1_tables.SCHEMA]),
         "finer times": v1_tables.SCHEMA.set(4, pa.field("created_at", pa.timestamp("ns"))),
     }.items():
-        row = {field.name: CREATED if pa.types.is_timestamp(field.type) else None for field in schema}
+        row = {
+            field.name: CREATED if pa.types.is_timestamp(field.type) else None for field in schema
+        }
         folder = make(tmp_path / name, [row], schema=schema)
         before = tree(folder)
         with pytest.raises(StoreForeign):
@@ -279,12 +327,17 @@ def test_a_second_v1_table_does_not_replace_the_backup_of_the_first(folder: Path
         ('{"version": 2, "renames": [], "kept": {}}', StoreTooNew),
         ('{"version": 1', StoreCorrupt),
         ("[]", StoreCorrupt),
-        ('{"version": 1, "renames": [["memory_entries", "../elsewhere"]], "kept": {}}', StoreCorrupt),
+        (
+            '{"version": 1, "renames": [["memory_entries", "../elsewhere"]], "kept": {}}',
+            StoreCorrupt,
+        ),
         ('{"version": 1, "renames": [], "kept": {"memory_entries": 0}}', StoreCorrupt),
         ('{"version": 1, "renames": [], "kept": {"../../home": 0}}', StoreCorrupt),
     ],
 )
-def test_a_record_that_is_newer_or_tampered_with_is_refused(folder: Path, text: str, error: type[Exception]) -> None:
+def test_a_record_that_is_newer_or_tampered_with_is_refused(
+    folder: Path, text: str, error: type[Exception]
+) -> None:
     (folder / "memory_entries_migration.json").write_text(text)
     before = tree(folder)
     for run in (migrate, roll_back):
@@ -301,7 +354,13 @@ def test_lancedb_reads_the_migrated_table_with_the_columns_of_v1_alone(tmp_path:
     db = lancedb.connect(tmp_path)
     db.create_table("memory_entries", pa.Table.from_pylist(SOUND, v1_tables.SCHEMA))
     migrate(tmp_path, now=NOW)
-    found = db.open_table("memory_entries").search([1.0, 2.0, 0.0, -0.5]).select(["id", "content", "metadata"]).limit(1).to_list()
+    found = (
+        db.open_table("memory_entries")
+        .search([1.0, 2.0, 0.0, -0.5])
+        .select(["id", "content", "metadata"])
+        .limit(1)
+        .to_list()
+    )
     assert (found[0]["id"], found[0]["content"]) == (SOUND[2]["id"], SOUND[2]["content"])
     assert json.loads(found[0]["metadata"]) == json.loads(SOUND[2]["metadata"])
     assert sorted(db.list_tables().tables) == ["memory_entries", BACKUP]
@@ -317,6 +376,8 @@ def test_lancedb_reads_the_migrated_table_with_the_columns_of_v1_alone(tmp_path:
     ],
 )
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_store_that_cannot_be_a_folder_is_an_error_of_ours(store: object, error: type[Exception], dry_run: bool) -> None:
+def test_a_store_that_cannot_be_a_folder_is_an_error_of_ours(
+    store: object, error: type[Exception], dry_run: bool
+) -> None:
     with pytest.raises(error):
         memory_mesh.migrate(store, dry_run=dry_run)  # type: ignore[arg-type]

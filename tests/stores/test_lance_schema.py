@@ -1,4 +1,5 @@
-"""The Arrow schemas of the LanceDB store are those of RFC-0011, and any row survives the conversion to Arrow and back."""
+"""The Arrow schemas of the LanceDB store are those of RFC-0011, and any row survives the
+conversion to Arrow and back."""
 
 import pyarrow as pa
 import pytest
@@ -42,7 +43,16 @@ ADDED = [
     pa.field("lesson_pattern_id", TEXT),
     pa.field("source_skill_id", TEXT),
 ]
-BLOCK = ["id", "agent_id", "operation_type", "yamo_text", "timestamp", "block_hash", "prev_hash", "metadata"]
+BLOCK = [
+    "id",
+    "agent_id",
+    "operation_type",
+    "yamo_text",
+    "timestamp",
+    "block_hash",
+    "prev_hash",
+    "metadata",
+]
 SKILL = ["id", "name", "intent", "yamo_text", "vector", "metadata", "created_at"]
 
 
@@ -76,7 +86,12 @@ def test_our_columns_are_nullable_and_come_after_those_of_the_document(table) ->
 def test_blocks_have_the_columns_of_the_document() -> None:
     schema = BLOCKS.document(384)
     assert schema.names == BLOCK
-    assert [field.name for field in schema if field.nullable] == ["agent_id", "block_hash", "prev_hash", "metadata"]
+    assert [field.name for field in schema if field.nullable] == [
+        "agent_id",
+        "block_hash",
+        "prev_hash",
+        "metadata",
+    ]
     assert {field.name: field.type for field in schema if field.type != TEXT} == {"timestamp": TIME}
 
 
@@ -84,12 +99,18 @@ def test_blocks_have_the_columns_of_the_document() -> None:
 def test_skills_have_the_columns_of_the_document() -> None:
     schema = SKILLS.document(384)
     assert schema.names == SKILL
-    assert {field.name: field.type for field in schema if field.type != TEXT} == {"vector": VECTOR, "created_at": TIME}
+    assert {field.name: field.type for field in schema if field.type != TEXT} == {
+        "vector": VECTOR,
+        "created_at": TIME,
+    }
 
 
 def test_every_kind_has_one_table() -> None:
     assert sorted(kind for table in TABLES for kind in kinds_of(table)) == sorted(Kind)
-    assert [table_of(Kind.MEMORY).name, table_of(Kind.BLOCK).name] == ["memory_entries", "yamo_blocks"]
+    assert [table_of(Kind.MEMORY).name, table_of(Kind.BLOCK).name] == [
+        "memory_entries",
+        "yamo_blocks",
+    ]
 
 
 @property_test
@@ -108,8 +129,16 @@ def test_a_row_with_every_field_comes_back_equal_from_a_slice(kind: Kind) -> Non
 
 
 def test_vectors_keep_every_bit_beside_rows_without_one() -> None:
-    vectors = [Vector.of("one", [0.1, -0.0]), None, Vector.of("two", [1.0, 2.0]), Vector.of("two", [3.0])]
-    rows = [Row(kind=Kind.MEMORY, id=str(at), partition="p", created_at="", fields={}, vector=v) for at, v in enumerate(vectors)]
+    vectors = [
+        Vector.of("one", [0.1, -0.0]),
+        None,
+        Vector.of("two", [1.0, 2.0]),
+        Vector.of("two", [3.0]),
+    ]
+    rows = [
+        Row(kind=Kind.MEMORY, id=str(at), partition="p", created_at="", fields={}, vector=v)
+        for at, v in enumerate(vectors)
+    ]
     data = to_arrow(MEMORIES, rows, 2)
     assert data["vector"].to_pylist()[1:] == [None, [1.0, 2.0], None]
     assert [row.vector for row in from_arrow(MEMORIES, data.slice(1))] == vectors[1:]
@@ -119,10 +148,20 @@ def test_vectors_keep_every_bit_beside_rows_without_one() -> None:
 @pytest.mark.req("MESH-030", "MESH-033")
 def test_the_columns_of_the_document_show_the_fields() -> None:
     heritage = {"intentChain": ["a"], "hypotheses": [], "rationales": []}
-    row = memory("m1", metadata={"type": "event"}, importance=0.7, heritage_chain=heritage, session_id="s1")
-    shown = to_arrow(MEMORIES, [row, memory("m2", importance=7.0)], 2).select(memories_v2().names).to_pylist()
+    row = memory(
+        "m1", metadata={"type": "event"}, importance=0.7, heritage_chain=heritage, session_id="s1"
+    )
+    shown = (
+        to_arrow(MEMORIES, [row, memory("m2", importance=7.0)], 2)
+        .select(memories_v2().names)
+        .to_pylist()
+    )
     assert shown[0]["metadata"] == '{"type":"event"}'
     assert shown[0]["heritage_chain"] == '{"intentChain":["a"],"hypotheses":[],"rationales":[]}'
     assert [one["importance_score"] for one in shown] == [pytest.approx(0.7), 1.0]
     assert shown[0]["created_at"].isoformat() == "2026-01-01T00:00:00"
-    assert [shown[0]["session_id"], shown[1]["session_id"], shown[1]["metadata"]] == ["s1", None, "{}"]
+    assert [shown[0]["session_id"], shown[1]["session_id"], shown[1]["metadata"]] == [
+        "s1",
+        None,
+        "{}",
+    ]

@@ -24,7 +24,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["ram", "sqlite"])
-def store(request: pytest.FixtureRequest, file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store(
+    request: pytest.FixtureRequest, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Store]:
     """A store that remembers few moves."""
     monkeypatch.setattr(ram, "KEPT_MOVES", 20)
     monkeypatch.setattr(tables, "KEPT_MOVES", 20)
@@ -39,14 +41,21 @@ def logged(store: Store) -> int:
     assert isinstance(store, SqliteStore)
     with store._use() as connection:
         return int(
-            connection.execute("SELECT max(moves) FROM (SELECT count(*) AS moves FROM moves GROUP BY partition)").fetchone()[0]
+            connection.execute(
+                "SELECT max(moves) FROM (SELECT count(*) AS moves FROM moves GROUP BY partition)"
+            ).fetchone()[0]
         )
 
 
 def test_the_log_forgets_what_is_old_and_says_so(store: Store) -> None:
     given = [store.changes("p").mark]
     for n in range(100):
-        store.apply([memory(f"m{n}"), memory(f"q{n % 3}", partition="q", revision=n // 3 + 1, replaces=n // 3)])
+        store.apply(
+            [
+                memory(f"m{n}"),
+                memory(f"q{n % 3}", partition="q", revision=n // 3 + 1, replaces=n // 3),
+            ]
+        )
         given.append(store.changes("p").mark)
         assert logged(store) <= 2 * 20
     assert store.changes("p", given[0]).keys is None
@@ -108,7 +117,9 @@ def test_a_look_that_finds_nothing_new_is_one_search_by_key(file: Path) -> None:
 
 def test_the_log_holds_ids_and_no_text(file: Path) -> None:
     with closing(SqliteStore(file)) as store:
-        store.apply([memory("m1", ["quetzal"], content="the quetzal nests", metadata={"bird": "quetzal"})])
+        store.apply(
+            [memory("m1", ["quetzal"], content="the quetzal nests", metadata={"bird": "quetzal"})]
+        )
     with closing(sqlite3.connect(file)) as connection:
         assert "quetzal" in str(connection.execute("SELECT * FROM memories").fetchall())
         (move,) = connection.execute("SELECT partition, version, kind, id FROM moves").fetchall()
@@ -118,7 +129,9 @@ def test_the_log_holds_ids_and_no_text(file: Path) -> None:
 # --- where an index may lie ---
 
 
-def test_a_write_to_a_large_partition_makes_the_folder_of_the_index_beside_the_file(file: Path) -> None:
+def test_a_write_to_a_large_partition_makes_the_folder_of_the_index_beside_the_file(
+    file: Path,
+) -> None:
     with closing(SqliteStore(file)) as store:
         store.apply([memory(f"m{at}") for at in range(999)])
         assert store.index_folder is None
@@ -131,7 +144,9 @@ def test_a_store_without_a_place_of_its_own_has_no_folder() -> None:
     assert RamStore().index_folder is DisabledStore().index_folder is None
 
 
-def test_a_store_has_a_folder_only_where_there_is_one_that_it_may_write_to(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_has_a_folder_only_where_there_is_one_that_it_may_write_to(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = file.with_name("memory.db-index")
     prepare(file)
     for read_only in (True, False):

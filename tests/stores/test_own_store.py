@@ -1,4 +1,5 @@
-"""Stores of other packages: the example passes the contract, and its entry point makes its URLs work everywhere."""
+"""Stores of other packages: the example passes the contract, and its entry point makes its URLs
+work everywhere."""
 
 import json
 import sys
@@ -44,7 +45,9 @@ TestHistory = pytest.mark.deep(pytest.mark.req("GRAPH-77")(test_jsonl_store.Test
 # --- the example's file ---
 
 
-def test_a_line_that_was_written_by_half_is_not_read_and_the_next_change_replaces_it(tmp_path: Path) -> None:
+def test_a_line_that_was_written_by_half_is_not_read_and_the_next_change_replaces_it(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "memory.jsonl"
     JsonlStore(file).apply([memory("m1")])
     whole = file.read_bytes()
@@ -56,14 +59,23 @@ def test_a_line_that_was_written_by_half_is_not_read_and_the_next_change_replace
     assert set(JsonlStore(file).ids(Kind.MEMORY)) == {"m1", "m2"}
 
 
-def test_a_damaged_file_and_one_of_another_program_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
+def test_a_damaged_file_and_one_of_another_program_are_refused_and_left_as_they_are(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "memory.jsonl"
     store = JsonlStore(file)
     store.apply([memory("m1")])
     ours = file.read_bytes()
-    for given, error in ((b"[1, 2]\n", StoreForeign), (ours + b"[]\n", StoreCorrupt), (ours + b"{\n", StoreCorrupt)):
+    for given, error in (
+        (b"[1, 2]\n", StoreForeign),
+        (ours + b"[]\n", StoreCorrupt),
+        (ours + b"{\n", StoreCorrupt),
+    ):
         file.write_bytes(given)
-        for use in (lambda: JsonlStore(file).count(Kind.MEMORY), lambda: JsonlStore(file).apply([memory("m2")])):
+        for use in (
+            lambda: JsonlStore(file).count(Kind.MEMORY),
+            lambda: JsonlStore(file).apply([memory("m2")]),
+        ):
             with pytest.raises(error):
                 use()
         assert file.read_bytes() == given
@@ -95,7 +107,9 @@ def add_some(file: Path, name: str) -> None:
 
 
 @pytest.mark.deep
-def test_processes_that_write_and_compact_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_write_and_compact_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / "home"))
     file, names = tmp_path / "memory.jsonl", ("first", "second", "third")
     with ProcessPoolExecutor(len(names), mp_context=get_context("spawn")) as pool:
@@ -110,13 +124,16 @@ def test_processes_that_write_and_compact_lose_nothing(tmp_path: Path, monkeypat
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that installs a package: its metadata on the path, as pip would write it, and a module."""
+    """Return a function that installs a package: its metadata on the path, as pip would write
+    it, and a module."""
 
     def install(package: str, entries: dict[str, str], module: str = "", code: str = "") -> None:
         folder = tmp_path / "site" / package
         metadata = folder / f"{package}-1.0.dist-info"
         metadata.mkdir(parents=True)
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (metadata / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
+        )
         lines = [f"{name} = {value}" for name, value in entries.items()]
         (metadata / "entry_points.txt").write_text("\n".join(["[memory_mesh.stores]", *lines, ""]))
         if module:
@@ -147,7 +164,9 @@ def test_the_url_of_an_installed_store_works_in_python_and_on_the_command_line(
         mesh.add("The deploy key rotates on Mondays.")
         assert mesh.stats().db_path == url
     assert run(["search", "deploy key", "--agent", "planner", "--json", "--store", url]) == 0
-    assert [hit["content"] for hit in json.loads(capsys.readouterr().out)["results"]] == ["The deploy key rotates on Mondays."]
+    assert [hit["content"] for hit in json.loads(capsys.readouterr().out)["results"]] == [
+        "The deploy key rotates on Mondays."
+    ]
     assert run(["audit", "verify", "--agent", "planner", "--store", url]) == 0
     assert run(["doctor", "--store", url]) == 0
     for wrong in ("jsonl://", "jsonl://host/file", f"{url}?mode=ro"):
@@ -167,7 +186,9 @@ def test_a_store_object_is_used_as_it_is_and_stays_open(tmp_path: Path) -> None:
 def test_an_object_that_lacks_a_part_of_the_port_is_refused_by_its_name(part: str) -> None:
     complete = {name: getattr(RamStore(), name) for name in STORE_PARTS}
     assert MemoryMesh(store=type("Whole", (), complete)()).search("x") == []
-    partial = type("Partial", (), {name: value for name, value in complete.items() if name != part})()
+    partial = type(
+        "Partial", (), {name: value for name, value in complete.items() if name != part}
+    )()
     with pytest.raises(memory_mesh.SettingsError, match=f"without {part};"):
         MemoryMesh(store=partial)
 
@@ -179,7 +200,10 @@ def test_a_package_is_imported_when_its_scheme_is_opened_and_not_before(install:
         install(name, {name: f"{name}_rows:opened"}, f"{name}_rows", code)
     for url in ("memory://", "memory.db"):
         open_store(url).close()
-    with pytest.raises(InvalidInput, match=r"unknown store '?unknown://x'?.*memory://; of installed packages mine://, other://"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"unknown store '?unknown://x'?.*memory://; of installed packages mine://, other://",
+    ):
         open_store("unknown://x")
     assert not {"mine_rows", "other_rows"} & sys.modules.keys()
     assert isinstance(open_store("mine://anything"), RamStore)
@@ -187,18 +211,39 @@ def test_a_package_is_imported_when_its_scheme_is_opened_and_not_before(install:
 
 
 def test_a_package_cannot_replace_a_store_of_ours(install: Install) -> None:
-    install("mine", {"memory": "mine_rows:opened", "sqlite": "mine_rows:opened"}, "mine_rows", "raise SystemExit")
+    install(
+        "mine",
+        {"memory": "mine_rows:opened", "sqlite": "mine_rows:opened"},
+        "mine_rows",
+        "raise SystemExit",
+    )
     assert isinstance(open_store("memory://"), RamStore)
     open_store("memory.db").close()
 
 
 BROKEN = {
-    "a module that is missing": ("mine_rows_missing:opened", "", r"failed with ModuleNotFoundError: No module named"),
+    "a module that is missing": (
+        "mine_rows_missing:opened",
+        "",
+        r"failed with ModuleNotFoundError: No module named",
+    ),
     "a name that is missing": ("mine_rows:nothing", "", r"failed with AttributeError"),
     "a module with an error": ("mine_rows:opened", "1 / 0", r"failed with ZeroDivisionError"),
-    "no function": ("mine_rows:opened", "opened = 3", r"failed with TypeError: 'int' object is not callable"),
-    "an error": ("mine_rows:opened", "def opened(url): raise OSError(url)", r"failed with OSError: mine://me:\*\*\*@host"),
-    "nothing": ("mine_rows:opened", "def opened(url): pass", r"returned None, which lacks url, .* expected an object of"),
+    "no function": (
+        "mine_rows:opened",
+        "opened = 3",
+        r"failed with TypeError: 'int' object is not callable",
+    ),
+    "an error": (
+        "mine_rows:opened",
+        "def opened(url): raise OSError(url)",
+        r"failed with OSError: mine://me:\*\*\*@host",
+    ),
+    "nothing": (
+        "mine_rows:opened",
+        "def opened(url): pass",
+        r"returned None, which lacks url, .* expected an object of",
+    ),
     "a class": (
         "mine_rows:opened",
         "from memory_mesh.stores.ram import RamStore\ndef opened(url): return RamStore",
@@ -214,13 +259,17 @@ BROKEN = {
 
 @pytest.mark.req("GRAPH-77")
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_package_that_opens_no_store_is_named(install: Install, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_package_that_opens_no_store_is_named(
+    install: Install, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     value, code, message = BROKEN[fault]
     install("mine-store", {"mine": value}, "mine_rows", code)
     with pytest.raises(StoreUnavailable, match=message) as raised:
         open_store("mine://me:hunter2@host")
     assert "hunter2" not in str(raised.value)
-    assert ("package mine-store, which adds mine://" in str(raised.value)) == (fault != "an error of ours")
+    assert ("package mine-store, which adds mine://" in str(raised.value)) == (
+        fault != "an error of ours"
+    )
     assert run(["list", "--store", "mine://me:hunter2@host"]) > 0
     assert "hunter2" not in (err := capsys.readouterr().err)
     assert "Traceback" not in err
@@ -229,7 +278,10 @@ def test_a_package_that_opens_no_store_is_named(install: Install, fault: str, ca
 def test_two_packages_with_one_scheme_are_named(install: Install) -> None:
     for name in ("second", "first"):
         install(name, {"mine": f"{name}_rows:opened"})
-    with pytest.raises(StoreUnavailable, match=r"several packages add mine://: first, second; uninstall all but one"):
+    with pytest.raises(
+        StoreUnavailable,
+        match=r"several packages add mine://: first, second; uninstall all but one",
+    ):
         open_store("mine://x")
 
 

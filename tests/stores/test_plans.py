@@ -35,18 +35,32 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def readable(*statuses: str, more: Where = ANYTHING) -> Where:
     """What `get_all` asks for."""
-    return all_of(visible_to(Reader(user_id="ana", agent_id="one")), In("status", statuses or ("active",)), more)
+    return all_of(
+        visible_to(Reader(user_id="ana", agent_id="one")),
+        In("status", statuses or ("active",)),
+        more,
+    )
 
 
 def plan(store: SqliteStore, where: Where, *, limit: int | None, behind: bool = False) -> list[str]:
-    query = page(Kind.MEMORY, where, limit=limit, after=memory("m1", partition=partition("ana", None)) if behind else None)
+    query = page(
+        Kind.MEMORY,
+        where,
+        limit=limit,
+        after=memory("m1", partition=partition("ana", None)) if behind else None,
+    )
     with store._use() as connection:
-        steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.text}", query.params)]
-    # The outer query sorts the few rows that the inner one returns, and reads what was sealed of each.
+        steps = [
+            row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.text}", query.params)
+        ]
+    # The outer query sorts the few rows that the inner one returns, and reads what was sealed of
+    # each.
     return steps[1 : steps.index(OUTER)] if OUTER in steps else steps
 
 
-def test_the_newest_of_two_partitions_are_merged_from_an_index_and_not_sorted(store: SqliteStore) -> None:
+def test_the_newest_of_two_partitions_are_merged_from_an_index_and_not_sorted(
+    store: SqliteStore,
+) -> None:
     steps = plan(store, readable(), limit=10)
     assert [step for step in steps if "memories" in step] == [f"{BY_AGE})"] * 2
     assert not any(SORTED in step for step in steps)
@@ -74,7 +88,9 @@ def test_without_a_limit_all_are_read_and_sorted(store: SqliteStore) -> None:
     ],
     ids=["rare", "one id", "some ids"],
 )
-def test_few_rows_are_found_by_what_makes_them_few(store: SqliteStore, where: Where, index: str) -> None:
+def test_few_rows_are_found_by_what_makes_them_few(
+    store: SqliteStore, where: Where, index: str
+) -> None:
     (step, *_) = plan(store, where, limit=10)
     assert index in step
 
@@ -84,19 +100,31 @@ def test_the_visible_memories_are_counted_in_an_index_alone(store: SqliteStore) 
     with store._use() as connection:
         query = f"EXPLAIN QUERY PLAN SELECT count(*) FROM memories WHERE {condition.text}"
         (step,) = (row[3] for row in connection.execute(query, condition.params))
-    assert step.startswith("SEARCH memories USING COVERING INDEX memories_by_scope (user_id=? AND status=?")
+    assert step.startswith(
+        "SEARCH memories USING COVERING INDEX memories_by_scope (user_id=? AND status=?"
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "column"),
-    [*((kind, "ref") for kind in (Kind.CHANGE, Kind.SIGHTING, Kind.PASSAGE)), (Kind.LINK, "target"), (Kind.CONFLICT, "target")],
+    [
+        *((kind, "ref") for kind in (Kind.CHANGE, Kind.SIGHTING, Kind.PASSAGE)),
+        (Kind.LINK, "target"),
+        (Kind.CONFLICT, "target"),
+    ],
 )
-def test_what_is_stored_about_a_memory_is_found_by_an_index(store: SqliteStore, kind: Kind, column: str) -> None:
-    """By the primary key, every row of the kind would be read: 7 ms among 20,000, instead of 0.1 ms."""
+def test_what_is_stored_about_a_memory_is_found_by_an_index(
+    store: SqliteStore, kind: Kind, column: str
+) -> None:
+    """By the primary key, every row of the kind would be read: 7 ms among 20,000, instead of 0.1
+    ms."""
     for where in (Compare(column, "=", "m1"), In(column, ("m1", "m2"))):
         query = page(kind, where, limit=None, after=None)
         with store._use() as connection:
-            (step, *_) = (row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.text}", query.params))
+            (step, *_) = (
+                row[3]
+                for row in connection.execute(f"EXPLAIN QUERY PLAN {query.text}", query.params)
+            )
         assert step == f"SEARCH records USING INDEX records_by_{column} (kind=? AND {column}=?)"
 
 

@@ -1,4 +1,5 @@
-"""The test kit itself: its strategies produce valid and complete rows, and its fakes are deterministic."""
+"""The test kit itself: its strategies produce valid and complete rows, and its fakes are
+deterministic."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -85,7 +86,9 @@ def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind, deep: bool) -> 
     some = drawn(rows([kind]), 1500 if deep else max(150, 12 * len(fields_of(kind))))
     times = Counter(name for row in some for name in row.fields)
     assert times.keys() == {column.name for column in fields_of(kind)}
-    assert {row.vector is None for row in some} == ({True, False} if kind in WITH_VECTOR else {True})
+    assert {row.vector is None for row in some} == (
+        {True, False} if kind in WITH_VECTOR else {True}
+    )
     optional = [name for name in times if times[name] < len(some)]
     assert len(optional) >= len(times) - 4
 
@@ -110,7 +113,12 @@ def test_every_shape_of_condition_is_drawn() -> None:
 
 @pytest.mark.deep
 def test_conditions_are_drawn_about_lists_keys_and_the_wrong_type() -> None:
-    compares = [part for where in drawn(conditions(), 1500) for part in _parts(where) if isinstance(part, Compare)]
+    compares = [
+        part
+        for where in drawn(conditions(), 1500)
+        for part in _parts(where)
+        if isinstance(part, Compare)
+    ]
     columns = {part.column for part in compares}
     assert {*Type} == {type_ for column in columns for type_ in _types(column)}
     assert any(is_list(column) for column in columns)
@@ -120,7 +128,10 @@ def test_conditions_are_drawn_about_lists_keys_and_the_wrong_type() -> None:
 
 @pytest.mark.deep
 def test_conditions_about_given_rows_are_true_false_and_unknown_of_them(deep: bool) -> None:
-    pairs = drawn(rows([Kind.MEMORY]).flatmap(lambda row: tuples(just(row), conditions([row]))), 300 if deep else 150)
+    pairs = drawn(
+        rows([Kind.MEMORY]).flatmap(lambda row: tuples(just(row), conditions([row]))),
+        300 if deep else 150,
+    )
     truths = Counter(where.truth(row) for row, where in pairs)
     assert all(truths[truth] > (30 if deep else 15) for truth in (True, False, None))
 
@@ -145,7 +156,9 @@ def test_seeded_ids_are_the_same_in_every_run_and_differ_among_themselves() -> N
 def test_the_same_calls_with_the_same_fakes_leave_the_same_records() -> None:
     def run() -> list[object]:
         clock = FakeClock()
-        with MemoryMesh(store="memory://", agent_id="tester", clock=clock.seconds, ids=seeded_ids(3)) as mesh:
+        with MemoryMesh(
+            store="memory://", agent_id="tester", clock=clock.seconds, ids=seeded_ids(3)
+        ) as mesh:
             mesh.add("The deploy key rotates on Mondays.")
             clock.advance(days=1)
             mesh.add("The key is blue.", {"source": "a note"})
@@ -159,14 +172,22 @@ def test_no_pause_does_not_wait() -> None:
 
 
 def test_no_part_of_the_contract_takes_the_name_of_anothers_sentence() -> None:
-    tests = Counter(name for part in StoreContract.__bases__ for name in vars(part) if name.startswith("test_"))
+    tests = Counter(
+        name for part in StoreContract.__bases__ for name in vars(part) if name.startswith("test_")
+    )
     assert tests.total() > 60
     assert [name for name, times in tests.items() if times > 1] == []
 
 
 def _parts(where: Where) -> Iterator[Where]:
     yield where
-    for part in where.parts if isinstance(where, And | Or) else [where.part] if isinstance(where, Not) else []:
+    for part in (
+        where.parts
+        if isinstance(where, And | Or)
+        else [where.part]
+        if isinstance(where, Not)
+        else []
+    ):
         yield from _parts(part)
 
 

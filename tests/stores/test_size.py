@@ -17,19 +17,33 @@ def page_size(file: Path) -> int:
         return int(connection.execute("PRAGMA page_size").fetchone()[0])
 
 
-def test_a_memory_of_a_hundred_characters_takes_less_than_4700_bytes_with_its_vector_and_audit_block(tmp_path: Path) -> None:
+def test_a_memory_of_a_hundred_characters_takes_less_than_4700_bytes_with_vector_and_audit_block(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "memory.db"
-    text = "On day {} the harbour master wrote the tide, the wind and the names of {} boats that came into his log."
+    text = (
+        "On day {} the harbour master wrote the tide, the wind and the names of {} boats that came "
+        "into his log."
+    )
     texts = [text.format(n, n * 7) for n in range(COUNT)]
     assert 95 < len(texts[7]) < 110
     with MemoryMesh(store=f"sqlite:///{file}", embedder=HashingEmbedder(384)) as mesh:
-        mesh.add_many([(text, {"speaker": "Ana", "session_id": "s1", "turn": n}) for n, text in enumerate(texts)])
+        mesh.add_many(
+            [
+                (text, {"speaker": "Ana", "session_id": "s1", "turn": n})
+                for n, text in enumerate(texts)
+            ]
+        )
     with closing(sqlite3.connect(file)) as connection:
-        assert connection.execute("SELECT count(*), min(length(embedding)) FROM memories").fetchone() == (COUNT, 384 * 4)
+        assert connection.execute(
+            "SELECT count(*), min(length(embedding)) FROM memories"
+        ).fetchone() == (COUNT, 384 * 4)
     assert file.stat().st_size / COUNT < 4700
 
 
-def test_a_file_of_an_earlier_version_keeps_its_page_size_and_is_written_to_and_compacted(tmp_path: Path) -> None:
+def test_a_file_of_an_earlier_version_keeps_its_page_size_and_is_written_to_and_compacted(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "memory.db"
     shutil.copyfile(FIXTURES / "0.3-shared.db", file)
     assert page_size(file) == 4096

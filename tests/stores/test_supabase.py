@@ -1,4 +1,5 @@
-"""The Supabase store: what it does when the server is busy, fails, refuses or quotes a key. Its contract runs on a real one."""
+"""The Supabase store: what it does when the server is busy, fails, refuses or quotes a key. Its
+contract runs on a real one."""
 
 import json
 import sys
@@ -31,7 +32,11 @@ from net.servers import Answer, FaultServer
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl"
 KEY = "sb_secret_hidden-0123456789"
 DONE, NONE_YET = Answer(body='"{}"'), Answer(body='"0"')
-UNAVAILABLE = [Answer(status=429, headers={"retry-after": "0.01"}), Answer(status=503), Answer(drop=True)]
+UNAVAILABLE = [
+    Answer(status=429, headers={"retry-after": "0.01"}),
+    Answer(status=503),
+    Answer(drop=True),
+]
 
 
 def opened(server: FaultServer, **options: Any) -> SupabaseStore:
@@ -43,13 +48,18 @@ def payloads(server: FaultServer) -> list[Any]:
 
 
 @pytest.mark.req("GRAPH-73")
-def test_a_read_is_one_call_of_a_function_with_the_key_in_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_is_one_call_of_a_function_with_the_key_in_the_headers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     with FaultServer([NONE_YET]) as server:
         assert opened(server).count(Kind.MEMORY) == 0
     (request,) = server.requests
     assert request.path == "/rest/v1/rpc/mesh_read"
-    assert (request.headers.get("apikey"), request.headers.get("authorization")) == (KEY, f"Bearer {KEY}")
+    assert (request.headers.get("apikey"), request.headers.get("authorization")) == (
+        KEY,
+        f"Bearer {KEY}",
+    )
     assert payloads(server) == [{"kind": "memory", "where": True, "schema": VERSION}]
 
 
@@ -71,16 +81,23 @@ def test_a_read_is_repeated_when_the_server_is_busy_or_fails(busy: Answer) -> No
 @pytest.mark.req("GRAPH-75")
 def test_the_server_says_when_to_try_again_and_a_wait_that_is_too_long_is_an_error() -> None:
     with FaultServer([Answer(status=429, headers={"retry-after": "60"})]) as server:
-        for use in (lambda store: store.count(Kind.MEMORY), lambda store: store.apply([memory("m1")])):
+        for use in (
+            lambda store: store.count(Kind.MEMORY),
+            lambda store: store.apply([memory("m1")]),
+        ):
             with pytest.raises(StoreUnavailable, match="answered 429"):
                 use(opened(server, busy_seconds=1.0))
     assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(
-    ("first", "retry"), list(zip(UNAVAILABLE, (False, True, True), strict=True)), ids=["429", "503", "dropped"]
+    ("first", "retry"),
+    list(zip(UNAVAILABLE, (False, True, True), strict=True)),
+    ids=["429", "503", "dropped"],
 )
-def test_a_write_is_repeated_and_tells_whether_the_first_one_may_have_been_done(first: Answer, retry: bool) -> None:
+def test_a_write_is_repeated_and_tells_whether_the_first_one_may_have_been_done(
+    first: Answer, retry: bool
+) -> None:
     with FaultServer([first, Answer(body='"{\\"p\\": 1}"')]) as server:
         assert opened(server).apply([memory("m1")]).versions == {"p": 1}
     one, other = payloads(server)
@@ -89,7 +106,10 @@ def test_a_write_is_repeated_and_tells_whether_the_first_one_may_have_been_done(
 
 
 def test_a_write_that_the_log_does_not_name_is_not_repeated_when_its_outcome_is_unknown() -> None:
-    with FaultServer([Answer(status=500), DONE]) as server, pytest.raises(StoreUnavailable, match="may have been done or not"):
+    with (
+        FaultServer([Answer(status=500), DONE]) as server,
+        pytest.raises(StoreUnavailable, match="may have been done or not"),
+    ):
         opened(server).apply([plain(Kind.USAGE, "u1")])
     assert len(server.requests) == 1
 
@@ -117,9 +137,14 @@ def test_a_change_that_another_one_blocked_is_repeated() -> None:
     ],
 )
 @pytest.mark.req("GRAPH-74")
-def test_an_error_of_the_server_is_one_of_ours_and_shows_no_token(code: str | None, kind: type[Exception]) -> None:
+def test_an_error_of_the_server_is_one_of_ours_and_shows_no_token(
+    code: str | None, kind: type[Exception]
+) -> None:
     message = f"refused: Authorization: Bearer abc.def, token {JWT}, key {KEY}, lantern"
-    with FaultServer([Answer(status=400, body={"code": code, "message": message})]) as server, pytest.raises(kind) as error:
+    with (
+        FaultServer([Answer(status=400, body={"code": code, "message": message})]) as server,
+        pytest.raises(kind) as error,
+    ):
         opened(server).apply([memory("m1")])
     assert type(error.value) is kind
     text = "".join(traceback.format_exception(error.value))
@@ -128,10 +153,15 @@ def test_an_error_of_the_server_is_one_of_ours_and_shows_no_token(code: str | No
 
 
 @pytest.mark.req("GRAPH-74")
-@pytest.mark.parametrize("body", [f"<html>{JWT} {KEY}</html>", {"message": f"Bearer {KEY}"}], ids=["page", "json"])
+@pytest.mark.parametrize(
+    "body", [f"<html>{JWT} {KEY}</html>", {"message": f"Bearer {KEY}"}], ids=["page", "json"]
+)
 @pytest.mark.parametrize("status", [401, 500])
 def test_a_page_in_place_of_an_answer_shows_no_token_either(status: int, body: Any) -> None:
-    with FaultServer([Answer(status=status, body=body)]) as server, pytest.raises(StoreUnavailable) as error:
+    with (
+        FaultServer([Answer(status=status, body=body)]) as server,
+        pytest.raises(StoreUnavailable) as error,
+    ):
         opened(server, busy_seconds=0.0).count(Kind.MEMORY)
     text = "".join(traceback.format_exception(error.value))
     assert "127.0.0.1" in text
@@ -149,7 +179,10 @@ def test_an_answer_that_is_not_one_of_our_functions_is_an_error_of_the_store(bod
 
 
 def test_a_database_without_our_tables_reads_as_empty_and_a_write_names_the_remedy() -> None:
-    missing = Answer(status=404, body={"code": "PGRST202", "message": "Could not find the function public.mesh_read"})
+    missing = Answer(
+        status=404,
+        body={"code": "PGRST202", "message": "Could not find the function public.mesh_read"},
+    )
     with FaultServer([missing]) as server:
         store = opened(server)
         assert (store.find(Kind.MEMORY), store.count(Kind.MEMORY), store.version("p")) == ([], 0, 0)
@@ -164,7 +197,15 @@ def test_an_address_of_this_computer_or_network_needs_permission(host: str) -> N
         SupabaseStore(f"supabase://{host}/", KEY).count(Kind.MEMORY)
 
 
-WRONG = ["", f"{KEY}@host/", "host/path", "host/?key=hidden-1", "host/?local=no", "host/?schema=", "host/#hidden-1"]
+WRONG = [
+    "",
+    f"{KEY}@host/",
+    "host/path",
+    "host/?key=hidden-1",
+    "host/?local=no",
+    "host/?schema=",
+    "host/#hidden-1",
+]
 
 
 @pytest.mark.parametrize("rest", WRONG, ids=range(len(WRONG)))
@@ -192,11 +233,17 @@ def test_the_key_comes_from_the_settings_or_from_the_variable_of_supabase() -> N
     assert load({"store": "memory.db"}, environ=environ).options.store_key is None
 
 
-def test_a_closed_store_refuses_and_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_store_refuses_and_a_missing_package_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store = SupabaseStore("supabase://project.supabase.co/", KEY)
     store.close()
     store.close()
-    for use in (lambda: store.count(Kind.MEMORY), lambda: store.apply([memory("m1")]), store.compact):
+    for use in (
+        lambda: store.count(Kind.MEMORY),
+        lambda: store.apply([memory("m1")]),
+        store.compact,
+    ):
         with pytest.raises(StoreClosed):
             use()
     for name in [name for name in sys.modules if name.startswith("memory_mesh.stores.supabase")]:

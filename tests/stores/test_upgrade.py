@@ -1,4 +1,5 @@
-"""Stores of earlier versions open, lose nothing and can be written to. The fixtures are in `tests/data/stores`."""
+"""Stores of earlier versions open, lose nothing and can be written to. The fixtures are in
+`tests/data/stores`."""
 
 import json
 import shutil
@@ -49,19 +50,27 @@ def fitted(found: object, expected: object) -> object:
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda path: path.stem)
-def test_a_store_of_an_earlier_version_shows_what_it_showed_then(store: Path, tmp_path: Path) -> None:
+def test_a_store_of_an_earlier_version_shows_what_it_showed_then(
+    store: Path, tmp_path: Path
+) -> None:
     expected = json.loads(store.with_suffix(".json").read_text(encoding="utf-8"))
     found = json.loads(json.dumps(describe(store, tmp_path)))
     assert found["counts"] == expected["counts"]
     for now, then in zip(found["readers"], expected["readers"], strict=True):
-        # The order of results may improve with later rankers; the best one of then must stay among the first. The earlier ones
-        # showed the only memory of a reader whatever was asked.
-        lost = [query for query, hits in then.pop("searches").items() if not {*hits[:1]} <= {*now["searches"][query]}]
+        # The order of results may improve with later rankers; the best one of then must stay among
+        # the first. The earlier ones showed the only memory of a reader whatever was asked.
+        lost = [
+            query
+            for query, hits in then.pop("searches").items()
+            if not {*hits[:1]} <= {*now["searches"][query]}
+        ]
         assert lost == [] or len(now["records"]) == 1
-        assert {*then.pop("verdicts")} == {"Sound"}  # then also of the searches, which a read in place does not record
+        # Then also of the searches, which a read in place does not record.
+        assert {*then.pop("verdicts")} == {"Sound"}
         assert {*now["verdicts"]} == ({"Sound"} if now["chains"] else set())
         for record, old in zip(now["records"], then["records"], strict=True):
-            base = old.pop("trust", None)  # shown then; today the current trust is, which falls with age
+            # Shown then; today the current trust is, which falls with age.
+            base = old.pop("trust", None)
             assert (base or 0.5) - 0.1 <= record["trust"] <= (base or 0.5) + 0.35
         assert fitted(now, then) == then
 
@@ -73,9 +82,14 @@ def test_a_store_of_an_earlier_version_can_be_written_to(store: Path, tmp_path: 
         known = mesh.get_all()
         added = mesh.add("A zebra crossed the runway.")
         assert mesh.search("zebra runway")[0].id == added.id
-        assert mesh.update(known[0].id, metadata={"source": "upgrade"}).revision == known[0].revision + 1
+        assert (
+            mesh.update(known[0].id, metadata={"source": "upgrade"}).revision
+            == known[0].revision + 1
+        )
         mesh.erase(known[-1].id)
-        assert {record.id for record in mesh.get_all()} == {record.id for record in (added, *known[:-1])}
+        assert {record.id for record in mesh.get_all()} == {
+            record.id for record in (added, *known[:-1])
+        }
         assert {type(verdict) for verdict in mesh.verify()} == {Sound}
         assert all(run.ok for run in mesh.heartbeat(force=True).runs)
     assert derived_faults(file) == []
@@ -92,7 +106,10 @@ def test_contents_that_an_earlier_version_sealed_are_checked(tmp_path: Path) -> 
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE memories SET content = 'forged' WHERE id = ?", (sealed.id,))
         # As after a change while the audit was off: a later revision than any block has.
-        connection.execute("UPDATE memories SET content = 'another', revision = revision + 1 WHERE id = ?", (off.id,))
+        connection.execute(
+            "UPDATE memories SET content = 'another', revision = revision + 1 WHERE id = ?",
+            (off.id,),
+        )
     with MemoryMesh(store=f"sqlite:///{file}", embedder=WordEmbedder(), **PLANNER) as mesh:
         with pytest.raises(ContentAltered):
             mesh.get(sealed.id)
@@ -103,10 +120,16 @@ def test_contents_that_an_earlier_version_sealed_are_checked(tmp_path: Path) -> 
 
 @pytest.mark.req("MESH-078")
 @pytest.mark.parametrize("store", STORES, ids=lambda path: path.stem)
-def test_a_text_that_an_earlier_version_stored_is_counted_and_then_shared(store: Path, tmp_path: Path) -> None:
+def test_a_text_that_an_earlier_version_stored_is_counted_and_then_shared(
+    store: Path, tmp_path: Path
+) -> None:
     file = open_copy(store, tmp_path / "memory.db")
     with opened(file) as mesh:
-        kept = next(one for one in mesh.get_all() if (one.memory_type, one.agent_id, one.speaker) == ("global", "planner", None))
+        kept = next(
+            one
+            for one in mesh.get_all()
+            if (one.memory_type, one.agent_id, one.speaker) == ("global", "planner", None)
+        )
     with opened(file, session_id=kept.session_id) as mesh:
         assert mesh.sightings(kept.id)[0].agent_id == "planner"
         counted = mesh.add(kept.content, kept.metadata)
@@ -117,14 +140,22 @@ def test_a_text_that_an_earlier_version_stored_is_counted_and_then_shared(store:
         assert {type(verdict) for verdict in mesh.verify()} == {Sound}
         passed = mesh.get(kept.id)
         assert passed is not None
-        assert (passed.agent_id, passed.session_id, passed.content) == ("newcomer", "s9", kept.content)
+        assert (passed.agent_id, passed.session_id, passed.content) == (
+            "newcomer",
+            "s9",
+            kept.content,
+        )
 
 
 def test_an_idempotency_key_of_an_earlier_version_is_still_known(tmp_path: Path) -> None:
     file = open_copy(FOLDER / "0.1-foundation.db", tmp_path / "memory.db")
     with MemoryMesh(store=f"sqlite:///{file}", embedder=WordEmbedder(), **PLANNER) as mesh:
         known = len(mesh.get_all())
-        mesh.add("The deploy key rotates on Mondays.", {"tags": ["ops"], "importance": "high"}, idempotency_key="key-1")
+        mesh.add(
+            "The deploy key rotates on Mondays.",
+            {"tags": ["ops"], "importance": "high"},
+            idempotency_key="key-1",
+        )
         assert len(mesh.get_all()) == known
 
 
@@ -161,7 +192,9 @@ def foundation(tmp_path: Path) -> Path:
 
 
 @pytest.mark.req("MESH-042")
-def test_reading_an_older_file_changes_nothing_and_upgrading_it_changes_no_block(foundation: Path) -> None:
+def test_reading_an_older_file_changes_nothing_and_upgrading_it_changes_no_block(
+    foundation: Path,
+) -> None:
     before, files = rows(foundation)["yamo_blocks"], snapshot(foundation.parent)
     with opened(foundation) as mesh:
         assert {type(verdict) for verdict in mesh.verify()} == {Sound}
@@ -169,10 +202,14 @@ def test_reading_an_older_file_changes_nothing_and_upgrading_it_changes_no_block
     assert snapshot(foundation.parent) == files
     prepare(foundation)
     after = rows(foundation)["yamo_blocks"]
-    assert [{name: row[name] for name in old} for row, old in zip(after, before, strict=True)] == before
+    assert [
+        {name: row[name] for name in old} for row, old in zip(after, before, strict=True)
+    ] == before
     assert {row["seal"] for row in after} == {None}
     # Reads compare contents with these columns.
-    assert {row["content_hash"] is None for row in after if "content_hash;" in row["yamo_text"]} == {False}
+    assert {
+        row["content_hash"] is None for row in after if "content_hash;" in row["yamo_text"]
+    } == {False}
 
 
 @pytest.mark.req("MESH-042")
@@ -183,7 +220,9 @@ def test_the_first_write_to_an_older_chain_seals_it_with_one_block(foundation: P
         (noted,) = mesh.audit_heads(agent_id="planner", recalls=False)
         mesh.add("A zebra crossed the runway.")
         mesh.add("Another zebra followed.")
-        assert {type(verdict) for verdict in mesh.verify(head=(noted.number, noted.block_hash))} == {Sound}
+        assert {
+            type(verdict) for verdict in mesh.verify(head=(noted.number, noted.block_hash))
+        } == {Sound}
     blocks = chain_blocks(foundation)
     assert [block.number for block in blocks if SEALING in block.yamo_text] == [old + 1]
     assert [block.seal is None for block in blocks] == [True] * old + [False] * 3
@@ -198,11 +237,15 @@ def test_an_older_memory_can_be_erased_after_the_upgrade(foundation: Path) -> No
         mesh.add("A zebra crossed the runway.")
         mesh.erase(mesh.get_all()[-1].id)
         assert {type(verdict) for verdict in mesh.verify()} == {Sound}
-    assert any(block.yamo_text == ERASED and block.seal is None for block in chain_blocks(foundation))
+    assert any(
+        block.yamo_text == ERASED and block.seal is None for block in chain_blocks(foundation)
+    )
 
 
 OLD_EDITS = {
-    "a text": "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'medium', 'high') WHERE id = ?",
+    "a text": (
+        "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'medium', 'high') WHERE id = ?"
+    ),
     "an erased block's previous hash": "UPDATE yamo_blocks SET prev_hash = block_hash WHERE id = ?",
     "an agent": "UPDATE yamo_blocks SET agent_id = 'coder' WHERE id = ?",
     "a time": "UPDATE yamo_blocks SET timestamp = '2020-01-01T00:00:00.000Z' WHERE id = ?",
@@ -215,7 +258,9 @@ OLD_EDITS = {
 
 @pytest.mark.req("MESH-042")
 @pytest.mark.parametrize("edit", OLD_EDITS)
-def test_an_older_block_that_is_edited_after_the_upgrade_is_a_break(foundation: Path, edit: str) -> None:
+def test_an_older_block_that_is_edited_after_the_upgrade_is_a_break(
+    foundation: Path, edit: str
+) -> None:
     with opened(foundation) as mesh:
         mesh.add("A zebra crossed the runway.")
     wanted = ERASED if "erased" in edit else "content_hash;"
@@ -223,18 +268,27 @@ def test_an_older_block_that_is_edited_after_the_upgrade_is_a_break(foundation: 
     with closing(sqlite3.connect(foundation)) as connection, connection:
         assert connection.execute(OLD_EDITS[edit], (block.id,)).rowcount == 1
     with opened(foundation) as mesh:
-        assert Broken in {type(verdict) for verdict in mesh.verify(agent_id="planner", recalls=False)}
+        assert Broken in {
+            type(verdict) for verdict in mesh.verify(agent_id="planner", recalls=False)
+        }
 
 
 @pytest.mark.req("MESH-042")
-def test_a_chain_that_was_broken_before_the_upgrade_is_written_to_and_stays_broken(foundation: Path) -> None:
+def test_a_chain_that_was_broken_before_the_upgrade_is_written_to_and_stays_broken(
+    foundation: Path,
+) -> None:
     with closing(sqlite3.connect(foundation)) as connection, connection:
-        connection.execute("UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'medium', 'high') WHERE number = 3")
+        connection.execute(
+            "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'medium', 'high') WHERE "
+            "number = 3"
+        )
     with opened(foundation) as mesh:
         mesh.add("A zebra crossed the runway.")
         (verdict,) = mesh.verify(agent_id="planner", recalls=False)
     assert (type(verdict), verdict.number) == (Broken, 3)
-    (sealing,) = (block.yamo_text for block in chain_blocks(foundation) if SEALING in block.yamo_text)
+    (sealing,) = (
+        block.yamo_text for block in chain_blocks(foundation) if SEALING in block.yamo_text
+    )
     assert "  verification;broken at block 3, its text does not match its hash;\n" in sealing
 
 
@@ -259,7 +313,9 @@ def test_a_search_of_an_upgraded_file_seals_the_older_chain_of_searches(foundati
         (recalls,) = mesh.audit_heads(agent_id="planner", recalls=True)
         assert recalls.seal
         clock = mesh.audit_log(1, recalls=True)[0].created_at
-    with opened(foundation, clock=lambda: millis(clock) / 1000 + 91 * 86400, recall_retention_days=90) as mesh:
+    with opened(
+        foundation, clock=lambda: millis(clock) / 1000 + 91 * 86400, recall_retention_days=90
+    ) as mesh:
         mesh.heartbeat(force=True)
         assert {type(verdict) for verdict in mesh.verify()} == {Sound}
 
@@ -273,7 +329,10 @@ def _upgrade(file: str, name: str) -> None:
 @pytest.mark.req("MESH-042")
 def test_processes_that_write_first_at_the_same_time_seal_the_chain_once(foundation: Path) -> None:
     spawn = get_context("spawn")
-    writers = [spawn.Process(target=_upgrade, args=(str(foundation), name)) for name in ("A zebra", "An emu", "A goat")]
+    writers = [
+        spawn.Process(target=_upgrade, args=(str(foundation), name))
+        for name in ("A zebra", "An emu", "A goat")
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -285,8 +344,20 @@ def test_processes_that_write_first_at_the_same_time_seal_the_chain_once(foundat
 
 
 @pytest.mark.req("MESH-042")
-@pytest.mark.parametrize("step", ["flow.decided", "store.begun", "store.put", "store.counted", "store.committed", "flow.applied"])
-def test_a_first_write_that_breaks_off_at_any_step_loses_nothing(foundation: Path, step: str) -> None:
+@pytest.mark.parametrize(
+    "step",
+    [
+        "flow.decided",
+        "store.begun",
+        "store.put",
+        "store.counted",
+        "store.committed",
+        "flow.applied",
+    ],
+)
+def test_a_first_write_that_breaks_off_at_any_step_loses_nothing(
+    foundation: Path, step: str
+) -> None:
     def break_off(name: str) -> None:
         if name == step:
             raise KeyboardInterrupt
@@ -299,12 +370,16 @@ def test_a_first_write_that_breaks_off_at_any_step_loses_nothing(foundation: Pat
         assert {type(verdict) for verdict in mesh.verify()} == {Sound}
         written = {record.id for record in mesh.get_all()} - known
         sealed = sum(SEALING in block.yamo_text for block in chain_blocks(foundation))
-        assert (len(written), sealed) == ((1, 1) if step in ("store.committed", "flow.applied") else (0, 0))
+        assert (len(written), sealed) == (
+            (1, 1) if step in ("store.committed", "flow.applied") else (0, 0)
+        )
         mesh.add("An emu crossed the runway.")
         assert {type(verdict) for verdict in mesh.verify()} == {Sound}
 
 
-def test_a_program_of_the_schema_before_is_refused(foundation: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_the_schema_before_is_refused(
+    foundation: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepare(foundation)
     current = tables.VERSION
     monkeypatch.setattr(tables, "VERSION", current - 1)
@@ -312,10 +387,14 @@ def test_a_program_of_the_schema_before_is_refused(foundation: Path, monkeypatch
         SqliteStore(foundation)
 
 
-def test_a_process_of_the_version_before_that_has_it_open_can_append_no_block(foundation: Path) -> None:
+def test_a_process_of_the_version_before_that_has_it_open_can_append_no_block(
+    foundation: Path,
+) -> None:
     with closing(sqlite3.connect(foundation, isolation_level=None)) as older:
         names = ", ".join(row[1] for row in older.execute("PRAGMA table_info(yamo_blocks)"))
-        append = f"INSERT INTO yamo_blocks ({names}) SELECT {names} FROM yamo_blocks WHERE id = 'none'"
+        append = (
+            f"INSERT INTO yamo_blocks ({names}) SELECT {names} FROM yamo_blocks WHERE id = 'none'"
+        )
         older.execute(append)
         prepare(foundation)
         with pytest.raises(sqlite3.OperationalError, match="upgrade_memory_mesh"):
@@ -329,7 +408,10 @@ def rows(file: Path) -> dict[str, list[dict[str, object]]]:
     """All rows by column: new columns may have come behind the others."""
     with closing(sqlite3.connect(file)) as connection:
         connection.row_factory = sqlite3.Row
-        return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY id")] for name in KEPT}
+        return {
+            name: [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY id")]
+            for name in KEPT
+        }
 
 
 def schema(file: Path) -> dict[str, str]:
@@ -339,10 +421,17 @@ def schema(file: Path) -> dict[str, str]:
 
 def test_an_older_file_opens_with_every_row(file: Path) -> None:
     before = rows(file)
-    assert {name: len(stored) for name, stored in before.items()} == {"memories": 3, "records": 5, "yamo_blocks": 7}
+    assert {name: len(stored) for name, stored in before.items()} == {
+        "memories": 3,
+        "records": 5,
+        "yamo_blocks": 7,
+    }
     prepare(file)
     for name, stored in rows(file).items():
-        assert [{column: row[column] for column in old} for row, old in zip(stored, before[name], strict=True)] == before[name]
+        assert [
+            {column: row[column] for column in old}
+            for row, old in zip(stored, before[name], strict=True)
+        ] == before[name]
     assert derived_faults(file) == []
 
 
@@ -353,7 +442,9 @@ def test_an_older_file_has_the_tables_of_a_new_one_afterwards(file: Path, tmp_pa
     upgraded, fresh = schema(file), schema(tmp_path / "new.db")
     assert upgraded.keys() == fresh.keys()
     assert "postings" not in upgraded
-    assert [upgraded[name] for name in ("partitions", "moves")] == [fresh[name] for name in ("partitions", "moves")]
+    assert [upgraded[name] for name in ("partitions", "moves")] == [
+        fresh[name] for name in ("partitions", "moves")
+    ]
 
 
 def test_what_was_found_by_words_is_found_and_its_chains_verify(file: Path) -> None:
@@ -361,7 +452,11 @@ def test_what_was_found_by_words_is_found_and_its_chains_verify(file: Path) -> N
         (hit,) = mesh.search("deploying keys")
         assert [change.action for change in mesh.history(hit.id)] == ["add", "update"]
         assert [type(verdict) for verdict in mesh.verify()] == [Sound]
-        assert mesh.add("The deploy key rotates on Mondays.", {"source": "a note", "tags": ["ops"]}, idempotency_key="k1")
+        assert mesh.add(
+            "The deploy key rotates on Mondays.",
+            {"source": "a note", "tags": ["ops"]},
+            idempotency_key="k1",
+        )
         assert len(mesh.get_all()) == 2
 
 
@@ -398,18 +493,27 @@ OLDER_WRITES = {
 
 
 @pytest.mark.parametrize("what", OLDER_WRITES)
-def test_an_older_process_that_has_it_open_fails_and_changes_nothing(file: Path, older: sqlite3.Connection, what: str) -> None:
+def test_an_older_process_that_has_it_open_fails_and_changes_nothing(
+    file: Path, older: sqlite3.Connection, what: str
+) -> None:
     prepare(file)
     before = rows(file)
     older.execute("BEGIN IMMEDIATE")
-    older.execute("INSERT INTO memories (id, content, created_at, updated_at) VALUES ('m1', 'c', 'now', 'now')")
-    with pytest.raises(sqlite3.OperationalError, match=r"no such table|no such column|has 3 columns"):
+    older.execute(
+        "INSERT INTO memories (id, content, created_at, updated_at) VALUES ('m1', 'c', "
+        "'now', 'now')"
+    )
+    with pytest.raises(
+        sqlite3.OperationalError, match=r"no such table|no such column|has 3 columns"
+    ):
         older.execute(OLDER_WRITES[what])
     older.execute("ROLLBACK")
     assert rows(file) == before
 
 
-def test_an_upgrade_that_breaks_off_leaves_the_older_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upgrade_that_breaks_off_leaves_the_older_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = schema(file)
 
     def break_off(connection: sqlite3.Connection, *, logged: bool) -> None:

@@ -32,9 +32,18 @@ SOUND: list[dict[str, Any]] = [
     }
     for number, (content, metadata) in enumerate(
         [
-            ("The lighthouse keeper counts gulls.", {"type": "event", "source": "log", "tags": ["coast"], "more": {"n": [1]}}),
-            ("This session is about the harbour.", {"type": "session", "session_id": "s1", "skill_name": "pilot"}),
-            ("Check the tide before leaving. Ünïcode ✓", {"type": "lesson", "tags": ["#lesson_learned"]}),
+            (
+                "The lighthouse keeper counts gulls.",
+                {"type": "event", "source": "log", "tags": ["coast"], "more": {"n": [1]}},
+            ),
+            (
+                "This session is about the harbour.",
+                {"type": "session", "session_id": "s1", "skill_name": "pilot"},
+            ),
+            (
+                "Check the tide before leaving. Ünïcode ✓",
+                {"type": "lesson", "tags": ["#lesson_learned"]},
+            ),
         ]
     )
 ]
@@ -61,9 +70,13 @@ DAMAGED: dict[str, dict[str, Any]] = {
 }
 
 
-def make(folder: Path, rows: Sequence[dict[str, Any]] = SOUND, *, schema: pa.Schema = SCHEMA) -> Path:
+def make(
+    folder: Path, rows: Sequence[dict[str, Any]] = SOUND, *, schema: pa.Schema = SCHEMA
+) -> Path:
     """Append rows to a table, in a fragment of its own."""
-    lance.write_dataset(pa.Table.from_pylist(rows, schema), folder / "memory_entries.lance", mode="append")
+    lance.write_dataset(
+        pa.Table.from_pylist(rows, schema), folder / "memory_entries.lance", mode="append"
+    )
     return folder
 
 
@@ -82,4 +95,8 @@ def values(folder: Path, name: str = "memory_entries") -> list[dict[str, Any]]:
 
 def tree(folder: Path) -> dict[str, bytes]:
     """Return all files of a folder with their bytes."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -1,4 +1,5 @@
-"""A program as a user writes it. `make lint` checks it with mypy --strict; `tests/faces/test_mesh_messages.py` runs it."""
+"""A program as a user writes it. `make lint` checks it with mypy --strict;
+`tests/faces/test_mesh_messages.py` runs it."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -30,16 +31,22 @@ def remember(mesh: MemoryMesh) -> list[MemoryRecord]:
     objects = [LibraryMessage("human", "Is it late?"), LibraryMessage("ai", "It is noon.")]
     one: MemoryRecord = mesh.add("The ferry leaves at noon.", own)
     another: MemoryRecord = mesh.add(message)
-    plain: MemoryRecord = mesh.add({"content": "Tea is at four."}, {"event_time": datetime(2026, 3, 1, 16, tzinfo=UTC)})
+    plain: MemoryRecord = mesh.add(
+        {"content": "Tea is at four."}, {"event_time": datetime(2026, 3, 1, 16, tzinfo=UTC)}
+    )
     turns: list[MemoryRecord] = mesh.add(history, {"session_id": "first"})
     more: list[MemoryRecord] = mesh.ingest(typed, own)
     spoken: list[MemoryRecord] = mesh.add(objects)
-    texts: list[MemoryRecord] = mesh.add_many(["a text", ("a text with a tag", {"tags": ["x"]}), ("another", None), message])
+    texts: list[MemoryRecord] = mesh.add_many(
+        ["a text", ("a text with a tag", {"tags": ["x"]}), ("another", None), message]
+    )
     pairs: list[tuple[str, dict[str, str]]] = [("the last", own)]
     rest: list[MemoryRecord] = mesh.add_many(pairs, {"event_time": date(2026, 3, 1)})
     mesh.update(one.id, metadata=own)
     return [one, another, plain, *turns, *more, *spoken, *texts, *rest]
 
 
-async def remember_later(mesh: AsyncMemoryMesh, history: list[dict[str, str]]) -> tuple[MemoryRecord, list[MemoryRecord]]:
+async def remember_later(
+    mesh: AsyncMemoryMesh, history: list[dict[str, str]]
+) -> tuple[MemoryRecord, list[MemoryRecord]]:
     return await mesh.add("The ferry leaves at noon."), await mesh.add(history)

@@ -23,10 +23,13 @@ Answer = TypeVar("Answer")
 _END = object()
 
 
-async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options: Given.kwargs) -> Answer:
+async def to_thread(
+    call: Callable[Given, Answer], *args: Given.args, **options: Given.kwargs
+) -> Answer:
     """Run a call in a thread. If the task is cancelled, the call is stopped before its next write.
 
-    The `CancelledError` is raised when the thread has ended, and a note of it lists what had been written by then.
+    The `CancelledError` is raised when the thread has ended, and a note of it lists what had been
+    written by then.
     """
     import asyncio  # 25 ms, and asynchronous programs have loaded it already
 
@@ -40,7 +43,8 @@ async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options:
             check_cancelled()
             return call(*args, **options)
 
-    # Not `asyncio.to_thread` in a task: who cancels all tasks would cancel it too, and the thread would go on unseen.
+    # Not `asyncio.to_thread` in a task: who cancels all tasks would cancel it too, and the thread
+    # would go on unseen.
     thread = asyncio.get_running_loop().run_in_executor(None, copy_context().run, run)
     try:
         return await asyncio.shield(thread)
@@ -49,7 +53,8 @@ async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options:
         if not running.is_set():  # it waits for a free thread; if it gets one now, it stops at once
             thread.cancel()
         while not thread.done():
-            with suppress(asyncio.CancelledError):  # cancelled again: what is written is known only when the thread has ended
+            # Cancelled again: what is written is known only when the thread has ended.
+            with suppress(asyncio.CancelledError):
                 await asyncio.wait([thread])
         if not thread.cancelled():
             thread.exception()  # the caller is told of the cancellation only
@@ -60,20 +65,24 @@ async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options:
 
 
 class AsyncProxy:
-    """A face whose methods are awaited and whose iterators are asynchronous. A subclass names the class of its `face`.
+    """A face whose methods are awaited and whose iterators are asynchronous. A subclass names the
+    class of its `face`.
 
-    A context manager is entered with `async with`. A method that returns another face, such as `scoped`, is not awaited: it
-    opens nothing.
+    A context manager is entered with `async with`. A method that returns another face, such as
+    `scoped`, is not awaited: it opens nothing.
 
     `tools/stubs.py` writes the signatures of the public subclass into a `.pyi` file.
     """
 
     def __init_subclass__(cls, *, face: type | None = None) -> None:
-        # Real methods, not `__getattr__`: `super().add(…)`, `help` and mocks with a spec look them up on the class.
+        # Real methods, not `__getattr__`: `super().add(…)`, `help` and mocks with a spec look them
+        # up on the class.
         for name, method in getmembers(face, isfunction) if face else ():
             if not name.startswith("_"):
                 returns: object = method.__annotations__["return"]
-                wrapped = _handing if returns is Self else _BY_RESULT.get(get_origin(returns), _awaiting)
+                wrapped = (
+                    _handing if returns is Self else _BY_RESULT.get(get_origin(returns), _awaiting)
+                )
                 setattr(cls, name, wrapped(method))
 
     def __init__(self, face: "Handle") -> None:
@@ -86,7 +95,12 @@ class AsyncProxy:
         await to_thread(self._face.__enter__)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await to_thread(self._face.close)
 
     def __getattr__(self, name: str) -> object:
@@ -140,4 +154,7 @@ def _entering(method: Callable[..., AbstractContextManager[object]]) -> Callable
     return enter
 
 
-_BY_RESULT: "dict[object, Callable[..., Callable[..., object]]]" = {Iterator: _iterating, AbstractContextManager: _entering}
+_BY_RESULT: "dict[object, Callable[..., Callable[..., object]]]" = {
+    Iterator: _iterating,
+    AbstractContextManager: _entering,
+}

@@ -29,7 +29,8 @@ class AsyncMemoryNotes(AsyncProxy, face=MemoryNotes):
 
 
 class AsyncMemoryTraces(AsyncProxy, face=MemoryTraces):
-    """`MemoryTraces` for `async` code: the same methods, awaited. `run` is entered with `async with`."""
+    """`MemoryTraces` for `async` code: the same methods, awaited. `run` is entered with `async
+    with`."""
 
     def __init__(self, traces: MemoryTraces) -> None:
         super().__init__(traces)

@@ -79,8 +79,8 @@ def make_deep_ranker(paths: "Callable[[], ModelPaths]") -> DeepRanker:
 
 
 class _SharedDeepRanker:
-    """Uses the one ranker of the process for the same folders. It counts as loaded for the meshes that have used it: what one
-    mesh does must not change the searches of another."""
+    """Uses the one ranker of the process for the same folders. It counts as loaded for the
+    meshes that have used it: what one mesh does must not change the searches of another."""
 
     def __init__(self, paths: "Callable[[], ModelPaths]") -> None:
         self._paths, self._used = paths, False
@@ -111,7 +111,8 @@ class _SharedDeepRanker:
 
 _DEFAULTS = Options()
 _LOCAL_EMBEDDERS = ("local", "hash", "none")
-_KEYLESS_EMBEDDERS = ("local", "ollama", "lmstudio")  # fallbacks by name; another provider would need a second key
+# Fallbacks by name; another provider would need a second key.
+_KEYLESS_EMBEDDERS = ("local", "ollama", "lmstudio")
 _NOTES = ".rawko/memories"
 _TRACES = "traces"  # in the home folder
 _DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
@@ -142,11 +143,20 @@ def build_context(
     step: Step,
     hooks: Sequence[Hook],
 ) -> Context:
-    """Connect everything that flows need to an open store. `embedder` and `chat` are objects that the caller made, or None."""
+    """Connect everything that flows need to an open store. `embedder` and `chat` are objects
+    that the caller made, or None."""
     options = settings.options
     file = file_of(store)
-    ledger = Ledger(store=store, clock=clock, ids=ids, caps=_caps(options), prices=_prices(options), pause=_pause)
-    # A search embeds its query. The language model is asked by writes, and by an evaluation of a store that is prepared.
+    ledger = Ledger(
+        store=store,
+        clock=clock,
+        ids=ids,
+        caps=_caps(options),
+        prices=_prices(options),
+        pause=_pause,
+    )
+    # A search embeds its query. The language model is asked by writes, and by an evaluation of a
+    # store that is prepared.
     embedding_ledger = replace(ledger, file=file)
     gate, query_gate = _gates(settings, store, clock)
     return Context(
@@ -178,21 +188,29 @@ def build_context(
 
 
 def context_over(
-    store: Store, reader: Reader, *, embedder: Embedder | None = None, signing: SigningKeys | None = None
+    store: Store,
+    reader: Reader,
+    *,
+    embedder: Embedder | None = None,
+    signing: SigningKeys | None = None,
 ) -> Context:
     """Return a context with default options over a store that is open already."""
     return Context(
-        store=store, index=make_index(store, language=_DEFAULTS.stemmer_language), embedder=embedder,
-        clock=as_clock(None, time.time_ns), ids=Ids(), reader=reader, pause=_pause, signing=signing,
+        store=store, index=make_index(store, language=_DEFAULTS.stemmer_language),
+        embedder=embedder, clock=as_clock(None, time.time_ns), ids=Ids(), reader=reader,
+        pause=_pause, signing=signing,
     )  # fmt: skip
 
 
 def signing_keys(settings: Settings, store: Store) -> SigningKeys | None:
-    """Return the keys that sign the audit chains of a store; None for a store in memory. It reads and creates nothing yet."""
+    """Return the keys that sign the audit chains of a store; None for a store in memory. It
+    reads and creates nothing yet."""
     return None if store.url.startswith("memory:") else AuditKeyFile(settings.audit_key_file)
 
 
-def _open_import(clock: Clock, path: str, format_: str | None) -> "AbstractContextManager[ImportFile]":
+def _open_import(
+    clock: Clock, path: str, format_: str | None
+) -> "AbstractContextManager[ImportFile]":
     from memory_mesh.stores.imports import open_import  # only imports need it
 
     return open_import(path, format_, imported_at=iso(clock()))
@@ -211,11 +229,16 @@ def _open_anchor(settings: Settings, store: Store, target: str) -> AnchorLog:
 
 def is_texts(given: object) -> bool:
     """Return whether hooks are given as settings name them: by folders and URLs, or not at all."""
-    return given is None or isinstance(given, str) or (isinstance(given, list) and all(isinstance(one, str) for one in given))
+    return (
+        given is None
+        or isinstance(given, str)
+        or (isinstance(given, list) and all(isinstance(one, str) for one in given))
+    )
 
 
 def checked_hooks(given: object, settings: Settings) -> tuple[Hook, ...]:
-    """Return the hooks that a caller made. Raise `SettingsError` if one of them, or else of the settings, cannot be used."""
+    """Return the hooks that a caller made. Raise `SettingsError` if one of them, or else of the
+    settings, cannot be used."""
     hooks = _hooks(given or settings.options.writethrough, settings)
     return hooks if given else ()
 
@@ -241,7 +264,8 @@ def _note_files(settings: Settings) -> NoteFiles:
 
 
 def _instruction_files(settings: Settings) -> "InstructionFiles":
-    from memory_mesh.stores.markdown_files import DiskInstructions  # only an import of such files needs it
+    # Only an import of such files needs it.
+    from memory_mesh.stores.markdown_files import DiskInstructions
 
     return DiskInstructions(settings.cwd)
 
@@ -255,11 +279,14 @@ def trace_files(settings: Settings, user_id: str | None) -> TraceFiles:
     given = settings.options.traces_dir
     root = settings.cwd / folder(given, "traces_dir") if given else settings.home / _TRACES
     # The name of a user may be personal, and is not always a valid name of a folder.
-    return DiskTraces(root if user_id is None else root / "users" / sha256(user_id.encode()).hexdigest()[:16])
+    return DiskTraces(
+        root if user_id is None else root / "users" / sha256(user_id.encode()).hexdigest()[:16]
+    )
 
 
 def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:
-    """Return the embedder that the settings name, with a cache, or None for keyword search only. It loads nothing yet."""
+    """Return the embedder that the settings name, with a cache, or None for keyword search only.
+    It loads nothing yet."""
     if settings.options.embedder == "none":
         return None
     from memory_mesh.models import PUBLISHED_MODEL, FallbackEmbedder, SameModelEmbedder
@@ -288,11 +315,14 @@ def _cached_embedder(settings: Settings, options: Options, meter: Meter | None) 
         paths = model_paths(settings)
         with _local_lock:
             return _local_embedders.setdefault(paths, CachedEmbedder(LocalEmbedder(paths)))
-    return CachedEmbedder(HashingEmbedder() if options.embedder == "hash" else _remote_embedder(options, meter))
+    return CachedEmbedder(
+        HashingEmbedder() if options.embedder == "hash" else _remote_embedder(options, meter)
+    )
 
 
 def _fallbacks(options: Options) -> list[Options]:
-    """Return the options of each fallback embedder. No key is sent to an address that it was not given for."""
+    """Return the options of each fallback embedder. No key is sent to an address that it was not
+    given for."""
     given = options.embedding_fallbacks
     if given is None:  # the vectors of another model could not be compared with those of the store
         given = ["local"] if _serves_published_model(options) else []
@@ -304,8 +334,13 @@ def _fallbacks(options: Options) -> list[Options]:
         elif name in _KEYLESS_EMBEDDERS:
             fallbacks.append(Options(embedder=name, llm_timeout=options.llm_timeout))
         else:
-            expected = f"{', '.join(_KEYLESS_EMBEDDERS)}, or the URL of a server with the model of a remote embedder"
-            raise SettingsError(f"embedding_fallbacks has {shown(name, max_length=120)}", expected=expected)
+            expected = (
+                f"{', '.join(_KEYLESS_EMBEDDERS)}, or the URL of a server with the model of a "
+                "remote embedder"
+            )
+            raise SettingsError(
+                f"embedding_fallbacks has {shown(name, max_length=120)}", expected=expected
+            )
     return fallbacks
 
 
@@ -325,13 +360,15 @@ def model_paths(settings: Settings) -> "ModelPaths":
 
 
 def as_embedder(given: object) -> Embedder:
-    """Return an embedder that a caller made, or raise `SettingsError` if it lacks a part of the port."""
+    """Return an embedder that a caller made, or raise `SettingsError` if it lacks a part of the
+    port."""
     _check_parts("embedder", given, ("model", "window", "count", "embed"), "local, hash, none")
     return given  # type: ignore[return-value]
 
 
 def as_store(given: object) -> Store:
-    """Return a store that a caller made, or raise `SettingsError` if it lacks a part of the port."""
+    """Return a store that a caller made, or raise `SettingsError` if it lacks a part of the
+    port."""
     _check_parts("store", given, STORE_PARTS, "a URL, a path")
     return given  # type: ignore[return-value]
 
@@ -349,9 +386,13 @@ def check_objects(*, chat: object, clock: object, ids: object, step: object) -> 
 
 def _check_parts(name: str, given: object, parts: tuple[str, ...], texts: str = "") -> None:
     if missing := errors.missing_parts(given, parts):
-        what = f"{name} is {shown(given)}" + (f" without {', '.join(missing)}" if len(missing) < len(parts) else "")
+        what = f"{name} is {shown(given)}" + (
+            f" without {', '.join(missing)}" if len(missing) < len(parts) else ""
+        )
         expected = f"{texts}, or " if texts else ""
-        raise SettingsError(what, expected=f"{expected}an object with {', '.join(parts[:-1])} and {parts[-1]}")
+        raise SettingsError(
+            what, expected=f"{expected}an object with {', '.join(parts[:-1])} and {parts[-1]}"
+        )
 
 
 def open_configured(settings: Settings, step: Step) -> Store:
@@ -362,7 +403,14 @@ def open_configured(settings: Settings, step: Step) -> Store:
         return DisabledStore()
     url, busy_seconds = settings.store_url, settings.options.busy_seconds
     key = settings.options.store_key
-    return open_store(url, folder=settings.cwd, busy_seconds=busy_seconds, key=key, step=step, must_exist=settings.names_store)
+    return open_store(
+        url,
+        folder=settings.cwd,
+        busy_seconds=busy_seconds,
+        key=key,
+        step=step,
+        must_exist=settings.names_store,
+    )
 
 
 def file_of(store: Store) -> StoreFile:
@@ -382,7 +430,8 @@ def _gates(settings: Settings, store: Store, clock: Clock) -> tuple[_Gate, _Gate
     layer0 = cache(partial(_layer0, settings.options))
     if settings.options.redaction != "pseudonym" or not settings.options.enable_memory:
         return partial(layer0, None), partial(layer0, None)
-    check_pseudonym_key(store, read_key(settings.home))  # report a lost key now, not on the first write
+    # Report a lost key now, not on the first write.
+    check_pseudonym_key(store, read_key(settings.home))
 
     @cache
     def key() -> bytes:
@@ -407,7 +456,9 @@ def _layer0(options: Options, key: bytes | None) -> "Layer0":
         if options.redaction == "off":
             redactor = None
         else:
-            redactor = Redactor("pseudonym", key, names, off) if key else Redactor(names=names, off=off)
+            redactor = (
+                Redactor("pseudonym", key, names, off) if key else Redactor(names=names, off=off)
+            )
     except ValueError as error:
         raise InvalidInput(f"redact_names: {error}") from None
     return Layer0(redactor, _scrub_settings(options))
@@ -429,7 +480,11 @@ def _pause(attempt: int) -> None:
 
 def _caps(options: Options) -> Caps:
     """Return the daily limits on tokens and cost."""
-    chat = ["llm_price_sent", "llm_price_received"] if options.llm_provider and options.enable_llm else []
+    chat = (
+        ["llm_price_sent", "llm_price_received"]
+        if options.llm_provider and options.enable_llm
+        else []
+    )
     needed = [*chat, "embedding_price"] if _is_remote(options) else chat
     missing = [name for name in needed if getattr(options, name) is None]
     if options.llm_daily_cost is not None and missing:
@@ -442,7 +497,9 @@ def _prices(options: Options) -> dict[str, Price]:
     """Return the configured prices of tokens, by model."""
     known: dict[str, Price] = {}
     if options.llm_provider and options.llm_price_sent is not None:
-        known[_chat_name(options)] = Price(options.llm_price_sent, options.llm_price_received or 0.0)
+        known[_chat_name(options)] = Price(
+            options.llm_price_sent, options.llm_price_received or 0.0
+        )
     if options.embedding_price is not None and _is_remote(options):
         known[_remote_embedder(options, None).model] = Price(options.embedding_price)
     return known
@@ -456,7 +513,9 @@ def _is_remote(options: Options) -> bool:
 def check_models(options: Options) -> None:
     """Raise `SettingsError` if the options of the models cannot work."""
     if options.llm_provider is None and options.llm_model is not None:
-        raise SettingsError("llm_model is set, but llm_provider is not", expected="a provider, such as ollama")
+        raise SettingsError(
+            "llm_model is set, but llm_provider is not", expected="a provider, such as ollama"
+        )
     _caps(options)
     if options.enable_llm:
         make_chat(options, None)
@@ -479,7 +538,11 @@ def make_chat(options: Options, meter: Meter | None) -> ChatModel | None:
     if error := _missing_key(options, provider, "llm"):
         return KeylessChat(_chat_name(options), error)
     client, model = _http_client(options, provider, "llm"), options.llm_model or _DEFAULT_MODEL
-    chat = AnthropicChat(client, model) if provider.name == "anthropic" else OpenAiChat(client, provider, model)
+    chat = (
+        AnthropicChat(client, model)
+        if provider.name == "anthropic"
+        else OpenAiChat(client, provider, model)
+    )
     return MeteredChat(chat, meter) if meter else chat
 
 
@@ -487,7 +550,12 @@ def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
     """Return the configured remote embedder. It does not connect yet."""
     from memory_mesh.models import MeteredClient
     from memory_mesh.models.local import WINDOW
-    from memory_mesh.models.providers import EmbeddingModel, find_provider, is_published_model, provider_url
+    from memory_mesh.models.providers import (
+        EmbeddingModel,
+        find_provider,
+        is_published_model,
+        provider_url,
+    )
     from memory_mesh.models.remote_embedder import LmStudioEmbedder, RemoteEmbedder
 
     provider = find_provider(options.embedder)
@@ -503,7 +571,8 @@ def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
         MeteredClient(client, meter, name) if meter else client,
         model=model.model,
         name=name,
-        window=options.embedding_window or (WINDOW if is_published_model(model.model) else model.window),
+        window=options.embedding_window
+        or (WINDOW if is_published_model(model.model) else model.window),
         dimension=model.dimension,
     )
     is_local = provider_url(provider, options.embedding_url) == provider.base_url
@@ -529,16 +598,25 @@ def _http_client(options: Options, provider: "Provider", kind: str) -> "HttpClie
     except SettingsError as error:
         is_local = error.remedy == ALLOW_LOCAL_REMEDY
         remedy = f"set {local_option} = true if that is intended" if is_local else error.remedy
-        raise SettingsError(f"{url_option}: {error.what}", expected=error.expected, remedy=remedy) from error
+        raise SettingsError(
+            f"{url_option}: {error.what}", expected=error.expected, remedy=remedy
+        ) from error
 
 
 def _missing_key(options: Options, provider: "Provider", kind: str) -> SettingsError | None:
-    """Return the error if the provider needs a key and has none. A server at another address may need none."""
+    """Return the error if the provider needs a key and has none. A server at another address may
+    need none."""
     url_option, key_option, _ = _CONNECTION_OPTIONS[kind]
-    if provider.local or getattr(options, key_option) is not None or getattr(options, url_option) is not None:
+    if (
+        provider.local
+        or getattr(options, key_option) is not None
+        or getattr(options, url_option) is not None
+    ):
         return None
     remedy = f"set {PREFIX}{key_option.upper()} or {PROVIDER_KEYS[provider.name]}"
-    return SettingsError(f"{key_option} is not set", expected=f"a key for {provider.name}", remedy=remedy)
+    return SettingsError(
+        f"{key_option} is not set", expected=f"a key for {provider.name}", remedy=remedy
+    )
 
 
 def _chat_name(options: Options) -> str:
@@ -547,7 +625,9 @@ def _chat_name(options: Options) -> str:
 
 # --- hooks ---
 
-_EXPECTED = "markdown_writethrough(…), webhook_writethrough(…), a function of an event, a folder or a URL"
+_EXPECTED = (
+    "markdown_writethrough(…), webhook_writethrough(…), a function of an event, a folder or a URL"
+)
 
 
 class FunctionHook:
@@ -557,7 +637,10 @@ class FunctionHook:
 
     def __init__(self, function: Callable[[HookEvent], object]) -> None:
         named: Any = function if getattr(function, "__qualname__", None) else type(function)
-        self._function, self.name = function, f"function {named.__module__ or 'builtins'}.{named.__qualname__}"
+        self._function, self.name = (
+            function,
+            f"function {named.__module__ or 'builtins'}.{named.__qualname__}",
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -567,13 +650,18 @@ class FunctionHook:
 
 
 def make_hooks(given: object, settings: Settings) -> tuple[Hook, ...]:
-    """Return the hooks that `writethrough` lists, or raise `SettingsError` for one that cannot be used."""
-    single = given is None or isinstance(given, str | os.PathLike) or not isinstance(given, Sequence)
+    """Return the hooks that `writethrough` lists, or raise `SettingsError` for one that cannot
+    be used."""
+    single = (
+        given is None or isinstance(given, str | os.PathLike) or not isinstance(given, Sequence)
+    )
     listed: Sequence[Any] = ([] if given is None else [given]) if single else given  # type: ignore[assignment]
     hooks = [_as_hook(one, settings) for one in listed]
     names = [hook.name for hook in hooks]
     if double := [name for name in names if names.count(name) > 1]:
-        raise SettingsError(f"writethrough has two hooks with the name {shown(double[0])}", expected="one of each")
+        raise SettingsError(
+            f"writethrough has two hooks with the name {shown(double[0])}", expected="one of each"
+        )
     return tuple(hooks)
 
 
@@ -585,7 +673,10 @@ def _as_hook(given: Any, settings: Settings) -> Hook:
     if isinstance(given, type):
         raise SettingsError(f"writethrough has the class {shown(given)}", expected=_EXPECTED)
     if iscoroutinefunction(given):
-        raise SettingsError(f"writethrough has the async function {shown(given)}", expected="a function that is not async")
+        raise SettingsError(
+            f"writethrough has the async function {shown(given)}",
+            expected="a function that is not async",
+        )
     if isinstance(given, Hook):
         return given
     if callable(given):
@@ -601,8 +692,12 @@ def _webhook(url: str, settings: Settings) -> Hook:
         return webhook_writethrough(url, allow_local=settings.options.writethrough_allow_local)
     except SettingsError as error:
         is_local = error.remedy == ALLOW_LOCAL_REMEDY
-        remedy = "set writethrough_allow_local = true if that is intended" if is_local else error.remedy
-        raise SettingsError(f"writethrough: {error.what}", expected=error.expected, remedy=remedy) from error
+        remedy = (
+            "set writethrough_allow_local = true if that is intended" if is_local else error.remedy
+        )
+        raise SettingsError(
+            f"writethrough: {error.what}", expected=error.expected, remedy=remedy
+        ) from error
 
 
 def hook_files(settings: Settings, store: Store) -> HookFiles:

@@ -20,13 +20,18 @@ class MemoryContextManager(Conversations):
         known = manager.recall_memories("when does the key rotate?")
         manager.capture_interaction("When does the key rotate?", "On Mondays.")
     ```
-    `config` has the options of `MemoryMesh` and its arguments. Or give the `mesh` to use: the manager has its scope and shares
-    its store, and disposing of it leaves the mesh open.
+    `config` has the options of `MemoryMesh` and its arguments. Or give the `mesh` to use: the
+    manager has its scope and shares its store, and disposing of it leaves the mesh open.
     """
 
-    def __init__(self, config: Mapping[str, object] | None = None, *, mesh: Mesh | None = None) -> None:
+    def __init__(
+        self, config: Mapping[str, object] | None = None, *, mesh: Mesh | None = None
+    ) -> None:
         if config is not None and not isinstance(config, Mapping):
-            raise InvalidInput(f"config is {shown(config)}", expected="a mapping of options; a mesh is given as mesh=…")
+            raise InvalidInput(
+                f"config is {shown(config)}",
+                expected="a mapping of options; a mesh is given as mesh=…",
+            )
         if mesh is not None and not isinstance(mesh, Mesh):
             raise InvalidInput(f"mesh is {shown(mesh)}", expected="a MemoryMesh")
         if config and mesh is not None:
@@ -38,6 +43,11 @@ class MemoryContextManager(Conversations):
 class AsyncMemoryContextManager(AsyncProxy, face=MemoryContextManager):
     """`MemoryContextManager` for `async` code: the same methods, awaited."""
 
-    def __init__(self, config: Mapping[str, object] | None = None, *, mesh: Mesh | AsyncMemoryMesh | None = None) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        mesh: Mesh | AsyncMemoryMesh | None = None,
+    ) -> None:
         own = mesh._face if isinstance(mesh, AsyncMemoryMesh) else mesh  # type: ignore[attr-defined]  # its stub does not show it
         super().__init__(MemoryContextManager(config, mesh=own))

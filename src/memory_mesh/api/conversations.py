@@ -18,12 +18,16 @@ class Conversations(Handle):
         """Open the store now instead of at the first use, and create its file if there is none."""
         self.init()
 
-    def capture_interaction(self, prompt: str, response: str, context: Metadata | None = None) -> MemoryRecord | None:
-        """Store a prompt and its response as one memory and return it, or None if it is stored already.
+    def capture_interaction(
+        self, prompt: str, response: str, context: Metadata | None = None
+    ) -> MemoryRecord | None:
+        """Store a prompt and its response as one memory and return it, or None if it is stored
+        already.
 
-        An interaction is stored already if one of the same scope and skill says the same: it differs at most in case,
-        punctuation, articles, contractions or polite words. That one is counted as observed again. `context` becomes the
-        metadata: `session_id`, `skill_name`, `type`, `tags`, … Raises `InvalidInput` for a blank text or invalid metadata.
+        An interaction is stored already if one of the same scope and skill says the same: it
+        differs at most in case, punctuation, articles, contractions or polite words. That one is
+        counted as observed again. `context` becomes the metadata: `session_id`, `skill_name`,
+        `type`, `tags`, … Raises `InvalidInput` for a blank text or invalid metadata.
         """
         here = self._context()
         memory = conversations.capture(here, read_interaction(prompt, response, context))
@@ -33,37 +37,54 @@ class Conversations(Handle):
         self, query: str, *, limit: int = 5, use_cache: bool = True, memory_type: str | None = None,
         skill_name: str | None = None, include_lessons: bool = False,
     ) -> list[SearchResult]:  # fmt: skip
-        """Return the memories that are relevant to a query, best first, without those that are probably irrelevant.
+        """Return the memories that are relevant to a query, best first, without those that are
+        probably irrelevant.
 
-        `memory_type` and `skill_name` restrict them. Lessons are left out unless `include_lessons` is set; then also those
-        that are relevant and have enough confidence are returned, whatever the restrictions.
+        `memory_type` and `skill_name` restrict them. Lessons are left out unless `include_lessons`
+        is set; then also those that are relevant and have enough confidence are returned, whatever
+        the restrictions.
         """
         return conversations.recall(
-            self._reading(), query, limit=limit, use_cache=use_cache, memory_type=memory_type, skill_name=skill_name,
-            include_lessons=include_lessons,
+            self._reading(), query, limit=limit, use_cache=use_cache, memory_type=memory_type,
+            skill_name=skill_name, include_lessons=include_lessons,
         )  # fmt: skip
 
-    def format_memories_for_prompt(self, memories: Sequence[MemoryRecord], *, max_tokens: int | None = None) -> str:
+    def format_memories_for_prompt(
+        self, memories: Sequence[MemoryRecord], *, max_tokens: int | None = None
+    ) -> str:
         """Return memories in their order as data for a language model; an empty text without any.
 
-        They are written as by `MemoryMesh.format_for_model`, with their whole contents. With `max_tokens` the text has at most
-        so many tokens, and a long memory is shown by its passage.
+        They are written as by `MemoryMesh.format_for_model`, with their whole contents. With
+        `max_tokens` the text has at most so many tokens, and a long memory is shown by its passage.
         """
         from memory_mesh.core.language.safety.fence import fence_memories  # loads many patterns
 
         given = errors.listed("memories", memories, expected="a list of memories")
         for memory in given:
             if not isinstance(memory, MemoryRecord):
-                raise InvalidInput(f"a memory is {type(memory).__name__}", expected="a memory, as recall_memories returns it")
+                raise InvalidInput(
+                    f"a memory is {type(memory).__name__}",
+                    expected="a memory, as recall_memories returns it",
+                )
         budget = None if max_tokens is None else whole_number("max_tokens", max_tokens)
-        shown = given if budget else [one.copied(passage=None) if isinstance(one, SearchResult) else one for one in given]
+        shown = (
+            given
+            if budget
+            else [
+                one.copied(passage=None) if isinstance(one, SearchResult) else one for one in given
+            ]
+        )
         context = self._context()
-        return fence_memories(shown, context.ids.salt(), max_tokens=budget, count=embed.token_counter(context))
+        return fence_memories(
+            shown, context.ids.salt(), max_tokens=budget, count=embed.token_counter(context)
+        )
 
     def health_check(self) -> HealthStatus:
-        """Return whether memories can be stored and found, and the problems. A failing store is reported, not raised."""
+        """Return whether memories can be stored and found, and the problems. A failing store is
+        reported, not raised."""
         return conversations.check_health(self._reading)
 
     def dispose(self) -> None:
-        """Write what is pending and close the store, unless others use it. A later call opens it again."""
+        """Write what is pending and close the store, unless others use it. A later call opens it
+        again."""
         self.close()

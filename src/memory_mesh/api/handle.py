@@ -17,24 +17,30 @@ from memory_mesh.flows.search import usage
 
 # Methods of other libraries, and what to call here.
 _ELSEWHERE = {
-    "upsert": "add(…, key=…)", "put": "add(…, key=…)", "store": "add", "remember": "add", "query": "search", "recall": "search",
-    "count": "stats().total_memories", "clear": "delete_all or forget", "reset": "delete_all or forget",
+    "upsert": "add(…, key=…)", "put": "add(…, key=…)", "store": "add", "remember": "add",
+    "query": "search", "recall": "search", "count": "stats().total_memories",
+    "clear": "delete_all or forget", "reset": "delete_all or forget",
 }  # fmt: skip
 
 
 class Handle:
     """A handle on a store: it opens the store on first use and knows who reads and writes."""
 
-    def __init__(self, source: Source, scope: Mapping[str, Any], root: "ref[Handle] | None" = None) -> None:
+    def __init__(
+        self, source: Source, scope: Mapping[str, Any], root: "ref[Handle] | None" = None
+    ) -> None:
         self._source, self._scope = source, scope
         self._root = root or ref(self)  # the mesh that this handle was made from
         self._is_part = root is not None  # a part such as `mesh.lane`, and not a handle of its own
         self._shared: SharedContext | None = None
-        self._opened: tuple[Context, Context] | None = None  # the shared context, and the same with the reader of this mesh
+        # The shared context, and the same with the reader of this mesh.
+        self._opened: tuple[Context, Context] | None = None
         self._closed = False
 
     def __repr__(self) -> str:
-        scope = "".join(f", {name}={value!r}" for name, value in self._scope.items() if value is not None)
+        scope = "".join(
+            f", {name}={value!r}" for name, value in self._scope.items() if value is not None
+        )
         return f"{type(self).__name__}({self._source.url!r}{scope})"
 
     @property
@@ -43,20 +49,31 @@ class Handle:
         return Reader(**self._scope)
 
     def scoped(
-        self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
-        project: str | None = None, only_project: bool = False,
+        self, *, user_id: str | None = None, agent_id: str | None = None,
+        session_id: str | None = None, project: str | None = None, only_project: bool = False,
     ) -> Self:  # fmt: skip
-        """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
+        """Return a handle for another user, agent, session or project on the same store. What is
+        not given is inherited.
 
-        With `only_project` the handle sees no memory of another project, also not by its id; a handle made from it neither.
-        A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use, and
-        the store stays open until this mesh is closed too.
-        Raises `SettingsError` for a blank name.
+        With `only_project` the handle sees no memory of another project, also not by its id; a
+        handle made from it neither. A handle has all methods of a mesh, and takes a few
+        microseconds to make. Closing one closes nothing that others use, and the store stays open
+        until this mesh is closed too. Raises `SettingsError` for a blank name.
         """
-        names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
-        given: dict[str, Any] = {name: validate(name, value) for name, value in names.items() if value is not None}
+        names = {
+            "user_id": user_id,
+            "agent_id": agent_id,
+            "session_id": session_id,
+            "project": project,
+        }
+        given: dict[str, Any] = {
+            name: validate(name, value) for name, value in names.items() if value is not None
+        }
         if self._scope.get("only_project") and project not in (None, self._scope["project"]):
-            raise InvalidInput(f"the handle is of the project {self._scope['project']} only", expected="no other project")
+            raise InvalidInput(
+                f"the handle is of the project {self._scope['project']} only",
+                expected="no other project",
+            )
         given |= {"only_project": True} if only_project else {}
         handle = copy(self)  # also of a subclass, with what that adds
         Handle.__init__(handle, self._source, {**self._scope, **given}, self._root)
@@ -64,7 +81,8 @@ class Handle:
         return handle
 
     def init(self) -> None:
-        """Open the store now instead of at the first use, create its file if there is none, and read `skill_directories`."""
+        """Open the store now instead of at the first use, create its file if there is none, and
+        read `skill_directories`."""
         context = self._context()
         context.file.create_file()
         if context.options.skill_directories:
@@ -73,7 +91,8 @@ class Handle:
             read_again(context)
 
     def close(self) -> None:
-        """Write what is pending and close the store, unless other meshes use it. A later call opens it again.
+        """Write what is pending and close the store, unless other meshes use it. A later call opens
+        it again.
 
         A store that was passed to the constructor as an object stays open.
         """
@@ -89,7 +108,12 @@ class Handle:
         self._context()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     # --- internals ---
@@ -103,26 +127,38 @@ class Handle:
     def _context(self) -> Context:
         """Return the context; open it first if needed."""
         shared, opened = self._shared, self._opened
-        if shared is None or opened is None or shared.value is not opened[0]:  # not open, or not since a fork
+        # Not open, or not since a fork.
+        if shared is None or opened is None or shared.value is not opened[0]:
             reader, root = Reader(**self._scope), self._root()
             if root is not None and root is not self and not root._closed:
-                root._context()  # so that closing this handle leaves the store open for the next one
+                # So that closing this handle leaves the store open for the next one.
+                root._context()
             self._shared = shared = self._source.find()
-            # An error keeps the part that raised it alive; it must not keep the store open after its mesh is closed.
-            user = root if root is not None and self._is_part and not root._closed and root._shared is shared else self
+            # An error keeps the part that raised it alive; it must not keep the store open after
+            # its mesh is closed.
+            user = (
+                root
+                if root is not None
+                and self._is_part
+                and not root._closed
+                and root._shared is shared
+                else self
+            )
             context = shared.use(user)
             self._opened, self._closed = (context, replace(context, reader=reader)), False
             return self._opened[1]
         return opened[1]
 
     def _existing(self) -> Context:
-        """Return the context, or raise `StoreMissing` if the file of a store that was named does not exist."""
+        """Return the context, or raise `StoreMissing` if the file of a store that was named does
+        not exist."""
         context = self._context()
         context.file.require_file()
         return context
 
     def _reading(self) -> Context:
-        """Return what `_existing` returns, after the notes of `notes_dir` and the traces of `traces_dir` are indexed."""
+        """Return what `_existing` returns, after the notes of `notes_dir` and the traces of
+        `traces_dir` are indexed."""
         context = self._existing()
         if context.options.traces_dir:
             from memory_mesh.flows.traces import index as trace_index  # most meshes have no traces
@@ -143,7 +179,11 @@ class Handle:
 
     def _in_session(self, session_id: str | None) -> Context:
         context = self._reading()
-        return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
+        return (
+            context
+            if session_id is None
+            else replace(context, reader=replace(context.reader, session_id=session_id))
+        )
 
 
 # --- warming ---
@@ -153,7 +193,8 @@ class Handle:
 
 @contextmanager
 def warming(mesh: Handle) -> Iterator[None]:
-    """Load the deep ranker in a thread, while searches go on without it. The end waits for the thread."""
+    """Load the deep ranker in a thread, while searches go on without it. The end waits for the
+    thread."""
     from memory_mesh.flows.search import passages  # it loads the flow that embeds
 
     thread = Thread(target=passages.load, args=(mesh._context(),), name="memory-mesh-warming")

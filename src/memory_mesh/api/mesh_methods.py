@@ -1,6 +1,7 @@
 """The methods of `MemoryMesh`. Each parses its arguments and calls one flow.
 
-The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous mesh.
+The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous
+mesh.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +12,16 @@ from typing import TYPE_CHECKING, overload
 from memory_mesh.api.learning_methods import Auditing, Learning
 from memory_mesh.core import errors
 from memory_mesh.core.errors import InvalidInput, teaching, whole_number
-from memory_mesh.core.intake import Item, Message, Metadata, NewText, Selection, is_list, read_items, read_texts
+from memory_mesh.core.intake import (
+    Item,
+    Message,
+    Metadata,
+    NewText,
+    Selection,
+    is_list,
+    read_items,
+    read_texts,
+)
 from memory_mesh.core.learning import Spending, is_block
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,
@@ -83,10 +93,11 @@ class MemoryStats:
 
 
 class Mesh(Learning, Auditing):
-    """The memory of one agent. The first call opens the store; use it as a context manager, or call `close`.
+    """The memory of one agent. The first call opens the store; use it as a context manager, or call
+    `close`.
 
-    The first write creates the file of the store, and so does `init`. Reading a named file that does not exist raises
-    `StoreMissing`.
+    The first write creates the file of the store, and so does `init`. Reading a named file that
+    does not exist raises `StoreMissing`.
     """
 
     # --- writing ---
@@ -94,112 +105,155 @@ class Mesh(Learning, Auditing):
     @overload
     def add(
         self, content: str | Message, metadata: Metadata | None = None, *, key: str | None = None,
-        deduplicate: bool | None = None, idempotency_key: str | None = None, progress: Progress | None = None,
+        deduplicate: bool | None = None, idempotency_key: str | None = None,
+        progress: Progress | None = None,
     ) -> MemoryRecord: ...  # fmt: skip
     @overload
     def add(
-        self, content: Sequence[Message], metadata: Metadata | None = None, *, deduplicate: bool | None = None,
-        idempotency_key: str | None = None, progress: Progress | None = None,
+        self, content: Sequence[Message], metadata: Metadata | None = None, *,
+        deduplicate: bool | None = None, idempotency_key: str | None = None,
+        progress: Progress | None = None,
     ) -> list[MemoryRecord]: ...  # fmt: skip
     def add(
-        self, content: Item, metadata: Metadata | None = None, *, key: str | None = None, deduplicate: bool | None = None,
-        idempotency_key: str | None = None, progress: Progress | None = None,
+        self, content: Item, metadata: Metadata | None = None, *, key: str | None = None,
+        deduplicate: bool | None = None, idempotency_key: str | None = None,
+        progress: Progress | None = None,
     ) -> MemoryRecord | list[MemoryRecord]:  # fmt: skip
-        """Store a text, a chat message or a list of messages, and return its memory, or the list of new memories.
+        """Store a text, a chat message or a list of messages, and return its memory, or the list of
+        new memories.
 
-        They are durable when the call returns. If the same text is stored in the same scope already, that memory is counted as
-        observed again and returned; with `deduplicate=False` it is stored again. `key` is a key of your own: what is stored under
-        it in this scope is replaced by a new revision of the same memory. A call repeated with the same `idempotency_key` stores
-        nothing and returns the same.
+        They are durable when the call returns. If the same text is stored in the same scope
+        already, that memory is counted as observed again and returned; with `deduplicate=False` it
+        is stored again. `key` is a key of your own: what is stored under it in this scope is
+        replaced by a new revision of the same memory. A call repeated with the same
+        `idempotency_key` stores nothing and returns the same.
 
-        A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
-        session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
-        its whole history again. System messages and messages without text are left out. A text that is the whole block of a
-        lesson (RFC-0011, §3.5), as another store wrote it, is stored as that lesson.
+        A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It
+        becomes the next turn of its session, which `metadata` or the mesh names. Of a list, only
+        what follows the stored turns is added, so an agent may send its whole history again. System
+        messages and messages without text are left out. A text that is the whole block of a lesson
+        (RFC-0011, §3.5), as another store wrote it, is stored as that lesson.
 
-        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency key was used for another
-        request.
+        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency
+        key was used for another request.
         """
-        records = self._add(read_texts(content, metadata, key), deduplicate, idempotency_key, progress)
+        records = self._add(
+            read_texts(content, metadata, key), deduplicate, idempotency_key, progress
+        )
         return records if is_list(content) else records[-1]
 
     ingest = add  # the name that RFC-0011 uses
 
     def add_many(
-        self, items: Iterable[Item], metadata: Metadata | None = None, *, deduplicate: bool | None = None,
-        idempotency_key: str | None = None, progress: Progress | None = None,
+        self, items: Iterable[Item], metadata: Metadata | None = None, *,
+        deduplicate: bool | None = None, idempotency_key: str | None = None,
+        progress: Progress | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
         """Store many items, all or none, and return their memories in the same order.
 
-        An item is anything that `add` takes: a text, a pair of text and metadata, a mapping with `content`, `metadata` and `key`,
-        a message or a list of messages. `metadata` is added to all of them. Of messages, only the new ones are stored and
-        returned.
+        An item is anything that `add` takes: a text, a pair of text and metadata, a mapping with
+        `content`, `metadata` and `key`, a message or a list of messages. `metadata` is added to all
+        of them. Of messages, only the new ones are stored and returned.
 
         Raises what `add` raises; the message names the position of the invalid item, from 0.
         """
         return self._add(read_items(items, metadata), deduplicate, idempotency_key, progress)
 
     def _add(
-        self, texts: Sequence[NewText], deduplicate: object, idempotency_key: str | None, progress: Progress | None
+        self,
+        texts: Sequence[NewText],
+        deduplicate: object,
+        idempotency_key: str | None,
+        progress: Progress | None,
     ) -> list[MemoryRecord]:
         context, update = self._context(), as_progress(progress)
         is_lesson = len(texts) == 1 and is_block(texts[0].content)
         found = lessons.received(context, texts, idempotency_key) if is_lesson else []
-        memories = found or write.add(context, texts, deduplicate=deduplicate, idempotency_key=idempotency_key, progress=update)
+        memories = found or write.add(
+            context,
+            texts,
+            deduplicate=deduplicate,
+            idempotency_key=idempotency_key,
+            progress=update,
+        )
         return readable.records(context, memories)
 
     def ingest_dir(
-        self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
-        recursive: bool = False, progress: Progress | None = None,
+        self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md",
+        type: str | None = None, recursive: bool = False, progress: Progress | None = None,
     ) -> Ingested:  # fmt: skip
-        """Store each file of a folder as one memory, with its path in the folder as the metadata `source`.
+        """Store each file of a folder as one memory, with its path in the folder as the metadata
+        `source`.
 
-        A second run adds new files, updates changed ones, skips the rest, and lists the memories of missing files in `gone`.
-        Files that cannot be stored are listed in `failed`. Raises `InvalidInput` if the folder cannot be read.
+        A second run adds new files, updates changed ones, skips the rest, and lists the memories of
+        missing files in `gone`. Files that cannot be stored are listed in `failed`. Raises
+        `InvalidInput` if the folder cannot be read.
         """
         selection = Selection.of(extension, recursive=recursive)
-        return folders.ingest(self._context(), errors.path("path", path), selection, type_=type, progress=as_progress(progress))
+        return folders.ingest(
+            self._context(),
+            errors.path("path", path),
+            selection,
+            type_=type,
+            progress=as_progress(progress),
+        )
 
     def extract(
-        self, text: str, *, min_importance: float = MIN_IMPORTANCE, metadata: Metadata | None = None,
-        idempotency_key: str | None = None, progress: Progress | None = None,
+        self, text: str, *, min_importance: float = MIN_IMPORTANCE,
+        metadata: Metadata | None = None, idempotency_key: str | None = None,
+        progress: Progress | None = None,
     ) -> Extraction:  # fmt: skip
-        """Extract memories from a text with the language model, and store them with the given metadata.
+        """Extract memories from a text with the language model, and store them with the given
+        metadata.
 
-        Memories below `min_importance` are dropped. If there is no model, or if it fails, the text is stored unchanged and
-        `stored_whole` of the result says why. Raises what `add` raises.
+        Memories below `min_importance` are dropped. If there is no model, or if it fails, the text
+        is stored unchanged and `stored_whole` of the result says why. Raises what `add` raises.
         """
-        from memory_mesh.flows.write.conversations import extract  # loads prompts and injection patterns
+        # Loads prompts and injection patterns.
+        from memory_mesh.flows.write.conversations import extract
 
         update = as_progress(progress)
         return extract(
-            self._context(), text, min_importance=min_importance, metadata=metadata, key=idempotency_key, progress=update
+            self._context(),
+            text,
+            min_importance=min_importance,
+            metadata=metadata,
+            key=idempotency_key,
+            progress=update,
         )
 
     def update(
-        self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,
-        idempotency_key: str | None = None,
+        self, id: str, *, content: str | None = None, metadata: Metadata | None = None,
+        why: str | None = None, idempotency_key: str | None = None,
     ) -> MemoryRecord:  # fmt: skip
         """Change the content or the metadata of a memory, and return the new revision.
 
-        Metadata keys that are given are set, keys with the value None are removed, and other keys are kept. `why` is stored in
-        the history. Raises `NotFound` if the memory is not visible, and what `add` raises.
+        Metadata keys that are given are set, keys with the value None are removed, and other keys
+        are kept. `why` is stored in the history. Raises `NotFound` if the memory is not visible,
+        and what `add` raises.
         """
         context = self._context()
-        memory = write.update(context, id, content=content, metadata=metadata, why=why, key=idempotency_key)
+        memory = write.update(
+            context, id, content=content, metadata=metadata, why=why, key=idempotency_key
+        )
         return readable.record(context, memory)
 
     def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
-        """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
+        """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not
+        visible."""
         action, context = "pin" if pinned else "unpin", self._context()
-        return readable.record(context, write.set_columns(context, id, action=action, pinned=pinned))
+        return readable.record(
+            context, write.set_columns(context, id, action=action, pinned=pinned)
+        )
 
     def delete(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> None:
-        """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing if there is none.
+        """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing
+        if there is none.
 
-        No call finds it any more. Its bytes are freed later, together with those of other deletions: when the store is closed
-        or opened, and by `compact`, `erase` and the heartbeat. The memory of a note that `mesh.notes` wrote is also taken out of
-        its file; with `files`, one that people wrote too.
+        No call finds it any more. Its bytes are freed later, together with those of other
+        deletions: when the store is closed or opened, and by `compact`, `erase` and the heartbeat.
+        The memory of a note that `mesh.notes` wrote is also taken out of its file; with `files`,
+        one that people wrote too.
         """
         context = self._context()
         named = search.named(context, id, key)
@@ -207,12 +261,15 @@ class Mesh(Learning, Auditing):
             erase.delete(context, [named], files=files)
 
     def erase(
-        self, id: str | None = None, *, key: str | None = None, files: bool = False, verify: bool = False
+        self, id: str | None = None, *, key: str | None = None, files: bool = False,
+        verify: bool = False
     ) -> Erasure:  # fmt: skip
-        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it.
+        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks
+        that record it.
 
-        The result also names the notes that were taken out of their files, and those that people wrote, which stay there unless
-        `files` is set. With `verify`, look for the memory everywhere before and after; `check` of the result says what was found.
+        The result also names the notes that were taken out of their files, and those that people
+        wrote, which stay there unless `files` is set. With `verify`, look for the memory everywhere
+        before and after; `check` of the result says what was found.
         """
         context = self._context()
         named = search.named(context, id, key)
@@ -223,22 +280,30 @@ class Mesh(Learning, Auditing):
         return erase.erase(context, [] if named is None else [named], files=files)
 
     def delete_all(
-        self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
-        project: str | None = None, memory_type: str | None = None,
+        self, *, user_id: str | None = None, agent_id: str | None = None,
+        session_id: str | None = None, project: str | None = None, memory_type: str | None = None,
     ) -> Erasure:  # fmt: skip
-        """Erase all memories and skills of a scope, whichever agent of this user wrote them; with `memory_type`, only memories.
+        """Erase all memories and skills of a scope, whichever agent of this user wrote them; with
+        `memory_type`, only memories.
 
-        A memory whose text an agent or session outside the scope stored too is kept for that one, and listed in `kept`.
-        Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
+        A memory whose text an agent or session outside the scope stored too is kept for that one,
+        and listed in `kept`. Raises `InvalidInput` if no scope is given, or if `user_id` is not the
+        user of this mesh.
         """
-        scope = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
+        scope = {
+            "user_id": user_id,
+            "agent_id": agent_id,
+            "session_id": session_id,
+            "project": project,
+        }
         return erase.erase_all(self._context(), {**scope, "memory_type": memory_type})
 
     def end_session(self, session_id: str) -> EndedSession:
-        """Archive the memories and skills of type `session` that this agent stored in a session, and return their ids.
+        """Archive the memories and skills of type `session` that this agent stored in a session,
+        and return their ids.
 
-        Those of other types stay active. A session that ended already has nothing left to archive. Raises `NotFound` if
-        this agent has no memory and no skill of the session.
+        Those of other types stay active. A session that ended already has nothing left to archive.
+        Raises `NotFound` if this agent has no memory and no skill of the session.
         """
         from memory_mesh.flows.write.conversations import end_session
 
@@ -246,10 +311,11 @@ class Mesh(Learning, Auditing):
 
     @teaching("delete(id) erases one memory, and forget(user_id=…) everything of a user")
     def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
-        """Erase everything of a user for good: memories and skills of every agent and session, searches and idempotency keys.
+        """Erase everything of a user for good: memories and skills of every agent and session,
+        searches and idempotency keys.
 
-        With `verify`, look for what is erased everywhere before and after; `check` of the result says what was found.
-        Raises `InvalidInput` on the mesh of another user.
+        With `verify`, look for what is erased everywhere before and after; `check` of the result
+        says what was found. Raises `InvalidInput` on the mesh of another user.
         """
         from memory_mesh.flows.upkeep.forget import forget
 
@@ -259,59 +325,73 @@ class Mesh(Learning, Auditing):
 
     @property
     def lane(self) -> "MemoryLane":
-        """The memories as a lane of learnings: ten types, decay, feedback and entities, filled at the end of sessions."""
+        """The memories as a lane of learnings: ten types, decay, feedback and entities, filled
+        at the end of sessions."""
         from memory_mesh.api.lane_methods import MemoryLane  # most meshes do not use it
 
         return MemoryLane(self._source, self._scope, self._root)
 
     @property
     def notes(self) -> "MemoryNotes":
-        """The notes of a folder: Markdown files that are injected into the prompts of agents when they fit the task."""
+        """The notes of a folder: Markdown files that are injected into the prompts of agents
+        when they fit the task."""
         from memory_mesh.api.notes_methods import MemoryNotes  # most meshes do not use it
 
         return MemoryNotes(self._source, self._scope, self._root)
 
     @property
     def traces(self) -> "MemoryTraces":
-        """The traces of executions and the experience log: what was done, how it went, and what was done for similar goals."""
+        """The traces of executions and the experience log: what was done, how it went, and what
+        was done for similar goals."""
         from memory_mesh.api.traces_methods import MemoryTraces  # most meshes do not use it
 
         return MemoryTraces(self._source, self._scope, self._root)
 
     @property
     def graph(self) -> "MemoryGraph":
-        """The memories as a graph: claims that do not contradict each other, trust, conflicts and links."""
+        """The memories as a graph: claims that do not contradict each other, trust, conflicts
+        and links."""
         from memory_mesh.api.graph_methods import MemoryGraph  # most meshes do not use it
 
         return MemoryGraph(self._source, self._scope, self._root)
 
     # --- reading ---
 
-    def get(self, id: str | None = None, *, key: str | None = None, session_id: str | None = None) -> MemoryRecord | None:
-        """Return a memory of any status by its id, or the current one with a key of your own; None if it is not visible.
+    def get(
+        self, id: str | None = None, *, key: str | None = None, session_id: str | None = None
+    ) -> MemoryRecord | None:
+        """Return a memory of any status by its id, or the current one with a key of your own; None
+        if it is not visible.
 
         The id of a skill returns its text as a memory; `get_skill` returns the skill.
         """
         context = self._in_session(session_id)
         named = search.named(context, id, key)
-        return readable.record(context, memory) if named is not None and (memory := search.get(context, named)) else None
+        return (
+            readable.record(context, memory)
+            if named is not None and (memory := search.get(context, named))
+            else None
+        )
 
     def get_all(
-        self, limit: int | None = None, *, filter: Filter | None = None, status: Sequence[str] = (Status.ACTIVE,),
-        after: str | None = None, session_id: str | None = None,
+        self, limit: int | None = None, *, filter: Filter | None = None,
+        status: Sequence[str] = (Status.ACTIVE,), after: str | None = None,
+        session_id: str | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
         """Return the visible memories with one of these statuses that are valid now, newest first.
 
-        `after` is the id of the last memory of a page: the next page begins behind it, whatever was stored or erased since.
-        `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`, or a mapping of columns and metadata keys to the
-        value, or a list of values, that they must have. Raises `InvalidFilter` if it is not valid.
+        `after` is the id of the last memory of a page: the next page begins behind it, whatever was
+        stored or erased since. `filter` is an SQL condition such as `importance > 0.5 AND tags =
+        'ops'`, or a mapping of columns and metadata keys to the value, or a list of values, that
+        they must have. Raises `InvalidFilter` if it is not valid.
         """
         where, context = filters.where_of(filter), self._in_session(session_id)
         memories = search.get_all(context, limit=limit, where=where, statuses=status, after=after)
         return readable.records(context, memories)
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
-        """Return the changes of a memory or skill, oldest first. Raises `NotFound` if it is not visible."""
+        """Return the changes of a memory or skill, oldest first. Raises `NotFound` if it is not
+        visible."""
         return search.history(self._in_session(session_id), id)
 
     def sightings(self, id: str, *, session_id: str | None = None) -> list[Sighting]:
@@ -323,50 +403,58 @@ class Mesh(Learning, Auditing):
 
     def search(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, use_cache: bool = True,
-        mode: str | None = None, min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,),
-        session_id: str | None = None, ranker: str | None = None, max_chars: int | None = None,
-        as_of: GivenTime | None = None, known_at: GivenTime | None = None,
+        mode: str | None = None, min_score: float | None = None,
+        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
+        ranker: str | None = None, max_chars: int | None = None, as_of: GivenTime | None = None,
+        known_at: GivenTime | None = None,
     ) -> list[SearchResult]:  # fmt: skip
-        """Return the memories that are most relevant to a query, highest score first, or an empty list.
+        """Return the memories that are most relevant to a query, highest score first, or an empty
+        list.
 
-        `mode` says what is left out: "recall" very little, for programs that rank the results themselves; "precise" what is
-        probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
-        minimum score of the mode. A long memory has a `passage`, the piece of its content that fits the query best. With
-        `max_chars`, results are returned while their texts (the passage, or the content of a short memory) have at most so many
-        characters together; a first one that is longer is shortened. What is not valid now, or at a time that the query names, is
-        left out; `as_of` returns what was valid at a time, as is known now, and `known_at` what was stored and believed then.
+        `mode` says what is left out: "recall" very little, for programs that rank the results
+        themselves; "precise" what is probably irrelevant, for prompts. The default is the option
+        `search_mode`, "recall". `min_score`, if given, replaces the minimum score of the mode. A
+        long memory has a `passage`, the piece of its content that fits the query best. With
+        `max_chars`, results are returned while their texts (the passage, or the content of a short
+        memory) have at most so many characters together; a first one that is longer is shortened.
+        What is not valid now, or at a time that the query names, is left out; `as_of` returns what
+        was valid at a time, as is known now, and `known_at` what was stored and believed then.
         Raises `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
         request = search.Request(
-            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, max_chars=max_chars,
-            as_of=as_of, known_at=known_at,
+            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score,
+            ranker=ranker, max_chars=max_chars, as_of=as_of, known_at=known_at,
         ).with_filter(filter)  # fmt: skip
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
     def explain(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, mode: str | None = None,
-        min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
-        ranker: str | None = None, as_of: GivenTime | None = None, known_at: GivenTime | None = None,
+        min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,),
+        session_id: str | None = None, ranker: str | None = None, as_of: GivenTime | None = None,
+        known_at: GivenTime | None = None,
     ) -> Explanation:  # fmt: skip
-        """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
+        """Search, and return for each result its rank in every channel and its features, and how
+        many were left out and why."""
         request = search.Request(
-            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, as_of=as_of,
-            known_at=known_at,
+            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score,
+            ranker=ranker, as_of=as_of, known_at=known_at,
         ).with_filter(filter)  # fmt: skip
         return search.explain(self._in_session(session_id), request)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every memory of the store a vector of the current embedder's model.
 
-        Embeds memories that are pending or have a vector of another model. A run that was stopped continues where it was;
-        searches switch to the new model at once. Raises `SettingsError` without an embedder, `EmbeddingError` if it fails.
+        Embeds memories that are pending or have a vector of another model. A run that was stopped
+        continues where it was; searches switch to the new model at once. Raises `SettingsError`
+        without an embedder, `EmbeddingError` if it fails.
         """
         return embed.reembed(self._context(), as_progress(progress))
 
     # --- diagnostics ---
 
     def stats(self) -> MemoryStats:
-        """Return how many memories are visible by status, where they are stored, and what paid models cost."""
+        """Return how many memories are visible by status, where they are stored, and what paid
+        models cost."""
         context = self._reading()
         counts = count_by_status(context)
         today, in_all = models.spending(context.state.ledger, context.clock())
@@ -381,7 +469,8 @@ class Mesh(Learning, Auditing):
         )
 
     def check_models(self) -> tuple[Checked, ...]:
-        """Send one short request to the language model and one to the embedder, and return the results."""
+        """Send one short request to the language model and one to the embedder, and return the
+        results."""
         return models.check_models(self._context())
 
     def clear_cache(self) -> None:
@@ -389,7 +478,8 @@ class Mesh(Learning, Auditing):
         self._context().state.cache.clear()
 
     def get_cache_stats(self) -> CacheStats:
-        """Return the size, hits and misses of the search cache. It keeps up to 500 results for five minutes each."""
+        """Return the size, hits and misses of the search cache. It keeps up to 500 results for
+        five minutes each."""
         return self._context().state.cache.stats()
 
     def compact(self) -> bool:
@@ -402,7 +492,8 @@ class Mesh(Learning, Auditing):
     # --- moving ---
 
     def export(self, *, progress: Progress | None = None) -> Iterator[str]:
-        """Yield the memories that this agent and session can see, of every status, as lines of JSON, oldest first.
+        """Yield the memories that this agent and session can see, of every status, as lines of
+        JSON, oldest first.
 
         The first line names the format; docs/transfer.md describes it. Vectors are not exported.
         """
@@ -410,54 +501,68 @@ class Mesh(Learning, Auditing):
 
         return transfer.export(self._flushed(), as_progress(progress))
 
-    def import_memories(self, lines: Iterable[str], *, progress: Progress | None = None) -> Imported:
-        """Store the memories of an export with their ids, times and scope, and return what was stored, skipped and failed.
+    def import_memories(
+        self, lines: Iterable[str], *, progress: Progress | None = None
+    ) -> Imported:
+        """Store the memories of an export with their ids, times and scope, and return what was
+        stored, skipped and failed.
 
-        A memory that is stored already is skipped; if it differs, its line fails and nothing is changed. So does a
-        line of another user. Each batch of 500 lines is written at once. Raises `InvalidInput` if the first line is not that of
-        an export.
+        A memory that is stored already is skipped; if it differs, its line fails and nothing is
+        changed. So does a line of another user. Each batch of 500 lines is written at once. Raises
+        `InvalidInput` if the first line is not that of an export.
         """
         from memory_mesh.flows.transfer import transfer
 
         return transfer.import_memories(self._context(), lines, as_progress(progress))
 
-    def export_store(self, *, vectors: bool = True, progress: Progress | None = None) -> Iterator[str]:
-        """Yield the whole store as lines of JSON: all users, audit chains and history included. `import_file` reads them.
+    def export_store(
+        self, *, vectors: bool = True, progress: Progress | None = None
+    ) -> Iterator[str]:
+        """Yield the whole store as lines of JSON: all users, audit chains and history included.
+        `import_file` reads them.
 
-        Equal stores of all kinds give equal lines. Without vectors, the import computes them. Raises `StoreBusy` before the last
-        line if the store was written to meanwhile.
+        Equal stores of all kinds give equal lines. Without vectors, the import computes them.
+        Raises `StoreBusy` before the last line if the store was written to meanwhile.
         """
         from memory_mesh.flows.transfer import moving
 
         return moving.export(self._flushed(), bool(vectors), as_progress(progress))
 
     def import_file(
-        self, file: str | PathLike[str], *, format: str | None = None, progress: Progress | None = None
+        self, file: str | PathLike[str], *, format: str | None = None,
+        progress: Progress | None = None
     ) -> FileImport:  # fmt: skip
-        """Import an export, an archive, or the memories of another program, and return what was stored, skipped and failed.
+        """Import an export, an archive, or the memories of another program, and return what was
+        stored, skipped and failed.
 
-        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane, folders of neolata-mem and blocks of
-        lessons. The format is detected; `format` names the one that is expected. An archive needs an empty store. An import that
-        was stopped can be run again: nothing is stored twice. Raises `InvalidInput` for another file.
+        Reads the JSON of mem0 and of the MCP memory server, databases of Memory Lane, folders of
+        neolata-mem and blocks of lessons. The format is detected; `format` names the one that is
+        expected. An archive needs an empty store. An import that was stopped can be run again:
+        nothing is stored twice. Raises `InvalidInput` for another file.
         """
         from memory_mesh.flows.transfer import transfer
 
-        return transfer.import_file(self._context(), errors.path("file", file), format, as_progress(progress))
+        return transfer.import_file(
+            self._context(), errors.path("file", file), format, as_progress(progress)
+        )
 
     def restore(self, file: str | PathLike[str], *, progress: Progress | None = None) -> Copied:
-        """Copy a backup, or the archive of a store, into this store, which must be empty. A run that was stopped continues.
+        """Copy a backup, or the archive of a store, into this store, which must be empty. A run
+        that was stopped continues.
 
-        The copy is verified by counts, digests and its audit chains. Raises `InvalidInput` if the store is not empty.
+        The copy is verified by counts, digests and its audit chains. Raises `InvalidInput` if the
+        store is not empty.
         """
         from memory_mesh.flows.transfer import transfer
 
         return transfer.restore(self._context(), errors.path("file", file), as_progress(progress))
 
     def backup(self, file: str | PathLike[str], *, progress: Progress | None = None) -> BackedUp:
-        """Copy the file of the store to a new file, as it is at one moment, while others read and write.
+        """Copy the file of the store to a new file, as it is at one moment, while others read and
+        write.
 
-        For a store without a file, the new file is an archive, as `export_store` yields it. `restore` reads both. Raises
-        `InvalidInput` if the file exists or cannot be written.
+        For a store without a file, the new file is an archive, as `export_store` yields it.
+        `restore` reads both. Raises `InvalidInput` if the file exists or cannot be written.
         """
         from memory_mesh.flows.transfer import transfer
 
@@ -465,10 +570,14 @@ class Mesh(Learning, Auditing):
 
     # --- formatting ---
 
-    def format_results(self, results: Sequence[SearchResult], *, max_chars: int | None = None) -> str:
-        """Return search results as the text block that RFC-0011 defines for prompts, with the whole contents.
+    def format_results(
+        self, results: Sequence[SearchResult], *, max_chars: int | None = None
+    ) -> str:
+        """Return search results as the text block that RFC-0011 defines for prompts, with the whole
+        contents.
 
-        With `max_chars` the texts are limited as by `search`, and a long memory is shown by its passage.
+        With `max_chars` the texts are limited as by `search`, and a long memory is shown by its
+        passage.
         """
         from memory_mesh.core.language.safety.fence import format_block  # loads many patterns
 
@@ -478,17 +587,24 @@ class Mesh(Learning, Auditing):
         kept = fitting(results, whole_number("max_chars", max_chars)) or results[:1]
         return format_block((result, shortened(result.excerpt, max_chars)) for result in kept)
 
-    def format_for_model(self, results: Sequence[SearchResult], *, max_tokens: int | None = None) -> str:
-        """Return search results as data for a language model; of a long memory, the passage that fits the query.
+    def format_for_model(
+        self, results: Sequence[SearchResult], *, max_tokens: int | None = None
+    ) -> str:
+        """Return search results as data for a language model; of a long memory, the passage that
+        fits the query.
 
-        They stand between random tags that no memory can close, with a notice that they contain no instructions. Memories that
-        look like prompt injection are marked. With `max_tokens`, the whole text has at most so many tokens, as the embedder
-        counts them, or else of four characters each. The best results are kept, and the text says how many were left out; if
-        not even the first one fits, it is cut.
+        They stand between random tags that no memory can close, with a notice that they contain no
+        instructions. Memories that look like prompt injection are marked. With `max_tokens`, the
+        whole text has at most so many tokens, as the embedder counts them, or else of four
+        characters each. The best results are kept, and the text says how many were left out; if not
+        even the first one fits, it is cut.
         """
         from memory_mesh.core.language.safety.fence import fence_memories  # loads many patterns
 
-        context, budget = self._context(), None if max_tokens is None else whole_number("max_tokens", max_tokens)
+        context, budget = (
+            self._context(),
+            None if max_tokens is None else whole_number("max_tokens", max_tokens),
+        )
         return fence_memories(
             _checked_results(results),
             context.ids.salt(),

@@ -57,7 +57,8 @@ class Overview(Handle):
         return self._source.url.partition(":")[0]
 
     def is_read_only(self) -> bool:
-        """Return whether writes are refused: the store was opened for reading only, or may not be written to.
+        """Return whether writes are refused: the store was opened for reading only, or may not be
+        written to.
 
         A store with another fault is not read-only: reading it tells the fault.
         """
@@ -72,13 +73,20 @@ class Overview(Handle):
         return overview.numbers(self._reading())
 
     def timeline(
-        self, *, as_of: str | None = None, known_at: str | None = None, limit: int = 50, after: str | None = None
+        self, *, as_of: str | None = None, known_at: str | None = None, limit: int = 50,
+        after: str | None = None
     ) -> "overview.Timeline":  # fmt: skip
-        """Return a page of what was valid (`as_of`) or believed (`known_at`) at a time, and what was stored by day."""
-        return overview.timeline(self._reading(), as_of=as_of, known_at=known_at, limit=limit, after=after)
+        """Return a page of what was valid (`as_of`) or believed (`known_at`) at a time, and what
+        was stored by day."""
+        return overview.timeline(
+            self._reading(), as_of=as_of, known_at=known_at, limit=limit, after=after
+        )
 
-    def picture(self, *, seed: str | None = None, limit: int = 500, depth: int = 2) -> "overview.Picture":
-        """Return linked memories as nodes and edges, at most `limit` nodes; with `seed`, those around a memory."""
+    def picture(
+        self, *, seed: str | None = None, limit: int = 500, depth: int = 2
+    ) -> "overview.Picture":
+        """Return linked memories as nodes and edges, at most `limit` nodes; with `seed`, those
+        around a memory."""
         return overview.picture(self._reading(), seed=seed, limit=limit, depth=depth)
 
     def prepare_search(self) -> None:
@@ -102,11 +110,13 @@ class Overview(Handle):
         )
 
     def erase_preview(self, memory_id: str, *, any_agent: bool = False) -> "erase.Preview":
-        """Return what `erase` would do with a memory; with `any_agent` also with those that the reader cannot see."""
+        """Return what `erase` would do with a memory; with `any_agent` also with those that the
+        reader cannot see."""
         return erase.preview(self._reading(), memory_id, any_agent=any_agent)
 
     def anchored(self) -> "audit.LastAnchor":
-        """Return whether the heads of the audit chains are anchored by the heartbeat, and those that were anchored last."""
+        """Return whether the heads of the audit chains are anchored by the heartbeat, and those
+        that were anchored last."""
         return audit.last_anchor(self._reading())
 
     def trust(self, memories: Sequence[Memory], *, known_at: str | None = None) -> dict[str, float]:
@@ -120,7 +130,11 @@ class Overview(Handle):
 
     def _reader_of(self, memory_id: str, *, any_agent: bool) -> Context:
         context = self._reading()
-        return review.acting_for(context, memory_id) if any_agent and not find_memory(context, memory_id) else context
+        return (
+            review.acting_for(context, memory_id)
+            if any_agent and not find_memory(context, memory_id)
+            else context
+        )
 
 
 def overview_of(mesh: Handle) -> Overview:

@@ -72,7 +72,8 @@ def file_at(path: Path) -> Path:
 
 
 def trust_in(path: Path, data: bytes | None, home: Path) -> Trust:
-    """Return whether the user trusts a file that contains `data`; None stands for a file that cannot be read."""
+    """Return whether the user trusts a file that contains `data`; None stands for a file that
+    cannot be read."""
     file = file_at(path)
     known = _read(_record_of(file, home))
     if known.get("path") != str(file):
@@ -94,7 +95,9 @@ def record(file: Path, data: bytes, home: Path) -> None:
             os.fsync(part.fileno())
         Path(part.name).replace(target)
     except OSError as error:
-        raise SettingsError(f"{target} cannot be written: {error.strerror}", remedy="check the home folder") from error
+        raise SettingsError(
+            f"{target} cannot be written: {error.strerror}", remedy="check the home folder"
+        ) from error
 
 
 def forget(file: Path, home: Path) -> None:
@@ -102,16 +105,21 @@ def forget(file: Path, home: Path) -> None:
     try:
         _record_of(file, home).unlink()
     except FileNotFoundError:
-        raise SettingsError(f"{file} is not trusted", remedy="see memory-mesh config trust --list") from None
+        raise SettingsError(
+            f"{file} is not trusted", remedy="see memory-mesh config trust --list"
+        ) from None
     except OSError as error:
-        raise SettingsError(f"the trust in {file} cannot be ended: {error.strerror}", remedy="check the home folder") from error
+        raise SettingsError(
+            f"the trust in {file} cannot be ended: {error.strerror}", remedy="check the home folder"
+        ) from error
 
 
 def recorded(home: Path) -> list[ProjectFile]:
     """Return every file that the user trusted, and whether it is still trusted."""
     known = (_read(path).get("path") for path in (home / _FOLDER).glob("*.json"))
     return [
-        ProjectFile(Path(path), trust_in(Path(path), _file_bytes(path), home)) for path in sorted(map(str, filter(None, known)))
+        ProjectFile(Path(path), trust_in(Path(path), _file_bytes(path), home))
+        for path in sorted(map(str, filter(None, known)))
     ]
 
 
@@ -143,10 +151,20 @@ def _sha256(data: bytes) -> str:
 
 PREFIX = "MEMORY_MESH_"
 # The variables in which the providers' own tools look for the key.
-PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "cohere": "CO_API_KEY"}
+PROVIDER_KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "cohere": "CO_API_KEY",
+}
 _SUPABASE_KEY = "SUPABASE_KEY"
-_KEYED = (("llm_provider", "llm_api_key", "llm_base_url"), ("embedder", "embedding_api_key", "embedding_url"))
-_BOOLEANS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+_KEYED = (
+    ("llm_provider", "llm_api_key", "llm_base_url"),
+    ("embedder", "embedding_api_key", "embedding_url"),
+)
+_BOOLEANS = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
 _STORES = frozenset({"store", "db_dir"})  # two names of one thing
 _MAX_FILE_BYTES = 2**20
 _MAX_UNTRUSTED_BYTES = 2**14  # the time of parsing TOML grows with the square of the dots in a key
@@ -158,7 +176,8 @@ _Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options in force, where each came from, the home folder, the user's folder of caches, and the project's file."""
+    """The options in force, where each came from, the home folder, the user's folder of caches,
+    and the project's file."""
 
     options: Options
     origins: Mapping[str, str]
@@ -168,8 +187,11 @@ class Settings:
     cwd: Path = Path()  # the working folder: relative paths start there
 
     def displayed(self) -> list[tuple[str, str, str]]:
-        """Return name, value and origin of each option; secrets and the passwords of URLs are not shown."""
-        shown = {name: self.options.shown(name) for name in NAMES} | {"store": shown_url(self.store_url)}
+        """Return name, value and origin of each option; secrets and the passwords of URLs are
+        not shown."""
+        shown = {name: self.options.shown(name) for name in NAMES} | {
+            "store": shown_url(self.store_url)
+        }
         return [(name, shown[name], self.origins[name]) for name in NAMES]
 
     @property
@@ -183,7 +205,8 @@ class Settings:
 
     @property
     def names_store(self) -> bool:
-        """Whether a store is named; if not, it is the one of the home, which reads as empty before the first write."""
+        """Whether a store is named; if not, it is the one of the home, which reads as empty
+        before the first write."""
         return self.options.store is not None or self.options.db_dir is not None
 
     @property
@@ -195,11 +218,21 @@ class Settings:
     @property
     def cache(self) -> Path:
         """The folder for files that can be downloaded or built again."""
-        return self.cwd / folder(self.options.cache_dir, "cache_dir") if self.options.cache_dir else self.caches / "memory-mesh"
+        return (
+            self.cwd / folder(self.options.cache_dir, "cache_dir")
+            if self.options.cache_dir
+            else self.caches / "memory-mesh"
+        )
 
 
-def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
-    """Combine all sources. Arguments that are None count as not given; every value is validated, also one that is overridden."""
+def load(
+    arguments: Mapping[str, object],
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Settings:
+    """Combine all sources. Arguments that are None count as not given; every value is validated,
+    also one that is overridden."""
     environ = os.environ if environ is None else environ
     cwd = cwd or _working_folder()
     home = cwd / home_folder(environ)
@@ -218,7 +251,9 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     for origin, source in (*_preset(sources), *sources):
         if stores := source.keys() & _STORES:
             if len(stores) > 1:
-                raise SettingsError(f"both store and db_dir are given by {origin}", expected="one of them")
+                raise SettingsError(
+                    f"both store and db_dir are given by {origin}", expected="one of them"
+                )
             for name in _STORES:  # one overrides the other
                 values.pop(name, None)
                 origins[name] = "default"
@@ -229,7 +264,8 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
 
 
 def _preset(sources: list[tuple[str, _Values]]) -> list[tuple[str, _Values]]:
-    """Return the values of the preset that the last source names. Those of its embedder do not count for another one."""
+    """Return the values of the preset that the last source names. Those of its embedder do not
+    count for another one."""
     given: _Values = {}
     for _, source in sources:
         given |= source
@@ -237,7 +273,9 @@ def _preset(sources: list[tuple[str, _Values]]) -> list[tuple[str, _Values]]:
         return []
     preset = dict(PRESETS[name])
     if given.get("embedder", preset.get("embedder")) != preset.get("embedder"):
-        preset = {option: value for option, value in preset.items() if option not in EMBEDDING_NAMES}
+        preset = {
+            option: value for option, value in preset.items() if option not in EMBEDDING_NAMES
+        }
     return [(f"preset ({name})", preset)]
 
 
@@ -252,7 +290,8 @@ def home_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def trust(path: str) -> tuple[Path, list[str]]:
-    """Trust the file of a project until it changes, and return its path and the options that it sets."""
+    """Trust the file of a project until it changes, and return its path and the options that it
+    sets."""
     file = file_at(folder(path, "PATH"))
     data = _bytes(file)
     values = _values(_origin(file), _parsed(file, data))
@@ -274,7 +313,9 @@ def folder(path: str, name: str) -> Path:
     except RuntimeError as error:
         why = str(error).rstrip(".").lower()
         remedy = f"set HOME, or {PREFIX}HOME to a folder"
-        raise SettingsError(f"{name} {shown(path, max_length=120)} cannot be used: {why}", remedy=remedy) from None
+        raise SettingsError(
+            f"{name} {shown(path, max_length=120)} cannot be used: {why}", remedy=remedy
+        ) from None
 
 
 # --- sources ---
@@ -284,15 +325,28 @@ def _working_folder() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError:
-        raise SettingsError("the working folder was removed", remedy="change to another folder") from None
+        raise SettingsError(
+            "the working folder was removed", remedy="change to another folder"
+        ) from None
 
 
 def _environment(environ: Mapping[str, str]) -> list[tuple[str, _Values]]:
     variables = {PREFIX + name.upper(): name for name in (*NAMES, *filter(str.islower, ALIASES))}
-    if unknown := sorted(name for name in environ if name.startswith(PREFIX) and name not in {*variables, PREFIX + "HOME"}):
+    if unknown := sorted(
+        name
+        for name in environ
+        if name.startswith(PREFIX) and name not in {*variables, PREFIX + "HOME"}
+    ):
         _warn(tuple(unknown))
-    found = [(f"environment ({key})", name, environ[key]) for key, name in variables.items() if key in environ]
-    return [(origin, _values(origin, {name: _from_text(text, kind_of(checked_name(name)))})) for origin, name, text in found]
+    found = [
+        (f"environment ({key})", name, environ[key])
+        for key, name in variables.items()
+        if key in environ
+    ]
+    return [
+        (origin, _values(origin, {name: _from_text(text, kind_of(checked_name(name)))}))
+        for origin, name, text in found
+    ]
 
 
 @cache
@@ -302,15 +356,20 @@ def _warn(unknown: tuple[str, ...]) -> None:
     near = nearest(unknown[0].removeprefix(PREFIX), [*map(str.upper, NAMES), "HOME"])
     hint = f"; did you mean {PREFIX}{near}?" if near else ""
     shown = ", ".join(name if name.isidentifier() else repr(name) for name in unknown)
-    _log.warning("ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", shown, hint)
+    _log.warning(
+        "ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", shown, hint
+    )
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether the file is there. The user's own file may protect something, so it is not skipped if that is unknown."""
+    """Return whether the file is there. The user's own file may protect something, so it is not
+    skipped if that is unknown."""
     try:
         return path.is_file()
     except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}", remedy="check its permissions") from error
+        raise SettingsError(
+            f"{path} cannot be read: {error.strerror}", remedy="check its permissions"
+        ) from error
 
 
 def _is_same(path: Path, other: Path) -> bool:
@@ -334,10 +393,14 @@ def _bytes(path: Path) -> bytes:
         with open_regular(path) as file:
             data = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        remedy = "check the path" if isinstance(error, FileNotFoundError) else "check its permissions"
+        remedy = (
+            "check the path" if isinstance(error, FileNotFoundError) else "check its permissions"
+        )
         raise SettingsError(f"{path} cannot be read: {error.strerror}", remedy=remedy) from error
     if len(data) > _MAX_FILE_BYTES:
-        raise SettingsError(f"{path} cannot be read: it is too long", expected=f"at most {_MAX_FILE_BYTES:,} bytes")
+        raise SettingsError(
+            f"{path} cannot be read: it is too long", expected=f"at most {_MAX_FILE_BYTES:,} bytes"
+        )
     return data
 
 
@@ -346,7 +409,8 @@ def _parsed(path: Path, data: bytes) -> _Values:
 
     try:
         return tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:  # ValueError: not TOML, not UTF-8, or a number of thousands of digits
+    except (ValueError, RecursionError) as error:
+        # ValueError: not TOML, not UTF-8, or a number of thousands of digits.
         raise SettingsError(f"{path} cannot be read: {error}", remedy="correct the file") from error
 
 
@@ -368,30 +432,50 @@ def _caches(environ: Mapping[str, str], home: Path) -> Path:
 # --- keys of providers ---
 
 
-def _add_provider_keys(values: dict[str, Any], origins: dict[str, str], environ: Mapping[str, str]) -> None:
-    """Take a key that is not given from the provider's own variable, unless it would be sent to another address."""
+def _add_provider_keys(
+    values: dict[str, Any], origins: dict[str, str], environ: Mapping[str, str]
+) -> None:
+    """Take a key that is not given from the provider's own variable, unless it would be sent to
+    another address."""
     for provider, key, url in _KEYED:
         variable = PROVIDER_KEYS.get(values.get(provider, ""), "")
         if key not in values and url not in values and environ.get(variable, "").strip():
             values[key], origins[key] = environ[variable], f"environment ({variable})"
-    if "store_key" not in values and str(values.get("store")).startswith("supabase:") and environ.get(_SUPABASE_KEY, "").strip():
-        values["store_key"], origins["store_key"] = environ[_SUPABASE_KEY], f"environment ({_SUPABASE_KEY})"
+    if (
+        "store_key" not in values
+        and str(values.get("store")).startswith("supabase:")
+        and environ.get(_SUPABASE_KEY, "").strip()
+    ):
+        values["store_key"], origins["store_key"] = (
+            environ[_SUPABASE_KEY],
+            f"environment ({_SUPABASE_KEY})",
+        )
 
 
 # --- the file of a project ---
 
 
 def _project(folder: Path, home: Path, own: _Values) -> tuple[ProjectFile | None, _Values]:
-    """Read the file of the project. If it is not trusted, refuse what a project cannot set; `own` are the user's own values."""
-    path = next((path for at in (folder, *folder.parents) if os.path.isfile(path := at / FILE)), None)
+    """Read the file of the project. If it is not trusted, refuse what a project cannot set;
+    `own` are the user's own values."""
+    path = next(
+        (path for at in (folder, *folder.parents) if os.path.isfile(path := at / FILE)), None
+    )
     data = None if path is None else _bytes_if_file(path)
     if path is None or data is None or _is_same(path, home / FILE):
         return None, {}
     trust = trust_in(path, data, home)
     if trust is not Trust.YES and len(data) > _MAX_UNTRUSTED_BYTES:
-        raise _refusal(path, trust, home, f"it is too long for a project's file, at most {_MAX_UNTRUSTED_BYTES:,} bytes")
+        raise _refusal(
+            path,
+            trust,
+            home,
+            f"it is too long for a project's file, at most {_MAX_UNTRUSTED_BYTES:,} bytes",
+        )
     raw = _parsed(path, data)
-    if trust is not Trust.YES and (closed := [name for name in raw if _rule(name, path) is Project.NO]):
+    if trust is not Trust.YES and (
+        closed := [name for name in raw if _rule(name, path) is Project.NO]
+    ):
         raise _refusal(path, trust, home, f"{', '.join(closed)} cannot be set by a project's file")
     values = _values(_origin(path), raw)
     for name, value in values.items():
@@ -408,7 +492,10 @@ def _project(folder: Path, home: Path, own: _Values) -> tuple[ProjectFile | None
 
 @cache
 def _warn_changed(path: Path) -> None:
-    _log.warning("%s was changed after it was trusted: run `memory-mesh config trust` or `config untrust`", path)
+    _log.warning(
+        "%s was changed after it was trusted: run `memory-mesh config trust` or `config untrust`",
+        path,
+    )
 
 
 def _rule(name: str, path: Path) -> Project:
@@ -420,10 +507,13 @@ def _rule(name: str, path: Path) -> Project:
 
 
 def _fault(name: str, value: Any, project: Path, own: _Values) -> str:
-    """Return why the file of a project cannot give this value to an option that it may set, or an empty text."""
+    """Return why the file of a project cannot give this value to an option that it may set, or
+    an empty text."""
     rule, limit = BY_NAME[name].metadata["project"], own.get(name, BY_NAME[name].default)
     if rule is Project.LOWER and limit is not None and value > limit:
-        return f"{name} {value} goes beyond your own {limit}, and a project's file can only lower it"
+        return (
+            f"{name} {value} goes beyond your own {limit}, and a project's file can only lower it"
+        )
     if rule is Project.ON and value is not True:
         return f"{name} {str(value).lower()}: a project's file can only switch it on"
     if rule is Project.INSIDE and not Path(value).is_relative_to(os.path.realpath(project)):
@@ -435,7 +525,9 @@ def _real_folder(value: str, project: Path, name: str) -> str:
     try:
         return os.path.realpath(project / folder(value, name))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise SettingsError(f"{name} {shown(value, max_length=120)} cannot be used: {error}", expected="a folder") from None
+        raise SettingsError(
+            f"{name} {shown(value, max_length=120)} cannot be used: {error}", expected="a folder"
+        ) from None
 
 
 def _own_path(given: object, project: Path) -> object:
@@ -447,7 +539,10 @@ def _refusal(path: Path, trust: Trust, home: Path, fault: str) -> SettingsError:
     from shlex import quote as quoted  # only a failure needs it
 
     changed = ", changed since you trusted it" if trust is Trust.CHANGED else ""
-    remedy = f"put it into {home / FILE}, or accept this file with: memory-mesh config trust {quoted(str(path))}"
+    remedy = (
+        f"put it into {home / FILE}, or accept this file with: memory-mesh config trust "
+        f"{quoted(str(path))}"
+    )
     return SettingsError(f"file ({path}{changed}): {fault}", remedy=remedy)
 
 
@@ -459,11 +554,14 @@ def _values(origin: str, raw: Mapping[str, object]) -> _Values:
     try:
         return {name: validate(name, value) for name, value in by_option(raw).items()}
     except SettingsError as error:
-        raise SettingsError(f"{origin}: {error.what}", expected=error.expected, remedy=error.remedy) from None
+        raise SettingsError(
+            f"{origin}: {error.what}", expected=error.expected, remedy=error.remedy
+        ) from None
 
 
 def _from_text(text: str, kind: type) -> object:
-    """Convert the text of a variable; what cannot be converted is returned as it is, and refused by `validate`."""
+    """Convert the text of a variable; what cannot be converted is returned as it is, and refused
+    by `validate`."""
     if kind is bool:
         return _BOOLEANS.get(text.strip().lower(), text)
     try:

@@ -1,12 +1,13 @@
 """What the meshes of a process share: open stores, and what belongs to equal options.
 
-Meshes on one file share its store and index. If all their options but the scope are equal, they also share the embedder, caches,
-queues and counters. The first mesh opens, and the last one that is closed closes. What only garbage used is closed when another
-mesh is opened, or at the end of the program: until then a mesh with equal options can use it again. A mesh on a store in memory,
-on a store object or with steps of its own shares with its scoped handles only.
+Meshes on one file share its store and index. If all their options but the scope are equal, they
+also share the embedder, caches, queues and counters. The first mesh opens, and the last one that is
+closed closes. What only garbage used is closed when another mesh is opened, or at the end of the
+program: until then a mesh with equal options can use it again. A mesh on a store in memory, on a
+store object or with steps of its own shares with its scoped handles only.
 
-Nothing that depends on an option crosses between meshes whose options differ: no cached answer, no query that waits to be masked,
-no count against a daily limit.
+Nothing that depends on an option crosses between meshes whose options differ: no cached answer, no
+query that waits to be masked, no count against a daily limit.
 """
 
 import atexit
@@ -49,11 +50,13 @@ Value = TypeVar("Value")
 
 
 class Shared(ABC, Generic[Value]):
-    """A value that its first user opens and its last user closes. A user that is garbage does not count."""
+    """A value that its first user opens and its last user closes. A user that is garbage does
+    not count."""
 
     def __init__(self) -> None:
         self.value: Value | None = None  # None: closed
-        self._users: WeakValueDictionary[int, object] = WeakValueDictionary()  # by id: a user need not be hashable
+        # By id: a user need not be hashable.
+        self._users: WeakValueDictionary[int, object] = WeakValueDictionary()
         self._lock = fork_safe(RLock())
 
     def use(self, user: object) -> Value:
@@ -101,7 +104,8 @@ class Source:
     """Where a mesh and its scoped handles get their context from."""
 
     def __init__(self, settings: Settings, objects: Objects) -> None:
-        no_scope = {name: getattr(_DEFAULTS, name) for name in SCOPE_NAMES}  # each handle has its own
+        # Each handle has its own.
+        no_scope = {name: getattr(_DEFAULTS, name) for name in SCOPE_NAMES}
         self.settings = replace(settings, options=replace(settings.options, **no_scope))
         self.objects = objects
         self._own: SharedContext | None = None  # if it is not shared with other meshes
@@ -117,7 +121,8 @@ class Source:
             return self.settings.store_url
 
     def find(self) -> "SharedContext":
-        """Return the context of these settings, shared with other meshes of the process. It may be open or closed."""
+        """Return the context of these settings, shared with other meshes of the process. It may
+        be open or closed."""
         # The place is found each time: a link may lead to another file than before.
         place = self._file and (os.path.realpath(self._file[0]), *self._file[1:])
         with _lock:
@@ -135,18 +140,37 @@ class Source:
 
     @lazy_property
     def _file(self) -> tuple[str, bool, bool] | None:
-        """The file of the store and how it is opened; None if the store is not shared with other meshes."""
-        settings, private = self.settings, self.objects.store is not None or self.objects.step is not no_step
-        file = None if private or not settings.options.enable_memory else store_file(settings.store_url)
+        """The file of the store and how it is opened; None if the store is not shared with other
+        meshes."""
+        settings, private = (
+            self.settings,
+            self.objects.store is not None or self.objects.step is not no_step,
+        )
+        file = (
+            None
+            if private or not settings.options.enable_memory
+            else store_file(settings.store_url)
+        )
         if file is None:
             return None
-        return str(settings.cwd / file), is_read_only(normal_url(settings.store_url)), settings.names_store
+        return (
+            str(settings.cwd / file),
+            is_read_only(normal_url(settings.store_url)),
+            settings.names_store,
+        )
 
     @lazy_property
     def _key(self) -> Hashable:
-        """What is equal for meshes that share a context: all options but the scope, and the objects of the caller."""
+        """What is equal for meshes that share a context: all options but the scope, and the
+        objects of the caller."""
         options = [getattr(self.settings.options, name) for name in NAMES]
-        given = (self.objects.embedder, self.objects.chat, self.objects.clock, self.objects.ids, *self.objects.hooks)
+        given = (
+            self.objects.embedder,
+            self.objects.chat,
+            self.objects.clock,
+            self.objects.ids,
+            *self.objects.hooks,
+        )
         folders = (self.settings.home, self.settings.caches, self.settings.cwd)
         return json.dumps(options, sort_keys=True, default=repr), *folders, *map(id, given)
 
@@ -163,7 +187,8 @@ class SharedStore(Shared[tuple[Store, LocalIndex | CandidateIndex]]):
             _all.add(self)
 
     def use_with(self, user: object, source: Source) -> tuple[Store, LocalIndex | CandidateIndex]:
-        """Return the store and its index. Raise `SettingsError` if they are open with other options."""
+        """Return the store and its index. Raise `SettingsError` if they are open with other
+        options."""
         with self._lock:
             if self.value is None:
                 self._source = source
@@ -172,7 +197,8 @@ class SharedStore(Shared[tuple[Store, LocalIndex | CandidateIndex]]):
             return self.use(user)
 
     def was_replaced(self) -> bool:
-        """Return whether another file is now at the place of the open one. Its users get an error until they close it."""
+        """Return whether another file is now at the place of the open one. Its users get an
+        error until they close it."""
         value = self.value
         return value is not None and file_of(value[0]).was_replaced()
 
@@ -213,13 +239,17 @@ class SharedContext(Shared[Context]):
         super().__init__()
         self._source, self._store, self._key = source, store, key
         store.contexts[key] = self
-        self._queues = State()  # outlives a close: a search that ends later is recorded by the next opening
+        # Outlives a close: a search that ends later is recorded by the next opening.
+        self._queues = State()
 
     def reset_after_fork(self) -> None:
-        """Start with empty queues and caches: the parent writes its own entries, and their locks may be held forever."""
+        """Start with empty queues and caches: the parent writes its own entries, and their locks
+        may be held forever."""
         self._queues = State()
         if self.value is not None:
-            self.value = replace(self.value, state=State(ledger=self.value.state.ledger).with_queues(self._queues))
+            self.value = replace(
+                self.value, state=State(ledger=self.value.state.ledger).with_queues(self._queues)
+            )
 
     def flush(self) -> None:
         """Write what the searches of all meshes on the store left."""
@@ -284,16 +314,26 @@ def _check_equal(first: Source, second: Source) -> None:
     for name in (*_STORE_NAMES, *EMBEDDING_NAMES):
         (one, shown_one), (other, shown_other) = _option(first, name), _option(second, name)
         if one != other:
-            what = f"{second.url} is open in this process with {name} {shown_one}, and is opened again with {name} {shown_other}"
-            raise SettingsError(what, expected=f"one {name} for all meshes on a store", remedy="close the other meshes first")
+            what = (
+                f"{second.url} is open in this process with {name} {shown_one}, and is opened "
+                f"again with {name} {shown_other}"
+            )
+            raise SettingsError(
+                what,
+                expected=f"one {name} for all meshes on a store",
+                remedy="close the other meshes first",
+            )
 
 
 def _option(source: Source, name: str) -> tuple[object, str]:
-    """Return the value of an option and its text for display. An embedder object counts as the name of its model."""
+    """Return the value of an option and its text for display. An embedder object counts as the
+    name of its model."""
     embedder, options = source.objects.embedder, source.settings.options
     if embedder is None or name not in EMBEDDING_NAMES:
         return getattr(options, name), options.shown(name)
-    return (embedder.model, embedder.model) if name == "embedder" else (getattr(_DEFAULTS, name), "-")
+    return (
+        (embedder.model, embedder.model) if name == "embedder" else (getattr(_DEFAULTS, name), "-")
+    )
 
 
 # --- the resources of this process ---
@@ -301,7 +341,8 @@ def _option(source: Source, name: str) -> tuple[object, str]:
 _lock = fork_safe(RLock())
 _stores: WeakValueDictionary[Hashable, SharedStore] = WeakValueDictionary()
 _all: WeakSet[SharedStore] = WeakSet()
-_opened: set[SharedContext] = set()  # those that meshes may share, so that garbage does not take their queues with it
+# Those that meshes may share, so that garbage does not take their queues with it.
+_opened: set[SharedContext] = set()
 
 
 @atexit.register
@@ -316,7 +357,8 @@ def _flush_all() -> None:
 
 
 def _reset_after_fork() -> None:
-    """Keep stores and models in a forked child, without the locks of the parent's threads. Stores connect again by themselves."""
+    """Keep stores and models in a forked child, without the locks of the parent's threads.
+    Stores connect again by themselves."""
     for store in list(_all):
         store.reset_after_fork()
 

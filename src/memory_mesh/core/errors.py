@@ -1,6 +1,7 @@
 """All public errors, and the checks of arguments that raise them.
 
-docs/errors.md lists the errors; `interfaces.render.output` maps each to its exit code and HTTP status.
+docs/errors.md lists the errors; `interfaces.render.output` maps each to its exit code and HTTP
+status.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +13,8 @@ _MAX_MASKED = 10_000  # characters of a value in an error that are masked before
 
 
 class MemoryMeshError(Exception):
-    """Base class of all errors. The text is one line: what was wrong, what was expected, what to do."""
+    """Base class of all errors. The text is one line: what was wrong, what was expected, what to
+    do."""
 
     def __init__(self, what: str, *, expected: str = "", remedy: str = "") -> None:
         # Errors quote their input and are written to logs.
@@ -22,7 +24,8 @@ class MemoryMeshError(Exception):
 
     @staticmethod
     def _masked(text: str) -> str:
-        from memory_mesh.core.language.redaction import masked  # only a failure needs it, and it loads many patterns
+        # Only a failure needs it, and it loads many patterns.
+        from memory_mesh.core.language.redaction import masked
 
         return masked(text)
 
@@ -32,7 +35,8 @@ class MemoryMeshError(Exception):
 
 
 def shown(value: object, *, max_length: int = 60) -> str:
-    """Return the `repr` of a value, masked, then cut to a length that fits into an error: half a secret is not recognised."""
+    """Return the `repr` of a value, masked, then cut to a length that fits into an error: half a
+    secret is not recognised."""
     from memory_mesh.core.language.redaction import masked
 
     try:
@@ -111,12 +115,26 @@ class CallRefused(CallError):
     `status` is the HTTP status, `body` what the response contains: JSON, or else text.
     """
 
-    def __init__(self, what: str, *, expected: str = "", remedy: str = "", status: int = 0, body: object = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        expected: str = "",
+        remedy: str = "",
+        status: int = 0,
+        body: object = None,
+    ) -> None:
         super().__init__(what, expected=expected, remedy=remedy)
         self.status, self.body = status, body
 
     def __reduce__(self) -> tuple[object, ...]:
-        rebuild = partial(CallRefused, expected=self.expected, remedy=self.remedy, status=self.status, body=self.body)
+        rebuild = partial(
+            CallRefused,
+            expected=self.expected,
+            remedy=self.remedy,
+            status=self.status,
+            body=self.body,
+        )
         return rebuild, (self.what,)
 
 
@@ -177,7 +195,8 @@ class ContentAltered(StoreCorrupt):
 
 
 class StoreForeign(StoreCorrupt):
-    """The file is a database of another program, or no file but a pipe or a device; nothing was changed."""
+    """The file is a database of another program, or no file but a pipe or a device; nothing was
+    changed."""
 
 
 class StoreTooNew(StoreError):
@@ -211,7 +230,11 @@ _Error = TypeVar("_Error", bound=MemoryMeshError)
 def not_installed(kind: type[_Error], package: str | None, extra: str) -> _Error:
     """Return the error for a package that is missing because its extra was not installed."""
     what = f"the package {package or extra} is not installed"
-    return kind(what, remedy=f"install it with pip install 'memory-mesh[{extra}]', in a clone pip install '.[{extra}]'")
+    return kind(
+        what,
+        remedy=f"install it with pip install 'memory-mesh[{extra}]', in a clone pip install "
+        f"'.[{extra}]'",
+    )
 
 
 # --- calls from other libraries ---
@@ -263,7 +286,9 @@ def fraction(name: str, value: object, *, expected: str = "a number from 0 to 1"
 
 def whole_number(name: str, value: object, *, min_: int = 1, max_: int | None = None) -> int:
     """Return `value` as an int from `min_` to `max_`."""
-    if not isinstance(value, int) or not is_number(value, min_=min_, max_=inf if max_ is None else max_):
+    if not isinstance(value, int) or not is_number(
+        value, min_=min_, max_=inf if max_ is None else max_
+    ):
         expected = f"a whole number from {min_:,}" + ("" if max_ is None else f" to {max_:,}")
         raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
     return value
@@ -278,7 +303,8 @@ def one_of(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def iterable(name: str, value: object, *, expected: str) -> Iterable[Any]:
-    """Return an iterable. A text or a mapping is refused: its letters or keys are hardly what the caller wants."""
+    """Return an iterable. A text or a mapping is refused: its letters or keys are hardly what
+    the caller wants."""
     if isinstance(value, list | tuple):
         return value
     if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
@@ -292,9 +318,12 @@ def listed(name: str, value: object, *, expected: str) -> list[Any]:
 
 
 def missing_parts(given: object, parts: Iterable[str]) -> list[str]:
-    """Return the names of a port that an object lacks. A class lacks all of them: it is not yet an object."""
+    """Return the names of a port that an object lacks. A class lacks all of them: it is not yet
+    an object."""
     absent = object()
-    return [part for part in parts if isinstance(given, type) or getattr(given, part, absent) is absent]
+    return [
+        part for part in parts if isinstance(given, type) or getattr(given, part, absent) is absent
+    ]
 
 
 _MAX_PATH = 4096
@@ -309,11 +338,17 @@ def path(name: str, value: object) -> str:
     """Return a path as text."""
     given = value.__fspath__() if isinstance(value, _PathLike) else value
     try:
-        if isinstance(given, str) and len(given) <= _MAX_PATH and b"\0" not in given.encode("utf-8", "surrogateescape"):
+        if (
+            isinstance(given, str)
+            and len(given) <= _MAX_PATH
+            and b"\0" not in given.encode("utf-8", "surrogateescape")
+        ):
             return given
     except UnicodeEncodeError:
         pass  # half a surrogate pair
-    raise InvalidInput(f"{name} is {shown(given)}", expected=f"a path of at most {_MAX_PATH:,} characters")
+    raise InvalidInput(
+        f"{name} is {shown(given)}", expected=f"a path of at most {_MAX_PATH:,} characters"
+    )
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -1,9 +1,10 @@
 """Every option of a memory, written once: name, type, default, description and limits.
 
-The groups are frozen dataclasses and `Options` is all of them together, so every option has one flat name: the argument of
-`MemoryMesh`, the key in a file and, in capitals after `MEMORY_MESH_`, the environment variable. `api/settings.py` reads values
-from these places, `api/build.py` builds a mesh from them, flows read them from their context, and `docs/settings.md` and the
-stub of the constructor are generated from this table.
+The groups are frozen dataclasses and `Options` is all of them together, so every option has one
+flat name: the argument of `MemoryMesh`, the key in a file and, in capitals after `MEMORY_MESH_`,
+the environment variable. `api/settings.py` reads values from these places, `api/build.py` builds a
+mesh from them, flows read them from their context, and `docs/settings.md` and the stub of the
+constructor are generated from this table.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,24 +13,34 @@ from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from memory_mesh.core.errors import InvalidInput, SettingsError, is_number, nearest, shown, suggestion
+from memory_mesh.core.errors import (
+    InvalidInput,
+    SettingsError,
+    is_number,
+    nearest,
+    shown,
+    suggestion,
+)
 from memory_mesh.core.text import KINDS, shown_url, without_passwords
 
 CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
 EMBEDDERS = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
 SEARCH_MODES = ("recall", "precise")
 DEFAULT_ANSWER_TOKENS = 2048
-# Defaults of other systems, by the name of the preset; every value that is given otherwise counts more.
+# Defaults of other systems, by the name of the preset; every value that is given otherwise counts
+# more.
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "lane": {
-        "store": "~/.opencode/memories.db", "embedder": "lmstudio", "embedding_model": "mixedbread-ai/mxbai-embed-large-v1",
+        "store": "~/.opencode/memories.db", "embedder": "lmstudio",
+        "embedding_model": "mixedbread-ai/mxbai-embed-large-v1",
         "embedding_url": "http://127.0.0.1:1234", "min_score_threshold": 0.2,
     },
 }  # fmt: skip
 # The names of Memory Lane for options of ours.
 ALIASES = {
-    "db_path": "store", "dbPath": "store", "lm_studio_url": "embedding_url", "lmStudioUrl": "embedding_url",
-    "embeddingModel": "embedding_model", "minScoreThreshold": "min_score_threshold",
+    "db_path": "store", "dbPath": "store", "lm_studio_url": "embedding_url",
+    "lmStudioUrl": "embedding_url", "embeddingModel": "embedding_model",
+    "minScoreThreshold": "min_score_threshold",
 }  # fmt: skip
 _MAX_NUMBER = 10**12  # larger values are typing mistakes, and some would overflow
 
@@ -37,8 +48,9 @@ _MAX_NUMBER = 10**12  # larger values are typing mistakes, and some would overfl
 class Project(StrEnum):
     """What the file of a project may do with an option.
 
-    The author of that file may not be the user, so it sets names and preferences, and nothing that decides where data goes or
-    what protects it: an option is closed to it unless its declaration says otherwise.
+    The author of that file may not be the user, so it sets names and preferences, and nothing that
+    decides where data goes or what protects it: an option is closed to it unless its declaration
+    says otherwise.
     """
 
     NO = "no"
@@ -49,11 +61,18 @@ class Project(StrEnum):
 
 
 def option(
-    default: Any, about: str, *, choices: tuple[str, ...] = (), check: Callable[[Any], str] | None = None, secret: bool = False,
-    project: Project = Project.NO,
+    default: Any, about: str, *, choices: tuple[str, ...] = (),
+    check: Callable[[Any], str] | None = None, secret: bool = False, project: Project = Project.NO,
 ) -> Any:  # fmt: skip
-    """Declare an option. `check` returns what was expected, or "" for a valid value. A `secret` is never displayed."""
-    metadata = {"about": about, "choices": choices, "check": check, "secret": secret, "project": project}
+    """Declare an option. `check` returns what was expected, or "" for a valid value. A `secret`
+    is never displayed."""
+    metadata = {
+        "about": about,
+        "choices": choices,
+        "check": check,
+        "secret": secret,
+        "project": project,
+    }
     return field(default=default, repr=not secret, metadata=metadata)
 
 
@@ -92,17 +111,26 @@ def _names(value: dict[object, object]) -> str:
 def _kinds(value: dict[object, object]) -> str:
     if unknown := [kind for kind in value if kind not in KINDS]:
         return _choices(unknown[0], KINDS)
-    return "" if all(isinstance(on, bool) for on in value.values()) else "true or false for each kind"
+    return (
+        "" if all(isinstance(on, bool) for on in value.values()) else "true or false for each kind"
+    )
 
 
 def _weights(value: dict[object, object]) -> str:
     numbers = all(is_number(weight, min_=0, max_=_MAX_NUMBER) for weight in value.values())
-    return "" if numbers and value.keys() <= {"keywords", "vectors"} else "numbers from 0 for keywords and vectors"
+    return (
+        ""
+        if numbers and value.keys() <= {"keywords", "vectors"}
+        else "numbers from 0 for keywords and vectors"
+    )
 
 
 def _intents(value: dict[object, object]) -> str:
     texts = all(isinstance(words, str) and words.strip() for words in value)
-    lists = all(isinstance(types, list) and all(isinstance(type_, str) for type_ in types) for types in value.values())
+    lists = all(
+        isinstance(types, list) and all(isinstance(type_, str) for type_ in types)
+        for types in value.values()
+    )
     return "" if texts and lists else "words, and for each a list of types"
 
 
@@ -128,7 +156,8 @@ def _schemas(value: dict[str, object]) -> str:
     return ""
 
 
-# Only `Options` is instantiated. Generating the methods of the groups too would double the import time of this module.
+# Only `Options` is instantiated. Generating the methods of the groups too would double the import
+# time of this module.
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ScopeOptions:
     """Whose memories are read and written."""
@@ -137,7 +166,9 @@ class ScopeOptions:
     user_id: str | None = option(None, "the user whose memories these are")
     session_id: str | None = option(None, "the session that reads and writes", project=Project.YES)
     project: str | None = option(
-        None, "the project of new memories; searches and lists show it and memories without a project", project=Project.YES
+        None,
+        "the project of new memories; searches and lists show it and memories without a project",
+        project=Project.YES,
     )
 
 
@@ -145,26 +176,42 @@ class ScopeOptions:
 class StoreOptions:
     """Where memories are stored."""
 
-    store: str | None = option(None, "the file or URL of the store; by default memory.db in the home folder")
-    store_key: str | None = option(None, "the key of a Supabase store; by default from SUPABASE_KEY", secret=True)
+    store: str | None = option(
+        None, "the file or URL of the store; by default memory.db in the home folder"
+    )
+    store_key: str | None = option(
+        None, "the key of a Supabase store; by default from SUPABASE_KEY", secret=True
+    )
     db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
     preset: str | None = option(
-        None, "lane: the database and the embedding model of Memory Lane, unless they are set otherwise", choices=tuple(PRESETS)
+        None,
+        "lane: the database and the embedding model of Memory Lane, unless they are set otherwise",
+        choices=tuple(PRESETS),
     )
     busy_seconds: float = option(30.0, "how long to wait for other processes")
     enable_memory: bool = option(True, "store memories at all")
-    deduplicate: bool = option(True, "count a text that is stored already instead of storing it again")
+    deduplicate: bool = option(
+        True, "count a text that is stored already instead of storing it again"
+    )
     claims: str = option(
-        "off", "auto: plain statements such as \"Ana works at Acme\" become claims, which supersede each other",
+        "off",
+        "auto: plain statements such as \"Ana works at Acme\" become claims, which supersede "
+        "each other",
         choices=("off", "auto"), project=Project.NO,
     )  # fmt: skip
     predicate_schemas: dict[str, object] | None = option(
-        None, "by predicate of claims: cardinality, conflict_policy, normalize, dedup_policy", check=_schemas
+        None,
+        "by predicate of claims: cardinality, conflict_policy, normalize, dedup_policy",
+        check=_schemas,
     )
     duplicate_similarity: float = option(
-        0.85, "the lowest cosine of two interactions that count as one, if their words say the same", check=_fraction
+        0.85,
+        "the lowest cosine of two interactions that count as one, if their words say the same",
+        check=_fraction,
     )
-    max_content_chars: int = option(1_000_000, "the longest text of one memory, in characters", project=Project.LOWER)
+    max_content_chars: int = option(
+        1_000_000, "the longest text of one memory, in characters", project=Project.LOWER
+    )
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -172,12 +219,16 @@ class PrivacyOptions:
     """What is cleaned and masked before it is stored."""
 
     redaction: str = option(
-        "mask", "how personal data and secrets are replaced: mask, pseudonym or off", choices=("mask", "pseudonym", "off")
+        "mask",
+        "how personal data and secrets are replaced: mask, pseudonym or off",
+        choices=("mask", "pseudonym", "off"),
     )
     redaction_kinds: dict[str, bool] | None = option(
         None, f"false for each kind that is not masked: {', '.join(KINDS)}", check=_kinds
     )
-    redact_names: dict[str, str] | None = option(None, "names and the ids that replace them", check=_names, secret=True)
+    redact_names: dict[str, str] | None = option(
+        None, "names and the ids that replace them", check=_names, secret=True
+    )
     scrub: dict[str, object] | None = option(None, "settings of the scrubber, by group")
 
 
@@ -186,49 +237,73 @@ class SearchOptions:
     """How memories are found and ranked."""
 
     ranker: str = option(
-        "learnt", "how candidates are ranked: learnt; deep, which also reads the best ones; or rrf as in RFC-0011",
+        "learnt",
+        "how candidates are ranked: learnt; deep, which also reads the best ones; or rrf as "
+        "in RFC-0011",
         choices=("learnt", "deep", "rrf"), project=Project.YES,
     )  # fmt: skip
     deep_budget_ms: float = option(
-        150.0, "milliseconds in which the deep ranker may read the best candidates of a search; 0 switches it off",
+        150.0,
+        "milliseconds in which the deep ranker may read the best candidates of a search; 0 "
+        "switches it off",
         check=_milliseconds, project=Project.YES,
     )  # fmt: skip
     search_mode: str = option(
-        "recall", "what searches in Python leave out: recall, very little; precise, what is probably irrelevant",
+        "recall",
+        "what searches in Python leave out: recall, very little; precise, what is probably "
+        "irrelevant",
         choices=SEARCH_MODES, project=Project.YES,
     )  # fmt: skip
     channel_weights: dict[str, float] | None = option(
-        None, "weights of keywords and vectors under rrf; 1 each by default", check=_weights, project=Project.YES
+        None,
+        "weights of keywords and vectors under rrf; 1 each by default",
+        check=_weights,
+        project=Project.YES,
     )
     min_score_threshold: float = option(
-        0.2, "the lowest similarity of what the lane finds; with a filter by entity it is 0.15", check=_fraction,
-        project=Project.YES,
+        0.2, "the lowest similarity of what the lane finds; with a filter by entity it is 0.15",
+        check=_fraction, project=Project.YES,
     )  # fmt: skip
     intent_words: dict[str, list[str]] | None = option(
-        None, "by words of a query of the lane: the types of memories that it asks for", check=_intents, project=Project.YES
+        None,
+        "by words of a query of the lane: the types of memories that it asks for",
+        check=_intents,
+        project=Project.YES,
     )
-    stemmer_language: str = option("english", "the language whose words are stemmed", check=_stemmer, project=Project.YES)
+    stemmer_language: str = option(
+        "english", "the language whose words are stemmed", check=_stemmer, project=Project.YES
+    )
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class EmbeddingOptions:
     """What turns texts into vectors."""
 
-    embedder: str = option("local", f"what computes the vectors: {', '.join(EMBEDDERS)}", choices=EMBEDDERS)
-    embedding_model: str | None = option(None, "the model of a remote embedder; by default the provider's usual one")
-    embedding_api_key: str | None = option(None, "its API key; by default from the provider's own variable", secret=True)
+    embedder: str = option(
+        "local", f"what computes the vectors: {', '.join(EMBEDDERS)}", choices=EMBEDDERS
+    )
+    embedding_model: str | None = option(
+        None, "the model of a remote embedder; by default the provider's usual one"
+    )
+    embedding_api_key: str | None = option(
+        None, "its API key; by default from the provider's own variable", secret=True
+    )
     embedding_url: str | None = option(None, "another address that speaks the provider's protocol")
     embedding_fallbacks: str | list[str] | None = option(
         None,
-        "tried in order when the embedder fails: a URL that serves the same model, or local, ollama, lmstudio; by default local, "
-        "if the server runs the same model, all-MiniLM-L6-v2",
+        "tried in order when the embedder fails: a URL that serves the same model, or local, "
+        "ollama, lmstudio; by default local, if the server runs the same model, all-MiniLM-L6-v2",
     )
     embedding_allow_local: bool | None = option(None, "allow an address on this machine or network")
-    embedding_window: int | None = option(None, "how many tokens of a text the model reads; known for the usual models")
+    embedding_window: int | None = option(
+        None, "how many tokens of a text the model reads; known for the usual models"
+    )
     embedding_price: float | None = option(None, "dollars for a million tokens embedded")
     model_path: str | None = option(None, "the folder that holds the local model")
     offline: bool = option(False, "never download the local model", project=Project.ON)
-    cache_dir: str | None = option(None, "the folder for files that can be downloaded or built again, such as the local model")
+    cache_dir: str | None = option(
+        None, "the folder for files that can be downloaded or built again, such as the local model"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -236,22 +311,41 @@ class LlmOptions:
     """The language model, if there is one."""
 
     enable_llm: bool = option(True, "use the language model if one is set", project=Project.LOWER)
-    llm_provider: str | None = option(None, f"who runs the language model: {', '.join(CHAT_PROVIDERS)}", choices=CHAT_PROVIDERS)
+    llm_provider: str | None = option(
+        None, f"who runs the language model: {', '.join(CHAT_PROVIDERS)}", choices=CHAT_PROVIDERS
+    )
     llm_model: str | None = option(None, "the name of the language model")
     llm_api_key: str | None = option(
-        None, "its API key; by default from the provider's own variable, such as OPENAI_API_KEY", secret=True
+        None,
+        "its API key; by default from the provider's own variable, such as OPENAI_API_KEY",
+        secret=True,
     )
     llm_base_url: str | None = option(None, "another address that speaks the provider's protocol")
-    llm_allow_local: bool | None = option(None, "allow an address on this machine or network; on by default for local providers")
-    llm_max_tokens: int | None = option(None, f"the longest answer in tokens; {DEFAULT_ANSWER_TOKENS} by default")
-    llm_input_tokens: int = option(3000, "longer texts are sent in pieces of this many tokens", check=_piece_tokens)
-    llm_timeout: float = option(
-        60.0, "the longest time of one call in seconds, retries included", check=_seconds_of_a_call, project=Project.LOWER
+    llm_allow_local: bool | None = option(
+        None, "allow an address on this machine or network; on by default for local providers"
     )
-    llm_requests_per_minute: int | None = option(None, "the largest number of calls in a minute", project=Project.LOWER)
-    llm_daily_tokens: int | None = option(None, "the largest number of tokens of all calls of a day (UTC)", project=Project.LOWER)
+    llm_max_tokens: int | None = option(
+        None, f"the longest answer in tokens; {DEFAULT_ANSWER_TOKENS} by default"
+    )
+    llm_input_tokens: int = option(
+        3000, "longer texts are sent in pieces of this many tokens", check=_piece_tokens
+    )
+    llm_timeout: float = option(
+        60.0,
+        "the longest time of one call in seconds, retries included",
+        check=_seconds_of_a_call,
+        project=Project.LOWER,
+    )
+    llm_requests_per_minute: int | None = option(
+        None, "the largest number of calls in a minute", project=Project.LOWER
+    )
+    llm_daily_tokens: int | None = option(
+        None, "the largest number of tokens of all calls of a day (UTC)", project=Project.LOWER
+    )
     llm_daily_cost: float | None = option(
-        None, "the highest cost of all calls of a day in dollars; needs the prices", project=Project.LOWER
+        None,
+        "the highest cost of all calls of a day in dollars; needs the prices",
+        project=Project.LOWER,
     )
     llm_price_sent: float | None = option(None, "dollars for a million tokens sent")
     llm_price_received: float | None = option(None, "dollars for a million tokens received")
@@ -270,9 +364,13 @@ class AuditOptions:
     audit_recalls: bool = option(True, "write audit blocks of searches")
     recall_retention_days: int = option(90, "how many days audit blocks of searches are kept")
     audit_key_file: str | None = option(
-        None, "the file of the key that signs the chains, the same for all writers; by default audit.key in the home"
+        None,
+        "the file of the key that signs the chains, the same for all writers; by default audit.key "
+        "in the home",
     )
-    audit_anchor: str | None = option(None, "a file or URL to which the heartbeat writes the heads of the chains")
+    audit_anchor: str | None = option(
+        None, "a file or URL to which the heartbeat writes the heads of the chains"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -280,9 +378,14 @@ class LearningOptions:
     """Lessons, decay, skills and heritage."""
 
     enable_wisdom_distillation: bool = option(False, "distill lessons in the heartbeat")
-    lesson_min_confidence: float = option(0.7, "lessons with less confidence are not returned", check=_fraction)
+    lesson_min_confidence: float = option(
+        0.7, "lessons with less confidence are not returned", check=_fraction
+    )
     lesson_retention_days: int = option(365, "lessons not seen for this many days are archived")
-    decay_enabled: bool = option(False, "let the heartbeat archive weak memories and consolidate; otherwise it only reports them")
+    decay_enabled: bool = option(
+        False,
+        "let the heartbeat archive weak memories and consolidate; otherwise it only reports them",
+    )
     skill_directories: str | list[str] | None = option(None, "folders of skill files")
     enable_heritage_tracking: bool = option(False, "record heritage on add")
     max_heritage_depth: int = option(5, "how many entries of a heritage are kept")
@@ -293,7 +396,10 @@ class HookOptions:
     """What is called after every change."""
 
     writethrough: str | list[str] | None = option(
-        None, "hooks: folders for Markdown files, and URLs that events are posted to; in Python also functions", secret=True
+        None,
+        "hooks: folders for Markdown files, and URLs that events are posted to; in Python "
+        "also functions",
+        secret=True,
     )
     writethrough_allow_local: bool = option(False, "allow URLs of hooks on this machine or network")
 
@@ -303,23 +409,34 @@ class FolderOptions:
     """Folders of Markdown files."""
 
     notes_dir: str | None = option(
-        None, "the folder of notes, which every search then reads too; for mesh.notes .rawko/memories by default",
+        None,
+        "the folder of notes, which every search then reads too; for mesh.notes .rawko/memories "
+        "by default",
         project=Project.INSIDE,
     )  # fmt: skip
     note_agents: dict[str, object] | None = option(
-        None, "by agent: max_injected, min_importance and specialty (tags) of its notes, or the path of its YAML file",
+        None,
+        "by agent: max_injected, min_importance and specialty (tags) of its notes, or the path of "
+        "its YAML file",
         check=_agents,
     )  # fmt: skip
     note_closeness: float = option(
-        0.5, "the lowest cosine of a plain-language pattern of a note and a task that it matches", check=_fraction,
-        project=Project.YES,
+        0.5, "the lowest cosine of a plain-language pattern of a note and a task that it matches",
+        check=_fraction, project=Project.YES,
     )  # fmt: skip
-    note_extraction_every: int = option(1, "extract a note of one in so many runs of an agent", project=Project.YES)
+    note_extraction_every: int = option(
+        1, "extract a note of one in so many runs of an agent", project=Project.YES
+    )
     traces_dir: str | None = option(
-        None, "the folder of execution traces and of the experience log; traces in the home folder if not set"
+        None,
+        "the folder of execution traces and of the experience log; traces in the home folder "
+        "if not set",
     )
     trace_similarity: float = option(
-        0.75, "the lowest cosine of two goals of traces that are consolidated together", check=_fraction, project=Project.YES
+        0.75,
+        "the lowest cosine of two goals of traces that are consolidated together",
+        check=_fraction,
+        project=Project.YES,
     )
 
 
@@ -327,7 +444,9 @@ class FolderOptions:
 class HostOptions:
     """Hooks of coding agents."""
 
-    host_seconds: float = option(0.7, "how long a hook may take until it answers empty", check=_seconds_of_a_call)
+    host_seconds: float = option(
+        0.7, "how long a hook may take until it answers empty", check=_seconds_of_a_call
+    )
     host_max_tokens: int = option(2000, "the longest text of memories that a hook adds, in tokens")
 
 
@@ -335,36 +454,49 @@ class HostOptions:
 class ServerOptions:
     """The REST server."""
 
-    server_host: str = option("127.0.0.1", "the address that `serve` listens on; one that others can reach needs a token")
+    server_host: str = option(
+        "127.0.0.1", "the address that `serve` listens on; one that others can reach needs a token"
+    )
     server_port: int = option(8710, "the port that `serve` listens on", check=_port)
     server_names: str | list[str] | None = option(
-        None, "further names of the server that the header Host may have, such as memory.example.org"
+        None,
+        "further names of the server that the header Host may have, such as memory.example.org",
     )
     server_max_body: int = option(8_388_608, "the largest body of a request, in bytes")
-    server_max_stream: int = option(268_435_456, "the largest body of a streamed ingestion, in bytes")
+    server_max_stream: int = option(
+        268_435_456, "the largest body of a streamed ingestion, in bytes"
+    )
     server_requests_per_minute: int = option(6000, "how many requests a token may make in a minute")
-    server_agent_writes_per_day: int | None = option(None, "how many writes the server accepts from an agent in a day (UTC)")
+    server_agent_writes_per_day: int | None = option(
+        None, "how many writes the server accepts from an agent in a day (UTC)"
+    )
     server_threads: int = option(8, "how many requests are worked on at once")
     server_heartbeat_seconds: float = option(
         3600.0, "how often the server runs the maintenance jobs that are due; 0 never runs them"
     )
     server_max_connections: int = option(
-        1000, "how many connections may be open; never more than half of the files that the process may open"
+        1000,
+        "how many connections may be open; never more than half of the files that the process "
+        "may open",
     )
     server_wait_seconds: float = option(
         30.0,
-        "how long the server waits for the headers of a request, and for a body that is slower than 1 KiB a second",
+        "how long the server waits for the headers of a request, and for a body that is slower "
+        "than 1 KiB a second",
         check=_seconds_of_a_call,
     )
-    server_shutdown_seconds: float = option(30.0, "how long requests may take after the server was asked to end")
+    server_shutdown_seconds: float = option(
+        30.0, "how long requests may take after the server was asked to end"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Options(
-    ServerOptions, HostOptions, FolderOptions, HookOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions,
-    SearchOptions, PrivacyOptions, StoreOptions, ScopeOptions,
+    ServerOptions, HostOptions, FolderOptions, HookOptions, LearningOptions, AuditOptions,
+    LlmOptions, EmbeddingOptions, SearchOptions, PrivacyOptions, StoreOptions, ScopeOptions,
 ):  # fmt: skip
-    """All options, in the order of this module: fields of the last base come first. Constructing it validates every value."""
+    """All options, in the order of this module: fields of the last base come first. Constructing
+    it validates every value."""
 
     def __post_init__(self) -> None:
         for name in NAMES:
@@ -383,7 +515,11 @@ class Options(
             return "-"
         if BY_NAME[name].metadata["secret"]:
             return "(set, not shown)"
-        return shown_url(value) if isinstance(value, str) and "://" in value else without_passwords(str(value))
+        return (
+            shown_url(value)
+            if isinstance(value, str) and "://" in value
+            else without_passwords(str(value))
+        )
 
 
 BY_NAME: Mapping[str, Field[Any]] = {f.name: f for f in fields(Options)}
@@ -399,10 +535,16 @@ _TYPES: Mapping[type, tuple[str, Callable[[Any], bool]]] = {
         "a whole number from 1, at most 10^12",
         lambda value: isinstance(value, int) and is_number(value, min_=1, max_=_MAX_NUMBER),
     ),
-    float: ("a number from 0, at most 10^12", lambda value: isinstance(value, float) and 0 <= value <= _MAX_NUMBER),
+    float: (
+        "a number from 0, at most 10^12",
+        lambda value: isinstance(value, float) and 0 <= value <= _MAX_NUMBER,
+    ),
     list: (
         "a text or a list of texts",
-        lambda value: isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
+        lambda value: (
+            isinstance(value, str)
+            or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+        ),
     ),
     dict: ("a table (in the environment: a JSON object)", lambda value: isinstance(value, dict)),
 }
@@ -412,26 +554,33 @@ _NAMES_OF_STORE = ("path", "file", "url", "uri", "db", "database")  # in other l
 
 
 def checked_name(name: str) -> str:
-    """Return the name of the option that a name stands for, or raise a `SettingsError` that suggests the nearest one."""
+    """Return the name of the option that a name stands for, or raise a `SettingsError` that
+    suggests the nearest one."""
     if (known := ALIASES.get(name, name)) in BY_NAME:
         return known
     near = "store" if name in _NAMES_OF_STORE else nearest(name, NAMES)
     raise SettingsError(
-        f"unknown option {shown(name)}", remedy=f"did you mean {near!r}?" if near else "see memory-mesh config show"
+        f"unknown option {shown(name)}",
+        remedy=f"did you mean {near!r}?" if near else "see memory-mesh config show",
     )
 
 
 def by_option(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by the names of their options, or raise a `SettingsError` if two names stand for one."""
+    """Return values by the names of their options, or raise a `SettingsError` if two names stand
+    for one."""
     named: dict[str, str] = {}
     for name in given:
         if (other := named.setdefault(checked_name(name), name)) != name:
-            raise SettingsError(f"both {other} and {name} are given", expected="one of them: they are the same option")
+            raise SettingsError(
+                f"both {other} and {name} are given",
+                expected="one of them: they are the same option",
+            )
     return {option: given[name] for option, name in named.items()}
 
 
 def validate(name: str, value: Any) -> Any:
-    """Return the value as the option stores it, or raise a `SettingsError` that says what was expected."""
+    """Return the value as the option stores it, or raise a `SettingsError` that says what was
+    expected."""
     metadata, kind = BY_NAME[checked_name(name)].metadata, kind_of(name)
     if kind is float and type(value) is int and abs(value) <= _MAX_NUMBER:
         value = float(value)
@@ -448,7 +597,8 @@ def validate(name: str, value: Any) -> Any:
 
 
 def kind_of(name: str) -> type:
-    """Return the Python type of an option's values: `list` for a path or list of paths, `float` also for whole numbers."""
+    """Return the Python type of an option's values: `list` for a path or list of paths, `float`
+    also for whole numbers."""
     annotation: Any = BY_NAME[name].type
     parts = get_args(annotation) if isinstance(annotation, UnionType) else [annotation]
     kinds: list[type] = [get_origin(part) or part for part in parts if part is not NoneType]

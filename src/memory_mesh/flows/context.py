@@ -41,7 +41,13 @@ from memory_mesh.core.model import (
     visible,
     visible_to,
 )
-from memory_mesh.core.model.background import Couriers, SearchLog, UsageCounter, check_cancelled, record_written
+from memory_mesh.core.model.background import (
+    Couriers,
+    SearchLog,
+    UsageCounter,
+    check_cancelled,
+    record_written,
+)
 from memory_mesh.core.options import Options
 from memory_mesh.core.ports import (
     NO_FILE,
@@ -81,8 +87,10 @@ if TYPE_CHECKING:
 else:
     hooks = LazyModule("memory_mesh.flows.upkeep.hooks")  # most meshes have none
 
-# With eight processes on one audit chain, a write loses a few races. A hundred lost races are a fault.
-_MAX_ATTEMPTS = 400  # a writer that reads anew after each lost race is slower than one that wins them
+# With eight processes on one audit chain, a write loses a few races. A hundred lost races are a
+# fault.
+# A writer that reads anew after each lost race is slower than one that wins them.
+_MAX_ATTEMPTS = 400
 _PAGE = 500
 _MAX_READS = 100  # values kept from one write to the next
 
@@ -94,22 +102,32 @@ _log = logging.getLogger("memory_mesh")
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """The mutable state of open meshes with equal options, shared by their threads: caches, counters and queues."""
+    """The mutable state of open meshes with equal options, shared by their threads: caches,
+    counters and queues."""
 
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     usage: UsageCounter = field(default_factory=UsageCounter)
-    search_log: SearchLog = field(default_factory=SearchLog)  # searches whose audit block is not written yet
-    reads: tuple[Hashable, dict[Hashable, Any]] = (None, {})  # a data version, and what was read at it; see `read_once`
+    # Searches whose audit block is not written yet.
+    search_log: SearchLog = field(default_factory=SearchLog)
+    # A data version, and what was read at it; see `read_once`.
+    reads: tuple[Hashable, dict[Hashable, Any]] = (None, {})
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
-    skills_read: set[str | None] = field(default_factory=set)  # the users whose `skill_directories` were read
-    note_files: "dict[str, tuple[str, list[Note | Fault]]]" = field(default_factory=dict)  # by name: the mark and the sections
-    notes_read: dict[str, object] = field(default_factory=dict)  # by scope: the state of the index of notes
-    traces_read: dict[str, str] = field(default_factory=dict)  # by scope: the mark of the file that is indexed
-    patterns: dict[str, Vector] = field(default_factory=dict)  # the vectors of the patterns of notes
+    # The users whose `skill_directories` were read.
+    skills_read: set[str | None] = field(default_factory=set)
+    # By name: the mark and the sections.
+    note_files: "dict[str, tuple[str, list[Note | Fault]]]" = field(default_factory=dict)
+    # By scope: the state of the index of notes.
+    notes_read: dict[str, object] = field(default_factory=dict)
+    # By scope: the mark of the file that is indexed.
+    traces_read: dict[str, str] = field(default_factory=dict)
+    # The vectors of the patterns of notes.
+    patterns: dict[str, Vector] = field(default_factory=dict)
     couriers: Couriers = field(default_factory=Couriers)
-    warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
-    warned_altered: Event = field(default_factory=Event)  # set after the one warning about contents that are not as sealed
+    # Set after the one warning about vectors of another model.
+    warned: Event = field(default_factory=Event)
+    # Set after the one warning about contents that are not as sealed.
+    warned_altered: Event = field(default_factory=Event)
 
     def with_queues(self, other: "State") -> "State":
         """Return this state with the counter and the queue of another one."""
@@ -136,8 +154,10 @@ class Context:
     embedder: Embedder | None = None  # None: keywords only
     deep: DeepRanker | None = None  # None: searches do not read
     chat: ChatModel | None = None
-    gate: Callable[[], "Layer0"] = _default_gate  # cleans every text before it is stored; loaded on the first call
-    query_gate: Callable[[], "Layer0"] = _default_gate  # masks a query as `gate` masked the contents, and creates no key
+    # Cleans every text before it is stored; loaded on the first call.
+    gate: Callable[[], "Layer0"] = _default_gate
+    # Masks a query as `gate` masked the contents, and creates no key.
+    query_gate: Callable[[], "Layer0"] = _default_gate
     step: Step = no_step
     open_folder: OpenFolder = no_folder
     open_import: "OpenImport" = no_folder  # type: ignore[assignment]  # refuses every file
@@ -164,7 +184,9 @@ class Context:
     def check_enabled(self) -> None:
         """Raise `MemoryDisabled` if the options switch memory off."""
         if not self.options.enable_memory:
-            raise MemoryDisabled("memory is disabled", remedy="open the mesh with enable_memory=True to store")
+            raise MemoryDisabled(
+                "memory is disabled", remedy="open the mesh with enable_memory=True to store"
+            )
 
     def with_options(self, **changed: Any) -> "Context":
         """Return the same context with some options changed."""
@@ -172,7 +194,8 @@ class Context:
 
 
 class SharedContext(Protocol):
-    """The context of meshes with equal options, without a reader. The first user opens it, and the last one closes it."""
+    """The context of meshes with equal options, without a reader. The first user opens it, and
+    the last one closes it."""
 
     value: Context | None  # None: closed
 
@@ -182,7 +205,8 @@ class SharedContext(Protocol):
 
 
 class Source(Protocol):
-    """Where a mesh and its scoped handles get their context from. The URL of the store is for display."""
+    """Where a mesh and its scoped handles get their context from. The URL of the store is for
+    display."""
 
     @property
     def url(self) -> str: ...
@@ -191,7 +215,8 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[Answer]):
-    """A decision: the answer, what to write, and the versions of the partitions that it was read under."""
+    """A decision: the answer, what to write, and the versions of the partitions that it was read
+    under."""
 
     answer: Answer
     puts: Sequence[Row] = ()
@@ -200,19 +225,23 @@ class Plan(Generic[Answer]):
 
 
 def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
-    """Decide and write once. If the store changed in between, decide again. Return the answer of the plan."""
+    """Decide and write once. If the store changed in between, decide again. Return the answer of
+    the plan."""
     context.check_enabled()
     keep: Keep = partial(_keep_reads, context.state)
     if context.hooks:
         return write_plan(
-            context.store, lambda: hooks.with_events(context, decide()), pause=context.pause, step=context.step,
-            keep=hooks.deliver_after(context, keep),
+            context.store, lambda: hooks.with_events(context, decide()), pause=context.pause,
+            step=context.step, keep=hooks.deliver_after(context, keep),
         )[0]  # fmt: skip
     return write_plan(context.store, decide, pause=context.pause, step=context.step, keep=keep)[0]
 
 
-def read_once(context: Context, data_version: Hashable, name: Hashable, read: Callable[[], Answer]) -> Answer:
-    """Call `read`, or return what it returned at the same data version. The caller reads the data version first."""
+def read_once(
+    context: Context, data_version: Hashable, name: Hashable, read: Callable[[], Answer]
+) -> Answer:
+    """Call `read`, or return what it returned at the same data version. The caller reads the
+    data version first."""
     known, values = context.state.reads
     if known != data_version:
         values = {}
@@ -234,7 +263,11 @@ def _keep_reads(state: State, plan: Plan[Any], applied: Applied) -> None:
         return
     known, values = state.reads
     written = [row for row in plan.puts if row.kind in (Kind.HEAD, Kind.META)]
-    is_same = known == applied.before and not plan.deletes and not any(row.kind is Kind.META for row in written)
+    is_same = (
+        known == applied.before
+        and not plan.deletes
+        and not any(row.kind is Kind.META for row in written)
+    )
     kept = dict(values) if is_same and len(values) < _MAX_READS else {}
     kept.update(applied.versions)
     kept.update(((Kind.HEAD, row.id), _head(row)) for row in written if row.kind is Kind.HEAD)
@@ -244,17 +277,21 @@ def _keep_reads(state: State, plan: Plan[Any], applied: Applied) -> None:
 def _head(row: Row) -> Head:
     """Return the head of a row that was just written, which needs no check."""
     values: dict[str, Any] = {**row.fields}
-    return Head(id=row.id, created_at=row.created_at, number=row.number, revision=row.revision, **values)
+    return Head(
+        id=row.id, created_at=row.created_at, number=row.number, revision=row.revision, **values
+    )
 
 
 def write_plan(
-    store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step,
-    keep: "Keep" = lambda plan, applied: None,
+    store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None],
+    step: Step = no_step, keep: "Keep" = lambda plan, applied: None,
 ) -> tuple[Answer, bool]:  # fmt: skip
-    """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise `StoreBusy` after the last try.
+    """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise
+    `StoreBusy` after the last try.
 
-    A call that is cancelled before the write writes nothing; later the write is completed, and recorded for the caller. Return
-    the answer of the plan, and whether the bytes of deleted and replaced rows are freed.
+    A call that is cancelled before the write writes nothing; later the write is completed, and
+    recorded for the caller. Return the answer of the plan, and whether the bytes of deleted and
+    replaced rows are freed.
     """
     for attempt in range(_MAX_ATTEMPTS):
         plan = decide()
@@ -275,13 +312,16 @@ def write_plan(
 
 
 def check_texts(**values: object) -> None:
-    """Raise `InvalidInput` for the first value that is not a valid text for the column of the same name."""
+    """Raise `InvalidInput` for the first value that is not a valid text for the column of the
+    same name."""
     for name, value in values.items():
         if wrong := fault(BY_NAME[name], value):
             raise InvalidInput(wrong)
 
 
-def find_rows(context: Context, ids: Sequence[str], kinds: Sequence[Kind] = CONTENTS) -> dict[str, Row]:
+def find_rows(
+    context: Context, ids: Sequence[str], kinds: Sequence[Kind] = CONTENTS
+) -> dict[str, Row]:
     """Return the memories and skills with these ids."""
     found: dict[str, Row] = {}
     for kind in kinds:
@@ -291,29 +331,45 @@ def find_rows(context: Context, ids: Sequence[str], kinds: Sequence[Kind] = CONT
 
 
 def find_memory(
-    context: Context, memory_id: str, *, any_reader: bool = False, kinds: Sequence[Kind] = (Kind.MEMORY,)
+    context: Context,
+    memory_id: str,
+    *,
+    any_reader: bool = False,
+    kinds: Sequence[Kind] = (Kind.MEMORY,),
 ) -> Memory | None:
-    """Return a memory; None for an unknown id, and, unless `any_reader` is set, if it is not visible to the reader.
+    """Return a memory; None for an unknown id, and, unless `any_reader` is set, if it is not
+    visible to the reader.
 
-    `kinds` says whether skills are looked for too. Raise `ContentAltered` if its content is not the sealed one.
+    `kinds` says whether skills are looked for too. Raise `ContentAltered` if its content is not the
+    sealed one.
     """
     check_texts(id=memory_id)
     row = find_rows(context, [memory_id], kinds).get(memory_id)
     if row is None or not (any_reader or visible(context.reader, row)):
         return None
     if audit.is_altered(row):
-        what = f"the content of {memory_id} was changed outside memory-mesh: it is not what its audit block sealed"
-        raise ContentAltered(what, remedy="run `memory-mesh audit verify`, then restore a backup or delete the memory")
+        what = (
+            f"the content of {memory_id} was changed outside memory-mesh: it is not what its audit "
+            "block sealed"
+        )
+        raise ContentAltered(
+            what,
+            remedy="run `memory-mesh audit verify`, then restore a backup or delete the memory",
+        )
     return Memory.of(row)
 
 
 def intact(context: Context, rows: Iterable[Row]) -> list[Row]:
-    """Return the memories whose content is the sealed one, or was never sealed. The first other one logs a warning."""
+    """Return the memories whose content is the sealed one, or was never sealed. The first other
+    one logs a warning."""
     every = list(rows)
     found = [row for row in every if not audit.is_altered(row)]
     if len(found) < len(every) and not context.state.warned_altered.is_set():
         context.state.warned_altered.set()
-        _log.warning("memories were changed outside memory-mesh and are withheld; run memory-mesh audit verify")
+        _log.warning(
+            "memories were changed outside memory-mesh and are withheld; run memory-mesh "
+            "audit verify"
+        )
     return found
 
 
@@ -337,7 +393,8 @@ def count_visible(context: Context, *conditions: Where) -> int:
     """Return how many memories the reader can see that meet the conditions."""
     reader = context.reader
     shared, *own = partitions(reader)
-    # Every agent of the user sees the whole shared partition, which counts faster without a condition on each row.
+    # Every agent of the user sees the whole shared partition, which counts faster without a
+    # condition on each row.
     parts = [
         all_of(equals("user_id", reader.user_id), equals("partition", shared)),
         all_of(visible_to(reader), In("partition", tuple(own))),
@@ -349,15 +406,25 @@ def count_visible(context: Context, *conditions: Where) -> int:
 
 def count_skills(context: Context) -> int:
     """Return how many skills the reader can see, whatever their status."""
-    return context.store.count(Kind.SKILL, visible_to(context.reader)) if context.options.enable_memory else 0
+    return (
+        context.store.count(Kind.SKILL, visible_to(context.reader))
+        if context.options.enable_memory
+        else 0
+    )
 
 
 def require_memory(
-    context: Context, memory_id: str, *, any_reader: bool = False, kinds: Sequence[Kind] = (Kind.MEMORY,)
+    context: Context,
+    memory_id: str,
+    *,
+    any_reader: bool = False,
+    kinds: Sequence[Kind] = (Kind.MEMORY,),
 ) -> Memory:
     """Return what `find_memory` returns, or raise `NotFound`."""
     memory = find_memory(context, memory_id, any_reader=any_reader, kinds=kinds)
     if memory is None:
-        what = f"no {kinds[0]} {shown(memory_id, max_length=80)} for agent {context.reader.agent_id}"
+        what = (
+            f"no {kinds[0]} {shown(memory_id, max_length=80)} for agent {context.reader.agent_id}"
+        )
         raise NotFound(what, remedy="check the id, the user, the agent and the session")
     return memory

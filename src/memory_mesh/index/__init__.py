@@ -12,4 +12,6 @@ __all__ = ["CandidateIndex", "LocalIndex", "make_index"]
 
 def make_index(store: Store, *, language: str) -> LocalIndex | CandidateIndex:
     """Return the index for a store: a server store is searched in its engine."""
-    return (CandidateIndex if isinstance(store, ServerStore) else LocalIndex)(store, language=language)
+    return (CandidateIndex if isinstance(store, ServerStore) else LocalIndex)(
+        store, language=language
+    )

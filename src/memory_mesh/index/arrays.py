@@ -40,7 +40,9 @@ class GrowingArray:
     def grow(self, size: int, value: object) -> None:
         """Grow to a size, with `value` in every new place."""
         if size > len(self._data):
-            larger = np.empty((max(size, 2 * self.size, _MIN_CAPACITY), *self._data.shape[1:]), self._data.dtype)
+            larger = np.empty(
+                (max(size, 2 * self.size, _MIN_CAPACITY), *self._data.shape[1:]), self._data.dtype
+            )
             larger[: self.size] = self.values
             self._data = larger
         if size > self.size:
@@ -54,8 +56,13 @@ class Texts:
     def __init__(self, joined: Array, ends: Array) -> None:
         self._joined, self._ends = joined, ends
         width = len(joined) // len(ends) if len(ends) else 0
-        same = width and joined.max() < _ASCII and bool((ends == np.arange(1, len(ends) + 1) * width).all())
-        self._width = width if same else 0  # ids of ours all have the same length; 0: these have not
+        same = (
+            width
+            and joined.max() < _ASCII
+            and bool((ends == np.arange(1, len(ends) + 1) * width).all())
+        )
+        # Ids of ours all have the same length; 0: these have not.
+        self._width = width if same else 0
         few = len(ends) <= _MAX_LISTED  # few enough to decode all of them at once
         self._listed: list[str] = self._decoded(np.arange(len(ends))) if few else []
         self._first_listed = 0 if few else len(ends)
@@ -90,7 +97,9 @@ class Texts:
     def packed(self, keep: Flags) -> tuple[Array, Array]:
         """Return the texts to keep as a new base."""
         texts = [text.encode() for text in self.at(keep.nonzero()[0])]
-        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
+        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum(
+            [len(text) for text in texts], dtype=np.int64
+        )
 
 
 class Keys:
@@ -110,7 +119,10 @@ class Keys:
         known = at < len(self._keys)
         places[known] = self._places[at[known]]
         if self._later:
-            places[:] = [self._later.get(key, place) for key, place in zip(keys, places.tolist(), strict=True)]
+            places[:] = [
+                self._later.get(key, place)
+                for key, place in zip(keys, places.tolist(), strict=True)
+            ]
         return places
 
 
@@ -128,21 +140,32 @@ class SessionMembers:
             self._later[session].append(slot)
 
     def of(self, sessions: Ints) -> tuple[Ints, Ints]:
-        """Return the slots of these sessions, dead ones included, and for each the place of its session in `sessions`."""
+        """Return the slots of these sessions, dead ones included, and for each the place of its
+        session in `sessions`."""
         last = len(self._starts) - 1
         first = self._starts[np.minimum(sessions, last)]
         counts = self._starts[np.minimum(sessions + 1, last)] - first
         groups = np.repeat(np.arange(len(sessions), dtype=np.int32), counts)
-        slots = self._order[np.arange(len(groups)) + np.repeat(first - (np.cumsum(counts) - counts), counts)]
+        slots = self._order[
+            np.arange(len(groups)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+        ]
         if self._later:
-            later = [(slot, at) for at, code in enumerate(sessions.tolist()) for slot in self._later.get(code, ())]
+            later = [
+                (slot, at)
+                for at, code in enumerate(sessions.tolist())
+                for slot in self._later.get(code, ())
+            ]
             more = np.array(later, np.int32).reshape(-1, 2)
-            slots, groups = np.concatenate((slots, more[:, 0])), np.concatenate((groups, more[:, 1]))
+            slots, groups = (
+                np.concatenate((slots, more[:, 0])),
+                np.concatenate((groups, more[:, 1])),
+            )
         return slots, groups
 
 
 def distinct(*parts: Array) -> Array:
-    """Return the values of some arrays, ascending, each once. Faster than `np.unique` on small arrays."""
+    """Return the values of some arrays, ascending, each once. Faster than `np.unique` on small
+    arrays."""
     values = np.concatenate(parts)
     values.sort()
     first = np.empty(len(values), np.bool_)
@@ -152,7 +175,8 @@ def distinct(*parts: Array) -> Array:
 
 
 def places_in(among: Array, values: Array) -> Array:
-    """Return the place of each value in an ascending array, or its length if the value is not there."""
+    """Return the place of each value in an ascending array, or its length if the value is not
+    there."""
     at = among.searchsorted(values)
     return np.where(among.take(at, mode="clip") == values, at, len(among)) if len(among) else at
 
@@ -167,8 +191,13 @@ def highest(values: Floats, count: int) -> Ints:
     if count >= len(values):
         return (-values).argsort(kind="stable")
     groups = len(values) // _GROUP
-    # At least `count` values are as high as the `count`-th highest maximum of a group, and few others are.
-    best = np.maximum.reduce(values[: groups * _GROUP].reshape(_GROUP, groups)) if count < groups else values.copy()
+    # At least `count` values are as high as the `count`-th highest maximum of a group, and few
+    # others are.
+    best = (
+        np.maximum.reduce(values[: groups * _GROUP].reshape(_GROUP, groups))
+        if count < groups
+        else values.copy()
+    )
     best.partition(len(best) - count)
     at = (values >= best[len(best) - count]).nonzero()[0]
     order: Ints = at[(-values[at]).argsort(kind="stable")[:count]]
@@ -176,7 +205,8 @@ def highest(values: Floats, count: int) -> Ints:
 
 
 def lowest(values: Ints, allowed: Flags, count: int) -> Ints:
-    """Return the places of about `count` of the lowest allowed values, ascending; a few more where many are equal."""
+    """Return the places of about `count` of the lowest allowed values, ascending; a few more
+    where many are equal."""
     step = max(1, len(values) // _SAMPLE)
     sample = values[::step][allowed[::step]]
     highest = int(np.bincount(sample).cumsum().searchsorted(count // step))
@@ -194,5 +224,6 @@ def maxima(count: int, groups: Iterable[tuple[Ints, Floats]]) -> Floats:
 
 
 def hash64(text: str) -> int:
-    """Return a 64-bit hash that is equal in every process. Among a billion texts, two collide with a chance of one in forty."""
+    """Return a 64-bit hash that is equal in every process. Among a billion texts, two collide
+    with a chance of one in forty."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")

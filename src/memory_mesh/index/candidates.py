@@ -1,6 +1,7 @@
 """The candidates for a query and their signals: by keywords, by vectors, and their neighbours.
 
-All partitions that a reader sees form one corpus and give one pool; a session lies within one partition.
+All partitions that a reader sees form one corpus and give one pool; a session lies within one
+partition.
 """
 
 from collections import Counter
@@ -14,16 +15,35 @@ import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
 from memory_mesh.core.search.mentions import role_of
-from memory_mesh.index.arrays import Array, Flags, Floats, Ints, Texts, distinct, highest, nth_highest, places_in
+from memory_mesh.index.arrays import (
+    Array,
+    Flags,
+    Floats,
+    Ints,
+    Texts,
+    distinct,
+    highest,
+    nth_highest,
+    places_in,
+)
 from memory_mesh.index.similarity import Similarity
 from memory_mesh.index.table import MISSING, Table
-from memory_mesh.index.view import OWN, People, View, ViewWords, find_corrections, find_people, with_corrections
+from memory_mesh.index.view import (
+    OWN,
+    People,
+    View,
+    ViewWords,
+    find_corrections,
+    find_people,
+    with_corrections,
+)
 
-# Scoring all postings is faster than selecting some, up to this number of postings and up to this number of visible memories. A
-# list of up to `SHORT_LIST` postings is always scored.
+# Scoring all postings is faster than selecting some, up to this number of postings and up to this
+# number of visible memories. A list of up to `SHORT_LIST` postings is always scored.
 MAX_DENSE_POSTINGS, MAX_DENSE_SLOTS, SHORT_LIST = 100_000, 200_000, 2000
 MAX_FLAGS = 4_000_000  # in a table of flags; beyond this, sorting is faster
-MAX_MEMBERS = 4000  # memories of the candidates' sessions that are compared although the filter excludes them
+# Memories of the candidates' sessions that are compared although the filter excludes them.
+MAX_MEMBERS = 4000
 _MAX_GROWTH = 3  # a pool has at most this many times the requested size
 _CONTEXT = 3  # memories in a context: one and its two neighbours
 _TINY = 1e-3  # the vectors of a memory and its neighbours can add up to zero, except for rounding
@@ -32,27 +52,38 @@ _FADE = 2.0  # days outside of a named time that divide the signal by e
 _NO_SLOTS = np.zeros(0, np.int32)
 _MAX_FACTOR, _MIN_DAMPING = np.float32(K1 + 1), np.float32(K1 * (1 - B))  # of BM25
 _AT = {name: at for at, name in enumerate(SIGNALS)}
-# Signals that are computed together: of the previous, the next and the memory itself, and for words of all three.
+# Signals that are computed together: of the previous, the next and the memory itself, and for words
+# of all three.
 _KEYWORDS = slice(_AT["keywords_before"], _AT["keywords_context"] + 1)
 _COVERAGE = slice(_AT["coverage"], _AT["coverage_wide"] + 1)
 _VECTORS = slice(_AT["vectors_before"], _AT["vectors"] + 1)
 _ROLES = slice(_AT["by_user"], _AT["by_assistant"] + 1)
 
 
-def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags | None]], *, size: int) -> Pool:
+def find_candidates(
+    query: Query, partitions: Iterable[tuple[Table, View, Flags | None]], *, size: int
+) -> Pool:
     """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best.
 
-    The flags of a partition are by slot: whether the caller's filter allows it; None: there is no filter.
+    The flags of a partition are by slot: whether the caller's filter allows it; None: there is no
+    filter.
     """
     words: dict[str, float] = dict(sorted(Counter(query.tokens).items()))
-    parts = [PartitionQuery.of(query, list(words), table, view, flags) for table, view, flags in partitions if len(table)]
+    parts = [
+        PartitionQuery.of(query, list(words), table, view, flags)
+        for table, view, flags in partitions
+        if len(table)
+    ]
     counts = _document_counts(parts)
     views = [(part.table, part.view) for part in parts]
     unknown = [word for word, count in zip(words, counts, strict=False) if not count]
     known = ViewWords(views)
     if corrections := find_corrections(unknown, known, query.is_word):
         words = with_corrections(words, corrections)
-        parts = [replace(part, postings=QueryPostings(part.table, part.view, list(words))) for part in parts]
+        parts = [
+            replace(part, postings=QueryPostings(part.table, part.view, list(words)))
+            for part in parts
+        ]
         counts = _document_counts(parts)
     corpus = sum((part.view.corpus for part in parts), Corpus(0, 0))
     bm25 = Bm25.of(corpus, counts, list(words.values()))
@@ -61,7 +92,9 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
     people = find_people(query, views, known, corrections)
     return Pool(
         ids=ids_of(candidates),
-        signals=signals_of(query, candidates, bm25, _session_signals(candidates, list(words.values())), people),
+        signals=signals_of(
+            query, candidates, bm25, _session_signals(candidates, list(words.values())), people
+        ),
         documents=sum(part.documents for part in parts),
         excluded=_excluded(parts),
         without_vector=sum(part.without_vector for part in parts) if query.vector else 0,
@@ -70,9 +103,14 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
 
 
 def signals_of(
-    query: Query, candidates: Sequence["Candidates"], bm25: "Bm25", sessions: Sequence[Signal], people: People
+    query: Query,
+    candidates: Sequence["Candidates"],
+    bm25: "Bm25",
+    sessions: Sequence[Signal],
+    people: People,
 ) -> dict[str, Signal]:
-    """Return the signals of all candidates by name; `sessions` has `keywords_session` of each partition's candidates."""
+    """Return the signals of all candidates by name; `sessions` has `keywords_session` of each
+    partition's candidates."""
     signals = np.zeros((len(SIGNALS), sum(len(each.slots) for each in candidates)), np.float32)
     signals[_AT["stranger"]] = people.stranger
     end = 0
@@ -95,14 +133,18 @@ def _excluded(parts: Iterable["PartitionQuery"]) -> dict[str, int]:
     """Return how many memories were excluded before scoring, by reason."""
     counts: dict[str, int] = {}
     for part in parts:
-        for reason, count in (*part.view.excluded.items(), ("filter", part.view.documents - part.documents)):
+        for reason, count in (
+            *part.view.excluded.items(),
+            ("filter", part.view.documents - part.documents),
+        ):
             if count:
                 counts[reason] = counts.get(reason, 0) + count
     return counts
 
 
 class _Ids(Sequence[str]):
-    """The ids of the candidates. They are decoded when they are read: of hundreds, a search returns ten."""
+    """The ids of the candidates. They are decoded when they are read: of hundreds, a search
+    returns ten."""
 
     def __init__(self, parts: Sequence[tuple[Texts, Ints]]) -> None:
         self._parts, self._size = parts, sum(len(slots) for _, slots in parts)
@@ -142,18 +184,27 @@ def _document_counts(parts: Sequence["PartitionQuery"]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """The weights of a query's words among some documents; the scores are those of `core.search.bm25`."""
+    """The weights of a query's words among some documents; the scores are those of
+    `core.search.bm25`."""
 
     weights: Floats  # by word: its count in the query · its rarity
     limits: Floats  # by word: what a document's score for it stays below
     per_length: np.float32  # what each keyword of a document adds to the damping of its counts
 
     @classmethod
-    def of(cls, corpus: Corpus, document_counts: Sequence[int], query_counts: Sequence[float]) -> "Bm25":
+    def of(
+        cls, corpus: Corpus, document_counts: Sequence[int], query_counts: Sequence[float]
+    ) -> "Bm25":
         """Return the weights; `document_counts` is by word, and empty without a partition."""
-        rarities = [log(1 + (corpus.documents - count + 0.5) / (count + 0.5)) for count in document_counts]
-        weights = np.array([count * rarity for count, rarity in zip(query_counts, rarities, strict=False)], np.float32)
-        average = corpus.length / corpus.documents if corpus.documents else 1.0  # keywords in a document
+        rarities = [
+            log(1 + (corpus.documents - count + 0.5) / (count + 0.5)) for count in document_counts
+        ]
+        weights = np.array(
+            [count * rarity for count, rarity in zip(query_counts, rarities, strict=False)],
+            np.float32,
+        )
+        # Keywords in a document.
+        average = corpus.length / corpus.documents if corpus.documents else 1.0
         return cls(weights, weights * _MAX_FACTOR, np.float32(K1 * B / average))
 
     def parts(self, counts: Floats, limits: Array, lengths: Array) -> Floats:
@@ -170,7 +221,8 @@ class Bm25:
         return np.add.reduce(parts, axis=0, out=out)
 
     def coverage(self, counts: Floats, out: Floats) -> None:
-        """Write the fraction of the query's weight whose words occur in each document; `counts` is by word and document."""
+        """Write the fraction of the query's weight whose words occur in each document; `counts`
+        is by word and document."""
         if (total := float(np.add.reduce(self.weights))) > 0:
             np.add.reduce((counts > 0) * _by_word(self.weights, counts), axis=0, out=out)
             out /= np.float32(total)
@@ -192,8 +244,12 @@ class QueryPostings:
         lists = [view.postings(word) for word in words]
         self._table, self._view, self._word_count = table, view, len(words)
         self.counts = [len(slots) for slots, _ in lists]  # by word: memories that contain it
-        self._slots: Ints = np.concatenate([_NO_SLOTS, *(slots for slots, _ in lists)], dtype=np.intp)
-        self._times: Floats = np.concatenate([_NO_SLOTS, *(times for _, times in lists)], dtype=np.float32)
+        self._slots: Ints = np.concatenate(
+            [_NO_SLOTS, *(slots for slots, _ in lists)], dtype=np.intp
+        )
+        self._times: Floats = np.concatenate(
+            [_NO_SLOTS, *(times for _, times in lists)], dtype=np.float32
+        )
         self._words: Ints = np.arange(self._word_count).repeat(self.counts)
 
     def best(self, bm25: Bm25, allowed: Flags, size: int) -> tuple[Ints, Floats]:
@@ -221,31 +277,46 @@ class QueryPostings:
             place[flat] = -1
         there = (at >= 0).nonzero()[0]
         counted = np.zeros((self._word_count, len(flat)), np.float32)
-        counted.reshape(-1)[self._words.take(there) * len(flat) + at.take(there)] = self._times.take(there)
+        counted.reshape(-1)[self._words.take(there) * len(flat) + at.take(there)] = (
+            self._times.take(there)
+        )
         return counted.take(places, axis=1).reshape(self._word_count, *slots.shape)
 
     def session_counts(self, place: Ints, count: int) -> tuple[Floats, list[int]]:
-        """Return how often each word occurs in the readable memories of `count` sessions, and how many sessions contain it.
+        """Return how often each word occurs in the readable memories of `count` sessions, and how
+        many sessions contain it.
 
-        `place` is by session: its place among the `count`; `count`: none, as in its last two places. One more place at the end
-        has no words. A memory without a session counts as a session.
+        `place` is by session: its place among the `count`; `count`: none, as in its last two
+        places. One more place at the end has no words. A memory without a session counts as a
+        session.
         """
         codes = self._view.session_codes.take(self._slots)
         document_counts = _count_distinct(self._words, codes, self._word_count, len(place))
         if self._view.has_memories_alone:
             document_counts += np.bincount(self._words[codes == -1], minlength=self._word_count)
         keys = self._words * (count + 1) + place.take(codes)
-        counted = np.bincount(keys, self._times, minlength=(count + 1) * self._word_count).astype(np.float32)
+        counted = np.bincount(keys, self._times, minlength=(count + 1) * self._word_count).astype(
+            np.float32
+        )
         counted = counted.reshape(self._word_count, count + 1)
         counted[:, -1] = 0
         return counted, document_counts.tolist()
 
     def _best_of_many(self, bm25: Bm25, allowed: Flags, size: int) -> tuple[Ints, Floats]:
-        """Return slots among which the best are, and scores by slot, without scoring every slot. Rare words come first; common
-        ones add little, and are finally looked up only where they can still matter."""
-        lengths, scores, ends = self._table.column("length"), np.zeros(len(self._table), np.float32), np.cumsum(self.counts)
-        order = sorted((word for word, count in enumerate(self.counts) if count), key=lambda word: -bm25.weights[word])
-        rest = np.cumsum(bm25.limits[order][::-1])[::-1]  # more than this and the following words can add
+        """Return slots among which the best are, and scores by slot, without scoring every slot.
+        Rare words come first; common ones add little, and are finally looked up only where they
+        can still matter."""
+        lengths, scores, ends = (
+            self._table.column("length"),
+            np.zeros(len(self._table), np.float32),
+            np.cumsum(self.counts),
+        )
+        order = sorted(
+            (word for word, count in enumerate(self.counts) if count),
+            key=lambda word: -bm25.weights[word],
+        )
+        # More than this and the following words can add.
+        rest = np.cumsum(bm25.limits[order][::-1])[::-1]
         scored: list[Ints] = []
         slots: Ints | None = None
         for at, word in enumerate(order):
@@ -255,7 +326,8 @@ class QueryPostings:
                 matching = distinct(*scored)
                 matching = matching[allowed[matching]]
                 needed = nth_highest(scores[matching], size)
-                if rest[at] < needed:  # a memory without any of the words so far cannot reach the best any more
+                # A memory without any of the words so far cannot reach the best any more.
+                if rest[at] < needed:
                     slots = matching[scores[matching] >= needed - rest[at]]
             if slots is not None:
                 where = containing.searchsorted(slots)
@@ -267,7 +339,8 @@ class QueryPostings:
 
 
 def _count_distinct(groups: Ints, values: Ints, count: int, limit: int) -> Ints:
-    """Return the number of different values, all below `limit` - 2, in each of `count` groups; -1 and -2 do not count."""
+    """Return the number of different values, all below `limit` - 2, in each of `count` groups;
+    -1 and -2 do not count."""
     keys = groups * limit + values
     if count * limit > MAX_FLAGS:
         keys = distinct(keys[values >= 0])
@@ -287,16 +360,26 @@ class PartitionQuery:
     table: Table
     view: View
     filtered: bool  # whether the caller gave a filter
-    allowed: Flags  # by slot: whether it may become a candidate: readable, and allowed by the filter
+    # By slot: whether it may become a candidate: readable, and allowed by the filter.
+    allowed: Flags
     postings: QueryPostings
-    similarity: Similarity | None  # None: the query has no vector, or the partition has none of its model
+    # None: the query has no vector, or the partition has none of its model.
+    similarity: Similarity | None
 
     @classmethod
-    def of(cls, query: Query, words: Sequence[str], table: Table, view: View, flags: Flags | None) -> "PartitionQuery":
+    def of(
+        cls, query: Query, words: Sequence[str], table: Table, view: View, flags: Flags | None
+    ) -> "PartitionQuery":
         allowed, similarity = view.readable if flags is None else view.readable & flags, None
-        if query.vector and (space := table.spaces.get((query.vector.model, query.vector.dimension))):
-            similarity = Similarity(view.vectors(space), None if flags is None else allowed, query.vector.data)
-        return cls(table, view, flags is not None, allowed, QueryPostings(table, view, words), similarity)
+        if query.vector and (
+            space := table.spaces.get((query.vector.model, query.vector.dimension))
+        ):
+            similarity = Similarity(
+                view.vectors(space), None if flags is None else allowed, query.vector.data
+            )
+        return cls(
+            table, view, flags is not None, allowed, QueryPostings(table, view, words), similarity
+        )
 
     @property
     def documents(self) -> int:
@@ -304,21 +387,28 @@ class PartitionQuery:
 
     @property
     def without_vector(self) -> int:
-        return self.documents - (self.similarity.count(self.allowed if self.filtered else None) if self.similarity else 0)
+        return self.documents - (
+            self.similarity.count(self.allowed if self.filtered else None) if self.similarity else 0
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates of a partition, their sessions and their surroundings: their neighbours, and the neighbours of those."""
+    """The candidates of a partition, their sessions and their surroundings: their neighbours,
+    and the neighbours of those."""
 
     part: PartitionQuery
     groups: Ints  # as `View.around` returns them
     sessions: Ints  # codes, each once
-    place: Ints  # by session, with two more places for none: its place in `sessions`; their number: it is not one of them
+    # By session, with two more places for none: its place in `sessions`; their number: it is not
+    # one of them.
+    place: Ints
     session: Ints  # by candidate: the place of its session in `sessions`
     counts: Floats  # by word, group and candidate
-    lengths: Floats  # keywords, by group and candidate, of the previous, the next and the candidate itself
-    # The best cosine of each session, with a 0 at the end; None: the partition has all vectors of the sessions.
+    # Keywords, by group and candidate, of the previous, the next and the candidate itself.
+    lengths: Floats
+    # The best cosine of each session, with a 0 at the end; None: the partition has all vectors of
+    # the sessions.
     session_cosines: Floats | None = None
 
     @property
@@ -339,25 +429,43 @@ class Candidates:
         groups = part.view.around(slots)
         lengths = part.table.column("length").take(groups[:3]).astype(np.float32)
         lengths *= groups[:3] >= 0
-        return cls(part, groups, sessions, place, place.take(codes), part.postings.word_counts(groups), lengths)
+        return cls(
+            part,
+            groups,
+            sessions,
+            place,
+            place.take(codes),
+            part.postings.word_counts(groups),
+            lengths,
+        )
 
 
-def best_of_channels(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[tuple[Ints, Ints]]:
+def best_of_channels(
+    parts: Sequence[PartitionQuery], bm25: Bm25, size: int
+) -> list[tuple[Ints, Ints]]:
     """Return for each partition the slots of its best by keywords and by vectors, best first."""
     nothing = _NO_SLOTS, np.zeros(0, np.float32)
-    by_keywords = _best_of_all([part.postings.best(bm25, part.allowed, size) for part in parts], size)
-    by_vectors = _best_of_all([part.similarity.best(size) if part.similarity else nothing for part in parts], size)
+    by_keywords = _best_of_all(
+        [part.postings.best(bm25, part.allowed, size) for part in parts], size
+    )
+    by_vectors = _best_of_all(
+        [part.similarity.best(size) if part.similarity else nothing for part in parts], size
+    )
     return list(zip(by_keywords, by_vectors, strict=True))
 
 
-def with_neighbours(parts: Sequence[PartitionQuery], channels: Sequence[tuple[Ints, Ints]], size: int) -> list[Ints]:
-    """Return the slots of the candidates of each partition: those found by either channel, and neighbours of the best."""
+def with_neighbours(
+    parts: Sequence[PartitionQuery], channels: Sequence[tuple[Ints, Ints]], size: int
+) -> list[Ints]:
+    """Return the slots of the candidates of each partition: those found by either channel, and
+    neighbours of the best."""
     room = _MAX_GROWTH * size
     chosen = []
     for part, (matching, similar) in zip(parts, channels, strict=True):
         best = np.concatenate((matching[: size // 3], similar[: size // 3]))
         near = part.view.around(best)[:OWN].reshape(-1)
-        near = near[(near >= 0) & part.allowed.take(near)].astype(np.int32)  # as the others: it is sorted faster
+        # As the others: it is sorted faster.
+        near = near[(near >= 0) & part.allowed.take(near)].astype(np.int32)
         slots = distinct(matching, similar, near)
         if len(slots) > room:
             found = distinct(matching, similar)
@@ -394,23 +502,35 @@ def _write_keyword_signals(candidates: Candidates, bm25: Bm25, out: Floats) -> N
     out[_AT["length"]] = lengths[OWN]
 
 
-def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[float]) -> list[Signal]:
-    counted = [each.part.postings.session_counts(each.place, len(each.sessions)) for each in candidates]
+def _session_signals(
+    candidates: Sequence[Candidates], query_counts: Sequence[float]
+) -> list[Signal]:
+    counted = [
+        each.part.postings.session_counts(each.place, len(each.sessions)) for each in candidates
+    ]
     corpus = sum((each.part.view.sessions for each in candidates), Corpus(0, 0))
     document_counts = [sum(each) for each in zip(*(counts for _, counts in counted), strict=True)]
     bm25 = Bm25.of(corpus, document_counts, query_counts)
     lengths = (each.part.view.session_lengths.values.take(each.sessions) for each in candidates)
-    return [session_signal(*each, bm25) for each in zip(candidates, (counts for counts, _ in counted), lengths, strict=True)]
+    return [
+        session_signal(*each, bm25)
+        for each in zip(candidates, (counts for counts, _ in counted), lengths, strict=True)
+    ]
 
 
-def session_signal(candidates: Candidates, counts: Floats, session_lengths: Array, bm25: Bm25) -> Signal:
-    """Return `keywords_session`: `counts` is by word and session, `session_lengths` by session; both as in `Candidates`."""
+def session_signal(
+    candidates: Candidates, counts: Floats, session_lengths: Array, bm25: Bm25
+) -> Signal:
+    """Return `keywords_session`: `counts` is by word and session, `session_lengths` by session;
+    both as in `Candidates`."""
     lengths = np.zeros(counts.shape[1], np.float32)
     lengths[:-1] = session_lengths
     signal: Signal = bm25.scores(counts, lengths).take(candidates.session)
     alone = (candidates.session == len(candidates.sessions)).nonzero()[0]
     if len(alone):
-        signal[alone] = bm25.scores(candidates.counts[:, OWN, alone], candidates.lengths[OWN, alone])
+        signal[alone] = bm25.scores(
+            candidates.counts[:, OWN, alone], candidates.lengths[OWN, alone]
+        )
     return signal
 
 
@@ -425,14 +545,19 @@ def _write_vector_signals(candidates: Candidates, out: Floats) -> None:
     np.divide(mixed, length, out=out[_AT["vectors_context"]], where=length > _TINY)
     of_sessions = candidates.session_cosines
     if of_sessions is None:
-        if part.filtered and not similarity.knows_all:  # only allowed memories were compared so far, but all of a session count
+        # Only allowed memories were compared so far, but all of a session count.
+        if part.filtered and not similarity.knows_all:
             members, _ = part.table.members.of(candidates.sessions)
             similarity.compare(members[part.view.readable[members]][:MAX_MEMBERS])
         of_sessions = similarity.of_sessions(count, candidates.place)
-    out[_AT["vectors_session"]] = np.where(candidates.session < count, of_sessions.take(candidates.session), best[OWN])
+    out[_AT["vectors_session"]] = np.where(
+        candidates.session < count, of_sessions.take(candidates.session), best[OWN]
+    )
 
 
-def _write_other_signals(query: Query, candidates: Candidates, named_speakers: Mapping[int, float], out: Floats) -> None:
+def _write_other_signals(
+    query: Query, candidates: Candidates, named_speakers: Mapping[int, float], out: Floats
+) -> None:
     table, before, slots = candidates.part.table, candidates.groups[0], candidates.slots
     events = table.column("event").take(slots)
     questions, names = table.column("question"), table.names.speakers
@@ -445,7 +570,9 @@ def _write_other_signals(query: Query, candidates: Candidates, named_speakers: M
         named[list(named_speakers)] = list(named_speakers.values())
         out[_AT["speaker"]] = named.take(speakers)
     if query.roles:
-        in_role = np.array([*(query.roles.get(name.casefold(), 0.0) for name in names), 0.0], np.float32)
+        in_role = np.array(
+            [*(query.roles.get(name.casefold(), 0.0) for name in names), 0.0], np.float32
+        )
         out[_AT["role"]] = in_role.take(speakers)
     if query.spans:
         out[_AT["when"]] = _when(query.spans, events)
@@ -453,7 +580,9 @@ def _write_other_signals(query: Query, candidates: Candidates, named_speakers: M
     for code in {*speakers.tolist()} - {-1}:
         by_role[code] = role_of(names[code])
     out[_ROLES] = by_role.take(speakers, axis=0).T
-    out[_AT["day"]] = np.where(events == MISSING, table.column("created").take(slots), events) / _DAY
+    out[_AT["day"]] = (
+        np.where(events == MISSING, table.column("created").take(slots), events) / _DAY
+    )
     out[_AT["personal"]], out[_AT["general"]] = query.personal, query.general
 
 

@@ -1,7 +1,8 @@
 """The search index of a store, in memory: keywords, vectors and sessions, derived through the port.
 
-Before each query it asks the store for changes, so it reflects every write of every process. Correctness never depends on its
-files: they may be deleted at any time, and a damaged one is built again. numpy is loaded by the first query.
+Before each query it asks the store for changes, so it reflects every write of every process.
+Correctness never depends on its files: they may be deleted at any time, and a damaged one is built
+again. numpy is loaded by the first query.
 """
 
 import json
@@ -56,7 +57,8 @@ _ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The contents of a file: a table, and the mark of the partition's state that it was built from."""
+    """The contents of a file: a table, and the mark of the partition's state that it was built
+    from."""
 
     mark: str
     language: str
@@ -79,7 +81,9 @@ def forget(folder: Path | None, partitions: Iterable[str]) -> None:
             try:
                 file.unlink(missing_ok=True)
             except OSError as error:
-                raise StoreUnavailable(f"cannot delete {file}: {error.strerror}", remedy="delete it by hand") from error
+                raise StoreUnavailable(
+                    f"cannot delete {file}: {error.strerror}", remedy="delete it by hand"
+                ) from error
 
 
 def save(path: Path, saved: Saved) -> bool:
@@ -92,7 +96,8 @@ def save(path: Path, saved: Saved) -> bool:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-    except OSError:  # a full disk, a deleted or read-only folder: the file only makes the next start faster
+    except OSError:
+        # A full disk, a deleted or read-only folder: the file only makes the next start faster.
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         return False
@@ -108,17 +113,28 @@ def load(path: Path) -> Saved | None:
     try:
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        # Without the checksum, a head or arrays that a bad disk changed would silently give wrong results.
-        if mapped[: len(_MAGIC)] != _MAGIC or mapped[len(_MAGIC) : _HEAD] != _checksum([memoryview(mapped)[_HEAD:]]):
+        # Without the checksum, a head or arrays that a bad disk changed would silently give wrong
+        # results.
+        if mapped[: len(_MAGIC)] != _MAGIC or mapped[len(_MAGIC) : _HEAD] != _checksum(
+            [memoryview(mapped)[_HEAD:]]
+        ):
             return None
         head = json.loads(mapped[_HEAD : mapped.find(b"\n", _HEAD)])
         names = head["names"]
-        scopes, models = [Scope(*scope) for scope in names["scopes"]], [(name, dimension) for name, dimension in names["models"]]
+        scopes, models = (
+            [Scope(*scope) for scope in names["scopes"]],
+            [(name, dimension) for name, dimension in names["models"]],
+        )
         columns = {
             name: np.frombuffer(mapped, dtype, prod(shape), start).reshape(shape)
             for name, (start, dtype, shape) in head["columns"].items()
         }
-        return Saved(head["mark"], head["language"], Names(**{**names, "scopes": scopes, "models": models}), columns)
+        return Saved(
+            head["mark"],
+            head["language"],
+            Names(**{**names, "scopes": scopes, "models": models}),
+            columns,
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -134,7 +150,8 @@ def _bytes(saved: Saved) -> Iterator[bytes | memoryview]:
         "mark": saved.mark, "language": saved.language, "names": asdict(saved.names),
         "columns": dict(zip(saved.columns, places, strict=True)),
     }  # fmt: skip
-    # The offsets of the arrays depend on the length of the head and the reverse, so the head is padded.
+    # The offsets of the arrays depend on the length of the head and the reverse, so the head is
+    # padded.
     room = _HEAD + len(json.dumps(head)) + 24 * len(arrays)
     room = start = room + -room % _ALIGNMENT
     for place, each in zip(places, data, strict=True):
@@ -151,7 +168,8 @@ def _checksum(parts: Iterable[bytes | memoryview]) -> bytes:
 
 # --- the index ---
 
-MAX_PARTITIONS = 4096  # in memory; the least recently used one is dropped, and read again when it is needed
+# In memory; the least recently used one is dropped, and read again when it is needed.
+MAX_PARTITIONS = 4096
 BATCH = 2000  # rows read together
 MAX_UNPACKED = 2000  # slots outside of the base, however small it is; otherwise a fifth of it
 MIN_FILE_SIZE = 1000  # fewer memories are read from the store as fast as from a file
@@ -189,7 +207,8 @@ class LocalIndex:
                 partition.close()
 
     def reset_after_fork(self) -> None:
-        """Drop the partitions that a thread of the parent was using at the fork: they may be incomplete."""
+        """Drop the partitions that a thread of the parent was using at the fork: they may be
+        incomplete."""
         for name, partition in list(self._partitions.items()):
             if partition.lock.acquire(blocking=False):
                 partition.lock.release()
@@ -205,31 +224,45 @@ class LocalIndex:
 
 
 class LocalSnapshot:
-    """The partitions of one reader, brought up to date when it is made. They are locked only while they are read."""
+    """The partitions of one reader, brought up to date when it is made. They are locked only
+    while they are read."""
 
-    def __init__(self, reader: Reader, parts: Sequence["Partition"], data_version: Hashable) -> None:
-        self._parts = parts  # in the order of their names, so that two queries never wait for each other
+    def __init__(
+        self, reader: Reader, parts: Sequence["Partition"], data_version: Hashable
+    ) -> None:
+        # In the order of their names, so that two queries never wait for each other.
+        self._parts = parts
         self.data_version = data_version
         with self._locked():
             self.mark: Hashable = tuple(partition.mark(reader) for partition in parts)
 
     def candidates(self, query: Query, *, size: int) -> Pool:
-        """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
+        """Return about `size` candidates by keywords, as many by vectors, and neighbours of the
+        best."""
         from memory_mesh.index.candidates import find_candidates
 
         with self._locked():
-            parts = [(each.table, view := each.view(query), each.flags(query, view)) for each in self._parts if len(each.table)]
+            parts = [
+                (each.table, view := each.view(query), each.flags(query, view))
+                for each in self._parts
+                if len(each.table)
+            ]
             return find_candidates(query, parts, size=size)
 
     def next_valid(self, query: Query) -> int | None:
         """Return when the next memory that the reader can see becomes valid."""
         with self._locked():
             now = float(millis(query.at))
-            times = [each.table.next_valid(now, each.view(query).readable) for each in self._parts if len(each.table)]
+            times = [
+                each.table.next_valid(now, each.view(query).readable)
+                for each in self._parts
+                if len(each.table)
+            ]
         return None if (least := min(times, default=inf)) == inf else int(least)
 
     def speakers(self, query: Query) -> frozenset[str]:
-        """Return the speakers of readable memories that the query names, and the tokens that it names them by."""
+        """Return the speakers of readable memories that the query names, and the tokens that it
+        names them by."""
         from memory_mesh.index.view import ViewWords, find_people
 
         with self._locked():
@@ -241,7 +274,8 @@ class LocalSnapshot:
 
 
 class _Locked:
-    """Locks partitions and brings them up to date. A search comes here three times, and `contextmanager` takes twice as long."""
+    """Locks partitions and brings them up to date. A search comes here three times, and
+    `contextmanager` takes twice as long."""
 
     __slots__ = ("_data_version", "_locked", "_parts")
 
@@ -266,7 +300,8 @@ class _Locked:
 
 
 class Partition:
-    """The index of one partition: built from its rows or opened from a file, and updated after every change.
+    """The index of one partition: built from its rows or opened from a file, and updated after
+    every change.
 
     Callers hold its lock.
     """
@@ -279,9 +314,12 @@ class Partition:
         self._mark: str | None = None
         self._data_version: Hashable = None  # of the store, before it was asked for changes
         self._views: list[View] = []
-        self._filters: dict[str, tuple[Where, GrowingArray]] = {}  # by slot, whether a filter allows it
-        self._start: str | None = None  # the mark of the state that the table was built or opened from
-        self._changed: dict[Scope, str | None] = {}  # by scope: the mark of the state that its last change since then led to
+        # By slot, whether a filter allows it.
+        self._filters: dict[str, tuple[Where, GrowingArray]] = {}
+        # The mark of the state that the table was built or opened from.
+        self._start: str | None = None
+        # By scope: the mark of the state that its last change since then led to.
+        self._changed: dict[Scope, str | None] = {}
         self._replace_table()
 
     def refresh(self, data_version: Hashable) -> None:
@@ -292,7 +330,8 @@ class Partition:
             self._refresh()
             self._data_version = data_version
         except BaseException:
-            # Half of a change would lose memories silently, so the next query builds everything again.
+            # Half of a change would lose memories silently, so the next query builds everything
+            # again.
             self._mark = self._data_version = None
             self._replace_table()
             raise
@@ -322,12 +361,15 @@ class Partition:
         view = next((view for view in self._views if view.serves(reader, statuses)), None)
         view = view or View(self.table, reader, statuses, now)
         if not self._views or view is not self._views[-1]:
-            self._views = [*(other for other in self._views if other is not view), view][-_MAX_VIEWS:]
+            self._views = [*(other for other in self._views if other is not view), view][
+                -_MAX_VIEWS:
+            ]
         view.move_to(now)
         return view
 
     def flags(self, query: Query, view: "View") -> "Flags | None":
-        """Return by slot whether the filter of a query allows the memory, and whether it is valid then; None if all are."""
+        """Return by slot whether the filter of a query allows the memory, and whether it is
+        valid then; None if all are."""
         import numpy as np
 
         flags, hidden = self._filter(query.where), self.table.not_valid(query.periods)
@@ -377,7 +419,9 @@ class Partition:
         self._start_marks()
         for kind in _KINDS:
             last = None
-            while rows := self._store.find(kind, equals("partition", self._name), limit=BATCH, after=last):
+            while rows := self._store.find(
+                kind, equals("partition", self._name), limit=BATCH, after=last
+            ):
                 self.table.put(kind, rows)
                 last = rows[-1]
         if len(self.table) > MAX_UNPACKED:
@@ -389,7 +433,8 @@ class Partition:
             for ids in batches([key.id for key in keys if key.kind is kind], BATCH):
                 rows = self._rows(kind, ids)
                 if dropped := self.table.drop(kind, set(ids) - {row.id for row in rows}):
-                    forget(self._store.index_folder, [self._name])  # the file may contain what was erased
+                    # The file may contain what was erased.
+                    forget(self._store.index_folder, [self._name])
                 changed.update(dropped, self.table.put(kind, rows))
                 self._update_filters(rows if kind is Kind.MEMORY else ())
         if changed:
@@ -401,7 +446,11 @@ class Partition:
     def _update_filters(self, memories: Sequence[Row]) -> None:
         if len(memories) > _MAX_FILTERED:
             self._filters.clear()
-        slots = self.table.slots_of(Kind.MEMORY, [row.id for row in memories]).tolist() if self._filters else []
+        slots = (
+            self.table.slots_of(Kind.MEMORY, [row.id for row in memories]).tolist()
+            if self._filters
+            else []
+        )
         for where, flags in self._filters.values():
             flags.grow(len(self.table), value=False)
             for slot, row in zip(slots, memories, strict=True):
@@ -421,7 +470,11 @@ class Partition:
     def _open(self) -> None:
         folder = self._store.index_folder
         saved = load(file_of(folder, self._name)) if folder else None
-        if saved and saved.language == self._language and self._store.changes(self._name, saved.mark).keys is not None:
+        if (
+            saved
+            and saved.language == self._language
+            and self._store.changes(self._name, saved.mark).keys is not None
+        ):
             with suppress(ValueError, KeyError, IndexError, TypeError):
                 self._replace_table(saved.columns, saved.names)
                 self._mark = saved.mark
@@ -443,7 +496,8 @@ class Partition:
         release_memory()  # building an index frees a kilobyte for each memory
 
     def _forget_erased(self) -> None:
-        """Delete the file if something was erased while it was written: the eraser may have looked for it too early."""
+        """Delete the file if something was erased while it was written: the eraser may have
+        looked for it too early."""
         try:
             keys = self._store.changes(self._name, self._mark).keys
             for kind in _KINDS:
@@ -453,7 +507,9 @@ class Partition:
         except StoreError:
             forget(self._store.index_folder, [self._name])
 
-    def _replace_table(self, columns: "Columns | None" = None, names: "Names | None" = None) -> None:
+    def _replace_table(
+        self, columns: "Columns | None" = None, names: "Names | None" = None
+    ) -> None:
         from memory_mesh.index.table import Table
 
         self.table = Table(self._language, columns, names)

@@ -1,7 +1,7 @@
 """Answer what `CandidateIndex` asks of a store through the plain port, page by page.
 
-It reads every memory that a query concerns. Server stores answer in their engine instead; this is their definition, and what
-tests compare them with.
+It reads every memory that a query concerns. Server stores answer in their engine instead; this is
+their definition, and what tests compare them with.
 """
 
 from collections import Counter
@@ -39,7 +39,9 @@ class PagedSource:
     def __init__(self, store: Store, *, language: str = "english") -> None:
         self._store, self._language = store, language
 
-    def statistics(self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None) -> Statistics:
+    def statistics(
+        self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None
+    ) -> Statistics:
         """Return the counts of memories for a query of these words."""
         of_memories, of_sessions = _Documents(), dict[object, Counter[str]]()
         lengths, numbers = Counter[object](), Counter[str]()
@@ -62,8 +64,8 @@ class PagedSource:
         for session, length in lengths.items():
             together.add(length, of_sessions[session])
         return Statistics(
-            **numbers, corpus=of_memories.corpus, counts=of_memories.counts, sessions=together.corpus,
-            session_counts=together.counts,
+            **numbers, corpus=of_memories.corpus, counts=of_memories.counts,
+            sessions=together.corpus, session_counts=together.counts,
         )  # fmt: skip
 
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]:
@@ -77,35 +79,69 @@ class PagedSource:
     def speakers(self, where: Where) -> Collection[tuple[str, str]]:
         """Return each partition and speaker of the memories that meet a condition."""
         rows = (row for rows in self._pages(Kind.MEMORY, where) for row in rows)
-        return {(row.partition, speaker) for row in rows if isinstance(speaker := row.value("speaker"), str)}
+        return {
+            (row.partition, speaker)
+            for row in rows
+            if isinstance(speaker := row.value("speaker"), str)
+        }
 
     def nearest(self, where: Where, vector: Vector, *, count: int, limit: int) -> Sequence[str]:
-        """Return the ids of the memories that meet a condition with the nearest vectors, however many there are."""
+        """Return the ids of the memories that meet a condition with the nearest vectors, however
+        many there are."""
         return [hit.id for hit in self._store.nearest(Kind.MEMORY, vector, where, limit=limit)]
 
     def memories(
-        self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
+        self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
+        model: tuple[str, int] | None,
         *, with_vectors: Collection[str],
     ) -> Sequence[CandidateMemory]:  # fmt: skip
         """Return what scoring needs of these memories, newest first."""
-        read = [row for batch in batches(ids, PAGE) for row in self._store.get(Kind.MEMORY, batch).values()]
-        rows = sorted((row for row in read if conditions.readable.matches(row)), key=lambda row: row.age_key, reverse=True)
+        read = [
+            row
+            for batch in batches(ids, PAGE)
+            for row in self._store.get(Kind.MEMORY, batch).values()
+        ]
+        rows = sorted(
+            (row for row in read if conditions.readable.matches(row)),
+            key=lambda row: row.age_key,
+            reverse=True,
+        )
         own, passages, wanted = dict[str, bytes](), dict[str, list[bytes]](), {*with_vectors}
-        for row, vector in self._with_passages([row for row in rows if row.id in wanted]) if model else ():
+        for row, vector in (
+            self._with_passages([row for row in rows if row.id in wanted]) if model else ()
+        ):
             if (vector.model, vector.dimension) == model and vector is row.vector:
                 own[row.id] = vector.data
             elif (vector.model, vector.dimension) == model:
                 passages.setdefault(row.id, []).append(vector.data)
         return [
-            candidate_of(row, conditions, self._keywords(row), words, vector=own.get(row.id), passages=passages.get(row.id, []))
+            candidate_of(
+                row,
+                conditions,
+                self._keywords(row),
+                words,
+                vector=own.get(row.id),
+                passages=passages.get(row.id, []),
+            )
             for row in rows
         ]
 
     def around(
-        self, where: Where, ids: Sequence[str], *, steps: int, words: Collection[str] = (), vector: Vector | None = None
+        self,
+        where: Where,
+        ids: Sequence[str],
+        *,
+        steps: int,
+        words: Collection[str] = (),
+        vector: Vector | None = None,
     ) -> Surroundings:
-        """Return up to `steps` memories on each side of each of these in its session, and the totals of these sessions."""
-        read = (row for batch in batches(ids, PAGE) for row in self._store.get(Kind.MEMORY, batch).values())
+        """Return up to `steps` memories on each side of each of these in its session, and the
+        totals of these sessions."""
+        read = (
+            row
+            for batch in batches(ids, PAGE)
+            for row in self._store.get(Kind.MEMORY, batch).values()
+        )
         members: list[tuple[SessionKey, str, Sequence[int]]] = []
         totals: dict[SessionKey, _Totals] = {}
         for rows in self._members(where, {key for row in read if (key := SessionKey.of(row))}):
@@ -115,10 +151,15 @@ class PagedSource:
                     totals.setdefault(key, _Totals()).add(self._keywords(row), words)
             for row, cosine in self._cosines(rows, vector) if vector else ():
                 if key := SessionKey.of(row):
-                    totals[key].cosine = max(cosine, cosine if (best := totals[key].cosine) is None else best)
+                    totals[key].cosine = max(
+                        cosine, cosine if (best := totals[key].cosine) is None else best
+                    )
         return Surroundings(
             neighbours=_neighbours(members, ids, steps),
-            sessions={key: SessionTotals(length=one.length, counts=one.counts, cosine=one.cosine) for key, one in totals.items()},
+            sessions={
+                key: SessionTotals(length=one.length, counts=one.counts, cosine=one.cosine)
+                for key, one in totals.items()
+            },
         )
 
     def _pages(self, kind: Kind, where: Where) -> Iterator[list[Row]]:
@@ -130,7 +171,10 @@ class PagedSource:
     def _members(self, where: Where, keys: Iterable[SessionKey]) -> Iterator[list[Row]]:
         """Yield the rows of sessions, page by page."""
         for batch in batches(sorted(keys), _SESSIONS):
-            each = (all_of(equals("partition", key.partition), equals("session_id", key.session_id)) for key in batch)
+            each = (
+                all_of(equals("partition", key.partition), equals("session_id", key.session_id))
+                for key in batch
+            )
             yield from self._pages(Kind.MEMORY, all_of(where, Or(tuple(each))))
 
     def _keywords(self, row: Row) -> list[str]:
@@ -152,7 +196,11 @@ class PagedSource:
 
     def _cosines(self, rows: Sequence[Row], query: Vector) -> Iterator[tuple[Row, float]]:
         model = query.model, query.dimension
-        found = [(row, vector.data) for row, vector in self._with_passages(rows) if (vector.model, vector.dimension) == model]
+        found = [
+            (row, vector.data)
+            for row, vector in self._with_passages(rows)
+            if (vector.model, vector.dimension) == model
+        ]
         if found:
             space = Space(model)
             space.add({at: data for at, (_, data) in enumerate(found)})
@@ -166,13 +214,16 @@ def candidate_of(
 ) -> CandidateMemory:  # fmt: skip
     """Return what scoring needs of a memory."""
     session_id, speaker, event_time = (
-        value if isinstance(value := row.value(name), str) else None for name in ("session_id", "speaker", "event_time")
+        value if isinstance(value := row.value(name), str) else None
+        for name in ("session_id", "speaker", "event_time")
     )
     return CandidateMemory(
-        id=row.id, partition=row.partition, session_id=session_id, speaker=speaker, event_time=event_time,
-        created_at=row.created_at, is_question=is_question(str(row.value("content") or "")),
+        id=row.id, partition=row.partition, session_id=session_id, speaker=speaker,
+        event_time=event_time, created_at=row.created_at,
+        is_question=is_question(str(row.value("content") or "")),
         is_allowed=conditions.allowed.matches(row),
-        length=len(keywords), words=[word for word in keywords if word in words], vector=vector, passages=passages,
+        length=len(keywords), words=[word for word in keywords if word in words], vector=vector,
+        passages=passages,
     )  # fmt: skip
 
 
@@ -197,25 +248,33 @@ class _Totals:
         self.counts.update({word: keywords.count(word) for word in words})
 
 
-def _neighbours(members: Sequence[tuple[SessionKey, str, Sequence[int]]], ids: Collection[str], steps: int) -> dict[str, Around]:
+def _neighbours(
+    members: Sequence[tuple[SessionKey, str, Sequence[int]]], ids: Collection[str], steps: int
+) -> dict[str, Around]:
     """Return up to `steps` members on each side of each of these ids in its session."""
     wanted, found = set(ids), dict[str, Around]()
     for _, group in groupby(_ordered(members), key=lambda member: member[0]):
         session = [id_ for _, id_, _ in group]
         for at, id_ in enumerate(session):
             if id_ in wanted:
-                found[id_] = Around(session[max(0, at - steps) : at][::-1], session[at + 1 : at + 1 + steps])
+                found[id_] = Around(
+                    session[max(0, at - steps) : at][::-1], session[at + 1 : at + 1 + steps]
+                )
     return found
 
 
-def _ordered(members: Sequence[tuple[SessionKey, str, Sequence[int]]]) -> list[tuple[SessionKey, str, Sequence[int]]]:
+def _ordered(
+    members: Sequence[tuple[SessionKey, str, Sequence[int]]],
+) -> list[tuple[SessionKey, str, Sequence[int]]]:
     """Return the members of sessions, session by session, each in its order."""
     if not members:
         return []
     codes: dict[SessionKey, int] = {}
     groups = np.array([codes.setdefault(key, len(codes)) for key, *_ in members])
     columns = np.array([values for *_, values in members], np.int64).T
-    order = session_order(groups, list(columns), lambda places: [members[at][1] for at in places.tolist()])
+    order = session_order(
+        groups, list(columns), lambda places: [members[at][1] for at in places.tolist()]
+    )
     return [members[at] for at in order.tolist()]
 
 
@@ -226,22 +285,32 @@ _NO_NAMES: Mapping[str, str] = {}
 
 
 class PartialTables:
-    """The tables of the partitions that a reader sees, and which of their memories are neighbours."""
+    """The tables of the partitions that a reader sees, and which of their memories are
+    neighbours."""
 
-    def __init__(self, partitions: Iterable[str], speakers: Iterable[tuple[str, str]], language: str) -> None:
+    def __init__(
+        self, partitions: Iterable[str], speakers: Iterable[tuple[str, str]], language: str
+    ) -> None:
         self.tables = {name: PartialTable(language) for name in partitions}
         for partition, speaker in sorted(speakers):
             self.tables[partition].add_speaker(speaker)
         self._views = [PartialView(table) for table in self.tables.values()]
         self.memories: dict[str, CandidateMemory] = {}
-        self._before, self._behind = dict[str, str](), dict[str, str]()  # by id: the neighbour in its session
+        # By id: the neighbour in its session.
+        self._before, self._behind = dict[str, str](), dict[str, str]()
 
     @property
     def views(self) -> Views:
         return list(zip(self.tables.values(), self._views, strict=True))
 
-    def add(self, memories: Sequence[CandidateMemory], model: Model | None, addressees: Mapping[str, str] = _NO_NAMES) -> None:
-        """Add memories, newest first, as an index is built; `addressees` has the names that some of them greet, by id."""
+    def add(
+        self,
+        memories: Sequence[CandidateMemory],
+        model: Model | None,
+        addressees: Mapping[str, str] = _NO_NAMES,
+    ) -> None:
+        """Add memories, newest first, as an index is built; `addressees` has the names that some
+        of them greet, by id."""
         for (name, table), view in zip(self.tables.items(), self._views, strict=True):
             own = [memory for memory in memories if memory.partition == name]
             if own:
@@ -273,7 +342,11 @@ class PartialTables:
             for column, neighbours in enumerate((self._before, self._behind)):
                 # By slot, with one more place at the end: -1 is the slot of none.
                 side = np.full(len(table) + 1, -1, np.int32)
-                pairs = [(slots[id_], slots[other]) for id_, other in neighbours.items() if id_ in slots and other in slots]
+                pairs = [
+                    (slots[id_], slots[other])
+                    for id_, other in neighbours.items()
+                    if id_ in slots and other in slots
+                ]
                 if pairs:
                     at, others = zip(*pairs, strict=True)
                     side[list(at)] = others
@@ -282,11 +355,16 @@ class PartialTables:
 
     def ids_at(self, slots: Iterable[Ints]) -> list[str]:
         """Return the ids of the memories in these slots, given for each partition."""
-        return [id_ for table, own in zip(self.tables.values(), slots, strict=True) for id_ in table.ids.at(own)]
+        return [
+            id_
+            for table, own in zip(self.tables.values(), slots, strict=True)
+            for id_ in table.ids.at(own)
+        ]
 
 
 class PartialTable(Table):
-    """A table that memories are added to as a store returns them for scoring. Postings have the words of the query only."""
+    """A table that memories are added to as a store returns them for scoring. Postings have the
+    words of the query only."""
 
     def __init__(self, language: str) -> None:
         super().__init__(language)
@@ -298,13 +376,20 @@ class PartialTable(Table):
         """By slot: whether it meets the caller's filter."""
         return self._allowed.values
 
-    def add(self, memories: Sequence[CandidateMemory], model: Model | None, addressees: Mapping[str, str]) -> Ints:
+    def add(
+        self,
+        memories: Sequence[CandidateMemory],
+        model: Model | None,
+        addressees: Mapping[str, str],
+    ) -> Ints:
         """Add memories, and their passages behind them; return the new slots."""
         passages = [(at, data) for at, memory in enumerate(memories) for data in memory.passages]
         first, count, speakers = len(self), len(memories), len(self.names.speakers)
         new = np.arange(first, first + count + len(passages), dtype=np.int32)
         self._alive.grow(first + len(new), value=True)
-        self._allowed.grow(first + count, np.array([memory.is_allowed for memory in memories], np.bool_))
+        self._allowed.grow(
+            first + count, np.array([memory.is_allowed for memory in memories], np.bool_)
+        )
         self._allowed.grow(first + len(new), value=False)
         given = self._columns_of(memories, addressees)
         given["owner"] = np.concatenate((new[:count], [first + at for at, _ in passages]))
@@ -321,21 +406,37 @@ class PartialTable(Table):
         for _ in passages:
             self.ids.append("")
         if model:
-            own = {slot: memory.vector for slot, memory in enumerate(memories, start=first) if memory.vector}
-            self._add_space(model, own | {first + count + at: data for at, (_, data) in enumerate(passages)})
+            own = {
+                slot: memory.vector
+                for slot, memory in enumerate(memories, start=first)
+                if memory.vector
+            }
+            self._add_space(
+                model, own | {first + count + at: data for at, (_, data) in enumerate(passages)}
+            )
         return new
 
-    def _columns_of(self, memories: Sequence[CandidateMemory], addressees: Mapping[str, str]) -> dict[str, Array]:
+    def _columns_of(
+        self, memories: Sequence[CandidateMemory], addressees: Mapping[str, str]
+    ) -> dict[str, Array]:
         sessions: dict[str | None, int] = {None: -1}
         for memory in memories:
             if memory.session_id not in sessions and memory.session_id is not None:
-                sessions[memory.session_id] = self._code(self.names.sessions, hash64(memory.session_id))
-        speakers = {name: self._code(self.names.speakers, name) for name in dict.fromkeys(memory.speaker for memory in memories)}
+                sessions[memory.session_id] = self._code(
+                    self.names.sessions, hash64(memory.session_id)
+                )
+        speakers = {
+            name: self._code(self.names.speakers, name)
+            for name in dict.fromkeys(memory.speaker for memory in memories)
+        }
         greeted = (addressees.get(memory.id) for memory in memories) if addressees else ()
         columns = {
             "length": [memory.length for memory in memories],
             "session": [sessions[memory.session_id] for memory in memories],
-            "event": [MISSING if memory.event_time is None else time_of(memory.event_time) for memory in memories],
+            "event": [
+                MISSING if memory.event_time is None else time_of(memory.event_time)
+                for memory in memories
+            ],
             "created": [time_of(memory.created_at) for memory in memories],
             "question": [memory.is_question for memory in memories],
             "speaker": [speakers[memory.speaker] for memory in memories],
@@ -353,7 +454,8 @@ class PartialTable(Table):
 
 
 class PartialView(View):
-    """A view of a table of which every memory is readable. Other memories of its speakers are in the store."""
+    """A view of a table of which every memory is readable. Other memories of its speakers are in
+    the store."""
 
     def __init__(self, table: PartialTable) -> None:
         super().__init__(table, Reader(), frozenset(), 0.0)

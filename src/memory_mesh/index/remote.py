@@ -10,7 +10,18 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.model import Compare, Key, Kind, Reader, Row, all_of, iso, millis, partitions, visible_to
+from memory_mesh.core.model import (
+    Compare,
+    Key,
+    Kind,
+    Reader,
+    Row,
+    all_of,
+    iso,
+    millis,
+    partitions,
+    visible_to,
+)
 from memory_mesh.core.ports import ServerStore, Store
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.core.search.query import TTL_MS
@@ -22,7 +33,8 @@ if TYPE_CHECKING:
     from memory_mesh.index.table import Scope
 
 MAX_PARTITIONS = 4096  # whose marks are kept
-MAX_CHANGES = 500  # between two queries, whose scopes are looked up; after more, every reader gets a new mark
+# Between two queries, whose scopes are looked up; after more, every reader gets a new mark.
+MAX_CHANGES = 500
 _MAX_SCOPES = 1000  # of a partition
 
 
@@ -38,7 +50,10 @@ class CandidateIndex:
         """Note the state of the partitions of a reader."""
         data_version = self._store.data_version()
         with self._lock:
-            marks = tuple(self._partition(name).mark(reader, data_version) for name in sorted(partitions(reader)))
+            marks = tuple(
+                self._partition(name).mark(reader, data_version)
+                for name in sorted(partitions(reader))
+            )
         return CandidateSnapshot(self._store, self._source, self._language, data_version, marks)
 
     def forget(self, partitions: Iterable[str]) -> None:
@@ -72,43 +87,60 @@ class CandidateIndex:
 class CandidateSnapshot:
     """What one reader sees, for one search. Each query of it reads the current state."""
 
-    def __init__(self, store: Store, source: "CandidateSource", language: str, data_version: Hashable, mark: Hashable) -> None:
+    def __init__(
+        self,
+        store: Store,
+        source: "CandidateSource",
+        language: str,
+        data_version: Hashable,
+        mark: Hashable,
+    ) -> None:
         self.data_version, self.mark = data_version, mark
         self._store, self._source, self._language = store, source, language
         self._searches: list[tuple[Query, RemoteSearch]] = []
 
     def candidates(self, query: Query, *, size: int) -> Pool:
-        """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
+        """Return about `size` candidates by keywords, as many by vectors, and neighbours of the
+        best."""
         return self._search(query).candidates(query, size=size)
 
     def next_valid(self, query: Query) -> int | None:
-        """Return when the next memory that the reader can see becomes valid, if that is within the life of a cached answer."""
+        """Return when the next memory that the reader can see becomes valid, if that is within
+        the life of a cached answer."""
         soon = Compare("valid_from", "<=", iso(millis(query.at) + TTL_MS))
-        rows = self._store.find(Kind.MEMORY, all_of(visible_to(query.reader), Compare("valid_from", ">", query.at), soon))
+        rows = self._store.find(
+            Kind.MEMORY,
+            all_of(visible_to(query.reader), Compare("valid_from", ">", query.at), soon),
+        )
         return min((millis(str(row.value("valid_from"))) for row in rows), default=None)
 
     def speakers(self, query: Query) -> frozenset[str]:
-        """Return the speakers of readable memories that the query names, and the tokens that it names them by."""
+        """Return the speakers of readable memories that the query names, and the tokens that it
+        names them by."""
         search = self._search(query)
         return search.people(query).names(search.views)
 
     def _search(self, query: Query) -> "RemoteSearch":
-        """Return the search of a query. A query that differs only in its vector continues the search for its speakers."""
+        """Return the search of a query. A query that differs only in its vector continues the
+        search for its speakers."""
         from dataclasses import replace
 
         from memory_mesh.index.remote_search import RemoteSearch
 
         by_words = replace(query, vector=None)
         if not self._searches or self._searches[0][0] != by_words:
-            self._searches = [(by_words, RemoteSearch(query, self._store, self._source, self._language))]
+            self._searches = [
+                (by_words, RemoteSearch(query, self._store, self._source, self._language))
+            ]
         return self._searches[0][1]
 
 
 class _PartitionMarks:
     """When the memories of a partition last changed, by scope.
 
-    The scope of a row that is gone, or that was changed, is not known any more. So such a change gives every reader of the
-    partition a new mark; a new memory gives one to the readers who see it.
+    The scope of a row that is gone, or that was changed, is not known any more. So such a change
+    gives every reader of the partition a new mark; a new memory gives one to the readers who see
+    it.
     """
 
     def __init__(self, name: str, store: Store) -> None:
@@ -123,14 +155,18 @@ class _PartitionMarks:
         if data_version != self._data_version:
             self._refresh()
             self._data_version = data_version
-        return self._start, *((scope, mark) for scope, mark in self._changed.items() if scope.visible_to(reader))
+        return self._start, *(
+            (scope, mark) for scope, mark in self._changed.items() if scope.visible_to(reader)
+        )
 
     def _refresh(self) -> None:
         changes = self._store.changes(self._name, self._mark)
         if changes.mark == self._mark:
             return
         self._mark = None  # an error below must not hide the changes
-        scopes = None if changes.keys is None else self._scopes_of(list(dict.fromkeys(changes.keys)))
+        scopes = (
+            None if changes.keys is None else self._scopes_of(list(dict.fromkeys(changes.keys)))
+        )
         if scopes is None or len(self._changed) + len(scopes) > _MAX_SCOPES:
             self._start, scopes = changes.mark, set()
             self._changed.clear()

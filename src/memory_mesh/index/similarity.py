@@ -19,9 +19,10 @@ class Similarity:
             self._allowed = self._allowed & allowed.take(self._space.owners, mode="clip")
         self._query = QueryVector.of(query)
         self._filtered = allowed is not None
-        self._compared: list[tuple[Ints, Floats]] = []  # rows and their cosines, unless all were compared
-        # By row, with a 0 at the end, unless the reader sees too many: then a shortlist is compared. Hidden vectors do not decide
-        # this.
+        # Rows and their cosines, unless all were compared.
+        self._compared: list[tuple[Ints, Floats]] = []
+        # By row, with a 0 at the end, unless the reader sees too many: then a shortlist is
+        # compared. Hidden vectors do not decide this.
         self._all = self._compare_all() if are_few(visible.count) else None
 
     def best(self, size: int) -> tuple[Ints, Floats]:
@@ -36,8 +37,8 @@ class Similarity:
         return self._best(None, cosines, size)
 
     def _best(self, rows: Ints | None, cosines: Floats, size: int) -> tuple[Ints, Floats]:
-        """Return the owners and the cosines of the highest of these rows, or of all. A memory counts once, with its best
-        passage."""
+        """Return the owners and the cosines of the highest of these rows, or of all. A memory
+        counts once, with its best passage."""
         count = size
         while True:
             order = highest(cosines, count)
@@ -51,12 +52,18 @@ class Similarity:
             count *= 4
 
     def count(self, allowed: Flags | None) -> int:
-        """Return the number of these memories, by slot, that have a vector; None: of all readable ones."""
+        """Return the number of these memories, by slot, that have a vector; None: of all
+        readable ones."""
         visible = self._visible
-        return visible.memory_count if allowed is None else int(np.count_nonzero(visible.memories & allowed))
+        return (
+            visible.memory_count
+            if allowed is None
+            else int(np.count_nonzero(visible.memories & allowed))
+        )
 
     def of(self, slots: Ints) -> tuple[Floats, Floats]:
-        """Return the cosines of memories, by their best passage and by their own vector; 0 for -1 and without a vector."""
+        """Return the cosines of memories, by their best passage and by their own vector; 0 for
+        -1 and without a vector."""
         if not self._space.passages:
             rows = self._space.rows.take(slots)
             np.copyto(rows, -1, where=slots < 0)
@@ -74,19 +81,26 @@ class Similarity:
         own = self._cosines_or_0(rows)
         if not passages:
             return own, own
-        pairs = [(place, row) for place, slot in enumerate(slots.tolist()) for row in passages.get(slot, ())]
+        pairs = [
+            (place, row)
+            for place, slot in enumerate(slots.tolist())
+            for row in passages.get(slot, ())
+        ]
         places, passage_rows = np.array(pairs, np.int32).reshape(-1, 2).T
         own_at = (rows >= 0).nonzero()[0]
         parts = ((own_at, own[own_at]), (places, self._cosines(passage_rows)))
         return maxima(len(own), parts), own
 
     def context_lengths(self, slots: Ints) -> Floats:
-        """Return the length of own + ½ · before + ½ · after, for vectors of length one; `slots` has a row of each, own last."""
+        """Return the length of own + ½ · before + ½ · after, for vectors of length one; `slots`
+        has a row of each, own last."""
         lengths, space = self._visible.context_lengths, self._space
         found: Floats = lengths.take(slots[-1])
         new = np.isnan(found).nonzero()[0]
         if len(new):
-            before, after, own = (np.where(which[new] >= 0, space.rows[which[new]], -1) for which in slots)
+            before, after, own = (
+                np.where(which[new] >= 0, space.rows[which[new]], -1) for which in slots
+            )
             square = space.lengths(own) + (space.lengths(before) + space.lengths(after)) / 4
             square += space.products(own, before) + space.products(own, after)
             square += space.products(before, after) / 2
@@ -95,10 +109,11 @@ class Similarity:
         return found
 
     def of_sessions(self, count: int, place: Ints) -> Floats:
-        """Return the best cosine of each of `count` sessions, among all readable memories compared so far; 0 if there are none,
-        and in one more place at the end.
+        """Return the best cosine of each of `count` sessions, among all readable memories compared
+        so far; 0 if there are none, and in one more place at the end.
 
-        `place` is by session, and in its last place for none: its place among the `count`; `count`: it is not one of them.
+        `place` is by session, and in its last place for none: its place among the `count`; `count`:
+        it is not one of them.
         """
         best = np.full(count + 1, -np.inf, np.float32)
         if self._all is not None and not self._compared:
@@ -115,7 +130,8 @@ class Similarity:
         return self._all is not None
 
     def _compare_all(self) -> Floats:
-        """Compare all visible vectors, or all of the space where that is faster; return the cosines by row, and a 0."""
+        """Compare all visible vectors, or all of the space where that is faster; return the
+        cosines by row, and a 0."""
         if len(self._space) <= _SPARSE * self._visible.count:
             return self._space.all_cosines(self._query)
         rows, cosines = self._visible.rows.nonzero()[0], np.zeros(len(self._space) + 1, np.float32)

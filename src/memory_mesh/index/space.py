@@ -1,7 +1,8 @@
 """The vectors of one model, and how a query is compared with them.
 
-Each vector is stored as one byte per dimension, which gives its cosine to three digits. In a large base it is also stored as one
-bit per dimension (above or below the mean), which shows at a sixth of the cost whether it is worth comparing.
+Each vector is stored as one byte per dimension, which gives its cosine to three digits. In a large
+base it is also stored as one bit per dimension (above or below the mean), which shows at a sixth of
+the cost whether it is worth comparing.
 """
 
 from collections.abc import Mapping
@@ -10,16 +11,27 @@ from math import inf, sqrt
 
 import numpy as np
 
-from memory_mesh.index.arrays import Array, Columns, Flags, Floats, GrowingArray, Ints, Model, lowest
+from memory_mesh.index.arrays import (
+    Array,
+    Columns,
+    Flags,
+    Floats,
+    GrowingArray,
+    Ints,
+    Model,
+    lowest,
+)
 
 try:
     import numkong as simd
-except ImportError:  # without a wheel for the system, numpy computes the same numbers, about six times as slowly
+except ImportError:
+    # Without a wheel for the system, numpy computes the same numbers, about six times as slowly.
     simd = None  # type: ignore[assignment]
 
-MAX_EXACT = 20_000  # visible vectors that are all compared; of more, their bits select the ones that are
-# Vectors selected by their bits. Of a million mixtures of embedded sentences, 2,000 as well as 3,000 found all of the first ten,
-# and 99 % of the first hundred.
+# Visible vectors that are all compared; of more, their bits select the ones that are.
+MAX_EXACT = 20_000
+# Vectors selected by their bits. Of a million mixtures of embedded sentences, 2,000 as well as
+# 3,000 found all of the first ten, and 99 % of the first hundred.
 SHORTLIST = 2500
 _SPARSE = 16  # the bits of fewer rows than one in so many are read row by row
 _STEPS = 127
@@ -46,7 +58,10 @@ class QueryVector:
         vector = np.frombuffer(data, "<f4")
         peak = float(np.abs(vector).max(initial=0))
         if not _MIN_PEAK < peak < inf:
-            vector, peak = np.nan_to_num(vector), float(np.abs(np.nan_to_num(vector)).max(initial=0))
+            vector, peak = (
+                np.nan_to_num(vector),
+                float(np.abs(np.nan_to_num(vector)).max(initial=0)),
+            )
         unit = np.rint(vector * np.float32(_STEPS / max(peak, _MIN_PEAK)))
         codes, length = unit.astype(np.int8), sqrt(float(np.vecdot(unit, unit)))
         weight = 1 / length if length else 0.0
@@ -57,13 +72,17 @@ class QueryVector:
 class Space:
     """The vectors of one model: a base, perhaps in a mapped file, and later additions.
 
-    A row is the place of a vector, a slot the place of a memory or passage in the table. The owner of a vector is the memory
-    itself, or the memory that a passage is part of.
+    A row is the place of a vector, a slot the place of a memory or passage in the table. The owner
+    of a vector is the memory itself, or the memory that a passage is part of.
     """
 
     def __init__(self, model: Model, base: Columns | None = None) -> None:
         self.model, dimension = model, model[1]
-        base = base or {"codes": np.empty((0, dimension), np.int8), "weights": np.zeros(0), "vector_slots": np.zeros(0)}
+        base = base or {
+            "codes": np.empty((0, dimension), np.int8),
+            "weights": np.zeros(0),
+            "vector_slots": np.zeros(0),
+        }
         self._base = base["codes"]
         self._packed: simd.PackedMatrix | None = None  # the base in the order that the kernel reads
         self._bits = _Bits(base["bits"], base["mean"]) if "bits" in base else None
@@ -105,7 +124,9 @@ class Space:
     def add(self, vectors: Mapping[int, bytes]) -> None:
         """Add the vectors of new slots, by slot, without owners."""
         slots = list(vectors)
-        codes, weights = _quantised(np.frombuffer(b"".join(vectors.values()), "<f4").reshape(len(slots), -1))
+        codes, weights = _quantised(
+            np.frombuffer(b"".join(vectors.values()), "<f4").reshape(len(slots), -1)
+        )
         self.grow(max(slots) + 1)
         self.rows[slots] = np.arange(len(self), len(self) + len(slots))
         self._codes.extend(codes)
@@ -154,10 +175,13 @@ class Space:
         padded, old = np.empty(len(self) + 1, np.float32), len(self._base)
         cosines, padded[-1] = padded[:-1], 0
         if self._packed:
-            cosines[:old] = np.asarray(simd.dots_packed(query.codes[None, :], self._packed)).reshape(-1)
+            cosines[:old] = np.asarray(
+                simd.dots_packed(query.codes[None, :], self._packed)
+            ).reshape(-1)
         elif old:
             _dot(query.codes, self._base, cosines[:old])
-            self._packed = simd.dots_pack(self._base, dtype="int8") if simd else None  # for the next query
+            # For the next query.
+            self._packed = simd.dots_pack(self._base, dtype="int8") if simd else None
         if old < len(self):
             _dot(query.codes, self._codes.values, cosines[old:])
         cosines *= self._weights.values
@@ -174,9 +198,11 @@ class Space:
         return cosines
 
     def shortlist(self, query: QueryVector, allowed: Flags) -> Ints:
-        """Return those of the allowed rows that are worth comparing: the nearest by their bits, and all later additions.
+        """Return those of the allowed rows that are worth comparing: the nearest by their bits, and
+        all later additions.
 
-        Other rows are removed before anything is counted, so that they neither push out an allowed one nor change the number.
+        Other rows are removed before anything is counted, so that they neither push out an allowed
+        one nor change the number.
         """
         old = len(self._base)
         later = allowed[old:].nonzero()[0] + old
@@ -185,7 +211,13 @@ class Space:
             return np.concatenate((allowed[:old].nonzero()[0], later))
         if in_base * _SPARSE < old:
             rows = allowed[:old].nonzero()[0]
-            near = rows[lowest(self._bits.differences_of(rows, query.unit), np.ones(len(rows), np.bool_), SHORTLIST)]
+            near = rows[
+                lowest(
+                    self._bits.differences_of(rows, query.unit),
+                    np.ones(len(rows), np.bool_),
+                    SHORTLIST,
+                )
+            ]
         else:
             near = lowest(self._bits.differences(query.unit), allowed[:old], SHORTLIST)
         return np.concatenate((near, later))
@@ -196,7 +228,9 @@ class Space:
         there = ((left >= 0) & (right >= 0)).nonzero()[0]
         left, right = left[there], right[there]
         weights = self._weights.values
-        products[there] = _pair_dots(self._take(left), self._take(right)) * weights[left] * weights[right]
+        products[there] = (
+            _pair_dots(self._take(left), self._take(right)) * weights[left] * weights[right]
+        )
         return products
 
     def lengths(self, rows: Ints) -> Floats:
@@ -240,7 +274,9 @@ class _Bits:
 
     def differences_of(self, rows: Ints, query: Floats) -> Ints:
         """Return the same for some rows."""
-        return _count_differences(_packed_bits((query > self._mean)[None, :]), self._bits.take(rows, axis=0))
+        return _count_differences(
+            _packed_bits((query > self._mean)[None, :]), self._bits.take(rows, axis=0)
+        )
 
 
 def _dot(query: Array, codes: Array, out: Floats) -> None:
@@ -249,7 +285,8 @@ def _dot(query: Array, codes: Array, out: Floats) -> None:
         return
     wide = query.astype(np.float32)
     for at in range(0, len(codes), _BLOCK):
-        # Row by row: a matrix product wakes threads, and waiting for them takes longer than the work.
+        # Row by row: a matrix product wakes threads, and waiting for them takes longer than the
+        # work.
         np.vecdot(codes[at : at + _BLOCK], wide, out=out[at : at + _BLOCK])
 
 
@@ -272,7 +309,8 @@ def _quantised(vectors: Array) -> tuple[Array, Floats]:
 
 
 def _packed_bits(flags: Flags) -> Array:
-    packed = np.zeros((len(flags), 8 * -(-flags.shape[1] // 64)), np.uint8)  # whole words, for numpy
+    # Whole words, for numpy.
+    packed = np.zeros((len(flags), 8 * -(-flags.shape[1] // 64)), np.uint8)
     packed[:, : -(-flags.shape[1] // 8)] = np.packbits(flags, axis=1, bitorder="little")
     return packed
 

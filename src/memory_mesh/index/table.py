@@ -1,6 +1,7 @@
 """The rows of one partition as arrays.
 
-Each row has a slot. A changed row gets a new slot, and the old one stays dead until everything is packed into a new base.
+Each row has a slot. A changed row gets a new slot, and the old one stays dead until everything is
+packed into a new base.
 """
 
 from collections import defaultdict
@@ -12,7 +13,18 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from memory_mesh.core.errors import StoreCorrupt
-from memory_mesh.core.model import Kind, Period, Reach, Reader, Row, Value, iso, millis, reach_of, visible
+from memory_mesh.core.model import (
+    Kind,
+    Period,
+    Reach,
+    Reader,
+    Row,
+    Value,
+    iso,
+    millis,
+    reach_of,
+    visible,
+)
 from memory_mesh.core.search import completed, tokens
 from memory_mesh.core.search.lexical import is_question
 from memory_mesh.core.search.mentions import addressee, closeness
@@ -56,7 +68,17 @@ _COLUMNS: Mapping[str, type] = {
     "addressee": np.uint32,  # the code of the name that it greets or thanks; 0: none
 }
 # Further columns that filters often name. One code per slot for each; -1: none.
-FACETS = ("agent_id", "category", "project", "importance", "confidence", "trust", "pinned", "tags", "entities")
+FACETS = (
+    "agent_id",
+    "category",
+    "project",
+    "importance",
+    "confidence",
+    "trust",
+    "pinned",
+    "tags",
+    "entities",
+)
 _EMPTY: Columns = {name: np.zeros(0, dtype) for name, dtype in _COLUMNS.items()} | {
     "id_bytes": np.zeros(0, np.uint8), "id_ends": np.zeros(0, np.int64),
     "keys": np.zeros(0, np.uint64), "key_slots": np.zeros(0, np.int32),
@@ -72,7 +94,8 @@ _EMPTY: Columns = {name: np.zeros(0, dtype) for name, dtype in _COLUMNS.items()}
 
 
 class Scope(NamedTuple):
-    """The fields that decide who sees a row, and its status. Fields that do not decide are None, so that scopes are few."""
+    """The fields that decide who sees a row, and its status. Fields that do not decide are None,
+    so that scopes are few."""
 
     user_id: str | None
     agent_id: str | None
@@ -94,7 +117,9 @@ class Scope(NamedTuple):
     def visible_to(self, reader: Reader) -> bool:
         """Return what `core.model.visible` returns for a row of this scope."""
         fields = {name: value for name, value in self._asdict().items() if value is not None}
-        return visible(reader, Row(kind=Kind.MEMORY, id="", partition="", created_at="", fields=fields))
+        return visible(
+            reader, Row(kind=Kind.MEMORY, id="", partition="", created_at="", fields=fields)
+        )
 
 
 def _text(row: Row, name: str) -> str | None:
@@ -119,7 +144,8 @@ def _turn(row: Row) -> int:
 
 
 def session_columns(row: Row) -> tuple[int, int, int, int]:
-    """Return the values of a memory in the columns that order its session: turn, event, created and number."""
+    """Return the values of a memory in the columns that order its session: turn, event, created
+    and number."""
     return _turn(row), time_of(_text(row, "event_time")), time_of(row.created_at), row.number
 
 
@@ -155,17 +181,22 @@ class Names:
     speakers: list[str] = field(default_factory=list)
     models: list[Model] = field(default_factory=list)
     facets: list[list[Value]] = field(default_factory=lambda: [[] for _ in FACETS])
-    odd_times: list[str] = field(default_factory=list)  # columns with a text that is not the usual form of its time
+    # Columns with a text that is not the usual form of its time.
+    odd_times: list[str] = field(default_factory=list)
 
 
 class Table:
     """The slots of a partition."""
 
-    def __init__(self, language: str, base: Columns | None = None, names: Names | None = None) -> None:
+    def __init__(
+        self, language: str, base: Columns | None = None, names: Names | None = None
+    ) -> None:
         self.language = language
         self.names = names or Names()
         base = base or _EMPTY
-        self._columns = {name: GrowingArray(np.array(base[name], dtype)) for name, dtype in _COLUMNS.items()}
+        self._columns = {
+            name: GrowingArray(np.array(base[name], dtype)) for name, dtype in _COLUMNS.items()
+        }
         self.base_size = self._columns["key"].size
         self._alive = GrowingArray(np.ones(self.base_size, np.bool_))
         self.dead = 0
@@ -176,23 +207,34 @@ class Table:
         for values in (self.names.scopes, self.names.sessions, self.names.speakers):
             self._codes |= {value: code for code, value in enumerate(values)}
         self._facets = GrowingArray(np.array(base["facets"], np.int32))
-        self._facet_codes = [{_hashable(value): code for code, value in enumerate(values)} for values in self.names.facets]
+        self._facet_codes = [
+            {_hashable(value): code for code, value in enumerate(values)}
+            for values in self.names.facets
+        ]
         self.speakers_by_word: dict[str, list[int]] = defaultdict(list)  # by keyword of their name
         self._speakers_like: dict[str, Mapping[int, float]] = {}
         self._add_speakers(0)
-        self._refs: dict[int, int] = dict(zip(base["passage_slots"].tolist(), base["passage_refs"].tolist(), strict=True))
-        self._passages: dict[int, list[int]] = defaultdict(list)  # by the key of the memory: slots of its passages
+        self._refs: dict[int, int] = dict(
+            zip(base["passage_slots"].tolist(), base["passage_refs"].tolist(), strict=True)
+        )
+        # By the key of the memory: slots of its passages.
+        self._passages: dict[int, list[int]] = defaultdict(list)
         for slot, ref in self._refs.items():
             self._passages[ref].append(slot)
         self.spaces: dict[Model, Space] = {}
         for at, model in enumerate(self.names.models):
             prefix = f"{at}."
-            columns = {name.removeprefix(prefix): column for name, column in base.items() if name.startswith(prefix)}
+            columns = {
+                name.removeprefix(prefix): column
+                for name, column in base.items()
+                if name.startswith(prefix)
+            }
             self.spaces[model] = Space(model, columns)
             self.spaces[model].set_owners(self.column("owner"))
         self.members = SessionMembers(self.column("session"), len(self.names.sessions))
         self.expiring: list[int] = np.flatnonzero(np.isfinite(self.column("expires"))).tolist()
-        self.bounded = np.flatnonzero(self._is_bounded(slice(None))).astype(np.int32)  # slots whose validity begins or ends
+        # Slots whose validity begins or ends.
+        self.bounded = np.flatnonzero(self._is_bounded(slice(None))).astype(np.int32)
         # By scope: living memories, those with keywords, and the number of their keywords.
         self.by_scope = GrowingArray(np.zeros((len(self.names.scopes), 3), np.int64))
         self.memories = 0  # living ones
@@ -217,11 +259,13 @@ class Table:
         return self._columns[name].values
 
     def coded(self, column: str) -> tuple[Ints, Sequence[Value]] | None:
-        """Return the codes of a column by slot, -1 for none, and the value of each code; None if the table lacks the column."""
+        """Return the codes of a column by slot, -1 for none, and the value of each code; None if
+        the table lacks the column."""
         if column in FACETS:
             at = FACETS.index(column)
             return self._facets.values[:, at], self.names.facets[at]
-        if column in ("user_id", "memory_type", "reach", "status"):  # the fields of a scope that are never left out
+        # The fields of a scope that are never left out.
+        if column in ("user_id", "memory_type", "reach", "status"):
             return self.column("scope"), [getattr(scope, column) for scope in self.names.scopes]
         return (self.column("speaker"), self.names.speakers) if column == "speaker" else None
 
@@ -235,17 +279,25 @@ class Table:
         return slots[slots >= 0]
 
     def visible_scopes(self, reader: Reader) -> tuple[int, ...]:
-        """Return the codes of the scopes that the reader sees. Only scopes of its own session and of none are looked at."""
+        """Return the codes of the scopes that the reader sees. Only scopes of its own session
+        and of none are looked at."""
         if reader not in self._visible_scopes:
             if len(self._visible_scopes) >= _MAX_READERS:
                 self._visible_scopes.clear()
-            own = self._scopes_of_session.get(reader.session_id, []) if reader.session_id is not None else []
+            own = (
+                self._scopes_of_session.get(reader.session_id, [])
+                if reader.session_id is not None
+                else []
+            )
             codes = [*self._scopes_of_session.get(None, []), *own]
-            self._visible_scopes[reader] = tuple(code for code in codes if self.names.scopes[code].visible_to(reader))
+            self._visible_scopes[reader] = tuple(
+                code for code in codes if self.names.scopes[code].visible_to(reader)
+            )
         return self._visible_scopes[reader]
 
     def not_valid(self, periods: Sequence[Period]) -> Ints:
-        """Return the slots of the memories that are valid in none of these periods; without periods, none."""
+        """Return the slots of the memories that are valid in none of these periods; without
+        periods, none."""
         slots = self.bounded if periods else self.bounded[:0]
         begins, ends = self.column("begins")[slots], self.column("ends")[slots]
         hidden = np.ones(len(slots), np.bool_)
@@ -275,21 +327,31 @@ class Table:
         return self._postings.vocabulary
 
     def put(self, kind: Kind, rows: Sequence[Row]) -> list[int]:
-        """Add rows of one kind, replacing those with the same ids. Return the slots that changed."""
+        """Add rows of one kind, replacing those with the same ids. Return the slots that
+        changed."""
         changed = self.drop(kind, [row.id for row in rows])
         new, speakers = np.arange(len(self), len(self) + len(rows)), len(self.names.speakers)
         scopes = len(self.names.scopes)
-        keywords = [completed(row.keywords, _text(row, "content") or "", language=self.language) for row in rows]
+        keywords = [
+            completed(row.keywords, _text(row, "content") or "", language=self.language)
+            for row in rows
+        ]
         for name, values in self._values(kind, rows, new, keywords).items():
             self._columns[name].extend(np.array(values, _COLUMNS[name]))
-        self._facets.extend(np.array([self._facet_row(row) for row in rows], np.int32).reshape(-1, len(FACETS)))
+        self._facets.extend(
+            np.array([self._facet_row(row) for row in rows], np.int32).reshape(-1, len(FACETS))
+        )
         self._alive.grow(len(self) + len(rows), value=True)
         self.by_scope.grow(len(self.names.scopes), 0)
         self._add_scopes(scopes)
         self._add_speakers(speakers)
         self._add_vectors(new, rows)
         for row, words, slot, key, owner, session in zip(
-            rows, keywords, new.tolist(), *(self.column(name)[new].tolist() for name in ("key", "owner", "session")), strict=True
+            rows,
+            keywords,
+            new.tolist(),
+            *(self.column(name)[new].tolist() for name in ("key", "owner", "session")),
+            strict=True,
         ):
             self.ids.append(row.id)
             self._keys.set(key, slot)
@@ -307,7 +369,8 @@ class Table:
         return changed + new.tolist()
 
     def drop(self, kind: Kind, ids: Iterable[str]) -> list[int]:
-        """Remove the rows of these ids. Return their slots, and those of the passages or the memory that belong to them."""
+        """Remove the rows of these ids. Return their slots, and those of the passages or the
+        memory that belong to them."""
         slots, touched = self.slots_of(kind, ids), list[int]()
         if not len(slots):
             return touched
@@ -336,7 +399,9 @@ class Table:
         for name in ("scope", "session", "speaker"):
             used[name], columns[name] = _renumbered(columns[name])
         owners = columns["owner"]
-        columns["owner"] = np.where(owners >= 0, new_slots.take(owners, mode="clip"), -1).astype(np.int32)
+        columns["owner"] = np.where(owners >= 0, new_slots.take(owners, mode="clip"), -1).astype(
+            np.int32
+        )
         columns["id_bytes"], columns["id_ends"] = self.ids.packed(keep)
         columns["facets"], facets = self._packed_facets(keep)
         order = np.argsort(columns["key"], kind="stable")
@@ -346,7 +411,10 @@ class Table:
         columns["passage_refs"] = np.array(list(self._refs.values()), np.uint64)
         models = [model for model, space in self.spaces.items() if keep[space.slots].any()]
         for at, model in enumerate(models):
-            columns |= {f"{at}.{name}": column for name, column in self.spaces[model].packed(keep, new_slots).items()}
+            columns |= {
+                f"{at}.{name}": column
+                for name, column in self.spaces[model].packed(keep, new_slots).items()
+            }
         return columns, Names(
             scopes=[self.names.scopes[code] for code in used["scope"]],
             sessions=[self.names.sessions[code] for code in used["session"]],
@@ -380,7 +448,10 @@ class Table:
             "owner": owners,
             "length": [len(words) for words in keywords],
             "scope": [self._code(self.names.scopes, Scope.of(row)) for row in rows],
-            "session": [self._code(self.names.sessions, None if text is None else hash64(text)) for text in sessions],
+            "session": [
+                self._code(self.names.sessions, None if text is None else hash64(text))
+                for text in sessions
+            ],
             "turn": [_turn(row) for row in rows],
             "event": self._times("event_time", rows),
             "created": self._times("created_at", rows),
@@ -396,7 +467,10 @@ class Table:
     def _times(self, column: str, rows: Sequence[Row]) -> list[int]:
         texts = [_text(row, column) for row in rows]
         times = [time_of(text) for text in texts]
-        usual = all(text is None or (ms != MISSING and iso(ms) == text) for text, ms in zip(texts, times, strict=True))
+        usual = all(
+            text is None or (ms != MISSING and iso(ms) == text)
+            for text, ms in zip(texts, times, strict=True)
+        )
         if not usual and column not in self.names.odd_times:
             self.names.odd_times.append(column)
         return times
@@ -412,7 +486,11 @@ class Table:
         return codes
 
     def _addressee(self, row: Row) -> int:
-        name = addressee(_text(row, "content") or "", language=self.language) if _text(row, "speaker") else None
+        name = (
+            addressee(_text(row, "content") or "", language=self.language)
+            if _text(row, "speaker")
+            else None
+        )
         return name_code(name) if name else 0
 
     def _add_vectors(self, slots: Ints, rows: Sequence[Row]) -> None:
@@ -445,12 +523,21 @@ class Table:
             self.spaces[model].grow(len(self))
 
     def speakers_like(self, name: str) -> Mapping[int, float]:
-        """Return the codes of the speakers whose names are close to a name, and how close; hidden ones included."""
+        """Return the codes of the speakers whose names are close to a name, and how close;
+        hidden ones included."""
         if name not in self._speakers_like:
             if len(self._speakers_like) >= _MAX_READERS:
                 self._speakers_like.clear()
-            words = {word: closeness(name, word, language=self.language) for word in self.speakers_by_word}
-            close = sorted((grade, code) for word, grade in words.items() if grade for code in self.speakers_by_word[word])
+            words = {
+                word: closeness(name, word, language=self.language)
+                for word in self.speakers_by_word
+            }
+            close = sorted(
+                (grade, code)
+                for word, grade in words.items()
+                if grade
+                for code in self.speakers_by_word[word]
+            )
             self._speakers_like[name] = {code: grade for grade, code in close}
         return self._speakers_like[name]
 

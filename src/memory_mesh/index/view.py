@@ -39,7 +39,8 @@ from memory_mesh.index.table import MISSING, Table, name_code
 # --- views ---
 
 _MAX_NAMES = 256
-ORDERED_BY = ("turn", "event", "created", "number")  # the columns that order the memories of a session
+# The columns that order the memories of a session.
+ORDERED_BY = ("turn", "event", "created", "number")
 OWN = 2  # the row of the memories themselves in the result of `View.around`
 
 
@@ -78,9 +79,12 @@ class VisibleVectors:
 
     @property
     def runs(self) -> tuple[Ints, Ints]:
-        """The first row of each run of rows of one session, and the session of each run; -1: none."""
+        """The first row of each run of rows of one session, and the session of each run; -1:
+        none."""
         if self._runs is None:
-            starts = np.concatenate(([0], (self.sessions[1:] != self.sessions[:-1]).nonzero()[0] + 1))
+            starts = np.concatenate(
+                ([0], (self.sessions[1:] != self.sessions[:-1]).nonzero()[0] + 1)
+            )
             self._runs = starts, self.sessions[starts]
         return self._runs
 
@@ -107,31 +111,41 @@ class VisibleVectors:
         self.rows[rows] = seen
         has_vector = space.rows[slots] >= 0
         if space.passages:
-            has_vector |= np.fromiter((slot in space.passages for slot in slots.tolist()), np.bool_, len(slots))
+            has_vector |= np.fromiter(
+                (slot in space.passages for slot in slots.tolist()), np.bool_, len(slots)
+            )
         has_vector &= readable[slots]
-        self.memory_count += int(np.count_nonzero(has_vector)) - int(np.count_nonzero(self.memories[slots]))
+        self.memory_count += int(np.count_nonzero(has_vector)) - int(
+            np.count_nonzero(self.memories[slots])
+        )
         self.memories[slots] = has_vector
 
 
 class View:
-    """The memories of a table that a reader can see, with some statuses, at one moment; and their sessions.
+    """The memories of a table that a reader can see, with some statuses, at one moment; and their
+    sessions.
 
-    Every signal is computed from a view, so nothing that the reader may not see influences one. A view outlives a query and is
-    updated slot by slot, because building it means looking at every slot.
+    Every signal is computed from a view, so nothing that the reader may not see influences one. A
+    view outlives a query and is updated slot by slot, because building it means looking at every
+    slot.
     """
 
     def __init__(self, table: Table, reader: Reader, statuses: frozenset[str], now: float) -> None:
         self._table, self._reader, self._statuses, self._now = table, reader, statuses, now
         self._scopes: tuple[int, ...] = ()  # codes of the visible ones
-        self._in_scope, self._with_status = np.zeros((2, 0), np.bool_)  # by scope; the second one: and has one of the statuses
+        # By scope; the second one: and has one of the statuses.
+        self._in_scope, self._with_status = np.zeros((2, 0), np.bool_)
         self._visible = GrowingArray(np.zeros(0, np.bool_))  # by slot: in scope, with any status
         self._readable = GrowingArray(np.zeros(0, np.bool_))
         self._codes = GrowingArray(np.zeros(0, np.int32))
         self._around = GrowingArray(np.zeros((0, 5), np.int32))
         self._scratch = GrowingArray(np.zeros(0, np.int32))
-        self.session_lengths = GrowingArray(np.zeros(0, np.int64))  # by session: keywords in its readable memories
-        self._linked = GrowingArray(np.zeros(0, np.bool_))  # by session: whether its part of `_around` is known
-        self.memories, self.corpus = 0, Corpus(0, 0)  # in scope, with any status; BM25 scores against those with keywords
+        # By session: keywords in its readable memories.
+        self.session_lengths = GrowingArray(np.zeros(0, np.int64))
+        # By session: whether its part of `_around` is known.
+        self._linked = GrowingArray(np.zeros(0, np.bool_))
+        # In scope, with any status; BM25 scores against those with keywords.
+        self.memories, self.corpus = 0, Corpus(0, 0)
         self.documents = 0  # readable memories
         self.excluded: dict[str, int] = {}  # by reason: memories in scope that are not readable
         self._alone = Corpus(0, 0)  # memories without a session, each a session by itself
@@ -148,12 +162,14 @@ class View:
 
     @property
     def session_codes(self) -> Ints:
-        """By slot: the session of a readable memory; -1: it has none, -2: the slot is not readable."""
+        """By slot: the session of a readable memory; -1: it has none, -2: the slot is not
+        readable."""
         return self._codes.values
 
     @property
     def scratch(self) -> Ints:
-        """An array for one query at a time, which leaves -1 everywhere: by slot, with one more place at the end."""
+        """An array for one query at a time, which leaves -1 everywhere: by slot, with one more
+        place at the end."""
         return self._scratch.values
 
     @property
@@ -163,10 +179,13 @@ class View:
 
     def serves(self, reader: Reader, statuses: frozenset[str]) -> bool:
         """Return whether a reader sees exactly the same with these statuses."""
-        return self._statuses == statuses and self._table.visible_scopes(self._reader) == self._table.visible_scopes(reader)
+        return self._statuses == statuses and self._table.visible_scopes(
+            self._reader
+        ) == self._table.visible_scopes(reader)
 
     def postings(self, word: str) -> tuple[Ints, Array]:
-        """Return the memories in the reader's scope that contain a keyword, and how often each does."""
+        """Return the memories in the reader's scope that contain a keyword, and how often each
+        does."""
         slots, counts = self._table.postings(word)
         if self.memories < self._table.memories and len(slots):
             seen = self._visible.values[slots]
@@ -178,13 +197,15 @@ class View:
         return int(np.count_nonzero(self.readable[self._table.postings(word)[0]]))
 
     def neighbours(self, slots: Ints) -> tuple[Ints, Ints]:
-        """Return the readable memory before and after each of these readable ones in its session; -1: none."""
+        """Return the readable memory before and after each of these readable ones in its
+        session; -1: none."""
         before, after, *_ = self.around(slots)
         return before, after
 
     def around(self, slots: Ints) -> Ints:
-        """Return the previous and the next of each of these readable memories in its session, in row `OWN` the memories
-        themselves, then the ones before the previous and after the next; -1: none."""
+        """Return the previous and the next of each of these readable memories in its session, in
+        row `OWN` the memories themselves, then the ones before the previous and after the next;
+        -1: none."""
         codes = self.session_codes.take(slots)
         linked = self._linked.values.take(codes)
         if not linked.all():
@@ -193,7 +214,8 @@ class View:
         return self._around.values.take(slots, axis=0).T.astype(np.intp, order="C")
 
     def set_around(self, around: Ints) -> None:
-        """Set the neighbours of all memories, by slot, in the columns of `around`: the table has parts of sessions only."""
+        """Set the neighbours of all memories, by slot, in the columns of `around`: the table has
+        parts of sessions only."""
         self._around.values[:] = around
         self._linked.values[:] = True
 
@@ -208,7 +230,8 @@ class View:
         return found
 
     def addressed(self, name: str) -> list[int]:
-        """Return the codes of the speakers that readable memories address by a name: of each session the one who spoke before."""
+        """Return the codes of the speakers that readable memories address by a name: of each
+        session the one who spoke before."""
         if name not in self._addressed:
             if len(self._addressed) >= _MAX_NAMES:
                 self._addressed.clear()
@@ -222,18 +245,24 @@ class View:
             return []
         speakers, (before, after) = table.column("speaker"), self.neighbours(slots)
         own, partners = speakers[slots], np.where(before >= 0, speakers[before], -1)
-        partners = np.where((partners >= 0) & (partners != own), partners, np.where(after >= 0, speakers[after], -1))
+        partners = np.where(
+            (partners >= 0) & (partners != own), partners, np.where(after >= 0, speakers[after], -1)
+        )
         codes, votes = np.unique(partners[(partners >= 0) & (partners != own)], return_counts=True)
-        return [int(code) for code in codes[votes * 2 > votes.sum()]]  # the one that most of them address
+        # The one that most of them address.
+        return [int(code) for code in codes[votes * 2 > votes.sum()]]
 
     def vectors(self, space: Space) -> VisibleVectors:
         """Return the readable part of a space of this table."""
         if space.model not in self._vectors:
-            self._vectors[space.model] = VisibleVectors(space, self.readable, self._table.column("session"))
+            self._vectors[space.model] = VisibleVectors(
+                space, self.readable, self._table.column("session")
+            )
         return self._vectors[space.model]
 
     def move_to(self, now: float) -> None:
-        """Set the time, and update the slots whose memories expire between the old and the new time."""
+        """Set the time, and update the slots whose memories expire between the old and the new
+        time."""
         before, self._now = self._now, now
         if self._table.expiring:
             slots = np.array(self._table.expiring, np.int32)
@@ -243,7 +272,8 @@ class View:
                 self.update(slots)
 
     def update(self, changed: Sequence[int] | Array) -> None:
-        """Decide again whether these slots, each given once, are readable: they are new, dead or expired."""
+        """Decide again whether these slots, each given once, are readable: they are new, dead or
+        expired."""
         table, slots = self._table, np.asarray(changed)
         everything = slots
         self._addressed.clear()
@@ -257,9 +287,14 @@ class View:
         change = readable.astype(np.int64) - self.readable[slots]
         self.readable[slots] = readable
         self.documents += int(change.sum())
-        self.memories, with_keywords, length = table.by_scope.values[list(self._scopes)].sum(axis=0).tolist()
+        self.memories, with_keywords, length = (
+            table.by_scope.values[list(self._scopes)].sum(axis=0).tolist()
+        )
         with_status = int(table.by_scope.values[self._with_status, 0].sum())
-        self.excluded = {"status": self.memories - with_status, "expired": with_status - self.documents}
+        self.excluded = {
+            "status": self.memories - with_status,
+            "expired": with_status - self.documents,
+        }
         self.corpus = Corpus(with_keywords, length)
         sessions, lengths = table.column("session")[slots], change * table.column("length")[slots]
         self.session_codes[slots] = np.where(readable, sessions, -2)
@@ -279,7 +314,9 @@ class View:
             self._scopes = self._table.visible_scopes(self._reader)
             self._in_scope, self._with_status = np.zeros((2, len(names.scopes)), np.bool_)
             self._in_scope[list(self._scopes)] = True
-            self._with_status[[code for code in self._scopes if names.scopes[code].status in self._statuses]] = True
+            self._with_status[
+                [code for code in self._scopes if names.scopes[code].status in self._statuses]
+            ] = True
         self._visible.grow(slots, value=False)
         self._readable.grow(slots, value=False)
         self._codes.grow(slots, -2)
@@ -311,11 +348,14 @@ class View:
             vectors.context_lengths[slots] = np.nan
 
 
-def session_order(groups: Ints, columns: Sequence[Ints], ids_at: Callable[[Ints], Sequence[str]]) -> Ints:
+def session_order(
+    groups: Ints, columns: Sequence[Ints], ids_at: Callable[[Ints], Sequence[str]]
+) -> Ints:
     """Return the order of some memories, session by session.
 
-    `groups` has the session of each, `columns` the columns that `ORDERED_BY` names, and `ids_at` returns the ids at places.
-    Within a session by turn if every memory has one, else by the time of the event if every one has that, else by creation.
+    `groups` has the session of each, `columns` the columns that `ORDERED_BY` names, and `ids_at`
+    returns the ids at places. Within a session by turn if every memory has one, else by the time of
+    the event if every one has that, else by creation.
     """
     turn, event, created, number = columns
     lacks_turn = np.bincount(groups, turn == MISSING)[groups] > 0
@@ -343,7 +383,8 @@ _ALL_TIMES = range(millis("0001-01-01T00:00:00Z"), millis("9999-12-31T23:59:59.9
 
 
 def flags_of(where: Where, table: Table) -> Flags | None:
-    """Return by slot whether the memory matches; None if the table lacks a column that the filter names."""
+    """Return by slot whether the memory matches; None if the table lacks a column that the
+    filter names."""
     truth = _truth(where, table)
     return None if truth is None else truth == _TRUE
 
@@ -362,7 +403,9 @@ def _truth(where: Where, table: Table) -> Array | None:
     return _of_column(where, table)
 
 
-def _joined(join: np.ufunc, start: np.int8, truths: Iterable[Array | None], size: int) -> Array | None:
+def _joined(
+    join: np.ufunc, start: np.int8, truths: Iterable[Array | None], size: int
+) -> Array | None:
     joined = np.full(size, start, np.int8)
     for truth in truths:
         if truth is None:
@@ -373,7 +416,11 @@ def _joined(join: np.ufunc, start: np.int8, truths: Iterable[Array | None], size
 
 def _of_column(where: Compare | In | Like | IsNull, table: Table) -> Array | None:
     if where.column in _TIMES:
-        return None if where.column in table.names.odd_times else _of_time(where, table.column(_TIMES[where.column]))
+        return (
+            None
+            if where.column in table.names.odd_times
+            else _of_time(where, table.column(_TIMES[where.column]))
+        )
     if where.column == "session_id":
         return _of_session(where, table)
     if (coded := table.coded(where.column)) is None:
@@ -421,14 +468,29 @@ def _of_time(where: Compare | In | Like | IsNull, times: Ints) -> Array | None:
         case IsNull():
             return np.where(missing, _TRUE, _FALSE)
         case Compare(_, op, str(text)):
-            first, last = (_ALL_TIMES[0] + find(_ALL_TIMES, text, key=iso) for find in (bisect_left, bisect_right))
+            first, last = (
+                _ALL_TIMES[0] + find(_ALL_TIMES, text, key=iso)
+                for find in (bisect_left, bisect_right)
+            )
             earlier, later = times < first, times >= last
-            holds = {"<": earlier, "<=": ~later, ">": later, ">=": ~earlier, "=": ~(earlier | later), "<>": earlier | later}[op]
+            holds = {
+                "<": earlier,
+                "<=": ~later,
+                ">": later,
+                ">=": ~earlier,
+                "=": ~(earlier | later),
+                "<>": earlier | later,
+            }[op]
             return np.where(missing, _UNKNOWN, np.where(holds, _TRUE, _FALSE))
         case Compare():  # a time is a text, and compares with texts only
             return np.full(len(times), _UNKNOWN, np.int8)
         case In(column, values):
-            return _joined(np.maximum, _FALSE, (_of_time(Compare(column, "=", value), times) for value in values), len(times))
+            return _joined(
+                np.maximum,
+                _FALSE,
+                (_of_time(Compare(column, "=", value), times) for value in values),
+                len(times),
+            )
     return None
 
 
@@ -443,8 +505,8 @@ CORRECTED = 0.8  # the weight of a word that is one edit away from the word of t
 class Words(Protocol):
     """The words of all readable memories.
 
-    **near** returns words that are one likely typo away, of which some may be in none of them. **count** returns the number of
-    memories that contain a word.
+    **near** returns words that are one likely typo away, of which some may be in none of them.
+    **count** returns the number of memories that contain a word.
     """
 
     def near(self, word: str) -> Collection[str]: ...
@@ -470,43 +532,67 @@ class ViewWords:
         return self._views[0][0].language
 
 
-def find_corrections(unknown: Iterable[str], known: Words, is_word: Callable[[str], bool]) -> dict[str, str]:
-    """Return the most frequent of the readable memories' words that each misspelt word may stand for."""
+def find_corrections(
+    unknown: Iterable[str], known: Words, is_word: Callable[[str], bool]
+) -> dict[str, str]:
+    """Return the most frequent of the readable memories' words that each misspelt word may stand
+    for."""
     corrections: dict[str, str] = {}
     for word in islice(unknown, MAX_UNKNOWN):
-        found = _most_frequent(known.near(word), known) or _most_frequent(hidden_stems(word, language=known.language), known)
+        found = _most_frequent(known.near(word), known) or _most_frequent(
+            hidden_stems(word, language=known.language), known
+        )
         if found and not is_word(word):
             corrections[word] = found
     return corrections
 
 
 def _most_frequent(words: Iterable[str], known: Words) -> str | None:
-    """Return the word that most readable memories contain; None if they contain none of the words."""
+    """Return the word that most readable memories contain; None if they contain none of the
+    words."""
     count, word = max(((known.count(word), word) for word in words), default=(0, ""))
     return word if count else None
 
 
-def with_corrections(words: Mapping[str, float], corrections: Mapping[str, str]) -> dict[str, float]:
-    """Replace the misspelt words of a query, given with their counts; a correction counts less than a word."""
-    right = {corrections[word]: CORRECTED * count for word, count in words.items() if word in corrections}
-    return dict(sorted((right | {word: count for word, count in words.items() if word not in corrections}).items()))
+def with_corrections(
+    words: Mapping[str, float], corrections: Mapping[str, str]
+) -> dict[str, float]:
+    """Replace the misspelt words of a query, given with their counts; a correction counts less
+    than a word."""
+    right = {
+        corrections[word]: CORRECTED * count for word, count in words.items() if word in corrections
+    }
+    return dict(
+        sorted(
+            (
+                right | {word: count for word, count in words.items() if word not in corrections}
+            ).items()
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class People:
     """The people that a query names."""
 
-    speakers: Sequence[Mapping[int, float]]  # by partition: how surely it names a speaker, by the code of the speaker
+    # By partition: how surely it names a speaker, by the code of the speaker.
+    speakers: Sequence[Mapping[int, float]]
     nicknames: frozenset[str]  # tokens of the query that stand for a speaker of another name
     stranger: float  # see `SIGNALS`
 
     def names(self, views: Views) -> frozenset[str]:
         """Return the names of the speakers as they are stored, and the nicknames."""
-        known = (table.names.speakers[code] for (table, _), codes in zip(views, self.speakers, strict=True) for code in codes)
+        known = (
+            table.names.speakers[code]
+            for (table, _), codes in zip(views, self.speakers, strict=True)
+            for code in codes
+        )
         return self.nicknames.union(known)
 
 
-def find_people(query: Query, views: Views, known: Words, corrections: Mapping[str, str] | None = None) -> People:
+def find_people(
+    query: Query, views: Views, known: Words, corrections: Mapping[str, str] | None = None
+) -> People:
     """Return the people that a query names, among the speakers of readable memories."""
     speakers = [_exact(query.tokens, table, view) for table, view in views]
     if not query.names:
@@ -518,7 +604,9 @@ def find_people(query: Query, views: Views, known: Words, corrections: Mapping[s
     for name in others:
         is_known, surest = known.count(name) > 0, 0.0
         for (table, view), codes in zip(views, speakers, strict=True):
-            close = dict.fromkeys(view.addressed(name), NICKNAME) or ({} if is_known else table.speakers_like(name))
+            close = dict.fromkeys(view.addressed(name), NICKNAME) or (
+                {} if is_known else table.speakers_like(name)
+            )
             for code, grade in close.items():
                 if view.has_speaker(code):
                     codes[code], surest = max(codes.get(code, 0.0), grade), max(surest, grade)

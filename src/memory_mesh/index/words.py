@@ -1,7 +1,8 @@
 """The keywords of a table: the slots of each, and the words that a misspelt one may stand for.
 
-A word of letters has a mark: a bit for each of its letters, and one for each pair of neighbours. One edit changes at most six, so
-a comparison of marks leaves a few words whose letters are compared.
+A word of letters has a mark: a bit for each of its letters, and one for each pair of neighbours.
+One edit changes at most six, so a comparison of marks leaves a few words whose letters are
+compared.
 """
 
 from array import array
@@ -26,7 +27,8 @@ _BLOCK = 64  # code points, of which an alphabet fills one or a few
 
 
 class Postings:
-    """For each keyword the slots that contain it, ascending, and how often: sorted arrays for the base, lists for additions."""
+    """For each keyword the slots that contain it, ascending, and how often: sorted arrays for
+    the base, lists for additions."""
 
     def __init__(self, base: Columns) -> None:
         self._keys, self._ends = base["word_keys"], base["word_ends"]
@@ -51,13 +53,17 @@ class Postings:
         if (later := self._later.get(word)) is None:
             return slots, counts
         # Copied: an array.array cannot grow while numpy holds a view of it.
-        return np.concatenate((slots, np.array(later[0], np.int32))), np.concatenate((counts, np.array(later[1], np.uint16)))
+        return np.concatenate((slots, np.array(later[0], np.int32))), np.concatenate(
+            (counts, np.array(later[1], np.uint16))
+        )
 
     def _span(self, word: str) -> slice:
-        """Return where the base has the slots of a word. Names and frequent words come back, so some are remembered."""
+        """Return where the base has the slots of a word. Names and frequent words come back, so
+        some are remembered."""
         if (span := self._spans.get(word)) is None:
             key, span = hash64(word), slice(0)
-            at = int(self._keys.searchsorted(np.uint64(key)))  # `np.searchsorted` takes twice as long
+            # `np.searchsorted` takes twice as long.
+            at = int(self._keys.searchsorted(np.uint64(key)))
             if at < len(self._keys) and int(self._keys[at]) == key:
                 span = slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
             if len(self._spans) < _MAX_SPANS:
@@ -72,16 +78,24 @@ class Postings:
             self._keys.repeat(np.diff(self._ends, prepend=0)),
             np.array(later_keys, np.uint64).repeat(np.array(later_sizes, np.int64)),
         ))  # fmt: skip
-        slots = np.concatenate((self._slots, *(np.frombuffer(slots, np.int32) for _, slots, _ in later)))
-        counts = np.concatenate((self._counts, *(np.frombuffer(counts, np.uint16) for _, _, counts in later)))
+        slots = np.concatenate(
+            (self._slots, *(np.frombuffer(slots, np.int32) for _, slots, _ in later))
+        )
+        counts = np.concatenate(
+            (self._counts, *(np.frombuffer(counts, np.uint16) for _, _, counts in later))
+        )
         living = keep[slots].nonzero()[0]
-        order = living[np.argsort(keys[living], kind="stable")]  # two sorted parts, which this sort merges
+        # Two sorted parts, which this sort merges.
+        order = living[np.argsort(keys[living], kind="stable")]
         keys = keys[order]
         ends = np.flatnonzero(np.diff(keys, append=~keys[-1:])) + 1
         columns = {
-            "word_keys": keys[ends - 1], "word_ends": ends, "word_slots": new_slots[slots[order]], "word_times": counts[order],
+            "word_keys": keys[ends - 1], "word_ends": ends, "word_slots": new_slots[slots[order]],
+            "word_times": counts[order],
         }  # fmt: skip
-        return columns | self.vocabulary.packed(self._keys, {hash64(word): word for word in self._later}, keys[ends - 1])
+        return columns | self.vocabulary.packed(
+            self._keys, {hash64(word): word for word in self._later}, keys[ends - 1]
+        )
 
 
 class Vocabulary:
@@ -92,7 +106,8 @@ class Vocabulary:
             base["word_letters"],
             base["word_lengths"],
         )  # in the order of `word_keys`; 0: not of letters
-        self._sorted: _Words | None = None  # those of the base; None: no word has been looked up yet
+        # Those of the base; None: no word has been looked up yet.
+        self._sorted: _Words | None = None
         self._later: list[str] = []
         self._later_marks = GrowingArray(np.zeros(0, np.uint64))
 
@@ -108,18 +123,27 @@ class Vocabulary:
         mark = _mark(word)
         self._sorted = self._sorted or _Words(self._letters, self._lengths)
         near = {*self._sorted.near(mark, len(word)), *self._near_later(mark)}
-        return {other for other in near if is_likely_typo(word, other) and edits(word, other, 1) == 1}
+        return {
+            other for other in near if is_likely_typo(word, other) and edits(word, other, 1) == 1
+        }
 
     def packed(self, keys: Array, later: Mapping[int, str], kept: Array) -> dict[str, Array]:
         """Return the words of the kept keys as a new base. `keys` are those of the old one."""
         text, ends = self._letters.tobytes().decode(), np.cumsum(self._lengths, dtype=np.int64)
         starts, places = (ends - self._lengths).tolist(), places_in(keys, kept)
         words = [
-            text[starts[at] : ends[at]] if at < len(starts) else later[key] if _is_plain(later[key]) else ""
+            text[starts[at] : ends[at]]
+            if at < len(starts)
+            else later[key]
+            if _is_plain(later[key])
+            else ""
             for at, key in zip(places.tolist(), kept.tolist(), strict=True)
         ]
         letters = np.frombuffer("".join(words).encode(), np.uint8)
-        return {"word_letters": letters, "word_lengths": np.array([len(word) for word in words], np.uint8)}
+        return {
+            "word_letters": letters,
+            "word_lengths": np.array([len(word) for word in words], np.uint8),
+        }
 
     def _near_later(self, mark: np.uint64) -> Iterator[str]:
         if new := self._later[self._later_marks.size :]:
@@ -134,20 +158,27 @@ class _Words:
         self._text = letters.tobytes().decode()
         words = lengths.nonzero()[0]
         order = np.argsort(lengths[words], kind="stable")
-        self._marks, self._lengths = _marks(self._text, lengths[words])[order], lengths[words[order]]
+        self._marks, self._lengths = (
+            _marks(self._text, lengths[words])[order],
+            lengths[words[order]],
+        )
         self._starts = (np.cumsum(lengths, dtype=np.int64) - lengths)[words[order]].astype(np.int32)
-        self._first = np.searchsorted(self._lengths, np.arange(_MAX_LETTERS + 4)).tolist()  # by length: its first word
+        # By length: its first word.
+        self._first = np.searchsorted(self._lengths, np.arange(_MAX_LETTERS + 4)).tolist()
 
     def near(self, mark: np.uint64, length: int) -> Iterator[str]:
         """Yield the words of about this length whose marks differ in a few bits."""
         first, end = self._first[length - 1], self._first[length + 2]
         alike = first + _alike(self._marks[first:end], mark)
-        for start, size in zip(self._starts[alike].tolist(), self._lengths[alike].tolist(), strict=True):
+        for start, size in zip(
+            self._starts[alike].tolist(), self._lengths[alike].tolist(), strict=True
+        ):
             yield self._text[start : start + size]
 
 
 def is_likely_typo(word: str, other: str) -> bool:
-    """Return whether one edit may be a typo. In a short word it mostly makes another word: mother, other; paint, print."""
+    """Return whether one edit may be a typo. In a short word it mostly makes another word:
+    mother, other; paint, print."""
     size, difference = len(word), len(other) - len(word)
     if size < _LONG_WORD and word[0] != other[0] and (difference or word[:2] != other[1::-1]):
         return False
@@ -157,16 +188,25 @@ def is_likely_typo(word: str, other: str) -> bool:
 
 
 def one_typo_away(word: str) -> set[str]:
-    """Return every word of letters that is one edit away, if the edit is a likely typo; letters are those of its script."""
+    """Return every word of letters that is one edit away, if the edit is a likely typo; letters
+    are those of its script."""
     if len(word) < MIN_LETTERS or not _is_plain(word):
         return set()
     blocks = {ord(letter) // _BLOCK for letter in word if not letter.isascii()}
     script = (chr(code) for block in blocks for code in range(block * _BLOCK, (block + 1) * _BLOCK))
-    letters = {*ascii_lowercase, *(letter for letter in script if letter.isalpha() and letter == letter.casefold())}
+    letters = {
+        *ascii_lowercase,
+        *(letter for letter in script if letter.isalpha() and letter == letter.casefold()),
+    }
     parts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
     near = {left + right[1:] for left, right in parts}
     near |= {left + right[1] + right[0] + right[2:] for left, right in parts if len(right) > 1}
-    near |= {left + letter + rest for left, right in parts for letter in letters for rest in (right, right[1:])}
+    near |= {
+        left + letter + rest
+        for left, right in parts
+        for letter in letters
+        for rest in (right, right[1:])
+    }
     return {other for other in near - {word} if _is_plain(other) and is_likely_typo(word, other)}
 
 

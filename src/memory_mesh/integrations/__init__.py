@@ -1,6 +1,7 @@
 """Adapters for agent libraries: LangGraph, LangChain, the OpenAI Agents SDK, and mem0.
 
-Each module needs its library; the class that it offers takes a mesh, and closing the mesh stays the task of the caller.
+Each module needs its library; the class that it offers takes a mesh, and closing the mesh stays the
+task of the caller.
 """
 
 from collections.abc import Iterator

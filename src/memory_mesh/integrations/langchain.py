@@ -15,11 +15,17 @@ with extra("langchain"):
     from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
     from langchain_core.retrievers import BaseRetriever
 
-_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
+_ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "HumanMessageChunk": "user",
+}
 
 
 class MemoryMeshRetriever(BaseRetriever):
-    """Retrieves the memories that answer a query, highest score first: `MemoryMeshRetriever(mesh=mesh, k=4)`.
+    """Retrieves the memories that answer a query, highest score first:
+    `MemoryMeshRetriever(mesh=mesh, k=4)`.
 
     By default what is probably irrelevant is left out; `mode="recall"` leaves out very little.
     """
@@ -45,7 +51,8 @@ def _document(result: SearchResult) -> Document:
 class MemoryMeshChatHistory(BaseChatMessageHistory):
     """The messages of one session, stored as memories: `MemoryMeshChatHistory(mesh, "session 1")`.
 
-    Other sessions find them by searching. Personal data and secrets are masked before they are stored.
+    Other sessions find them by searching. Personal data and secrets are masked before they are
+    stored.
     """
 
     def __init__(self, mesh: Mesh, session_id: str) -> None:
@@ -76,4 +83,6 @@ class MemoryMeshChatHistory(BaseChatMessageHistory):
 
 def _entry(message: BaseMessage) -> Entry:
     calls = ", ".join(f"calls {call['name']}" for call in getattr(message, "tool_calls", ()))
-    return Entry(_ROLES.get(message.type, message.type), str(message.text) or calls, message_to_dict(message))
+    return Entry(
+        _ROLES.get(message.type, message.type), str(message.text) or calls, message_to_dict(message)
+    )

@@ -24,7 +24,9 @@ class MemoryMeshSession:
     Personal data and secrets are masked before they are stored.
     """
 
-    def __init__(self, mesh: Mesh, session_id: str, *, session_settings: SessionSettings | None = None) -> None:
+    def __init__(
+        self, mesh: Mesh, session_id: str, *, session_settings: SessionSettings | None = None
+    ) -> None:
         self.session_id = session_id
         self.session_settings = session_settings or SessionSettings()
         self._transcript = Transcript(mesh, session_id, "openai-agents")
@@ -50,13 +52,18 @@ class MemoryMeshSession:
 
 
 def _entry(item: Mapping[str, Any]) -> Entry:
-    """Return the entry of an item: a message, a call of a tool, its output, or what else the model produced."""
+    """Return the entry of an item: a message, a call of a tool, its output, or what else the
+    model produced."""
     if "role" in item:
         return Entry(str(item["role"]), _text(item.get("content")), item)
     kind = str(item.get("type", "item"))
     if kind.endswith("_output"):
         return Entry("tool", _text(item.get("output")), item)
-    return Entry("assistant", f"calls {item['name']}({item.get('arguments', '')})" if "name" in item else f"({kind})", item)
+    return Entry(
+        "assistant",
+        f"calls {item['name']}({item.get('arguments', '')})" if "name" in item else f"({kind})",
+        item,
+    )
 
 
 def _text(content: object) -> str:
@@ -64,4 +71,6 @@ def _text(content: object) -> str:
         return content or ""
     parts = content if isinstance(content, Sequence) else [content]
     texts = (part.get("text") or part.get("refusal") for part in parts if isinstance(part, Mapping))
-    return "\n".join(str(text) for text in texts if text) or json.dumps(content, ensure_ascii=False, default=str)
+    return "\n".join(str(text) for text in texts if text) or json.dumps(
+        content, ensure_ascii=False, default=str
+    )

@@ -1,6 +1,7 @@
 """The transcript of a session as LangChain and the OpenAI Agents SDK store it and read it back.
 
-Each entry is a memory: its text is found by every search, and the object of the library is in its metadata.
+Each entry is a memory: its text is found by every search, and the object of the library is in its
+metadata.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,11 +52,19 @@ class Transcript:
             self._mesh.delete(record.id)
 
     def _message(self, entry: Entry) -> dict[str, object]:
-        # Each message stands alone, not in a list: a list is compared with the stored turns, and what it repeats is left out.
+        # Each message stands alone, not in a list: a list is compared with the stored turns, and
+        # what it repeats is left out.
         role = entry.role if entry.role in _ROLES else "assistant"
         name = {} if role == entry.role else {"name": entry.role}
         metadata = {"transcript_of": self._library, "value": dict(entry.value)}
-        return {"role": role, "content": entry.text or f"({entry.role})", "metadata": metadata, **name}
+        return {
+            "role": role,
+            "content": entry.text or f"({entry.role})",
+            "metadata": metadata,
+            **name,
+        }
 
     def _records(self, limit: int | None = None) -> list[MemoryRecord]:
-        return sorted(self._mesh.get_all(limit, filter=self._filter), key=lambda record: record.turn or 0)
+        return sorted(
+            self._mesh.get_all(limit, filter=self._filter), key=lambda record: record.turn or 0
+        )

@@ -25,7 +25,8 @@ class Effect(StrEnum):
 
 
 class Extent(IntEnum):
-    """How far an operation reaches. A token that is limited to an agent or a project cannot call what reaches beyond it."""
+    """How far an operation reaches. A token that is limited to an agent or a project cannot call
+    what reaches beyond it."""
 
     READER = 0  # what the reader can see
     PROJECTS = 1  # and what belongs to other projects of the user
@@ -37,7 +38,8 @@ class Kind(StrEnum):
     """The type of a parameter."""
 
     TEXT = "text"
-    INPUT = "input"  # a text that may be long; on the command line, `-` reads it from standard input
+    # A text that may be long; on the command line, `-` reads it from standard input.
+    INPUT = "input"
     WORDS = "words"  # positional words, joined by spaces
     INTEGER = "integer"
     FRACTION = "fraction"  # a number from 0 to 1
@@ -50,7 +52,8 @@ class Kind(StrEnum):
 
 
 _METAVARS = {
-    Kind.INPUT: "TEXT", Kind.WORDS: "WORD", Kind.INTEGER: "N", Kind.FRACTION: "X", Kind.OBJECT: "JSON", Kind.HEAD: "NUMBER:HASH",
+    Kind.INPUT: "TEXT", Kind.WORDS: "WORD", Kind.INTEGER: "N", Kind.FRACTION: "X",
+    Kind.OBJECT: "JSON", Kind.HEAD: "NUMBER:HASH",
 }  # fmt: skip
 # Values that refer to this machine: a server must not accept them from its clients.
 LOCAL_KINDS = frozenset({Kind.PATH, Kind.URL})
@@ -69,11 +72,13 @@ class Parameter:
     default: object = None
     cli_default: object = None  # another default on the command line
     default_help: str = ""  # what happens without it, if the default does not say it
-    choices: Mapping[str, object] = field(default_factory=dict)  # each word, and the value it stands for
+    # Each word, and the value it stands for.
+    choices: Mapping[str, object] = field(default_factory=dict)
     required: bool = False
     repeated: bool = False
     positional: bool = False
-    bare: bool = False  # on the command line its value may also stand without the flag: `get ID` is `get --id ID`
+    # On the command line its value may also stand without the flag: `get ID` is `get --id ID`.
+    bare: bool = False
     into: str = ""  # the parameter of the method, an object, that takes this one as a key
     option: bool = False  # not passed to the method, but used by the formatter or the view
     shared: bool = False  # passed to the method and to the formatter
@@ -81,12 +86,21 @@ class Parameter:
     @property
     def word(self) -> str:
         """Its name on the command line: `--min-score`, or `QUERY` for a positional parameter."""
-        return self.shown_metavar if self.positional else self.flag or f"--{self.name.replace('_', '-')}"
+        return (
+            self.shown_metavar
+            if self.positional
+            else self.flag or f"--{self.name.replace('_', '-')}"
+        )
 
     @property
     def label(self) -> str:
-        """Its name where a value is missing: `--metadata JSON`, or `ID` for one that needs no flag."""
-        return self.shown_metavar if self.positional or self.bare else f"{self.word} {self.shown_metavar}"
+        """Its name where a value is missing: `--metadata JSON`, or `ID` for one that needs no
+        flag."""
+        return (
+            self.shown_metavar
+            if self.positional or self.bare
+            else f"{self.word} {self.shown_metavar}"
+        )
 
     @property
     def shown_metavar(self) -> str:
@@ -100,7 +114,9 @@ class Parameter:
             return self.default_help
         if self.kind is Kind.DURATION and isinstance(default, int):
             units = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
-            return next(f"{default // seconds}{unit}" for unit, seconds in units if default % seconds == 0)
+            return next(
+                f"{default // seconds}{unit}" for unit, seconds in units if default % seconds == 0
+            )
         named = next((word for word, value in self.choices.items() if value == default), None)
         return named or (", ".join(default) if isinstance(default, tuple) else str(default))
 
@@ -109,8 +125,9 @@ class Parameter:
 class Operation:
     """One operation. `aliases` gives it another name in an interface.
 
-    On the command line an alias may end with a flag: `explain` is `search --explain` there. Such an entry is a variant of the
-    command before the flag, chosen when the flag is given. A variant without a flag is chosen by its `into` parameters.
+    On the command line an alias may end with a flag: `explain` is `search --explain` there. Such an
+    entry is a variant of the command before the flag, chosen when the flag is given. A variant
+    without a flag is chosen by its `into` parameters.
     """
 
     name: str
@@ -120,23 +137,34 @@ class Operation:
     view: str = ""
     formatter: str = ""  # a method of the mesh that turns the result into text for the view
     handler: str = ""
-    reader: Mapping[str, str] = field(default_factory=dict)  # parameters of the method, and the field of the reader for each
-    fixed: Mapping[str, object] = field(default_factory=dict)  # parameters of the method whose value the operation decides
+    # Parameters of the method, and the field of the reader for each.
+    reader: Mapping[str, str] = field(default_factory=dict)
+    # Parameters of the method whose value the operation decides.
+    fixed: Mapping[str, object] = field(default_factory=dict)
     effect: Effect = Effect.READ
     extent: Extent = Extent.READER
     exposed: frozenset[Interface] = frozenset({Interface.CLI})
     aliases: Mapping[Interface, str] = field(default_factory=dict)
     parameters: tuple[Parameter, ...] = ()
-    target: tuple[str, ...] = ("store", "agent", "user", "session", "project", "preset")  # flags of the command line
-    progress: str = ""  # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch
-    confirm: str = ""  # the question to ask before it runs; `{given}` stands for the given scope, a name for an argument
+    # Flags of the command line.
+    target: tuple[str, ...] = ("store", "agent", "user", "session", "project", "preset")
+    # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch.
+    progress: str = ""
+    # The question to ask before it runs; `{given}` stands for the given scope, a name for an
+    # argument.
+    confirm: str = ""
     examples: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.handler) == bool(self.method and self.view):
             raise ValueError(f"{self.name}: needs a method and a view, or a handler")
-        if self.exposed - {Interface.CLI} and (self.handler or any(one.kind in LOCAL_KINDS for one in self.parameters)):
-            raise ValueError(f"{self.name}: a handler, a path or a URL of this machine cannot be exposed by a server")
+        if self.exposed - {Interface.CLI} and (
+            self.handler or any(one.kind in LOCAL_KINDS for one in self.parameters)
+        ):
+            raise ValueError(
+                f"{self.name}: a handler, a path or a URL of this machine cannot be exposed by "
+                "a server"
+            )
 
     @property
     def command(self) -> str:

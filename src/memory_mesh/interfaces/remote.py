@@ -61,7 +61,11 @@ def schema(operation: Operation) -> Schema:
 
 
 def call(
-    mesh: "Mesh", operation: Operation, arguments: Mapping[str, object], *, progress: "Progress" = no_progress
+    mesh: "Mesh",
+    operation: Operation,
+    arguments: Mapping[str, object],
+    *,
+    progress: "Progress" = no_progress,
 ) -> dict[str, object]:
     """Call an operation for the reader of a mesh, and return the answer as JSON data.
 
@@ -70,27 +74,48 @@ def call(
     return data_of(answer(mesh, operation, arguments, progress=progress))
 
 
-def answer(mesh: "Mesh", operation: Operation, arguments: Mapping[str, object], *, progress: "Progress" = no_progress) -> Answer:
+def answer(
+    mesh: "Mesh",
+    operation: Operation,
+    arguments: Mapping[str, object],
+    *,
+    progress: "Progress" = no_progress,
+) -> Answer:
     """Call an operation like `call`, and return the answer with its text for people and models."""
     return perform(mesh, prepare(operation, arguments), progress)
 
 
 def data_of(done: Answer) -> dict[str, object]:
     """Return the data of an answer without what is about the server, and without null fields."""
-    return {name: without_nulls(_without_local(part)) for name, part in done.data.items() if name not in _LOCAL_FIELDS}
+    return {
+        name: without_nulls(_without_local(part))
+        for name, part in done.data.items()
+        if name not in _LOCAL_FIELDS
+    }
 
 
 def prepare(operation: Operation, arguments: Mapping[str, object]) -> Call:
-    """Check the arguments of a call. Raises `InvalidInput` if one is unknown, missing or of another type."""
+    """Check the arguments of a call. Raises `InvalidInput` if one is unknown, missing or of
+    another type."""
     known = {one.name: one for one in operation.parameters}
     for name in arguments:
         if name not in known:
             hint = did_you_mean(str(name), known)
-            raise InvalidInput(f"unknown argument {shown(name)}", expected=", ".join(known) or "no arguments", remedy=hint)
+            raise InvalidInput(
+                f"unknown argument {shown(name)}",
+                expected=", ".join(known) or "no arguments",
+                remedy=hint,
+            )
     if missing := [name for name in _required(operation) if name not in arguments]:
-        raise InvalidInput(f"{', '.join(missing)} is missing", expected=", ".join(_required(operation)))
+        raise InvalidInput(
+            f"{', '.join(missing)} is missing", expected=", ".join(_required(operation))
+        )
     values = {name: _value(known[name], value) for name, value in arguments.items()}
-    options = {one.name: values[one.name] for one in operation.parameters if (one.option or one.shared) and one.name in values}
+    options = {
+        one.name: values[one.name]
+        for one in operation.parameters
+        if (one.option or one.shared) and one.name in values
+    }
     return Call(
         operation=operation,
         arguments=method_arguments(operation, values, attrgetter("name")),
@@ -133,7 +158,11 @@ def _described(parameter: Parameter) -> Schema:
     if parameter.default_help:
         about += f" (default: {parameter.default_help})"
     whole = {**whole, "description": about}
-    return whole if default is None else {**whole, "default": list(default) if isinstance(default, tuple) else default}
+    return (
+        whole
+        if default is None
+        else {**whole, "default": list(default) if isinstance(default, tuple) else default}
+    )
 
 
 def _is_yes_no(parameter: Parameter) -> bool:
@@ -149,11 +178,18 @@ def _value(parameter: Parameter, given: object) -> object:
 
 
 def _single(parameter: Parameter, given: object) -> object:
-    """Return a value of the method, or raise `InvalidInput` if the JSON value is of another type."""
+    """Return a value of the method, or raise `InvalidInput` if the JSON value is of another
+    type."""
     if parameter.choices:
-        if isinstance(given, bool) if _is_yes_no(parameter) else given in list(parameter.choices.values()):
+        if (
+            isinstance(given, bool)
+            if _is_yes_no(parameter)
+            else given in list(parameter.choices.values())
+        ):
             return given
-        words = "true or false" if _is_yes_no(parameter) else f"one of {', '.join(parameter.choices)}"
+        words = (
+            "true or false" if _is_yes_no(parameter) else f"one of {', '.join(parameter.choices)}"
+        )
         raise InvalidInput(f"{parameter.name} is {shown(given)}", expected=words)
     expected, accepts = _TYPES.get(parameter.kind, _TEXT)
     if not accepts(given):
@@ -177,5 +213,7 @@ _TYPES: Mapping[Kind, tuple[str, Callable[[object], bool]]] = {
 def _without_local(value: object) -> object:
     if isinstance(value, Mapping):
         kept = ((name, part) for name, part in value.items() if name not in _LOCAL_FIELDS)
-        return {name: part if name in STORED_VALUES else _without_local(part) for name, part in kept}
+        return {
+            name: part if name in STORED_VALUES else _without_local(part) for name, part in kept
+        }
     return [_without_local(part) for part in value] if isinstance(value, list | tuple) else value

@@ -11,7 +11,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from memory_mesh.api.settings import load
-from memory_mesh.core.errors import InvalidInput, NotFound, SettingsError, StoreBusy, TokenInvalid, shown
+from memory_mesh.core.errors import (
+    InvalidInput,
+    NotFound,
+    SettingsError,
+    StoreBusy,
+    TokenInvalid,
+    shown,
+)
 from memory_mesh.core.model import iso
 from memory_mesh.core.options import validate
 from memory_mesh.interfaces.render.output import NAME, Answer, aligned, counted, one_line, table
@@ -51,14 +58,17 @@ def token_text(id_: str, secret: str) -> str:
 
 
 def hash_of(secret: str) -> str:
-    """Return what is stored of a secret. It is random and long, so a plain hash cannot be reversed."""
+    """Return what is stored of a secret. It is random and long, so a plain hash cannot be
+    reversed."""
     return sha256(secret.encode()).hexdigest()
 
 
 def find_token(tokens: Mapping[str, Token], header: str | None, at: str) -> Token:
-    """Return the token that the header `Authorization` presents. Raises `TokenInvalid` without a valid one.
+    """Return the token that the header `Authorization` presents. Raises `TokenInvalid` without a
+    valid one.
 
-    The error is the same for an unknown, an expired and a revoked token: it tells a stranger nothing.
+    The error is the same for an unknown, an expired and a revoked token: it tells a stranger
+    nothing.
     """
     if header is None:
         raise TokenInvalid("the request has no token", remedy=_REMEDY)
@@ -68,7 +78,13 @@ def find_token(tokens: Mapping[str, Token], header: str | None, at: str) -> Toke
     token = tokens.get(id_)
     # Compared even if there is no such token, so that the time says nothing about it.
     right = hmac.compare_digest(hash_of(secret), token.sha256 if token else hash_of(""))
-    if kind.lower() != "bearer" or prefix != PREFIX or token is None or not right or token.state(at) != "valid":
+    if (
+        kind.lower() != "bearer"
+        or prefix != PREFIX
+        or token is None
+        or not right
+        or token.state(at) != "valid"
+    ):
         raise TokenInvalid("the token is not valid", remedy=_REMEDY)
     return token
 
@@ -89,7 +105,8 @@ class TokenFile:
         self._had_tokens = False
 
     def tokens(self) -> Mapping[str, Token]:
-        """Return all tokens by id, also expired and revoked ones. Raises `SettingsError` if the file cannot be read."""
+        """Return all tokens by id, also expired and revoked ones. Raises `SettingsError` if the
+        file cannot be read."""
         try:
             state = os.stat(self._path)
         except FileNotFoundError:
@@ -101,7 +118,8 @@ class TokenFile:
         return self._read[1]
 
     def is_required(self) -> bool:
-        """Return whether a request needs a token: there is one, or this object has read one before the file was removed."""
+        """Return whether a request needs a token: there is one, or this object has read one
+        before the file was removed."""
         return bool(self.tokens()) or self._had_tokens
 
     def add(self, token: Token) -> None:
@@ -123,13 +141,17 @@ class TokenFile:
             create_folder(self._path.parent)
             with lock_file(self._path.with_name(f".{FILE}.lock"), seconds=_LOCK_SECONDS) as locked:
                 if not locked:
-                    raise StoreBusy(f"{self._path} is locked by another process", remedy="try again")
+                    raise StoreBusy(
+                        f"{self._path} is locked by another process", remedy="try again"
+                    )
                 tokens = change(self._load())
                 data = json.dumps({"tokens": [asdict(one) for one in tokens.values()]}, indent=2)
                 replace_file(self._path, data.encode())
                 return tokens
         except OSError as error:
-            raise SettingsError(f"{self._path} cannot be written: {error.strerror}", remedy="check the home folder") from error
+            raise SettingsError(
+                f"{self._path} cannot be written: {error.strerror}", remedy="check the home folder"
+            ) from error
 
     def _load(self) -> dict[str, Token]:
         try:
@@ -139,7 +161,9 @@ class TokenFile:
             return {}
         except (OSError, ValueError, TypeError, KeyError) as error:
             what = f"{self._path} cannot be read: {type(error).__name__}"
-            raise SettingsError(what, remedy="restore the file, or remove it and create new tokens") from error
+            raise SettingsError(
+                what, remedy="restore the file, or remove it and create new tokens"
+            ) from error
 
 
 def create(call: Call) -> Answer:
@@ -147,7 +171,9 @@ def create(call: Call) -> Answer:
     given, settings = call.arguments, load({})
     name = str(given["name"])
     if len(name) > _MAX_NAME or not name.isprintable():
-        raise InvalidInput(f"the name is {shown(name)}", expected=f"a line of at most {_MAX_NAME} characters")
+        raise InvalidInput(
+            f"the name is {shown(name)}", expected=f"a line of at most {_MAX_NAME} characters"
+        )
     now, secret = time.time(), secrets.token_urlsafe(32)
     token = Token(
         id=secrets.token_hex(4),
@@ -163,18 +189,33 @@ def create(call: Call) -> Answer:
     TokenFile(settings.home).add(token)
     text = token_text(token.id, secret)
     line = f"{NAME} Created token {token.id} for {_scope(token)}, until {token.expires_at[:10]}"
-    return Answer(text=f"{line}\n{text}\nIt is not shown again.", data={**_data(token), "token": text})
+    return Answer(
+        text=f"{line}\n{text}\nIt is not shown again.", data={**_data(token), "token": text}
+    )
 
 
 def listed(call: Call) -> Answer:
     """List the tokens, without their secrets."""
     tokens, now = list(TokenFile(load({}).home).tokens().values()), iso(time.time_ns() // 1_000_000)
     columns = ("id", "name", "for", "state", "created", "expires")
-    rows = [(one.id, one_line(one.name), _scope(one), one.state(now), one.created_at[:10], one.expires_at[:10]) for one in tokens]
+    rows = [
+        (
+            one.id,
+            one_line(one.name),
+            _scope(one),
+            one.state(now),
+            one.created_at[:10],
+            one.expires_at[:10],
+        )
+        for one in tokens
+    ]
     title = counted(len(rows), "token")
     return Answer(
         text="\n".join([f"{NAME} {title}", *([aligned([columns, *rows])] if rows else [])]),
-        data={"count": len(rows), "tokens": [{**_data(one), "state": one.state(now)} for one in tokens]},
+        data={
+            "count": len(rows),
+            "tokens": [{**_data(one), "state": one.state(now)} for one in tokens],
+        },
         rows="tokens",
         draw=lambda: table(title, columns, rows),
     )
@@ -182,8 +223,12 @@ def listed(call: Call) -> Answer:
 
 def revoke(call: Call) -> Answer:
     """End a token."""
-    token = TokenFile(load({}).home).revoke(str(call.arguments["id"]), iso(time.time_ns() // 1_000_000))
-    return Answer(text=f"{NAME} Revoked token {token.id} ({one_line(token.name)})", data=_data(token))
+    token = TokenFile(load({}).home).revoke(
+        str(call.arguments["id"]), iso(time.time_ns() // 1_000_000)
+    )
+    return Answer(
+        text=f"{NAME} Revoked token {token.id} ({one_line(token.name)})", data=_data(token)
+    )
 
 
 def _named(option: str, value: object) -> str | None:
@@ -196,5 +241,9 @@ def _data(token: Token) -> dict[str, object]:
 
 def _scope(token: Token) -> str:
     parts = [f"user {token.user_id or '-'}"]
-    parts += [f"{name} {value}" for name, value in (("agent", token.agent_id), ("project", token.project)) if value]
+    parts += [
+        f"{name} {value}"
+        for name, value in (("agent", token.agent_id), ("project", token.project))
+        if value
+    ]
     return one_line(", ".join(parts) + (", read-only" if token.read_only else ""))

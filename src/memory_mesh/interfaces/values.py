@@ -41,7 +41,12 @@ class Target:
     @property
     def arguments(self) -> dict[str, str | None]:
         """The values as arguments of `MemoryMesh`."""
-        scope = {"agent_id": self.agent, "user_id": self.user, "session_id": self.session, "project": self.project}
+        scope = {
+            "agent_id": self.agent,
+            "user_id": self.user,
+            "session_id": self.session,
+            "project": self.project,
+        }
         return {"store": self.store, "preset": self.preset, **scope}
 
     def mesh(self) -> "MemoryMesh":
@@ -52,7 +57,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """An operation with its values: `arguments` for the method, `options` for the view or the handler."""
+    """An operation with its values: `arguments` for the method, `options` for the view or the
+    handler."""
 
     operation: Operation
     target: Target = Target()
@@ -71,14 +77,19 @@ def read(parameter: Parameter, text: str) -> object:
 
 
 def method_arguments(
-    operation: Operation, values: Mapping[str, object], label: Callable[[Parameter], str] = attrgetter("word")
+    operation: Operation,
+    values: Mapping[str, object],
+    label: Callable[[Parameter], str] = attrgetter("word"),
 ) -> dict[str, object]:
     """Return the arguments of the method, from values by the label of their parameters.
 
     A parameter that is a key of an object goes into that object.
     """
     plain = [one for one in operation.parameters if not (one.into or one.option)]
-    arguments = {one.name: values.get(label(one), one.default if operation.handler else one.cli_default) for one in plain}
+    arguments = {
+        one.name: values.get(label(one), one.default if operation.handler else one.cli_default)
+        for one in plain
+    }
     arguments = {name: value for name, value in arguments.items() if value is not None}
     labels = {one.name: label(one) for one in plain}
     for into in {one.into for one in operation.parameters if one.into}:
@@ -87,7 +98,10 @@ def method_arguments(
         if keys:
             arguments[into] = merged(labels.get(into, into), arguments.get(into), keys)
         elif into not in labels:
-            raise InvalidInput(f"{operation.command} has nothing to set", expected=f"one of {', '.join(map(label, parts))}")
+            raise InvalidInput(
+                f"{operation.command} has nothing to set",
+                expected=f"one of {', '.join(map(label, parts))}",
+            )
     return arguments
 
 
@@ -96,22 +110,29 @@ def merged(flag: str, given: object, keys: Mapping[str, object]) -> dict[str, ob
     whole: dict[str, object] = dict(given) if isinstance(given, Mapping) else {}
     for name, value in keys.items():
         if whole.setdefault(name, value) != value:
-            raise InvalidInput(f"{flag} and a flag give different values of {name}", expected="one of them")
+            raise InvalidInput(
+                f"{flag} and a flag give different values of {name}", expected="one of them"
+            )
     return whole
 
 
 def did_you_mean(word: str, known: Iterable[str], *, before: str = "") -> str:
-    """Return a hint that names the most similar known word, or an empty text. `before` begins them all and is not compared."""
+    """Return a hint that names the most similar known word, or an empty text. `before` begins
+    them all and is not compared."""
     typed = word.removeprefix(before).lower()
     names = [one.removeprefix(before) for one in known if one.startswith(before)]
-    near = next((name for name in names if typed and name.startswith(typed)), "") or nearest(typed, names)
+    near = next((name for name in names if typed and name.startswith(typed)), "") or nearest(
+        typed, names
+    )
     return f"did you mean {before}{near}?" if near else ""
 
 
 def confirm(question: str) -> None:
     """Ask at the terminal; every answer but yes ends the command."""
     if not sys.stdin.isatty():
-        raise InvalidInput("this needs a confirmation, and standard input is not a terminal", remedy="add --yes")
+        raise InvalidInput(
+            "this needs a confirmation, and standard input is not a terminal", remedy="add --yes"
+        )
     sys.stderr.write(f"{NAME} {one_line(question)} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -122,7 +143,9 @@ def _choice(parameter: Parameter, text: str) -> object:
     if text not in parameter.choices:
         expected = f"one of {', '.join(parameter.choices)}"
         hint = did_you_mean(text, parameter.choices)
-        raise InvalidInput(f"unknown value {shown(text)} of {parameter.word}", expected=expected, remedy=hint)
+        raise InvalidInput(
+            f"unknown value {shown(text)} of {parameter.word}", expected=expected, remedy=hint
+        )
     return parameter.choices[text]
 
 
@@ -131,7 +154,10 @@ def _input(text: str, flag: str) -> str:
     text = sys.stdin.read().removesuffix("\n") if text == "-" else text
     if wrong := _UNDECODED.search(text):
         place = len(text[: wrong.start()].encode("utf-8", "surrogateescape")) + 1
-        raise InvalidInput(f"the text is not UTF-8 (byte {place})", remedy="convert it, for example with iconv -t utf-8")
+        raise InvalidInput(
+            f"the text is not UTF-8 (byte {place})",
+            remedy="convert it, for example with iconv -t utf-8",
+        )
     return text
 
 
@@ -154,10 +180,19 @@ def _object(text: str, flag: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        near = f", near {text[error.pos : error.pos + 20]!r}" if error.pos < len(text) else ", at its end"
-        raise InvalidInput(f"{flag} is not valid JSON: {error.msg} at character {error.pos}{near}", expected=_OBJECT) from None
+        near = (
+            f", near {text[error.pos : error.pos + 20]!r}"
+            if error.pos < len(text)
+            else ", at its end"
+        )
+        raise InvalidInput(
+            f"{flag} is not valid JSON: {error.msg} at character {error.pos}{near}",
+            expected=_OBJECT,
+        ) from None
     except (ValueError, RecursionError):
-        raise InvalidInput(f"{flag} has a number that is too long, or too many levels", expected=_OBJECT) from None
+        raise InvalidInput(
+            f"{flag} has a number that is too long, or too many levels", expected=_OBJECT
+        ) from None
     if not isinstance(value, dict):
         raise InvalidInput(f"{flag} is not a JSON object", expected=_OBJECT)
     return value
@@ -167,18 +202,24 @@ def _duration(text: str, flag: str) -> int:
     match = _DURATION.fullmatch(text.strip().lower())
     seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
     if not 0 < seconds <= _MAX_SECONDS:
-        raise InvalidInput(f"{flag} is {shown(text, max_length=40)}", expected="a duration such as 8h, 30m or 90s, at most 366d")
+        raise InvalidInput(
+            f"{flag} is {shown(text, max_length=40)}",
+            expected="a duration such as 8h, 30m or 90s, at most 366d",
+        )
     return seconds
 
 
 def _head(text: str, flag: str) -> tuple[int, str]:
     match = _HEAD.fullmatch(text.strip().lower())
     if match is None:
-        raise InvalidInput(f"{flag} is {shown(text, max_length=80)}", expected="NUMBER:HASH, as memory-mesh audit head prints it")
+        raise InvalidInput(
+            f"{flag} is {shown(text, max_length=80)}",
+            expected="NUMBER:HASH, as memory-mesh audit head prints it",
+        )
     return int(match[1]), match[2]
 
 
 _READERS: Mapping[Kind, Callable[[str, str], object]] = {
-    Kind.INPUT: _input, Kind.INTEGER: _integer, Kind.FRACTION: _fraction, Kind.OBJECT: _object, Kind.DURATION: _duration,
-    Kind.HEAD: _head,
+    Kind.INPUT: _input, Kind.INTEGER: _integer, Kind.FRACTION: _fraction, Kind.OBJECT: _object,
+    Kind.DURATION: _duration, Kind.HEAD: _head,
 }  # fmt: skip

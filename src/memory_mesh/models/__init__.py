@@ -1,7 +1,7 @@
 """Embedders and language models.
 
-`models.providers` and `models.remote_embedder` hold the clients of remote models; import them only when one is configured.
-`models.onnx_graph` loads numpy.
+`models.providers` and `models.remote_embedder` hold the clients of remote models; import them only
+when one is configured. `models.onnx_graph` loads numpy.
 """
 
 from memory_mesh.models.local import HashingEmbedder, LocalEmbedder
@@ -15,9 +15,16 @@ from memory_mesh.models.model_files import (
     model_status,
     read_ready_model,
 )
-from memory_mesh.models.wrappers import CachedEmbedder, FallbackEmbedder, MeteredChat, MeteredClient, SameModelEmbedder
+from memory_mesh.models.wrappers import (
+    CachedEmbedder,
+    FallbackEmbedder,
+    MeteredChat,
+    MeteredClient,
+    SameModelEmbedder,
+)
 
 __all__ = [
-    "MODEL", "PUBLISHED_MODEL", "CachedEmbedder", "FallbackEmbedder", "HashingEmbedder", "LocalEmbedder", "MeteredChat",
-    "MeteredClient", "ModelFiles", "ModelPaths", "SameModelEmbedder", "State", "find_model", "model_status", "read_ready_model",
+    "MODEL", "PUBLISHED_MODEL", "CachedEmbedder", "FallbackEmbedder", "HashingEmbedder",
+    "LocalEmbedder", "MeteredChat", "MeteredClient", "ModelFiles", "ModelPaths",
+    "SameModelEmbedder", "State", "find_model", "model_status", "read_ready_model",
 ]  # fmt: skip

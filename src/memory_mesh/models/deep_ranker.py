@@ -15,7 +15,14 @@ from threading import Lock
 from memory_mesh.core.errors import MemoryMeshError, ModelMissing
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.models.local import Engine, count_cores
-from memory_mesh.models.model_files import TOKENIZER, WEIGHTS, ModelPaths, find_package, read_file, store_graph
+from memory_mesh.models.model_files import (
+    TOKENIZER,
+    WEIGHTS,
+    ModelPaths,
+    find_package,
+    read_file,
+    store_graph,
+)
 from memory_mesh.models.onnx_graph import GRAPH, GRAPH_HASH, read_known
 from memory_mesh.system import fork_safe
 
@@ -26,7 +33,8 @@ _log = logging.getLogger("memory_mesh")
 
 
 class LocalDeepRanker:
-    """Runs the graph in ONNX Runtime. Pairs run one by one and unpadded: in a batch, one would change the scale of another."""
+    """Runs the graph in ONNX Runtime. Pairs run one by one and unpadded: in a batch, one would
+    change the scale of another."""
 
     def __init__(self, paths: ModelPaths, *, workers: int | None = None) -> None:
         self._paths, self._workers = paths, workers or count_cores()
@@ -39,7 +47,8 @@ class LocalDeepRanker:
         return self._engine is not None
 
     def load(self) -> None:
-        """Load the model, if it is on this computer. A model that is missing is not logged: the caller did not ask for it."""
+        """Load the model, if it is on this computer. A model that is missing is not logged: the
+        caller did not ask for it."""
         try:
             self._load()
         except ModelMissing:
@@ -62,7 +71,9 @@ class LocalDeepRanker:
         self._failed = True
         _log.warning("the deep ranker is not used: %s", error)
 
-    def _read(self, engine: "PairEngine", query: list[int], pairs: Sequence[tuple[str, str]], until: float) -> list[float]:
+    def _read(
+        self, engine: "PairEngine", query: list[int], pairs: Sequence[tuple[str, str]], until: float
+    ) -> list[float]:
         from concurrent.futures import ThreadPoolExecutor
 
         def one(pair: tuple[str, str]) -> float | None:
@@ -101,21 +112,29 @@ class PairEngine(Engine):
         import numpy as np
 
         text, before = self.first(memory, MEMORY), self.last(previous, PREVIOUS) if previous else []
-        ids, segments = [_CLS, *query, _SEP, *text, _SEP], [0] * (len(query) + 2) + [1] * (len(text) + 1)
+        ids, segments = (
+            [_CLS, *query, _SEP, *text, _SEP],
+            [0] * (len(query) + 2) + [1] * (len(text) + 1),
+        )
         if before:
             ids, segments = [*ids, *before, _SEP], segments + [0] * (len(before) + 1)
-        (logits,) = self.call(ids=np.array([ids], np.int64), segments=np.array([segments], np.int64))
+        (logits,) = self.call(
+            ids=np.array([ids], np.int64), segments=np.array([segments], np.int64)
+        )
         return float(logits[0, 0])
 
 
 def find_graph(paths: ModelPaths, progress: Progress = no_progress) -> bytes:
-    """Return the graph: the stored one, or one that is built from the published weights if they are on this computer."""
+    """Return the graph: the stored one, or one that is built from the published weights if they
+    are on this computer."""
     if (graph := read_known(paths.built / GRAPH, GRAPH_HASH)) is not None:
         return graph
     if (folder := paths.model_path or find_package(paths.package)) is None:
         # Without the removal nothing would be fetched: the embedder's graph is there.
         remedy = f"remove {paths.built} and run `memory-mesh model fetch`"
-        raise ModelMissing("its graph is not built, and the weights are not on this computer", remedy=remedy)
+        raise ModelMissing(
+            "its graph is not built, and the weights are not on this computer", remedy=remedy
+        )
     return store_graph(read_file(folder, WEIGHTS), paths, progress)
 
 

@@ -1,11 +1,12 @@
 """Embedders that run in this process.
 
-`LocalEmbedder` runs all-MiniLM-L6-v2, with a learnt change, in ONNX Runtime. It needs no key, and no network once the model is
-fetched. Each text runs alone and unpadded, so that its vector does not depend on the other texts of the batch. Several texts run
-in parallel, one thread for each core.
+`LocalEmbedder` runs all-MiniLM-L6-v2, with a learnt change, in ONNX Runtime. It needs no key, and
+no network once the model is fetched. Each text runs alone and unpadded, so that its vector does not
+depend on the other texts of the batch. Several texts run in parallel, one thread for each core.
 
-`HashingEmbedder` needs no model: it hashes words and their letter groups into a vector of fixed size. It does not know meanings:
-two texts are similar if they share words or parts of words. It is for tests, and for computers that cannot have a model.
+`HashingEmbedder` needs no model: it hashes words and their letter groups into a vector of fixed
+size. It does not know meanings: two texts are similar if they share words or parts of words. It is
+for tests, and for computers that cannot have a model.
 """
 
 import os
@@ -31,25 +32,34 @@ _GROUP_WEIGHT = 0.3  # a word counts more than one of its letter groups
 
 
 class LocalEmbedder:
-    """The default embedder. The first `embed` or `count` loads the model, and fetches it if it is not on this computer."""
+    """The default embedder. The first `embed` or `count` loads the model, and fetches it if it
+    is not on this computer."""
 
     window = WINDOW
 
-    def __init__(self, paths: ModelPaths, *, fetch: bool = True, workers: int | None = None) -> None:
+    def __init__(
+        self, paths: ModelPaths, *, fetch: bool = True, workers: int | None = None
+    ) -> None:
         self._paths, self._fetch, self._workers = paths, fetch, workers or count_cores()
         self.model = paths.model
         self._engine: Engine | None = None
         self._lock = fork_safe(Lock())
 
     def of_model(self, model: str) -> "LocalEmbedder | None":
-        """Return the embedder of another local model, whose vectors a store has; None for a model that cannot run here."""
-        return LocalEmbedder(replace(self._paths, model=model), workers=self._workers) if model in GRAPHS else None
+        """Return the embedder of another local model, whose vectors a store has; None for a
+        model that cannot run here."""
+        return (
+            LocalEmbedder(replace(self._paths, model=model), workers=self._workers)
+            if model in GRAPHS
+            else None
+        )
 
     def count(self, text: str) -> int:
         return len(self._load().tokens(text))
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of texts. A cancelled call stops before the next text: a large batch takes minutes."""
+        """Return the vectors of texts. A cancelled call stops before the next text: a large
+        batch takes minutes."""
         if not texts:
             return []
         engine, workers = self._load(), min(self._workers, len(texts))
@@ -71,7 +81,8 @@ class LocalEmbedder:
         if self._engine is None:
             with self._lock:
                 if self._engine is None:
-                    # This embedder fetches at most once, or every write would wait for it. It still looks in the other places.
+                    # This embedder fetches at most once, or every write would wait for it. It still
+                    # looks in the other places.
                     fetch, self._fetch = self._fetch, False
                     model = find_model(self._paths, fetch=fetch, progress=show_download)
                     self._engine = Engine(model.graph, model.tokenizer)
@@ -82,32 +93,49 @@ class Engine:
     """The tokenizer and the running model. Both may be used by many threads at once."""
 
     def __init__(self, graph: bytes, tokenizer: bytes) -> None:
-        # ONNX Runtime sends usage data to Microsoft unless this is set before it is loaded. Memories are private.
+        # ONNX Runtime sends usage data to Microsoft unless this is set before it is loaded.
+        # Memories are private.
         os.putenv("ORT_DISABLE_TELEMETRY", "1")
         try:
             import onnxruntime
-            from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, InvalidProtobuf, RuntimeException
+            from onnxruntime.capi.onnxruntime_pybind11_state import (
+                Fail,
+                InvalidGraph,
+                InvalidProtobuf,
+                RuntimeException,
+            )
             from tokenizers import Tokenizer
         except ImportError as error:
-            raise EmbeddingError(f"the model cannot be run: {error}", remedy="install onnxruntime and tokenizers") from error
-        onnxruntime.disable_telemetry_events()  # if another part of the program has loaded it before
+            raise EmbeddingError(
+                f"the model cannot be run: {error}", remedy="install onnxruntime and tokenizers"
+            ) from error
+        # If another part of the program has loaded it before.
+        onnxruntime.disable_telemetry_events()
         self._failures = (Fail, InvalidGraph, InvalidProtobuf, RuntimeException, ValueError)
         self._tokenizer = Tokenizer.from_buffer(tokenizer)
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._tokenizer.encode_special_tokens = True  # a text that contains "[SEP]" does not end there
+        # A text that contains "[SEP]" does not end there.
+        self._tokenizer.encode_special_tokens = True
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1  # texts run in parallel instead
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # the graph is optimal as built
+        # Texts run in parallel instead.
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        # The graph is optimal as built.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 3  # errors, which are raised as well
         try:
-            self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(
+                graph, options, providers=["CPUExecutionProvider"]
+            )
         except self._failures as error:
-            raise EmbeddingError(f"the model cannot be loaded: {error}", remedy="upgrade onnxruntime") from error
+            raise EmbeddingError(
+                f"the model cannot be loaded: {error}", remedy="upgrade onnxruntime"
+            ) from error
 
     def tokens(self, text: str) -> list[int]:
         """Return all tokens of a text, without the two around it."""
-        # The tokenizer refuses lone surrogates. Its batch form does not compute offsets, and takes half the time.
+        # The tokenizer refuses lone surrogates. Its batch form does not compute offsets, and takes
+        # half the time.
         valid = text.encode(errors="replace").decode()
         ids: list[int] = self._tokenizer.encode_batch_fast([valid], add_special_tokens=False)[0].ids
         return ids

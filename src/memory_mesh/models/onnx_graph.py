@@ -1,14 +1,16 @@
 """Build the ONNX graphs of the local models: BERT with 6 layers and 8-bit weights.
 
-The input is the token ids of one unpadded text, the output its vector: the mean over all tokens, of length 1. There is no
-attention mask, because there is no padding to hide.
+The input is the token ids of one unpadded text, the output its vector: the mean over all tokens, of
+length 1. There is no attention mask, because there is no padding to hide.
 
-Each column of a weight matrix has its own scale, computed here. The activations have one scale for each matrix product, computed
-at run time; that is why a text runs alone: other texts in the batch would change its scale. Weights use 7 of their 8 bits: the
-sum of two products then always fits into the 16 bits in which older processors add them, and no processor saturates.
+Each column of a weight matrix has its own scale, computed here. The activations have one scale for
+each matrix product, computed at run time; that is why a text runs alone: other texts in the batch
+would change its scale. Weights use 7 of their 8 bits: the sum of two products then always fits into
+the 16 bits in which older processors add them, and no processor saturates.
 
-The same weights make the same bytes everywhere, so that the graph has a known hash: the arithmetic is exact or correctly rounded
-(IEEE 754), and the graph is encoded here (`_message`), not by a library whose next version may write it differently.
+The same weights make the same bytes everywhere, so that the graph has a known hash: the arithmetic
+is exact or correctly rounded (IEEE 754), and the graph is encoded here (`_message`), not by a
+library whose next version may write it differently.
 """
 
 import hashlib
@@ -29,47 +31,61 @@ Array = npt.NDArray[Any]
 _Bytes = bytes  # a method of `Graph` has this name
 LAYERS, HEADS, WIDTH = 6, 12, 384
 _EPSILON = 1e-12
-_STANDARD, _MICROSOFT = "", "com.microsoft"  # operators of the ONNX standard, and those of ONNX Runtime only
+# Operators of the ONNX standard, and those of ONNX Runtime only.
+_STANDARD, _MICROSOFT = "", "com.microsoft"
 _MAX_WEIGHT, _MAX_EMBEDDING = 63, 127
 _SEGMENTS = "embeddings.token_type_embeddings.weight"
 
 
 def build(
-    weights: bytes, progress: Progress = no_progress, *, change: Mapping[str, Array] | None = None, quantized: bool = True
+    weights: bytes, progress: Progress = no_progress, *, change: Mapping[str, Array] | None = None,
+    quantized: bool = True
 ) -> bytes:  # fmt: skip
-    """Return the graph of a safetensors file, with 8-bit weights, or with 32-bit weights for comparison. `change` is learnt."""
+    """Return the graph of a safetensors file, with 8-bit weights, or with 32-bit weights for
+    comparison. `change` is learnt."""
     return Graph(_changed(tensors(weights), change or {}), quantized=quantized).bytes(progress)
 
 
 def build_reader(
-    weights: bytes, delta: Mapping[str, Array], progress: Progress = no_progress, *, quantized: bool = True
+    weights: bytes,
+    delta: Mapping[str, Array],
+    progress: Progress = no_progress,
+    *,
+    quantized: bool = True,
 ) -> bytes:
-    """Return the graph of the reader: the same model with a learnt change of its weights, and a head that gives a logit.
+    """Return the graph of the reader: the same model with a learnt change of its weights, and a
+    head that gives a logit.
 
-    The inputs are the token ids of a question, a memory and the turn before it, and the segment of each token.
+    The inputs are the token ids of a question, a memory and the turn before it, and the segment of
+    each token.
     """
     return ReaderGraph(_changed(tensors(weights), delta), quantized=quantized).bytes(progress)
 
 
 def _changed(weights: dict[str, Array], delta: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the weights with a change: products of two thin matrices are added, other tensors are replaced."""
+    """Return the weights with a change: products of two thin matrices are added, other tensors
+    are replaced."""
     found = {**weights, **{name: value.astype(np.float32) for name, value in delta.items()}}
     for name in (name.removesuffix(".down") for name in delta if name.endswith(".down")):
         up, down = (found.pop(f"{name}.{part}") for part in ("up", "down"))
         weight = weights[f"{name}.weight"]
-        for column, row in zip(up.T, down, strict=True):  # one by one: a matrix product is rounded differently by each library
+        # One by one: a matrix product is rounded differently by each library.
+        for column, row in zip(up.T, down, strict=True):
             weight = weight + column[:, None] * row
         found[f"{name}.weight"] = weight
     return found
 
 
 def tensors(file: bytes) -> dict[str, Array]:
-    """Return the 32-bit tensors of a safetensors file: the length of a JSON header, the header, and the numbers."""
+    """Return the 32-bit tensors of a safetensors file: the length of a JSON header, the header,
+    and the numbers."""
     start = 8 + int.from_bytes(file[:8], "little")
     header = json.loads(file[8:start])
     found = {name: about for name, about in header.items() if about.get("dtype") == "F32"}
     return {
-        name: np.frombuffer(memoryview(file)[start:][slice(*about["data_offsets"])], "<f4").reshape(about["shape"])
+        name: np.frombuffer(memoryview(file)[start:][slice(*about["data_offsets"])], "<f4").reshape(
+            about["shape"]
+        )
         for name, about in found.items()
     }
 
@@ -93,7 +109,10 @@ class Graph:
         inputs, output = self._ends(hidden)
         given = [_value(name, _INT64, 1, "tokens") for name in inputs]
         graph = _message({1: self._nodes, 2: self.name, 5: self._constants, 11: given, 12: output})
-        versions = [_message({1: domain, 2: version}) for domain, version in ((_STANDARD, 18), (_MICROSOFT, 1))]
+        versions = [
+            _message({1: domain, 2: version})
+            for domain, version in ((_STANDARD, 18), (_MICROSOFT, 1))
+        ]
         # An old IR version on purpose: older runtimes can read it.
         return _message({1: 8, 7: graph, 8: versions})
 
@@ -109,14 +128,22 @@ class Graph:
 
     def _embeddings(self) -> str:
         words = self._words(self._weights["embeddings.word_embeddings.weight"])
-        positions = self._constant(self._weights["embeddings.position_embeddings.weight"] + self._segment())
+        positions = self._constant(
+            self._weights["embeddings.position_embeddings.weight"] + self._segment()
+        )
         count = self._node("Shape", "ids", start=1, end=2)
         positions = self._node("Slice", positions, self._constant(np.array([0])), count)
         summed = self._with_segments(self._node("Add", words, positions))
-        return self._node("LayerNormalization", summed, *self._norm_weights("embeddings.LayerNorm"), epsilon=_EPSILON)
+        return self._node(
+            "LayerNormalization",
+            summed,
+            *self._norm_weights("embeddings.LayerNorm"),
+            epsilon=_EPSILON,
+        )
 
     def _segment(self) -> Array:
-        """Return what is added to all positions: a text is a single segment, so its embedding is constant."""
+        """Return what is added to all positions: a text is a single segment, so its embedding is
+        constant."""
         segment: Array = self._weights[_SEGMENTS][0]
         return segment
 
@@ -126,25 +153,42 @@ class Graph:
     def _words(self, table: Array) -> str:
         if not self._quantized:
             return self._node("Gather", self._constant(table), "ids")
-        scales = np.maximum(np.abs(table).max(axis=1, keepdims=True) / _MAX_EMBEDDING, np.float32(_EPSILON))
+        scales = np.maximum(
+            np.abs(table).max(axis=1, keepdims=True) / _MAX_EMBEDDING, np.float32(_EPSILON)
+        )
         rows = self._node("Gather", self._constant(np.rint(table / scales).astype(np.int8)), "ids")
         values = self._node("Cast", rows, to=_FLOAT)
         return self._node("Mul", values, self._node("Gather", self._constant(scales), "ids"))
 
     def _layer(self, hidden: str, name: str) -> str:
-        attended = self._linear(self._attention(hidden, f"{name}attention.self."), f"{name}attention.output.dense")
+        attended = self._linear(
+            self._attention(hidden, f"{name}attention.self."), f"{name}attention.output.dense"
+        )
         hidden = self._add_and_normalize(attended, hidden, f"{name}attention.output.LayerNorm")
-        inner = self._node("Gelu", self._linear(hidden, f"{name}intermediate.dense"), domain=_MICROSOFT)
-        return self._add_and_normalize(self._linear(inner, f"{name}output.dense"), hidden, f"{name}output.LayerNorm")
+        inner = self._node(
+            "Gelu", self._linear(hidden, f"{name}intermediate.dense"), domain=_MICROSOFT
+        )
+        return self._add_and_normalize(
+            self._linear(inner, f"{name}output.dense"), hidden, f"{name}output.LayerNorm"
+        )
 
     def _attention(self, hidden: str, name: str) -> str:
         projected = self._linear(hidden, *(name + part for part in ("query", "key", "value")))
         parts = [f"{projected}_{part}" for part in range(3)]
-        self._nodes.append(_node("Split", [projected, self._constant(np.array([WIDTH] * 3))], parts, axis=-1))
+        self._nodes.append(
+            _node("Split", [projected, self._constant(np.array([WIDTH] * 3))], parts, axis=-1)
+        )
         return self._node("MultiHeadAttention", *parts, domain=_MICROSOFT, num_heads=HEADS)
 
     def _add_and_normalize(self, new: str, old: str, norm: str) -> str:
-        return self._node("SkipLayerNormalization", new, old, *self._norm_weights(norm), domain=_MICROSOFT, epsilon=_EPSILON)
+        return self._node(
+            "SkipLayerNormalization",
+            new,
+            old,
+            *self._norm_weights(norm),
+            domain=_MICROSOFT,
+            epsilon=_EPSILON,
+        )
 
     # --- parts of a layer ---
 
@@ -159,7 +203,9 @@ class Graph:
         return self._node("DynamicQuantizeMatMul", x, *quantized, domain=_MICROSOFT)
 
     def _norm_weights(self, name: str) -> tuple[str, str]:
-        return self._constant(self._weights[f"{name}.weight"]), self._constant(self._weights[f"{name}.bias"])
+        return self._constant(self._weights[f"{name}.weight"]), self._constant(
+            self._weights[f"{name}.bias"]
+        )
 
     def _node(self, operator: str, *inputs: str, domain: str = _STANDARD, **options: float) -> str:
         result = f"{operator}_{len(self._nodes)}"
@@ -169,27 +215,38 @@ class Graph:
     def _constant(self, values: Array) -> str:
         name = f"constant_{len(self._constants)}"
         data = values.astype(values.dtype.newbyteorder("<")).tobytes()
-        self._constants.append(_message({1: list(values.shape), 2: _TYPES[values.dtype.str[1:]], 8: name, 9: data}))
+        self._constants.append(
+            _message({1: list(values.shape), 2: _TYPES[values.dtype.str[1:]], 8: name, 9: data})
+        )
         return name
 
 
 class ReaderGraph(Graph):
-    """The graph of the reader: tokens of two segments, and a logit of the first token and the mean of all."""
+    """The graph of the reader: tokens of two segments, and a logit of the first token and the
+    mean of all."""
 
     name = "all-MiniLM-L6-v2 reader"
 
     def _ends(self, hidden: str) -> tuple[Sequence[str], _Bytes]:
         first = self._node("Gather", hidden, self._constant(np.array(0)), axis=1)
         both = self._node("Concat", first, self._mean(hidden), axis=-1)
-        product = self._node("MatMul", both, self._constant(self._weights["head.weight"].reshape(-1, 1)))
-        self._nodes.append(_node("Add", [product, self._constant(self._weights["head.bias"])], ["logit"]))
+        product = self._node(
+            "MatMul", both, self._constant(self._weights["head.weight"].reshape(-1, 1))
+        )
+        self._nodes.append(
+            _node("Add", [product, self._constant(self._weights["head.bias"])], ["logit"])
+        )
         return ("ids", "segments"), _value("logit", _FLOAT, 1, 1)
 
     def _segment(self) -> Array:
         return np.zeros(WIDTH, np.float32)
 
     def _with_segments(self, summed: str) -> str:
-        return self._node("Add", summed, self._node("Gather", self._constant(self._weights[_SEGMENTS]), "segments"))
+        return self._node(
+            "Add",
+            summed,
+            self._node("Gather", self._constant(self._weights[_SEGMENTS]), "segments"),
+        )
 
 
 # --- the encoding ---
@@ -202,12 +259,30 @@ _A_FLOAT, _AN_INT = 1, 2  # types of attributes
 _Field = int | float | str | bytes
 
 
-def _node(operator: str, inputs: Sequence[str], outputs: Sequence[str], *, domain: str | None = None, **options: float) -> bytes:
+def _node(
+    operator: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    domain: str | None = None,
+    **options: float,
+) -> bytes:
     attributes = [
-        _message({1: name, **({2: value, 20: _A_FLOAT} if isinstance(value, float) else {3: value, 20: _AN_INT})})
+        _message(
+            {
+                1: name,
+                **(
+                    {2: value, 20: _A_FLOAT}
+                    if isinstance(value, float)
+                    else {3: value, 20: _AN_INT}
+                ),
+            }
+        )
         for name, value in sorted(options.items())
     ]
-    return _message({1: inputs, 2: outputs, 4: operator, 5: attributes, 7: [] if domain is None else domain})
+    return _message(
+        {1: inputs, 2: outputs, 4: operator, 5: attributes, 7: [] if domain is None else domain}
+    )
 
 
 def _value(name: str, kind: int, *shape: int | str) -> bytes:
@@ -217,7 +292,10 @@ def _value(name: str, kind: int, *shape: int | str) -> bytes:
 
 def _message(fields: Mapping[int, _Field | Sequence[_Field]]) -> bytes:
     """Encode fields by number. A list is a field that repeats."""
-    pairs = [(number, [value] if isinstance(value, _Field) else value) for number, value in fields.items()]
+    pairs = [
+        (number, [value] if isinstance(value, _Field) else value)
+        for number, value in fields.items()
+    ]
     return b"".join(_field(number, value) for number, values in pairs for value in values)
 
 
@@ -251,7 +329,9 @@ def make_graph(weights: bytes, progress: Progress) -> bytes:
 
     delta = read_known(DELTA, DELTA_HASH)
     if delta is None:
-        raise EmbeddingError(f"{DELTA.name} is missing, or not the known file", remedy="install memory-mesh again")
+        raise EmbeddingError(
+            f"{DELTA.name} is missing, or not the known file", remedy="install memory-mesh again"
+        )
     with np.load(io.BytesIO(delta)) as change:
         return build_reader(weights, dict(change), progress)
 

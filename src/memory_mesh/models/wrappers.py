@@ -46,7 +46,8 @@ class WrappedEmbedder:
 
 
 class CachedEmbedder(WrappedEmbedder):
-    """Keeps the vectors of the most recently used texts in memory. Only other texts reach the inner embedder, each once."""
+    """Keeps the vectors of the most recently used texts in memory. Only other texts reach the
+    inner embedder, each once."""
 
     def __init__(self, inner: Embedder, size: int = CACHE_SIZE) -> None:
         super().__init__(inner)
@@ -56,7 +57,8 @@ class CachedEmbedder(WrappedEmbedder):
         self._lock = fork_safe(Lock())
 
     def of_model(self, model: str) -> "CachedEmbedder | None":
-        """Return the embedder of another model that the inner one can run too, with a cache of its own; None if it cannot."""
+        """Return the embedder of another model that the inner one can run too, with a cache of
+        its own; None if it cannot."""
         with self._lock:
             if model not in self._others:
                 other = getattr(self._inner, "of_model", lambda _: None)(model)
@@ -69,7 +71,9 @@ class CachedEmbedder(WrappedEmbedder):
             vectors = {text: self._cache[text] for text in texts if text in self._cache}
         if missing := [text for text in dict.fromkeys(texts) if text not in vectors]:
             # Outside of the lock: calls for cached texts do not wait for the model.
-            vectors.update(zip(missing, Vector.made(self.model, self._inner.embed(missing)), strict=True))
+            vectors.update(
+                zip(missing, Vector.made(self.model, self._inner.embed(missing)), strict=True)
+            )
         with self._lock:
             for text, vector in vectors.items():
                 self._cache[text] = vector
@@ -80,18 +84,23 @@ class CachedEmbedder(WrappedEmbedder):
 
 
 class SameModelEmbedder(WrappedEmbedder):
-    """Runs the model of another embedder: its vectors have the name of that one, and can be compared with its vectors."""
+    """Runs the model of another embedder: its vectors have the name of that one, and can be
+    compared with its vectors."""
 
     def __init__(self, inner: Embedder, name: str) -> None:
         super().__init__(inner)
         self.model, self.own_model = name, inner.model
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return [replace(vector, model=self.model) for vector in Vector.made(self.model, self._inner.embed(texts))]
+        return [
+            replace(vector, model=self.model)
+            for vector in Vector.made(self.model, self._inner.embed(texts))
+        ]
 
 
 class FallbackEmbedder(WrappedEmbedder):
-    """Uses the first embedder that works. It has the name of the first one; each vector has the name of its own model."""
+    """Uses the first embedder that works. It has the name of the first one; each vector has the
+    name of its own model."""
 
     def __init__(self, embedders: Sequence[Embedder]) -> None:
         if not embedders:
@@ -100,7 +109,8 @@ class FallbackEmbedder(WrappedEmbedder):
         self.first, self._embedders = embedders[0], tuple(embedders)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of the first embedder that works; a warning names it, and why those before it failed."""
+        """Return the vectors of the first embedder that works; a warning names it, and why those
+        before it failed."""
         failures: list[EmbeddingError] = []
         for embedder in self._embedders:
             try:
@@ -112,7 +122,9 @@ class FallbackEmbedder(WrappedEmbedder):
                 name = getattr(embedder, "own_model", embedder.model)
                 _log.warning("embedded by the fallback %s, because %s", name, _join(failures))
             return vectors
-        raise EmbeddingError(f"every embedder failed: {_join(failures)}", remedy=failures[0].remedy) from failures[0]
+        raise EmbeddingError(
+            f"every embedder failed: {_join(failures)}", remedy=failures[0].remedy
+        ) from failures[0]
 
 
 class MeteredChat:
@@ -122,7 +134,8 @@ class MeteredChat:
         self._inner, self._meter, self.model = inner, meter, inner.model
 
     def reply(self, prompt: Prompt) -> Reply:
-        parts = (prompt.system, prompt.user, json.dumps(prompt.schema) if prompt.schema else "")  # the model reads the schema too
+        # The model reads the schema too.
+        parts = (prompt.system, prompt.user, json.dumps(prompt.schema) if prompt.schema else "")
         limit = Tokens(sum(map(providers.overestimate_tokens, parts)), prompt.max_tokens)
         ticket = self._meter.reserve(prompt.operation, self.model, limit)
         reply = _call(lambda: self._inner.reply(prompt), self._meter, ticket, limit)
@@ -131,14 +144,19 @@ class MeteredChat:
 
 
 class MeteredClient:
-    """Counts the calls to `/embeddings`. It wraps the client because only there the server's own count is visible."""
+    """Counts the calls to `/embeddings`. It wraps the client because only there the server's own
+    count is visible."""
 
     def __init__(self, client: "JsonClient", meter: Meter, model: str) -> None:
         self._client, self._meter, self._model = client, meter, model
 
     def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]:
         texts = body.get("input")
-        limit = Tokens(sum(providers.overestimate_tokens(str(text)) for text in texts) if isinstance(texts, list) else 0)
+        limit = Tokens(
+            sum(providers.overestimate_tokens(str(text)) for text in texts)
+            if isinstance(texts, list)
+            else 0
+        )
         ticket = self._meter.reserve(EMBED, self._model, limit)
         answer = _call(lambda: self._client.post(path, body), self._meter, ticket, limit)
         sent = providers.reported_tokens(answer.get("usage"), "prompt_tokens")
@@ -156,7 +174,8 @@ def _call(call: Callable[[], _Answer], meter: Meter, ticket: str, limit: Tokens)
         elif isinstance(error, AnswerUnreadable):
             cost = limit  # it answered, at an unknown length
         else:
-            cost = Tokens(limit.sent)  # timed out, broken off or cancelled: it read the request, and may have answered
+            # Timed out, broken off or cancelled: it read the request, and may have answered.
+            cost = Tokens(limit.sent)
         meter.commit(ticket, cost, failed=True)
         raise
 

@@ -1,12 +1,13 @@
 """A network backend for `httpcore2`: connect to checked addresses only, within one deadline.
 
-A host name is resolved once for each connection. Every address that it resolves to is checked, and a single forbidden address
-refuses the name. The connection then goes to one of these checked addresses, so a name that resolves differently the next time
-(DNS rebinding) gains nothing. TLS still verifies the certificate against the host name.
+A host name is resolved once for each connection. Every address that it resolves to is checked, and
+a single forbidden address refuses the name. The connection then goes to one of these checked
+addresses, so a name that resolves differently the next time (DNS rebinding) gains nothing. TLS
+still verifies the certificate against the host name.
 
-`httpcore2` passes the timeouts of a request unchanged to each of its steps. `HttpClient` passes the deadline of the whole call
-instead of a number of seconds: every `timeout` here is a moment of `System.now`. A server that sends one byte a second cannot
-extend the call.
+`httpcore2` passes the timeouts of a request unchanged to each of its steps. `HttpClient` passes the
+deadline of the whole call instead of a number of seconds: every `timeout` here is a moment of
+`System.now`. A server that sends one byte a second cannot extend the call.
 """
 
 import re
@@ -19,7 +20,14 @@ from socket import socket
 from threading import Thread
 from typing import NoReturn
 
-from httpcore2 import ConnectError, ConnectTimeout, NetworkBackend, NetworkStream, ReadTimeout, WriteError
+from httpcore2 import (
+    ConnectError,
+    ConnectTimeout,
+    NetworkBackend,
+    NetworkStream,
+    ReadTimeout,
+    WriteError,
+)
 
 from memory_mesh.core.errors import CallError, UnsafeAddress
 from memory_mesh.core.language.safety.addresses import address_refusal
@@ -34,7 +42,9 @@ from memory_mesh.net.system import (
 )
 
 MAX_CONNECT_SECONDS = 10.0  # for one address, so that a dead one leaves time for the next
-SocketOptions = Iterable[tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]]
+SocketOptions = Iterable[
+    tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+]
 
 
 class GuardedBackend(NetworkBackend):
@@ -51,8 +61,11 @@ class GuardedBackend(NetworkBackend):
         local_address: str | None = None,
         socket_options: SocketOptions | None = None,
     ) -> "GuardedStream":
-        """Connect to the first address that accepts; raise `UnsafeAddress` when any address of the host is forbidden."""
-        stream = _run_interruptibly(lambda: self._connect(host, port, timeout), timeout, self._system.now)
+        """Connect to the first address that accepts; raise `UnsafeAddress` when any address of
+        the host is forbidden."""
+        stream = _run_interruptibly(
+            lambda: self._connect(host, port, timeout), timeout, self._system.now
+        )
         return GuardedStream(stream, self._system.now)
 
     def connect_unix_socket(
@@ -73,7 +86,9 @@ class GuardedBackend(NetworkBackend):
             except (ConnectError, ConnectTimeout) as error:
                 failure = error
         remaining(deadline, self._system.now())
-        raise ConnectError(f"{UNREACHED}: {re.sub(r'^.Errno [-0-9]+. ', '', str(failure))}") from failure
+        raise ConnectError(
+            f"{UNREACHED}: {re.sub(r'^.Errno [-0-9]+. ', '', str(failure))}"
+        ) from failure
 
     def _resolve(self, host: str, port: int) -> list[str]:
         with suppress(ValueError):
@@ -95,11 +110,14 @@ class GuardedBackend(NetworkBackend):
             reason, is_local = "an invalid address", False
         if reason is not None:
             remedy = ALLOW_LOCAL_REMEDY if is_local else ""
-            raise UnsafeAddress(f"{host} leads to {reason}", expected="a public host", remedy=remedy)
+            raise UnsafeAddress(
+                f"{host} leads to {reason}", expected="a public host", remedy=remedy
+            )
 
 
 class GuardedStream(NetworkStream):
-    """A connection on which every operation ends at the deadline of the call or when the call is cancelled."""
+    """A connection on which every operation ends at the deadline of the call or when the call is
+    cancelled."""
 
     def __init__(self, stream: NetworkStream, now: Callable[[], float]) -> None:
         self._stream, self._now = stream, now
@@ -112,7 +130,8 @@ class GuardedStream(NetworkStream):
                 continue
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        # Not `self._stream.write`: after a timeout it cannot say how much it has sent. TLS needs the same bytes again then.
+        # Not `self._stream.write`: after a timeout it cannot say how much it has sent. TLS needs
+        # the same bytes again then.
         sock: socket = self._stream.get_extra_info("socket")
         view = memoryview(buffer)
         while view:
@@ -125,20 +144,33 @@ class GuardedStream(NetworkStream):
                 raise WriteError(str(error)) from error
 
     def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> "GuardedStream":
-        """Start TLS and verify the certificate against the name, whatever address was connected to."""
+        """Start TLS and verify the certificate against the name, whatever address was connected
+        to."""
         try:
             seconds = None if timeout is None else remaining(timeout, self._now())
-            stream = _run_interruptibly(lambda: self._stream.start_tls(ssl_context, server_hostname, seconds), timeout, self._now)
+            stream = _run_interruptibly(
+                lambda: self._stream.start_tls(ssl_context, server_hostname, seconds),
+                timeout,
+                self._now,
+            )
         except ConnectTimeout:
             raise DeadlineExceeded from None
         except ConnectError as error:
             cause = error.__cause__
             if not isinstance(cause, ssl.SSLCertVerificationError):
                 raise
-            what = f"the certificate of {server_hostname} cannot be trusted: {cause.verify_message.rstrip('.')}"
-            raise CallError(what, remedy="nothing was sent; check the URL and the certificate") from cause
+            what = (
+                f"the certificate of {server_hostname} cannot be trusted: "
+                f"{cause.verify_message.rstrip('.')}"
+            )
+            raise CallError(
+                what, remedy="nothing was sent; check the URL and the certificate"
+            ) from cause
         except BaseException:
             self.close()
             raise
@@ -155,8 +187,11 @@ class GuardedStream(NetworkStream):
         return min(POLL_SECONDS, remaining(deadline, self._now()))
 
 
-def _run_interruptibly(work: Callable[[], NetworkStream], deadline: float | None, now: Callable[[], float]) -> NetworkStream:
-    """Run blocking work in a thread, and abandon it at the deadline or on cancellation. A stream it opens later is closed."""
+def _run_interruptibly(
+    work: Callable[[], NetworkStream], deadline: float | None, now: Callable[[], float]
+) -> NetworkStream:
+    """Run blocking work in a thread, and abandon it at the deadline or on cancellation. A stream
+    it opens later is closed."""
     future: Future[NetworkStream] = Future()
 
     def run() -> None:

@@ -20,12 +20,14 @@ ALLOW_LOCAL_REMEDY = "allow local addresses for this endpoint if that is intende
 
 # Returns the IP addresses of a host and port, or raises OSError.
 Resolve = Callable[[str, int], Sequence[str]]
-# Connects to an IP address and port within some seconds, or raises `httpcore2.ConnectError` or `ConnectTimeout`.
+# Connects to an IP address and port within some seconds, or raises `httpcore2.ConnectError` or
+# `ConnectTimeout`.
 Connect = Callable[[str, int, float], "NetworkStream"]
 
 
 class DeadlineExceeded(Exception):
-    """The time for the whole call is over. Not an OSError, which would only mean that one address failed."""
+    """The time for the whole call is over. Not an OSError, which would only mean that one
+    address failed."""
 
 
 def remaining(deadline: float | None, now: float) -> float:
@@ -53,7 +55,8 @@ def connect(address: str, port: int, timeout: float) -> "NetworkStream":
 
 
 def tls() -> "ssl.SSLContext":
-    """Return a context that trusts the system's certificates, or those of `SSL_CERT_FILE` or `SSL_CERT_DIR` when set."""
+    """Return a context that trusts the system's certificates, or those of `SSL_CERT_FILE` or
+    `SSL_CERT_DIR` when set."""
     from httpcore2 import default_ssl_context
 
     return default_ssl_context()

@@ -15,11 +15,13 @@ from memory_mesh.net.client import HttpClient, Response
 
 # --- webhooks ---
 
-_ANSWERED = re.compile(r"( answered \d{3}): .*", re.DOTALL)  # what follows are words of the server, which may quote the memory
+# What follows are words of the server, which may quote the memory.
+_ANSWERED = re.compile(r"( answered \d{3}): .*", re.DOTALL)
 
 
 class Webhook:
-    """Posts each event as a JSON object; implements `core.ports.Hook`. Any answer of 200 to 299 is a success."""
+    """Posts each event as a JSON object; implements `core.ports.Hook`. Any answer of 200 to 299
+    is a success."""
 
     folder = None
 
@@ -38,12 +40,18 @@ class Webhook:
 
 
 def webhook_writethrough(
-    url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 10.0, allow_local: bool = False
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 10.0,
+    allow_local: bool = False,
 ) -> Webhook:
-    """Return a hook that posts each event to a URL, as `{"id": …, "event": …, "at": …, "memory": {…}}`.
+    """Return a hook that posts each event to a URL, as `{"id": …, "event": …, "at": …, "memory":
+    {…}}`.
 
-    Addresses of this machine and of private networks are refused without `allow_local`. No redirect is followed. `headers` may
-    contain a key. `timeout` is in seconds. Raises `SettingsError` for a URL that is refused.
+    Addresses of this machine and of private networks are refused without `allow_local`. No redirect
+    is followed. `headers` may contain a key. `timeout` is in seconds. Raises `SettingsError` for a
+    URL that is refused.
     """
     secret = {name: Secret(value) for name, value in (headers or {}).items()}
     # The queue repeats what fails, in order.
@@ -58,7 +66,8 @@ _SECONDS = 30.0
 
 
 class AnchorUrl:
-    """Posts anchors to a URL; implements `core.ports.AnchorLog`. The server answers with a JSON object."""
+    """Posts anchors to a URL; implements `core.ports.AnchorLog`. The server answers with a JSON
+    object."""
 
     def __init__(self, url: str, *, allow_local: bool = False) -> None:
         self._client = HttpClient(url, allow_local=allow_local, timeout=_SECONDS)
@@ -70,7 +79,9 @@ class AnchorUrl:
             self._client.close()
 
     def lines(self) -> Iterator[str]:
-        raise InvalidInput(f"anchors cannot be read from {self._client.address}", expected="the path of a file")
+        raise InvalidInput(
+            f"anchors cannot be read from {self._client.address}", expected="the path of a file"
+        )
 
 
 # --- a session of httpx ---
@@ -81,23 +92,30 @@ _MAX_BYTES = 256 * 1024 * 1024
 
 
 def guarded_session(client: HttpClient) -> httpx.Client:
-    """Return a session that posts through the client. It follows no redirects and ignores the proxies of the environment."""
-    return httpx.Client(transport=GuardedTransport(client), base_url=client.address, trust_env=False)
+    """Return a session that posts through the client. It follows no redirects and ignores the
+    proxies of the environment."""
+    return httpx.Client(
+        transport=GuardedTransport(client), base_url=client.address, trust_env=False
+    )
 
 
 class Failed(Exception):
-    """A request that may succeed when it is repeated: the error to raise otherwise, and when to try again, in seconds.
+    """A request that may succeed when it is repeated: the error to raise otherwise, and when to try
+    again, in seconds.
 
     `is_done` is None if the server may have done what was asked for.
     """
 
-    def __init__(self, error: CallError, *, is_done: bool | None, after: float | None = None) -> None:
+    def __init__(
+        self, error: CallError, *, is_done: bool | None, after: float | None = None
+    ) -> None:
         super().__init__(str(error))
         self.error, self.is_done, self.after = error, is_done, after
 
 
 class GuardedTransport(httpx.BaseTransport):
-    """Sends each request once. The headers are those of the client: the key is not part of the request."""
+    """Sends each request once. The headers are those of the client: the key is not part of the
+    request."""
 
     def __init__(self, client: HttpClient) -> None:
         self._client = client
@@ -112,12 +130,18 @@ class GuardedTransport(httpx.BaseTransport):
             raise Failed(error, is_done=False if isinstance(error, Unreachable) else None) from None
         if response.status == _BUSY or response.status >= 500:
             raise self._failed(response)
-        return httpx.Response(response.status, headers={"content-type": "application/json"}, content=response.body)
+        return httpx.Response(
+            response.status, headers={"content-type": "application/json"}, content=response.body
+        )
 
     def _failed(self, response: Response) -> Failed:
         what = f"{self._client.address} answered {response.status}"
         after = self._client.retry_after(response)
-        return Failed(CallError(what, remedy="try again later"), is_done=False if response.status == _BUSY else None, after=after)
+        return Failed(
+            CallError(what, remedy="try again later"),
+            is_done=False if response.status == _BUSY else None,
+            after=after,
+        )
 
     def close(self) -> None:
         self._client.close()

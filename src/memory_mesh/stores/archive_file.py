@@ -23,7 +23,8 @@ _REMEDY = "nothing was changed; make the export again, or take another copy of t
 
 
 def bounded_lines(file: BinaryIO) -> Iterator[bytes | InvalidInput]:
-    """Yield the lines of a file; for a line that is too long, an error. At most one line is in memory."""
+    """Yield the lines of a file; for a line that is too long, an error. At most one line is in
+    memory."""
     while line := file.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
             yield line
@@ -47,20 +48,28 @@ class ArchivedStore(NoFile):
                 for attempts_left in reversed(range(_ATTEMPTS)):
                     try:
                         with part.open("w", encoding="utf-8", newline="\n") as opened:
-                            opened.writelines(archive.archive_lines(self._store, vectors=True, progress=progress))
+                            opened.writelines(
+                                archive.archive_lines(self._store, vectors=True, progress=progress)
+                            )
                         break
                     except StoreBusy:
                         if not attempts_left:
                             raise
             return target.stat().st_size
         except FileExistsError:
-            raise InvalidInput(f"{target} exists", expected="a file that does not exist yet") from None
+            raise InvalidInput(
+                f"{target} exists", expected="a file that does not exist yet"
+            ) from None
         except OSError as error:
-            raise InvalidInput(f"{target} cannot be written: {error.strerror}", expected="a folder with enough space") from error
+            raise InvalidInput(
+                f"{target} cannot be written: {error.strerror}",
+                expected="a folder with enough space",
+            ) from error
 
 
 class ArchiveFile:
-    """The rows of an archive. Implements `core.ports.RowSource`. Raises `InvalidInput` if a line is damaged or missing."""
+    """The rows of an archive. Implements `core.ports.RowSource`. Raises `InvalidInput` if a line
+    is damaged or missing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -105,12 +114,17 @@ class ArchiveFile:
                         tally.add(last)
                         end = None  # a line after the last one
                 except InvalidInput as error:
-                    raise InvalidInput(f"line {number} of {self._path}: {error.what}", remedy=_REMEDY) from None
+                    raise InvalidInput(
+                        f"line {number} of {self._path}: {error.what}", remedy=_REMEDY
+                    ) from None
                 place = file.tell()
         if end is None:
             raise InvalidInput(f"{self._path} was cut: its last line is missing", remedy=_REMEDY)
         if end != tally.values():
-            raise InvalidInput(f"{self._path} was changed: its rows do not have the digest of its last line", remedy=_REMEDY)
+            raise InvalidInput(
+                f"{self._path} was changed: its rows do not have the digest of its last line",
+                remedy=_REMEDY,
+            )
         self._total = sum(tally.counts.values())
         return tally.digest
 

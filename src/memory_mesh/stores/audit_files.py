@@ -24,7 +24,8 @@ _FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O
 
 
 class AnchorFile:
-    """The anchors in a file; implements `core.ports.AnchorLog`. It refuses to write to a file or folder in `store_files`."""
+    """The anchors in a file; implements `core.ports.AnchorLog`. It refuses to write to a file or
+    folder in `store_files`."""
 
     def __init__(self, path: str, *, store_files: Sequence[Path] = ()) -> None:
         self._path = Path(path).expanduser()
@@ -34,7 +35,10 @@ class AnchorFile:
         """Append a record. It is durable when the call returns."""
         line = json.dumps(dict(record)).encode("ascii") + b"\n"
         real = os.path.realpath(self._path)
-        if any(real == file or real.startswith((f"{file}-", f"{file}{os.sep}")) for file in self._store_files):
+        if any(
+            real == file or real.startswith((f"{file}-", f"{file}{os.sep}"))
+            for file in self._store_files
+        ):
             raise self._refusal("it belongs to the store")
         try:
             if self._path.is_symlink() and not self._path.exists():
@@ -56,7 +60,8 @@ class AnchorFile:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise InvalidInput(
-                f"{str(self._path)[:200]} cannot be read: {reason}", expected="a file of memory-mesh audit anchor"
+                f"{str(self._path)[:200]} cannot be read: {reason}",
+                expected="a file of memory-mesh audit anchor",
             ) from None
 
     def _check(self, file: int, start: bytes) -> None:
@@ -66,7 +71,9 @@ class AnchorFile:
             raise self._refusal("it has other contents than anchors")
 
     def _refusal(self, why: str) -> InvalidInput:
-        return InvalidInput(f"the anchor cannot be written to {str(self._path)[:200]}: {why}", expected=_EXPECTED)
+        return InvalidInput(
+            f"the anchor cannot be written to {str(self._path)[:200]}: {why}", expected=_EXPECTED
+        )
 
 
 # --- signing keys ---
@@ -91,14 +98,19 @@ class AuditKeyFile:
         return str(self._path)
 
     def by_id(self) -> Mapping[str, SigningKey]:
-        """Return the keys by id; empty if there is no file. Raise `SettingsError` for a file that cannot be used."""
+        """Return the keys by id; empty if there is no file. Raise `SettingsError` for a file
+        that cannot be used."""
         try:
             state = _state(self._path)
-            if self._cached is None or self._cached[0] != state:  # another process may add a key at any time
+            # Another process may add a key at any time.
+            if self._cached is None or self._cached[0] != state:
                 self._cached = (state, _read(self._path))
         except FileNotFoundError:
             if self._path.is_symlink():
-                raise self._fault("is a link to a file that does not exist", "remove the link, or restore the file") from None
+                raise self._fault(
+                    "is a link to a file that does not exist",
+                    "remove the link, or restore the file",
+                ) from None
             return {}
         except OSError as error:
             raise self._fault(f"cannot be read: {error.strerror}", _RESTORE) from error
@@ -109,12 +121,16 @@ class AuditKeyFile:
         return self._cached[1]
 
     def current(self) -> SigningKey:
-        """Return the current key, and create the file if there is none. Two processes at once agree on one key."""
+        """Return the current key, and create the file if there is none. Two processes at once
+        agree on one key."""
         if not self.by_id():
             try:
                 create_once(self._path, _line())
             except OSError as error:
-                raise self._fault(f"cannot be created: {error.strerror}", "check the folder, or set audit_key_file") from error
+                raise self._fault(
+                    f"cannot be created: {error.strerror}",
+                    "check the folder, or set audit_key_file",
+                ) from error
         return [*self.by_id().values()][-1]
 
     def add(self) -> SigningKey:
@@ -124,10 +140,13 @@ class AuditKeyFile:
         try:
             with open(os.open(self._path, os.O_RDWR | os.O_APPEND), "r+b", buffering=0) as file:
                 file.seek(-1, os.SEEK_END)
-                # Another process may append too. A part of a line would make the whole file unusable.
+                # Another process may append too. A part of a line would make the whole file
+                # unusable.
                 append_durably(file.fileno(), line if file.read(1) == b"\n" else b"\n" + line)
         except OSError as error:
-            raise self._fault(f"cannot be written: {error.strerror}", "check its permissions") from error
+            raise self._fault(
+                f"cannot be written: {error.strerror}", "check its permissions"
+            ) from error
         return _key(line)
 
     def _fault(self, what: str, remedy: str) -> SettingsError:

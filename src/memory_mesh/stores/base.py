@@ -21,14 +21,16 @@ KEPT_MOVES = 20_000  # for each partition; a reader with an older mark reads the
 
 _MARK = re.compile(r"(\d{1,16}):[0-9a-f]*", re.ASCII)
 
-encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # making an encoder takes longer than using it
+# Making an encoder takes longer than using it.
+encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 _read_json = json.JSONDecoder().raw_decode
 
 
 def decode_json(text: str) -> Any:
-    """Return what `json.loads` does, in half the time for a text that has nothing before and after the value, as ours."""
+    """Return what `json.loads` does, in half the time for a text that has nothing before and
+    after the value, as ours."""
     try:
         value, end = _read_json(text)
     except (ValueError, TypeError):
@@ -37,7 +39,8 @@ def decode_json(text: str) -> Any:
 
 
 def parse_foreign(text: str) -> Value:
-    """Parse JSON of another program. What no row can have is replaced: large numbers by their digits, NUL by U+FFFD.
+    """Parse JSON of another program. What no row can have is replaced: large numbers by their
+    digits, NUL by U+FFFD.
 
     Raises `ValueError` or `RecursionError`.
     """
@@ -49,7 +52,11 @@ def parse_foreign(text: str) -> Value:
         return value if isfinite(value := float(digits)) else digits
 
     value: Value = json.loads(text, parse_int=number, parse_float=real, parse_constant=str)
-    clean = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    clean = (
+        json.dumps(value, ensure_ascii=False)
+        .encode("utf-8", "surrogatepass")
+        .decode("utf-8", "replace")
+    )
     return _clean(value) if "\\u0000" in clean or "\ufffd" in clean else value
 
 
@@ -68,7 +75,8 @@ def readable(data: bytes) -> str:
 
 
 def dumped_texts(texts: list[str]) -> str:
-    """Return a list of texts as JSON. Most need no escapes, and to join them is much faster than an encoder."""
+    """Return a list of texts as JSON. Most need no escapes, and to join them is much faster than
+    an encoder."""
     joint = '","'.join(texts)
     if not joint.isprintable() or "\\" in joint or joint.count('"') != 2 * max(len(texts) - 1, 0):
         return encode_json(texts)
@@ -78,14 +86,24 @@ def dumped_texts(texts: list[str]) -> str:
 def encode_row(row: Row) -> list[object]:
     """Return a row as a list that JSON can represent."""
     vector = [row.vector.model, b64encode(row.vector.data).decode()] if row.vector else None
-    return [row.kind, row.id, row.partition, row.created_at, row.revision, row.number, row.fields, vector]
+    return [
+        row.kind,
+        row.id,
+        row.partition,
+        row.created_at,
+        row.revision,
+        row.number,
+        row.fields,
+        vector,
+    ]
 
 
 def decode_row(given: Sequence[Any]) -> Row:
     """Return the row that `encode_row` made a list of."""
     kind, id_, partition, created_at, revision, number, fields, vector = given
     return Row(
-        kind=Kind(kind), id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
+        kind=Kind(kind), id=id_, partition=partition, created_at=created_at, revision=revision,
+        number=number, fields=fields,
         vector=Vector(vector[0], b64decode(vector[1])) if vector else None,
     )  # fmt: skip
 
@@ -98,7 +116,8 @@ def decode_key(given: Sequence[str]) -> Key:
 def mark_of(version: int, nonce: str) -> str:
     """Return the mark of a state.
 
-    The nonce tells apart two states with the same version, which occur when a backup is restored and then written to.
+    The nonce tells apart two states with the same version, which occur when a backup is restored
+    and then written to.
     """
     return f"{version}:{nonce}" if version else BEGINNING
 
@@ -148,9 +167,11 @@ class Moves:
 
 
 def erases(puts: Sequence[Row], deletes: Sequence[Key]) -> bool:
-    """Return whether the bytes of what a change deletes must be freed: it deletes rows, or the text of an audit block.
+    """Return whether the bytes of what a change deletes must be freed: it deletes rows, or the text
+    of an audit block.
 
-    Events of hooks come and go, and say what their memory says: an erasure of that frees their bytes too.
+    Events of hooks come and go, and say what their memory says: an erasure of that frees their
+    bytes too.
     """
     tombstones = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
     return tombstones or any(key.kind is not Kind.EVENT for key in deletes)
@@ -184,11 +205,14 @@ def encode_change(change: Change) -> dict[str, object]:
 
 
 def decode_change(given: Mapping[str, Any]) -> Change:
-    """Return the change that `encode_change` made an object of. Raises `StoreCorrupt` for another one."""
+    """Return the change that `encode_change` made an object of. Raises `StoreCorrupt` for
+    another one."""
     try:
         return _decoded(given)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise StoreCorrupt("a change in the journal is damaged", remedy="restore a backup") from error
+        raise StoreCorrupt(
+            "a change in the journal is damaged", remedy="restore a backup"
+        ) from error
 
 
 def _decoded(given: Mapping[str, Any]) -> Change:
@@ -208,7 +232,8 @@ def as_json(sample: bytes) -> bytes:
 
 
 def append(file: Path, record: bytes, *, at: int) -> None:
-    """Write a record at the end of a journal, durable when this returns. If it cannot, the journal is as it was."""
+    """Write a record at the end of a journal, durable when this returns. If it cannot, the
+    journal is as it was."""
     opened = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     try:
         os.ftruncate(opened, at)  # what a process that died wrote by half

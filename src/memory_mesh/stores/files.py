@@ -37,14 +37,16 @@ from memory_mesh.core.ports import Listed, Progress
 from memory_mesh.stores.base import as_json
 from memory_mesh.system import open_regular
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # links are resolved and checked first, so a link means a race: refuse it
+# Links are resolved and checked first, so a link means a race: refuse it.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _SURROGATE = re.compile("[\ud800-\udfff]")  # in place of a byte of a name that is not valid UTF-8
 OUT = "it leads out of the folder"
 
 KEY_FILE = "pseudonym.key"
 _KEY_BYTES = 32
 _PART_DIGITS = 16
-_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to lock; the last one repeats
+# Seconds between attempts to lock; the last one repeats.
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 _FULL, _READ_ONLY = (ENOSPC, EDQUOT, EFBIG), (EACCES, EPERM, EROFS)
 _READ_AT_ONCE = 8 * 1024 * 1024
 
@@ -54,7 +56,8 @@ _READ_AT_ONCE = 8 * 1024 * 1024
 
 
 def stat_of(path: Path | str) -> os.stat_result | None:
-    """Return what the system knows of a file or folder, or None if there is none. Raises `OSError`."""
+    """Return what the system knows of a file or folder, or None if there is none. Raises
+    `OSError`."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return os.stat(path)
     return None
@@ -75,7 +78,8 @@ def names_in(folder: Path) -> list[str]:
 
 
 def files_under(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the regular files of a folder and of those inside it, sorted. `Path.rglob` fails if a folder is removed meanwhile.
+    """Yield the regular files of a folder and of those inside it, sorted. `Path.rglob` fails if a
+    folder is removed meanwhile.
 
     Raises `OSError` for a folder that cannot be read.
     """
@@ -95,7 +99,8 @@ def files_under(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def create_folder(folder: Path) -> None:
-    """Create a folder and the missing ones above it, each durable and for its owner only. Raises `OSError`."""
+    """Create a folder and the missing ones above it, each durable and for its owner only. Raises
+    `OSError`."""
     for one in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
         with suppress(FileExistsError):  # another process was faster
             one.mkdir(mode=0o700)
@@ -105,7 +110,8 @@ def create_folder(folder: Path) -> None:
 
 
 def create_file(path: Path) -> None:
-    """Create an empty file for its owner only, unless it exists. Follows no link that leads nowhere. Raises `OSError`."""
+    """Create an empty file for its owner only, unless it exists. Follows no link that leads
+    nowhere. Raises `OSError`."""
     create_folder(path.parent)
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -114,14 +120,16 @@ def create_file(path: Path) -> None:
 
 
 def create_once(path: Path, data: bytes) -> None:
-    """Create a private file with its whole content, durable and at once, unless it exists. Raises `OSError`."""
+    """Create a private file with its whole content, durable and at once, unless it exists.
+    Raises `OSError`."""
     with suppress(FileExistsError), whole_file(path) as part:
         part.write_bytes(data)
     _refuse_broken_link(path)
 
 
 def remove_parts(path: Path) -> None:
-    """Remove what processes that died left of a file. One that still writes it raises `FileNotFoundError` at its end."""
+    """Remove what processes that died left of a file. One that still writes it raises
+    `FileNotFoundError` at its end."""
     for part in path.parent.glob(f".{escape(path.name)}.{'[0-9a-f]' * _PART_DIGITS}"):
         with suppress(OSError):  # of another user
             part.unlink()
@@ -129,7 +137,8 @@ def remove_parts(path: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield an empty private file to write; at the end, make it durable and give it its name. Raises `OSError`.
+    """Yield an empty private file to write; at the end, make it durable and give it its name.
+    Raises `OSError`.
 
     A file that exists is never replaced: `FileExistsError`.
     """
@@ -148,10 +157,11 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def replace_file(path: Path, data: bytes, *, unless: Callable[[], bool] = lambda: False) -> bool:
-    """Replace a file as a whole, or create it for its owner only, durable when this returns. Raises `OSError`.
+    """Replace a file as a whole, or create it for its owner only, durable when this returns. Raises
+    `OSError`.
 
-    A file that exists keeps its permissions. `unless` is asked last: if it returns True, the file stays as it is, and this
-    returns False.
+    A file that exists keeps its permissions. `unless` is asked last: if it returns True, the file
+    stays as it is, and this returns False.
     """
     remove_parts(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(_PART_DIGITS // 2)}")
@@ -171,7 +181,8 @@ def replace_file(path: Path, data: bytes, *, unless: Callable[[], bool] = lambda
 
 
 def append_durably(opened: int, data: bytes) -> None:
-    """Append to a file that is open for appending, durable when this returns. If it fails, the file is as it was.
+    """Append to a file that is open for appending, durable when this returns. If it fails, the file
+    is as it was.
 
     Raises `OSError`.
     """
@@ -188,7 +199,8 @@ def append_durably(opened: int, data: bytes) -> None:
 
 
 def copy_folder(files: Sequence[Path], source: Path, target: Path, progress: Progress) -> int:
-    """Copy files of a folder to a new one, durably; it gets its name when it is complete. Returns its size. Raises `OSError`."""
+    """Copy files of a folder to a new one, durably; it gets its name when it is complete.
+    Returns its size. Raises `OSError`."""
     create_folder(target.parent)
     part = target.with_name(f".{target.name}.{secrets.token_hex(_PART_DIGITS // 2)}")
     size = 0
@@ -214,7 +226,9 @@ def copy_folder(files: Sequence[Path], source: Path, target: Path, progress: Pro
 def store_error(place: Path | str, number: int) -> StoreError:
     """Return the error of a store for an error number of the system."""
     if number in _FULL:
-        return StoreFull(f"{place} cannot grow: the disk is full", remedy="free some space; nothing was changed")
+        return StoreFull(
+            f"{place} cannot grow: the disk is full", remedy="free some space; nothing was changed"
+        )
     if number in _READ_ONLY:
         return StoreReadOnly(f"{place} is not writable", remedy="check its permissions")
     what = f"{str(place)[:200]} could not be read or written: {os.strerror(number)}"
@@ -222,7 +236,8 @@ def store_error(place: Path | str, number: int) -> StoreError:
 
 
 def sync(path: Path) -> None:
-    """Write what the system still has in memory of a file or folder to the disk. Raises `OSError`."""
+    """Write what the system still has in memory of a file or folder to the disk. Raises
+    `OSError`."""
     is_folder = path.is_dir()
     try:
         opened = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
@@ -238,7 +253,8 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def lock_file(path: Path, *, seconds: float) -> Iterator[bool]:
-    """Hold the lock of a file, which is created; yield False if others have it for so long. It ends with the process.
+    """Hold the lock of a file, which is created; yield False if others have it for so long. It ends
+    with the process.
 
     Raises `OSError`.
     """
@@ -290,9 +306,11 @@ else:
 
 
 def find_bytes(descriptor: int, samples: Collection[bytes]) -> set[bytes]:
-    """Return which samples, of at least eight bytes each, occur in an open file, which is read in pieces.
+    """Return which samples, of at least eight bytes each, occur in an open file, which is read in
+    pieces.
 
-    Every place is compared with the beginnings of all samples at once, so the time hardly depends on their number.
+    Every place is compared with the beginnings of all samples at once, so the time hardly depends
+    on their number.
     """
     import numpy as np  # slow to load, and only this function needs it
 
@@ -308,7 +326,10 @@ def find_bytes(descriptor: int, samples: Collection[bytes]) -> set[bytes]:
             words = np.frombuffer(text, "<u8", (len(text) - shift) // 8, shift)
             places = np.nonzero(np.isin(words, starts))[0] * 8 + shift
             found |= {
-                one for place in places.tolist() for one in by_start[text[place : place + 8]] if text.startswith(one, place)
+                one
+                for place in places.tolist()
+                for one in by_start[text[place : place + 8]]
+                if text.startswith(one, place)
             }
     return found
 
@@ -326,10 +347,15 @@ class DiskFolder:
             self._root = os.path.realpath(os.path.expanduser(path), strict=True)
             os.scandir(self._root).close()
         except NotADirectoryError:
-            raise InvalidInput(f"{shown(path, max_length=200)} is a file", expected="a folder") from None
+            raise InvalidInput(
+                f"{shown(path, max_length=200)} is a file", expected="a folder"
+            ) from None
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             why = error.strerror if isinstance(error, OSError) else error
-            raise InvalidInput(f"the folder {shown(path, max_length=200)} cannot be read: {why}", expected="a folder") from None
+            raise InvalidInput(
+                f"the folder {shown(path, max_length=200)} cannot be read: {why}",
+                expected="a folder",
+            ) from None
 
     @property
     def root(self) -> str:
@@ -342,13 +368,20 @@ class DiskFolder:
             folder = waiting.pop()
             try:
                 with os.scandir(os.path.join(self._root, folder)) as found:
-                    entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda entry: entry.name)
+                    entries = sorted(
+                        (entry for entry in found if not entry.name.startswith(".")),
+                        key=lambda entry: entry.name,
+                    )
             except FileNotFoundError:  # removed meanwhile
                 continue
             except OSError as error:
                 yield Listed(folder, f"it cannot be read: {error.strerror}")
                 continue
-            inner = [f"{folder}{entry.name}/" for entry in entries if selection.recursive and entry.is_dir(follow_symlinks=False)]
+            inner = [
+                f"{folder}{entry.name}/"
+                for entry in entries
+                if selection.recursive and entry.is_dir(follow_symlinks=False)
+            ]
             waiting += reversed(inner)
             for entry in entries:
                 yield from self._listed(entry, folder + entry.name, selection)
@@ -364,18 +397,26 @@ class DiskFolder:
             raise InvalidInput(f"it cannot be read: {error.strerror}") from error
         if len(data) > max_bytes:
             raise InvalidInput(
-                "it is too long", expected=f"at most {max_bytes:,} bytes", remedy="split it, or raise `max_content_chars`"
+                "it is too long",
+                expected=f"at most {max_bytes:,} bytes",
+                remedy="split it, or raise `max_content_chars`",
             )
         return data
 
-    def _listed(self, entry: "os.DirEntry[str]", source: str, selection: Selection) -> Iterator[Listed]:
+    def _listed(
+        self, entry: "os.DirEntry[str]", source: str, selection: Selection
+    ) -> Iterator[Listed]:
         if entry.is_symlink():
             yield from self._link(entry.path, source, selection)
         elif selection.covers(source) and not entry.is_dir():
-            yield Listed(source, _name_fault(source) or (None if entry.is_file() else "it is not a regular file"))
+            yield Listed(
+                source,
+                _name_fault(source) or (None if entry.is_file() else "it is not a regular file"),
+            )
 
     def _link(self, path: str, source: str, selection: Selection) -> Iterator[Listed]:
-        """Treat a link to a file of the folder like a file. Skip a link to a folder inside it, which is read at its own place."""
+        """Treat a link to a file of the folder like a file. Skip a link to a folder inside it,
+        which is read at its own place."""
         try:
             real = os.path.realpath(path, strict=True)
         except OSError as error:
@@ -384,7 +425,9 @@ class DiskFolder:
             return
         if not os.path.isdir(real):
             if selection.covers(source):
-                yield Listed(source, _name_fault(source) or (None if is_within(real, self._root) else OUT))
+                yield Listed(
+                    source, _name_fault(source) or (None if is_within(real, self._root) else OUT)
+                )
         elif selection.recursive and is_within(path, real):
             yield Listed(f"{source}/", "it leads back to a folder that contains it")
         elif selection.recursive and not is_within(real, self._root):
@@ -407,18 +450,27 @@ def read_key(home: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SettingsError(f"{home / KEY_FILE} cannot be read: {error.strerror}", remedy="check its permissions") from error
+        raise SettingsError(
+            f"{home / KEY_FILE} cannot be read: {error.strerror}", remedy="check its permissions"
+        ) from error
     if len(key) < _KEY_BYTES:
-        raise SettingsError(f"{home / KEY_FILE} has {len(key)} bytes", expected=f"{_KEY_BYTES}", remedy="restore a backup")
+        raise SettingsError(
+            f"{home / KEY_FILE} has {len(key)} bytes",
+            expected=f"{_KEY_BYTES}",
+            remedy="restore a backup",
+        )
     return key
 
 
 def make_key(home: Path) -> bytes:
-    """Return the pseudonym key, and create it if there is none. Two processes that create it at once use the same key."""
+    """Return the pseudonym key, and create it if there is none. Two processes that create it at
+    once use the same key."""
     try:
         create_once(home / KEY_FILE, secrets.token_bytes(_KEY_BYTES))
     except OSError as error:
-        raise SettingsError(f"{home / KEY_FILE} cannot be created: {error.strerror}", remedy="check the folder") from error
+        raise SettingsError(
+            f"{home / KEY_FILE} cannot be created: {error.strerror}", remedy="check the folder"
+        ) from error
     key = read_key(home)
     return key if key is not None else make_key(home)
 
@@ -428,10 +480,14 @@ def make_key(home: Path) -> bytes:
 
 @contextmanager
 def locked(root: Path, lock: Path, *, busy_seconds: float) -> Iterator[None]:
-    """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free in time."""
+    """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free
+    in time."""
     with lock_file(lock, seconds=busy_seconds) as is_locked:
         if not is_locked:
-            raise StoreBusy(f"{root} is locked by another process", remedy="try again, or stop the process that holds it")
+            raise StoreBusy(
+                f"{root} is locked by another process",
+                remedy="try again, or stop the process that holds it",
+            )
         yield
 
 
@@ -462,7 +518,8 @@ class FolderStore(ABC):
         """Return the files of a backup."""
 
     def require_file(self) -> None:
-        """Raise `StoreMissing` if there is no folder, unless the store was opened with `must_exist=False`."""
+        """Raise `StoreMissing` if there is no folder, unless the store was opened with
+        `must_exist=False`."""
         if self._must_exist and not self._root.exists():
             raise self._missing()
 
@@ -478,14 +535,19 @@ class FolderStore(ABC):
             pass
 
     def check_writable(self) -> None:
-        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission to write."""
+        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission
+        to write."""
         if self._read_only:
-            raise StoreReadOnly(f"{self._root} is opened read-only", remedy="open it without ?mode=ro to write")
-        if os.path.exists(self._root) and not os.access(self._root, os.W_OK):  # in this order: others may create it meanwhile
+            raise StoreReadOnly(
+                f"{self._root} is opened read-only", remedy="open it without ?mode=ro to write"
+            )
+        # In this order: others may create it meanwhile.
+        if os.path.exists(self._root) and not os.access(self._root, os.W_OK):
             raise StoreReadOnly(f"{self._root} is not writable", remedy="check its permissions")
 
     def was_replaced(self) -> bool:
-        """Return whether another folder, or none, is now at the path of the folder that was opened."""
+        """Return whether another folder, or none, is now at the path of the folder that was
+        opened."""
         try:
             found = os.stat(self._root)
         except FileNotFoundError:
@@ -493,14 +555,19 @@ class FolderStore(ABC):
         return self._folder is not None and self._folder != (found.st_dev, found.st_ino)
 
     def backup(self, target: Path, progress: Progress) -> int:
-        """Copy the folder, as it is between two changes. Others read meanwhile, and write afterwards."""
+        """Copy the folder, as it is between two changes. Others read meanwhile, and write
+        afterwards."""
         if not self._exists():
             raise self._missing()
         if os.path.lexists(target):
             raise InvalidInput(f"{target} exists", expected="a folder that does not exist yet")
         writable = os.access(self._lock_file, os.W_OK)
         try:
-            with locked(self._root, self._lock_file, busy_seconds=self._busy_seconds) if writable else nullcontext():
+            with (
+                locked(self._root, self._lock_file, busy_seconds=self._busy_seconds)
+                if writable
+                else nullcontext()
+            ):
                 files = [path for path in self._copied() if path != self._lock_file]
                 return self._copy(files, target, progress)
         except OSError as error:
@@ -511,13 +578,17 @@ class FolderStore(ABC):
             return copy_folder(files, self._root, target, progress)
         except OSError as error:
             expected = "a folder with enough space"
-            raise InvalidInput(f"{target} cannot be written: {error.strerror}", expected=expected) from error
+            raise InvalidInput(
+                f"{target} cannot be written: {error.strerror}", expected=expected
+            ) from error
 
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
         """Return the samples that are in the files, each with the name of a file."""
         found: dict[bytes, str] = {}
         # In JSON, a text with quotes or lines has another form.
-        forms = {sample: sample for sample in samples} | {as_json(sample): sample for sample in samples}
+        forms = {sample: sample for sample in samples} | {
+            as_json(sample): sample for sample in samples
+        }
         for file in self._files() if samples else ():
             with suppress(FileNotFoundError, IsADirectoryError), file.open("rb") as opened:
                 found |= {forms[form]: file.name for form in find_bytes(opened.fileno(), forms)}
@@ -525,7 +596,9 @@ class FolderStore(ABC):
 
     def _missing(self) -> StoreMissing:
         what = f"the store {self._root} does not exist"
-        return StoreMissing(what, remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it")
+        return StoreMissing(
+            what, remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it"
+        )
 
     def _replaced(self, how: str) -> StoreReplaced:
         what = f"{self._root} was {how} while it was open"

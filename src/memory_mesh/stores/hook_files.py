@@ -33,14 +33,21 @@ _LETTERS = "dead-letters.jsonl"
 _BUSY_SECONDS = 10.0
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md")
 _ENTRY = re.compile(r"- \d\d:\d\d:\d\d \*\*([a-z]+)\*\* `([^`\n]*)`")
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS = (
+    os.O_RDWR
+    | os.O_APPEND
+    | os.O_CREAT
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 
 
 # --- Markdown ---
 
 
 class MarkdownFolder:
-    """Appends each event to the file of its day; implements `core.ports.Hook`. The caller has the lock of the folder."""
+    """Appends each event to the file of its day; implements `core.ports.Hook`. The caller has
+    the lock of the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder)
@@ -53,14 +60,19 @@ class MarkdownFolder:
         if event.event == DELETE:
             _remove_entries(Path(self.folder), {str(event.memory["id"])})
         create_folder(Path(self.folder))
-        _append(Path(self.folder) / f"{event.at[:10]}.md", _entry(event).encode(), title=f"# {event.at[:10]}\n\n".encode())
+        _append(
+            Path(self.folder) / f"{event.at[:10]}.md",
+            _entry(event).encode(),
+            title=f"# {event.at[:10]}\n\n".encode(),
+        )
 
 
 def markdown_writethrough(dir: str | os.PathLike[str]) -> MarkdownFolder:
-    """Return a hook that appends each event to a Markdown file in a folder, one for each UTC day: `2026-03-01.md`.
+    """Return a hook that appends each event to a Markdown file in a folder, one for each UTC day:
+    `2026-03-01.md`.
 
-    The folder is created by the first event. Erasing a memory removes its entries. Raises `SettingsError` for a folder that
-    cannot be written.
+    The folder is created by the first event. Erasing a memory removes its entries. Raises
+    `SettingsError` for a folder that cannot be written.
     """
     try:
         folder = Path(os.path.abspath(Path(os.fspath(dir)).expanduser()))
@@ -68,7 +80,8 @@ def markdown_writethrough(dir: str | os.PathLike[str]) -> MarkdownFolder:
         fault = "" if existing.is_dir() else f"{existing} is not a folder"
         if not fault and not os.access(existing, os.W_OK | os.X_OK):
             fault = f"{existing} cannot be written"
-    except (TypeError, ValueError, OSError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: no home folder
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        # ValueError: a NUL; RuntimeError: no home folder.
         fault = str(error)
     if fault:
         what = f"markdown_writethrough cannot use {shown(dir, max_length=200)}: {fault}"
@@ -82,7 +95,9 @@ def _entry(event: HookEvent) -> str:
     after = f" → `{_quoted(str(memory['superseded_by']))}`" if memory.get("superseded_by") else ""
     first, *rest = str(memory.get("content", "")).splitlines() or [""]
     who = f" ({_quoted(str(memory['agent_id']))})" if memory.get("agent_id") else ""
-    return "\n".join([f"{head}{after}{who} {first}".rstrip(), *(f"  {line}" for line in rest)]) + "\n"
+    return (
+        "\n".join([f"{head}{after}{who} {first}".rstrip(), *(f"  {line}" for line in rest)]) + "\n"
+    )
 
 
 def _quoted(text: str) -> str:
@@ -91,7 +106,8 @@ def _quoted(text: str) -> str:
 
 
 def _append(path: Path, data: bytes, *, title: bytes = b"") -> None:
-    """Append to a private file, durable when it returns; if it fails, nothing is kept. A line that a crash cut off is ended."""
+    """Append to a private file, durable when it returns; if it fails, nothing is kept. A line
+    that a crash cut off is ended."""
     with open(os.open(path, _FLAGS, 0o600), "r+b", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         if size:
@@ -110,7 +126,11 @@ def _remove_entries(folder: Path, memory_ids: Collection[str]) -> None:
         for line in re.findall(r"[^\n]*\n|[^\n]+", text):
             found = _ENTRY.match(line)
             # People may add lines of their own: only what belongs to an entry goes with it.
-            is_kept = found[1] == DELETE or found[2] not in marks if found else is_kept or not line.startswith("  ")
+            is_kept = (
+                found[1] == DELETE or found[2] not in marks
+                if found
+                else is_kept or not line.startswith("  ")
+            )
             kept += [line] if is_kept else []
         if len(left := "".join(kept)) != len(text):
             replace_file(path, left.encode(errors="surrogateescape"))
@@ -120,14 +140,21 @@ def _remove_entries(folder: Path, memory_ids: Collection[str]) -> None:
 
 
 class DiskHookFiles:
-    """The dead letters and locks of a store's hooks, in a folder; implements `core.ports.HookFiles`."""
+    """The dead letters and locks of a store's hooks, in a folder; implements
+    `core.ports.HookFiles`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._letters = folder, folder / _LETTERS
 
     @contextmanager
-    def turn(self, hook: str, folder: str | None, *, seconds: float, create: bool = True) -> Iterator[bool]:
-        path = Path(folder, _LOCK) if folder else self._folder / f"{sha256(hook.encode()).hexdigest()[:16]}.lock"
+    def turn(
+        self, hook: str, folder: str | None, *, seconds: float, create: bool = True
+    ) -> Iterator[bool]:
+        path = (
+            Path(folder, _LOCK)
+            if folder
+            else self._folder / f"{sha256(hook.encode()).hexdigest()[:16]}.lock"
+        )
         try:
             if create:
                 create_folder(path.parent)

@@ -35,8 +35,8 @@ MEMORIES, ARCHIVE, STORE, MEM0, MCP, LANE, NEOLATA, YAMO = FORMATS = (
     "memories", "archive", "store", "mem0", "mcp", "memory-lane", "neolata", "yamo",
 )  # fmt: skip
 _EXPECTED = (
-    "a file of memory-mesh export, a backup, the JSON of mem0, the JSON lines of the MCP memory server, a Memory Lane database, "
-    "a folder of neolata-mem, or the YAMO blocks of lessons"
+    "a file of memory-mesh export, a backup, the JSON of mem0, the JSON lines of the MCP memory "
+    "server, a Memory Lane database, a folder of neolata-mem, or the YAMO blocks of lessons"
 )
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 64 * 1024  # bytes of a file that tell its format
@@ -44,12 +44,16 @@ _HEAD = 64 * 1024  # bytes of a file that tell its format
 
 @contextmanager
 def open_import(path: str, format_: str | None, *, imported_at: str) -> Iterator[ImportFile]:
-    """Open a file or folder for reading. Raises `InvalidInput` if it is of another format, or of none that is known."""
+    """Open a file or folder for reading. Raises `InvalidInput` if it is of another format, or of
+    none that is known."""
     file = Path(path).expanduser()
     try:
         found = detect(file)
         if format_ is not None and format_ != found:
-            raise InvalidInput(f"{path} has the format {found}, not {shown(format_)}", expected=f"--format {found}, or none")
+            raise InvalidInput(
+                f"{path} has the format {found}, not {shown(format_)}",
+                expected=f"--format {found}, or none",
+            )
         with ExitStack() as stack:
             if found in (STORE, LANE, NEOLATA):
                 store = stack.enter_context(closing(open_store(_url(file))))
@@ -61,13 +65,21 @@ def open_import(path: str, format_: str | None, *, imported_at: str) -> Iterator
             elif found == YAMO:
                 content = LessonBlocks(read_blocks(_lines(file)))
             elif found == MEM0:
-                text = stack.enter_context(TextIOWrapper(open_regular(file), "utf-8-sig", "replace"))
+                text = stack.enter_context(
+                    TextIOWrapper(open_regular(file), "utf-8-sig", "replace")
+                )
                 content = ForeignItems(read_mem0(text.read, imported_at))
             else:
-                content = ExportLines(_lines(file)) if found == MEMORIES else ForeignItems(_mcp(file, imported_at))
+                content = (
+                    ExportLines(_lines(file))
+                    if found == MEMORIES
+                    else ForeignItems(_mcp(file, imported_at))
+                )
             yield ImportFile(found, content, is_fixed=found == ARCHIVE)
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}", expected=_EXPECTED) from error
+        raise InvalidInput(
+            f"{path} cannot be read: {error.strerror or error}", expected=_EXPECTED
+        ) from error
 
 
 def detect(file: Path) -> str:
@@ -90,7 +102,9 @@ def _of_database(file: Path) -> str:
     from memory_mesh.stores.sqlite.opening import Contents, contents_of, translated
 
     try:
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(
+            sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
             return LANE if contents_of(connection, file) is Contents.LANE else STORE
     except sqlite3.Error as error:
         raise translated(file, error) from error
@@ -110,9 +124,14 @@ def _of_text(file: Path, head: str) -> str:
             return MCP
     if head.startswith("agent: "):
         return YAMO
-    if head.startswith("[") or (head.startswith("{") and ('"results"' in head or '"memories"' in head)):
+    if head.startswith("[") or (
+        head.startswith("{") and ('"results"' in head or '"memories"' in head)
+    ):
         return MEM0
-    raise InvalidInput(f"{file} has no format that can be imported: it begins with {shown(head[:40])}", expected=_EXPECTED)
+    raise InvalidInput(
+        f"{file} has no format that can be imported: it begins with {shown(head[:40])}",
+        expected=_EXPECTED,
+    )
 
 
 def _url(file: Path) -> str:
@@ -126,7 +145,11 @@ def _lines(file: Path) -> Iterator[str | InvalidInput]:
     with open_regular(file) as opened:
         for number, line in enumerate(bounded_lines(opened)):
             # A byte that is not UTF-8 makes its own line fail, not the whole import.
-            yield line if isinstance(line, InvalidInput) else line.decode("utf-8" if number else "utf-8-sig", "surrogateescape")
+            yield (
+                line
+                if isinstance(line, InvalidInput)
+                else line.decode("utf-8" if number else "utf-8-sig", "surrogateescape")
+            )
 
 
 def _mcp(file: Path, imported_at: str) -> Iterator[Foreign]:
@@ -138,7 +161,11 @@ def _rows_of(store: Store) -> Iterator[Foreign]:
     """Yield the memories and links of a store that another program wrote."""
     source = StoreRows(store)
     for place, row in enumerate(source.rows(Kind.MEMORY), start=1):
-        used = {"access_count": row.used.access_count, "last_accessed": row.used.last_accessed} if row.used else {}
+        used = (
+            {"access_count": row.used.access_count, "last_accessed": row.used.last_accessed}
+            if row.used
+            else {}
+        )
         yield ForeignMemory(place, replace(Memory.of(row), **used))  # type: ignore[arg-type]
     for place, row in enumerate(source.rows(Kind.LINK), start=1):
         ref, target, type_ = (str(row.value(name)) for name in ("ref", "target", "link_type"))

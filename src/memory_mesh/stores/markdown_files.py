@@ -21,14 +21,24 @@ from memory_mesh.core.learning import FILE
 from memory_mesh.core.notes import MAX_BYTES
 from memory_mesh.core.notes.files import MARKDOWN, NAMES, RULE, RULES, SKILLS
 from memory_mesh.core.ports import NoteFile
-from memory_mesh.stores.files import OUT, DiskFolder, append_durably, create_folder, is_within, lock_file, replace_file, sync
+from memory_mesh.stores.files import (
+    OUT,
+    DiskFolder,
+    append_durably,
+    create_folder,
+    is_within,
+    lock_file,
+    replace_file,
+    sync,
+)
 from memory_mesh.system import open_regular
 
 # --- notes ---
 
 _LOCK = ".lock"
 _BUSY_SECONDS = 10.0
-_RECENT_NS = 2_000_000_000  # of a file that was changed so recently, the next change may have the same time
+# Of a file that was changed so recently, the next change may have the same time.
+_RECENT_NS = 2_000_000_000
 _Make = Callable[[bytes | None], bytes | None]
 _MARKDOWN = Selection((".md",), recursive=False)
 
@@ -49,12 +59,17 @@ class DiskNotes:
         except InvalidInput as error:
             return (NoteFile("", fault=str(error)),) if os.path.lexists(self._folder) else ()
         root = self.root
-        return [NoteFile(one.source, self._mark(root, one.source), one.fault) for one in folder.files(_MARKDOWN)]
+        return [
+            NoteFile(one.source, self._mark(root, one.source), one.fault)
+            for one in folder.files(_MARKDOWN)
+        ]
 
     def read(self, name: str) -> bytes:
         with suppress(OSError):  # reported below
             if (size := os.stat(os.path.join(self.root, name)).st_size) > MAX_BYTES:
-                raise InvalidInput(f"it has {size:,} bytes", expected=f"at most {MAX_BYTES:,}", remedy="split it")
+                raise InvalidInput(
+                    f"it has {size:,} bytes", expected=f"at most {MAX_BYTES:,}", remedy="split it"
+                )
         return self._open().read(name, max_bytes=MAX_BYTES)
 
     def _read_if_any(self, path: Path) -> bytes | None:
@@ -73,7 +88,9 @@ class DiskNotes:
                 while not self._replace(path, make):
                     pass
         except OSError as error:
-            what = f"{shown(name, max_length=200)} cannot be written in {self.root}: {error.strerror}"
+            what = (
+                f"{shown(name, max_length=200)} cannot be written in {self.root}: {error.strerror}"
+            )
             raise InvalidInput(what, remedy="check the folder and its permissions") from error
 
     def agent(self, path: str) -> str:
@@ -81,7 +98,10 @@ class DiskNotes:
         try:
             return DiskFolder(str(file.parent)).read(file.name, max_bytes=MAX_BYTES).decode()
         except (InvalidInput, UnicodeDecodeError) as error:
-            what = f"the configuration of an agent, {shown(path, max_length=200)}, cannot be read: {error}"
+            what = (
+                f"the configuration of an agent, {shown(path, max_length=200)}, cannot be "
+                f"read: {error}"
+            )
             raise InvalidInput(what, expected="a YAML file with name and memory") from None
 
     def _open(self) -> DiskFolder:
@@ -101,7 +121,11 @@ class DiskNotes:
     def _replace(self, path: Path, make: _Make) -> bool:
         """Replace the file; return False if somebody else changed it meanwhile."""
         if path.is_symlink():
-            raise InvalidInput(f"{path.name} is a link", expected="a file, or none", remedy="give the note another title")
+            raise InvalidInput(
+                f"{path.name} is a link",
+                expected="a file, or none",
+                remedy="give the note another title",
+            )
         mark, root = self._mark(self.root, path.name), self.root
         new = make(self._read_if_any(path))
         if new is None:
@@ -123,10 +147,12 @@ def _locked(lock: Path) -> Iterator[None]:
 
 # --- traces ---
 
-MAX_TRACE_BYTES = 256 * 1024 * 1024  # of a file, uncompressed: a small archive may unpack to more than the memory holds
+# Of a file, uncompressed: a small archive may unpack to more than the memory holds.
+MAX_TRACE_BYTES = 256 * 1024 * 1024
 _TRACE_LOCK = ".lock"
 _TRACE_BUSY_SECONDS = 30.0
-_FLAGS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))  # a pipe is not waited for
+# A pipe is not waited for.
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
 
 
 class DiskTraces:
@@ -144,7 +170,11 @@ class DiskTraces:
         with self._errors(folder, "read"):
             try:
                 with os.scandir(self._path(folder)) as found:
-                    entries = [entry for entry in found if not entry.name.startswith(".") and not entry.is_symlink()]
+                    entries = [
+                        entry
+                        for entry in found
+                        if not entry.name.startswith(".") and not entry.is_symlink()
+                    ]
                     return sorted(entry.name for entry in entries if entry.is_dir() == folders)
             except (FileNotFoundError, NotADirectoryError):
                 return []
@@ -161,13 +191,20 @@ class DiskTraces:
         with self._errors(name, "read"):
             try:
                 with open_regular(self._path(name)) as file:
-                    data = (gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file).read(MAX_TRACE_BYTES + 1)
+                    data = (gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file).read(
+                        MAX_TRACE_BYTES + 1
+                    )
             except (FileNotFoundError, NotADirectoryError):
                 return b""
             except (EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
-                raise InvalidInput(f"{name} in {self.root} is damaged: {error}", remedy="restore it from a backup") from error
+                raise InvalidInput(
+                    f"{name} in {self.root} is damaged: {error}", remedy="restore it from a backup"
+                ) from error
         if len(data) > MAX_TRACE_BYTES:
-            raise InvalidInput(f"{name} in {self.root} is too large", expected=f"at most {MAX_TRACE_BYTES:,} bytes, uncompressed")
+            raise InvalidInput(
+                f"{name} in {self.root} is too large",
+                expected=f"at most {MAX_TRACE_BYTES:,} bytes, uncompressed",
+            )
         return data
 
     def create_folder(self, name: str) -> None:
@@ -175,7 +212,8 @@ class DiskTraces:
             create_folder(self._path(name))
 
     def append(self, name: str, data: bytes) -> None:
-        data = gzip.compress(data, mtime=0) if name.endswith(".gz") else data  # a file may hold several
+        # A file may hold several.
+        data = gzip.compress(data, mtime=0) if name.endswith(".gz") else data
         with self._errors(name, "written"):
             path = self._path(name)
             create_folder(path.parent)
@@ -214,7 +252,9 @@ class DiskTraces:
         with ExitStack() as stack:
             with self._errors(folder, "written"):
                 create_folder(path := self._path(folder))
-                is_locked = stack.enter_context(lock_file(path / _TRACE_LOCK, seconds=_TRACE_BUSY_SECONDS))
+                is_locked = stack.enter_context(
+                    lock_file(path / _TRACE_LOCK, seconds=_TRACE_BUSY_SECONDS)
+                )
             if not is_locked:
                 raise StoreBusy(f"{path}: another process writes traces", remedy="try again")
             held.add(folder)
@@ -222,10 +262,16 @@ class DiskTraces:
             yield
 
     def _path(self, name: str) -> Path:
-        """Return the path of a file below the root. A link on the way, which may lead elsewhere, is refused."""
+        """Return the path of a file below the root. A link on the way, which may lead elsewhere,
+        is refused."""
         path = os.path.join(self._root, name) if name else self._root
-        if os.path.realpath(path) != os.path.normpath(path) or not f"{path}{os.sep}".startswith(f"{self._root}{os.sep}"):
-            raise InvalidInput(f"{shown(name, max_length=200)} in {self.root} is a link", expected="a file of its own")
+        if os.path.realpath(path) != os.path.normpath(path) or not f"{path}{os.sep}".startswith(
+            f"{self._root}{os.sep}"
+        ):
+            raise InvalidInput(
+                f"{shown(name, max_length=200)} in {self.root} is a link",
+                expected="a file of its own",
+            )
         return Path(path)
 
     @contextmanager
@@ -233,8 +279,13 @@ class DiskTraces:
         try:
             yield
         except OSError as error:
-            what = f"{shown(name, max_length=200)} in {self.root} cannot be {done}: {error.strerror or error}"
-            raise InvalidInput(what, remedy="check the folder of traces and its permissions") from error
+            what = (
+                f"{shown(name, max_length=200)} in {self.root} cannot be {done}: "
+                f"{error.strerror or error}"
+            )
+            raise InvalidInput(
+                what, remedy="check the folder of traces and its permissions"
+            ) from error
 
 
 # --- files of coding agents ---
@@ -251,7 +302,8 @@ class DiskInstructions(DiskNotes):
 
     @property
     def root(self) -> str:
-        # Another name of the folder: what is imported from it is apart from its notes, which erasures may edit.
+        # Another name of the folder: what is imported from it is apart from its notes, which
+        # erasures may edit.
         return f"{super().root}/."
 
     def find(self, paths: Sequence[str], known: Collection[str]) -> Sequence[NoteFile]:
@@ -259,16 +311,30 @@ class DiskInstructions(DiskNotes):
         for path in paths or (".",):
             name = self._name(path)
             listed = list(self._listed(name))
-            if not listed and name != "." and not any(one == name or one.startswith(f"{name}/") for one in known):
+            if (
+                not listed
+                and name != "."
+                and not any(one == name or one.startswith(f"{name}/") for one in known)
+            ):
                 what = f"nothing to import at {shown(path, max_length=200)}"
                 raise InvalidInput(
-                    what, expected="a Markdown file, or a folder with CLAUDE.md, AGENTS.md, .cursor/rules or skills"
+                    what,
+                    expected="a Markdown file, or a folder with CLAUDE.md, AGENTS.md, "
+                    ".cursor/rules or skills",
                 )
             found |= {one.name: one for one in listed}
         for name in known:
-            found |= {one.name: one for one in self._at(name.rstrip("/"), self._directory if name.endswith("/") else self._file)}
+            found |= {
+                one.name: one
+                for one in self._at(
+                    name.rstrip("/"), self._directory if name.endswith("/") else self._file
+                )
+            }
         # A file comes before the links to it, which are left out.
-        return [found[name] for name in sorted(found, key=lambda name: (os.path.islink(self._path(name)), name))]
+        return [
+            found[name]
+            for name in sorted(found, key=lambda name: (os.path.islink(self._path(name)), name))
+        ]
 
     def change(self, name: str, make: Callable[[bytes | None], bytes | None]) -> None:
         raise InvalidInput(f"{shown(name, max_length=200)} is only read", remedy="edit it by hand")
@@ -278,7 +344,10 @@ class DiskInstructions(DiskNotes):
         root = os.path.realpath(self._folder)
         full = os.path.normpath(os.path.join(root, os.path.expanduser(path)))
         if "\0" in path or not is_within(full, root):
-            raise InvalidInput(f"{shown(path, max_length=200)} is outside the project", expected=f"a path within {root}")
+            raise InvalidInput(
+                f"{shown(path, max_length=200)} is outside the project",
+                expected=f"a path within {root}",
+            )
         return Path(os.path.relpath(full, root)).as_posix()
 
     def _listed(self, name: str) -> Iterator[NoteFile]:
@@ -289,14 +358,21 @@ class DiskInstructions(DiskNotes):
         if name != ".":
             yield from self._at(name, self._skills)
         yield from self._at(name, self._rules) if f"/{name}".endswith(f"/{RULES}") else ()
-        places = [(one, self._file) for one in NAMES] + [(RULES, self._rules)] + [(one, self._skills) for one in SKILLS]
+        places = (
+            [(one, self._file) for one in NAMES]
+            + [(RULES, self._rules)]
+            + [(one, self._skills) for one in SKILLS]
+        )
         for place, listed in places:
             yield from self._at(Path(name, place).as_posix(), listed)
 
     def _at(self, name: str, listed: Callable[[str], Iterator[NoteFile]]) -> Iterator[NoteFile]:
-        """Yield what is at a place; nothing if it does not exist, and a fault if it is outside the project."""
+        """Yield what is at a place; nothing if it does not exist, and a fault if it is outside
+        the project."""
         path = os.path.join(self.root, name)
-        if os.path.lexists(path) and not is_within(os.path.realpath(path), os.path.realpath(self._folder)):
+        if os.path.lexists(path) and not is_within(
+            os.path.realpath(path), os.path.realpath(self._folder)
+        ):
             yield NoteFile(name, fault=OUT)
             return
         try:

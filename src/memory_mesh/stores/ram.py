@@ -34,7 +34,8 @@ from memory_mesh.core.search.lexical import best_cosines, keyword_scores
 from memory_mesh.stores.base import KEPT_MOVES, check_unique, mark_of, version_in
 from memory_mesh.system import fork_safe
 
-_INDEXED = ("fingerprint", "claim_key", "ref", "target")  # texts by which few rows of many are looked for, often
+# Texts by which few rows of many are looked for, often.
+_INDEXED = ("fingerprint", "claim_key", "ref", "target")
 
 
 class RamStore:
@@ -45,16 +46,25 @@ class RamStore:
 
     def __init__(self) -> None:
         self._rows: dict[Key, Row] = {}
-        self._ids: defaultdict[tuple[Kind, str, str], dict[str, None]] = defaultdict(dict)  # kind, column, its value → ids
-        self._sealed: defaultdict[str, dict[str, Sealed]] = defaultdict(dict)  # memory → block → what it sealed
+        # Kind, column, its value → ids.
+        self._ids: defaultdict[tuple[Kind, str, str], dict[str, None]] = defaultdict(dict)
+        # Memory → block → what it sealed.
+        self._sealed: defaultdict[str, dict[str, Sealed]] = defaultdict(dict)
         self._versions: Counter[str] = Counter()
-        self._moves: defaultdict[str, list[Key]] = defaultdict(list)  # the latest moves of each partition, oldest first
+        # The latest moves of each partition, oldest first.
+        self._moves: defaultdict[str, list[Key]] = defaultdict(list)
         self._writes = 0
         self._nonce = secrets.token_hex(8)
         self._lock = fork_safe(RLock())
         self._open = True
 
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+    ) -> Applied:
         check_unique(puts, deletes)
         with self._lock:
             self._check_open()
@@ -81,11 +91,27 @@ class RamStore:
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         with self._lock:
             self._check_open()
-            return {id_: self._read(self._rows[Key(kind, id_)]) for id_ in ids if Key(kind, id_) in self._rows}
+            return {
+                id_: self._read(self._rows[Key(kind, id_)])
+                for id_ in ids
+                if Key(kind, id_) in self._rows
+            }
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
-        rows = [row for row in self._all(kind, where) if after is None or row.age_key < after.age_key]
-        return [self._read(row) for row in sorted(rows, key=lambda row: row.age_key, reverse=True)[:limit]]
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
+        rows = [
+            row for row in self._all(kind, where) if after is None or row.age_key < after.age_key
+        ]
+        return [
+            self._read(row)
+            for row in sorted(rows, key=lambda row: row.age_key, reverse=True)[:limit]
+        ]
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         return sum(1 for _ in self._all(kind, where))
@@ -98,21 +124,37 @@ class RamStore:
             self._check_open()
             version, moves = self._versions[partition], self._moves[partition]
             now, known = mark_of(version, self._nonce), version_in(since)
-            if known is None or mark_of(known, self._nonce) != since or not version - len(moves) <= known <= version:
+            if (
+                known is None
+                or mark_of(known, self._nonce) != since
+                or not version - len(moves) <= known <= version
+            ):
                 return Changes(now, None)
             return Changes(now, moves[len(moves) - (version - known) :])
 
-    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def nearest(
+        self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         with self._lock:
             owners = {row.id: row for row in self._all(kind, where)}
             vectors = [(row.id, row.vector) for row in owners.values() if row.vector]
             if kind is Kind.MEMORY:
                 passages = self._all(Kind.PASSAGE, ANYTHING)
-                vectors += [(str(row.value("ref")), row.vector) for row in passages if row.vector and row.value("ref") in owners]
-        comparable = [(id_, v.data) for id_, v in vectors if (v.model, len(v.data)) == (vector.model, len(vector.data))]
+                vectors += [
+                    (str(row.value("ref")), row.vector)
+                    for row in passages
+                    if row.vector and row.value("ref") in owners
+                ]
+        comparable = [
+            (id_, v.data)
+            for id_, v in vectors
+            if (v.model, len(v.data)) == (vector.model, len(vector.data))
+        ]
         return best_cosines(vector.data, comparable, limit)
 
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def matching(
+        self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         rows = {row.id: row for row in self._all(Kind.MEMORY, visible)}
         scored = keyword_scores([(row.id, row.keywords) for row in rows.values()], tokens)
         allowed = (Hit(id_, score) for id_, score in scored if where.matches(rows[id_]))
@@ -133,12 +175,14 @@ class RamStore:
         return key in self._rows
 
     def rows_of(self, kind: Kind) -> list[Row]:
-        """Return the rows of a kind as they are stored, in any order. The caller does not change them."""
+        """Return the rows of a kind as they are stored, in any order. The caller does not change
+        them."""
         ids = self._ids.get((kind, "kind", kind), {})
         return [self._rows[Key(kind, id_)] for id_ in ids]
 
     def moves_of(self, puts: Sequence[Row], deletes: Sequence[Key]) -> dict[str, list[Key]]:
-        """Return the keys that a change moves, by partition. Raises `Conflict` if a put does not fit."""
+        """Return the keys that a change moves, by partition. Raises `Conflict` if a put does not
+        fit."""
         for row in puts:
             self._check_revision(row)
         moves: defaultdict[str, list[Key]] = defaultdict(list)
@@ -148,7 +192,8 @@ class RamStore:
         return moves
 
     def replay(self, puts: Iterable[Row], deletes: Iterable[Key] = ()) -> None:
-        """Delete and put rows without any check. The rows belong to this store from now on; no version changes."""
+        """Delete and put rows without any check. The rows belong to this store from now on; no
+        version changes."""
         for key in deletes:
             self._leave(self._rows.pop(key, None))
         for row in puts:
@@ -162,17 +207,27 @@ class RamStore:
         with self._lock:
             self._check_open()
             named = _named_values(where)
-            places = ((kind, named[0], value) for value in named[1]) if named else [(kind, "kind", kind)]
+            places = (
+                ((kind, named[0], value) for value in named[1]) if named else [(kind, "kind", kind)]
+            )
             ids = dict.fromkeys(id_ for place in places for id_ in self._ids.get(place, ()))
             rows = [self._rows[Key(kind, id_)] for id_ in ids]
         return (row for row in rows if where.matches(row))
 
     def _read(self, row: Row) -> Row:
-        """Return a copy of the row; a memory or a skill with what its latest block sealed, and its usage."""
+        """Return a copy of the row; a memory or a skill with what its latest block sealed, and
+        its usage."""
         if row.kind not in CONTENTS:
             return _copy(row)
-        usage, sealed = self._rows.get(Key(Kind.USAGE, row.id)), self._sealed.get(row.id, {}).values()
-        return replace(_copy(row), sealed=max(sealed, default=None), used=Used.of(usage.fields) if usage else None)
+        usage, sealed = (
+            self._rows.get(Key(Kind.USAGE, row.id)),
+            self._sealed.get(row.id, {}).values(),
+        )
+        return replace(
+            _copy(row),
+            sealed=max(sealed, default=None),
+            used=Used.of(usage.fields) if usage else None,
+        )
 
     def _seal(self, row: Row) -> None:
         """Remember what a block sealed."""
@@ -181,7 +236,8 @@ class RamStore:
             self._sealed[str(row.value("ref"))][row.id] = Sealed(revision, hash_)
 
     def _leave(self, row: Row | None) -> None:
-        """Forget where a row is found that is replaced or deleted, and what it sealed if it is a block."""
+        """Forget where a row is found that is replaced or deleted, and what it sealed if it is a
+        block."""
         if row is None:
             return
         for place in _places(row):
@@ -216,12 +272,21 @@ class RamStore:
 
 
 class DisabledStore(RamStore):
-    """The store of a mesh with memory disabled: every read is empty, and every write raises `MemoryDisabled`."""
+    """The store of a mesh with memory disabled: every read is empty, and every write raises
+    `MemoryDisabled`."""
 
     url = "none"
 
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Never:
-        raise MemoryDisabled("memory is disabled", remedy="open the mesh with enable_memory=True to store")
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+    ) -> Never:
+        raise MemoryDisabled(
+            "memory is disabled", remedy="open the mesh with enable_memory=True to store"
+        )
 
     def close(self) -> None:
         """Do nothing."""
@@ -229,15 +294,30 @@ class DisabledStore(RamStore):
 
 def _places(row: Row) -> list[tuple[Kind, str, str]]:
     values = ((column, row.value(column)) for column in _INDEXED)
-    return [(row.kind, "kind", row.kind), *((row.kind, name, value) for name, value in values if isinstance(value, str))]
+    return [
+        (row.kind, "kind", row.kind),
+        *((row.kind, name, value) for name, value in values if isinstance(value, str)),
+    ]
 
 
 def _named_values(where: Where) -> tuple[str, tuple[str, ...]] | None:
-    """Return an indexed column and the values of which a matching row has one, if the condition names such."""
+    """Return an indexed column and the values of which a matching row has one, if the condition
+    names such."""
     for part in where.parts if isinstance(where, And) else (where,):
-        values = part.values if isinstance(part, In) else (part.value,) if isinstance(part, Compare) and part.op == "=" else ()
+        values = (
+            part.values
+            if isinstance(part, In)
+            else (part.value,)
+            if isinstance(part, Compare) and part.op == "="
+            else ()
+        )
         texts = tuple(value for value in values if isinstance(value, str))
-        if isinstance(part, In | Compare) and part.column in _INDEXED and texts and len(texts) == len(values):
+        if (
+            isinstance(part, In | Compare)
+            and part.column in _INDEXED
+            and texts
+            and len(texts) == len(values)
+        ):
             return part.column, texts
     return None
 

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 
 _URLS = (
-    "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, lancedb:///folder, json:///folder, "
-    "s3://bucket/prefix, postgresql://user@host/database, supabase://host/, or memory://"
+    "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, "
+    "lancedb:///folder, json:///folder, s3://bucket/prefix, postgresql://user@host/database, "
+    "supabase://host/, or memory://"
 )
 _FILES = ("sqlite", "lancedb", "json")  # the schemes of stores with files
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
@@ -46,9 +47,11 @@ def open_store(
     key: str | None = None,
     step: Step = no_step,
 ) -> Store:
-    """Open the store that a URL or a path names. No file is created: the first write does. See `StoreFile` for `must_exist`.
+    """Open the store that a URL or a path names. No file is created: the first write does. See
+    `StoreFile` for `must_exist`.
 
-    Relative paths start at `folder`, by default the working folder. `key` is that of a Supabase store.
+    Relative paths start at `folder`, by default the working folder. `key` is that of a Supabase
+    store.
     """
     url = normal_url(url)
     scheme = urlsplit(url).scheme
@@ -60,22 +63,54 @@ def open_store(
         from memory_mesh.stores.sqlite import SqliteStore
 
         path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
-        if isdir(path):  # not `path.is_dir()`, which raises for a name that is too long or a folder without access
-            raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} is a folder", expected="a file in it")
-        return SqliteStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+        # Not `path.is_dir()`, which raises for a name that is too long or a folder without access.
+        if isdir(path):
+            raise InvalidInput(
+                f"store {shown(shown_url(url), max_length=120)} is a folder",
+                expected="a file in it",
+            )
+        return SqliteStore(
+            path,
+            read_only=read_only,
+            must_exist=must_exist,
+            busy_seconds=busy_seconds,
+            step=step,
+            url=url,
+        )
     if scheme == "lancedb":
         path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
-        return lance_store()(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+        return lance_store()(
+            path,
+            read_only=read_only,
+            must_exist=must_exist,
+            busy_seconds=busy_seconds,
+            step=step,
+            url=url,
+        )
     if scheme == "json":
         from memory_mesh.stores.json import JsonStore
 
         path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
-        return JsonStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+        return JsonStore(
+            path,
+            read_only=read_only,
+            must_exist=must_exist,
+            busy_seconds=busy_seconds,
+            step=step,
+            url=url,
+        )
     if scheme in ("postgresql", "postgres"):
         return postgres_store()(url, must_exist=must_exist, busy_seconds=busy_seconds, step=step)
     if scheme == "s3":
         bucket, read_only = _bucket_of(url), is_read_only(url, "endpoint", "region")
-        return bucket_store()(bucket, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+        return bucket_store()(
+            bucket,
+            read_only=read_only,
+            must_exist=must_exist,
+            busy_seconds=busy_seconds,
+            step=step,
+            url=url,
+        )
     if scheme == "supabase":
         return _supabase_store(url, key, busy_seconds, step)
     return _registered(url, scheme)
@@ -88,7 +123,9 @@ def _registered(url: str, scheme: str) -> Store:
         return store
     added = "".join(f", {name}://" for name in schemes())
     what = f"unknown store {shown(shown_url(url), max_length=120)}"
-    raise InvalidInput(what, expected=_URLS + (f"; of installed packages{added[1:]}" if added else ""))
+    raise InvalidInput(
+        what, expected=_URLS + (f"; of installed packages{added[1:]}" if added else "")
+    )
 
 
 def is_store_file(store: Store) -> TypeGuard[StoreFile]:
@@ -103,11 +140,14 @@ def is_store_file(store: Store) -> TypeGuard[StoreFile]:
         return isinstance(store, postgres_store())
     if store.url.startswith("s3:"):
         return isinstance(store, bucket_store())
-    return isinstance(store, SqliteStore) or (store.url.startswith("lancedb:") and isinstance(store, lance_store()))
+    return isinstance(store, SqliteStore) or (
+        store.url.startswith("lancedb:") and isinstance(store, lance_store())
+    )
 
 
 def lance_store() -> "type[LanceStore]":
-    """Return the class of the LanceDB store, or raise `StoreUnavailable` if its packages are not installed."""
+    """Return the class of the LanceDB store, or raise `StoreUnavailable` if its packages are not
+    installed."""
     try:
         from memory_mesh.stores.lance import LanceStore
     except ModuleNotFoundError as error:
@@ -116,7 +156,8 @@ def lance_store() -> "type[LanceStore]":
 
 
 def postgres_store() -> "type[PostgresStore]":
-    """Return the class of the PostgreSQL store, or raise `StoreUnavailable` if its packages are not installed."""
+    """Return the class of the PostgreSQL store, or raise `StoreUnavailable` if its packages are
+    not installed."""
     try:
         from memory_mesh.stores.postgres import PostgresStore
     except ImportError as error:
@@ -125,7 +166,8 @@ def postgres_store() -> "type[PostgresStore]":
 
 
 def bucket_store() -> "type[BucketStore]":
-    """Return the class of the store in a bucket, or raise `StoreUnavailable` if its packages are not installed."""
+    """Return the class of the store in a bucket, or raise `StoreUnavailable` if its packages are
+    not installed."""
     try:
         from memory_mesh.stores.lance.s3 import BucketStore
     except ModuleNotFoundError as error:
@@ -137,13 +179,23 @@ def _bucket_of(url: str) -> "Bucket":
     bucket_store()
     from memory_mesh.stores.lance.s3 import Bucket
 
-    parts, options = urlsplit(url), {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
+    parts, options = (
+        urlsplit(url),
+        {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()},
+    )
     endpoint = options.get("endpoint")
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", parts.netloc) or parts.fragment:
-        expected = "s3://bucket/prefix; the keys are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        expected = (
+            "s3://bucket/prefix; the keys are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
         raise InvalidInput("the URL of the store does not name a bucket", expected=expected)
-    if endpoint is not None and (not endpoint.startswith(("http://", "https://")) or "@" in endpoint):
-        raise InvalidInput("the endpoint of the store is not a URL", expected="such as endpoint=https://s3.example.org")
+    if endpoint is not None and (
+        not endpoint.startswith(("http://", "https://")) or "@" in endpoint
+    ):
+        raise InvalidInput(
+            "the endpoint of the store is not a URL",
+            expected="such as endpoint=https://s3.example.org",
+        )
     prefix = unquote(parts.path).strip("/")
     return Bucket(parts.netloc, prefix, endpoint=endpoint, region=options.get("region"))
 
@@ -154,18 +206,23 @@ def _supabase_store(url: str, key: str | None, busy_seconds: float, step: Step) 
     except ModuleNotFoundError as error:
         raise not_installed(StoreUnavailable, error.name, "supabase") from error
     if not key:
-        raise SettingsError("a Supabase store needs a key", remedy="set SUPABASE_KEY or the option store_key")
+        raise SettingsError(
+            "a Supabase store needs a key", remedy="set SUPABASE_KEY or the option store_key"
+        )
     return SupabaseStore(url, key, busy_seconds=busy_seconds, step=step)
 
 
 def normal_url(given: str) -> str:
-    """Return the URL of a store that is given as a path; a URL, or what is neither, is returned as it is."""
+    """Return the URL of a store that is given as a path; a URL, or what is neither, is returned
+    as it is."""
     if _is_path(given):
         return path_url(given)
     try:
         urlsplit(given)
     except ValueError:  # it may contain a password, so it is not quoted
-        raise InvalidInput("the URL of the store cannot be read: its host has an unpaired bracket", expected=_URLS) from None
+        raise InvalidInput(
+            "the URL of the store cannot be read: its host has an unpaired bracket", expected=_URLS
+        ) from None
     return given
 
 
@@ -181,16 +238,24 @@ def store_file(url: str) -> Path | None:
 
 
 def is_read_only(url: str, *allowed: str) -> bool:
-    """Return whether a URL opens its store for reading only. Other options than the allowed ones are refused."""
+    """Return whether a URL opens its store for reading only. Other options than the allowed ones
+    are refused."""
     options = parse_qs(urlsplit(url).query, keep_blank_values=True)
-    if any(value not in (["ro"], ["rw"]) if name == "mode" else name not in allowed for name, value in options.items()):
-        place, expected = shown(shown_url(url.partition("?")[0]), max_length=120), ", ".join(("?mode=ro", *allowed))
+    if any(
+        value not in (["ro"], ["rw"]) if name == "mode" else name not in allowed
+        for name, value in options.items()
+    ):
+        place, expected = (
+            shown(shown_url(url.partition("?")[0]), max_length=120),
+            ", ".join(("?mode=ro", *allowed)),
+        )
         raise InvalidInput(f"store {place} has unknown options", expected=f"none, or {expected}")
     return options.get("mode") == ["ro"]
 
 
 def _is_path(given: str) -> bool:
-    """Return whether a text is a path. A bare word without a suffix of ours may be a mistake, such as `sqlite`."""
+    """Return whether a text is a path. A bare word without a suffix of ours may be a mistake,
+    such as `sqlite`."""
     if "://" in given or given.startswith(("sqlite:", "memory:")):
         return False
     return given.endswith(_SUFFIXES) or "/" in given or "\\" in given
@@ -204,12 +269,23 @@ def _path_of(url: str) -> Path:
     except UnicodeEncodeError:
         path = ""  # half a surrogate pair that stands for no byte
     # A bare `#` or a NUL would cut the name: refuse it instead of opening another file.
-    if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path.endswith("/") or not path:
-        raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} does not name a file", expected=_URLS)
+    if (
+        parts.netloc
+        or parts.fragment
+        or "\0" in path
+        or "://" not in url
+        or path.endswith("/")
+        or not path
+    ):
+        raise InvalidInput(
+            f"store {shown(shown_url(url), max_length=120)} does not name a file", expected=_URLS
+        )
     try:
         return Path(path[1:]).expanduser()
     except RuntimeError as error:
-        raise InvalidInput(f"the folder of {shown(path[1:], max_length=120)} is unknown: {error}", expected=_URLS) from None
+        raise InvalidInput(
+            f"the folder of {shown(path[1:], max_length=120)} is unknown: {error}", expected=_URLS
+        ) from None
 
 
 # --- stores of other packages ---
@@ -227,7 +303,8 @@ def schemes() -> list[str]:
 
 
 def open_package_store(url: str, scheme: str) -> Store | None:
-    """Open a store with the package that added the scheme, or return None if there is no such package."""
+    """Open a store with the package that added the scheme, or return None if there is no such
+    package."""
     found = [*_installed(scheme)]
     if not found:
         return None
@@ -242,10 +319,16 @@ def open_package_store(url: str, scheme: str) -> Store | None:
         raise
     except Exception as error:  # code of others may raise anything
         why = f"{type(error).__name__}: {error}".replace(url, shown_url(url))
-        raise StoreUnavailable(f"{opener} failed with {why}", remedy="repair or update the package") from error
+        raise StoreUnavailable(
+            f"{opener} failed with {why}", remedy="repair or update the package"
+        ) from error
     if missing := missing_parts(store, STORE_PARTS):
         what = f"{opener} returned {shown(store)}, which lacks {', '.join(missing)}"
-        raise StoreUnavailable(what, expected="an object of memory_mesh.core.ports.Store", remedy="repair or update the package")
+        raise StoreUnavailable(
+            what,
+            expected="an object of memory_mesh.core.ports.Store",
+            remedy="repair or update the package",
+        )
     return store  # type: ignore[no-any-return]
 
 

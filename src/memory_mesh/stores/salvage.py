@@ -32,8 +32,10 @@ class Lost:
 
 
 Found = Row | Lost
-_UNREADABLE = (  # of a value that another program changed, or that was damaged
-    sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, RecursionError, InvalidInput, StoreCorrupt,
+_UNREADABLE = (
+    # of a value that another program changed, or that was damaged
+    sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, RecursionError, InvalidInput,
+    StoreCorrupt,
 )  # fmt: skip
 _JOURNAL = "changes of the journal"
 
@@ -42,15 +44,19 @@ _JOURNAL = "changes of the journal"
 
 
 def salvage_sqlite(path: Path, scratch: Path) -> Iterator[Found]:
-    """Yield the rows of a file. A copy in the folder `scratch` is read, because SQLite may write to what it opens."""
+    """Yield the rows of a file. A copy in the folder `scratch` is read, because SQLite may write
+    to what it opens."""
     for suffix in ("", "-wal", "-journal"):
         with suppress(FileNotFoundError):
             shutil.copyfile(path.with_name(path.name + suffix), scratch / f"damaged{suffix}")
     with closing(sqlite3.connect(scratch / "damaged", isolation_level=None)) as connection:
         try:
-            connection.execute("PRAGMA writable_schema = ON")  # otherwise SQLite refuses a file that was cut
+            # Otherwise SQLite refuses a file that was cut.
+            connection.execute("PRAGMA writable_schema = ON")
             tables.check_version(connection)
-            existing = {name: tables.columns_of(connection, name) for (name,) in connection.execute(_TABLES)}
+            existing = {
+                name: tables.columns_of(connection, name) for (name,) in connection.execute(_TABLES)
+            }
         except (sqlite3.Error, UnicodeDecodeError) as error:
             yield Lost("table", 0, f"the tables of the file cannot be found: {error}")
             return
@@ -65,14 +71,19 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
 class _Table:
-    """The rows of one kind in a damaged file: from both ends up to the damage, and then one by one."""
+    """The rows of one kind in a damaged file: from both ends up to the damage, and then one by
+    one."""
 
     def __init__(self, connection: sqlite3.Connection, kind: Kind, existing: set[str]) -> None:
         table = tables.table_of(kind)
         self._connection, self._kind, self._name = connection, kind, table.name
         self._has_rowid = table is not tables.RECORDS
-        self._key, self._of_kind = ("rowid", "TRUE") if self._has_rowid else ("id", f"kind = '{kind.value}'")
-        names = (name if name in existing else "NULL" for name in tables.reading_of(kind).own_columns)
+        self._key, self._of_kind = (
+            ("rowid", "TRUE") if self._has_rowid else ("id", f"kind = '{kind.value}'")
+        )
+        names = (
+            name if name in existing else "NULL" for name in tables.reading_of(kind).own_columns
+        )
         self._columns = ", ".join(names)  # a file of an earlier version lacks some
         self._seen: set[Any] = set()
 
@@ -93,8 +104,12 @@ class _Table:
         yield Lost(self._kind, lost, f"a part of the table {self._name} cannot be read: {fault}")
 
     def _scan(self, order: str) -> Generator[Found, None, str | None]:
-        """Yield the rows in an order up to the first that cannot be read, and return why it cannot."""
-        query = f"SELECT {self._key}, {self._columns} FROM {self._name} WHERE {self._of_kind} ORDER BY {self._key} {order}"
+        """Yield the rows in an order up to the first that cannot be read, and return why it
+        cannot."""
+        query = (
+            f"SELECT {self._key}, {self._columns} FROM {self._name} WHERE {self._of_kind} ORDER BY "
+            f"{self._key} {order}"
+        )
         try:
             for key, *values in self._connection.execute(query):
                 if key not in self._seen:
@@ -106,7 +121,9 @@ class _Table:
 
     def _read(self, key: object) -> Found | None:
         """Return one row; None if there is none."""
-        query = f"SELECT {self._columns} FROM {self._name} WHERE {self._of_kind} AND {self._key} = ?"
+        query = (
+            f"SELECT {self._columns} FROM {self._name} WHERE {self._of_kind} AND {self._key} = ?"
+        )
         try:
             values = self._connection.execute(query, (key,)).fetchone()
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -133,8 +150,12 @@ class _Table:
         indexes = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = ?"
         for (index,) in self._connection.execute(indexes, [self._name]).fetchall():
             for condition in ("TRUE", "ref IS NOT NULL", "target IS NOT NULL"):
-                query = f"SELECT {self._key} FROM {self._name} INDEXED BY {index} WHERE {self._of_kind} AND {condition}"
-                with suppress(sqlite3.Error, UnicodeDecodeError):  # a damaged index, or one that has other rows only
+                query = (
+                    f"SELECT {self._key} FROM {self._name} INDEXED BY {index} WHERE "
+                    f"{self._of_kind} AND {condition}"
+                )
+                # A damaged index, or one that has other rows only.
+                with suppress(sqlite3.Error, UnicodeDecodeError):
                     found.update(key for (key,) in self._connection.execute(query))
         return found
 
@@ -143,7 +164,8 @@ class _Table:
 
 
 def salvage_json(root: Path) -> Iterator[Found]:
-    """Yield the rows of a folder: of its files, line by line if needed, and of the changes in its journal."""
+    """Yield the rows of a folder: of its files, line by line if needed, and of the changes in
+    its journal."""
     store, lost = RamStore(), list[Lost]()
     for name, kinds in json_folder.FILES.items():
         for item in _json_items(root / name):
@@ -191,14 +213,17 @@ def _replay_lines(store: RamStore, lines: list[bytes]) -> Iterator[Lost]:
         except StoreTooNew:
             raise
         except _UNREADABLE as error:
-            yield Lost(_JOURNAL, int(number > 0), f"line {number + 1} of the journal: {error}"[:200])
+            yield Lost(
+                _JOURNAL, int(number > 0), f"line {number + 1} of the journal: {error}"[:200]
+            )
 
 
 # --- LanceDB ---
 
 
 def salvage_lance(root: Path) -> Iterator[Found]:
-    """Yield the rows of a folder: of its tables, in pieces where one cannot be read, and of the changes in its journal."""
+    """Yield the rows of a folder: of its tables, in pieces where one cannot be read, and of the
+    changes in its journal."""
     from memory_mesh.stores.lance import journal
     from memory_mesh.stores.lance.schema import TABLES
 
@@ -213,7 +238,11 @@ def salvage_lance(root: Path) -> Iterator[Found]:
                 lost.append(found)
             else:
                 store.replay([found])
-    number = state.generation if state else max((int(one.name[8:]) for one in own.glob("journal-*")), default=0)
+    number = (
+        state.generation
+        if state
+        else max((int(one.name[8:]) for one in own.glob("journal-*")), default=0)
+    )
     with suppress(FileNotFoundError):
         lost += _replay_records(store, journal.journal_of(own, number).read_bytes())
     yield from lost
@@ -242,7 +271,9 @@ def _lance_rows(root: Path, table: "Table", version: int | None) -> Iterator[Fou
             with translated(table.name), _no_panic():
                 names = [name for name in table.read_columns if name in fragment.schema.names]  # type: ignore[attr-defined]
                 data = fragment.to_table(columns=names, offset=start, limit=count)  # type: ignore[attr-defined]
-                rows = [checked(row) for row in from_arrow(table, data) if row.partition is not None]
+                rows = [
+                    checked(row) for row in from_arrow(table, data) if row.partition is not None
+                ]
         except (StoreError, *_UNREADABLE) as error:
             if count <= 1:
                 yield Lost(kind, count, str(error)[:200])

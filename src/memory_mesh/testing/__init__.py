@@ -1,7 +1,7 @@
 """Support for your own tests: the contract of a store, a state machine, crash points and fakes.
 
-`StoreContract`, `machine_for` and the strategies of `rows` need the extra `testing`; the fakes need nothing. Names are loaded
-on first use, so that the fakes work without pytest and Hypothesis.
+`StoreContract`, `machine_for` and the strategies of `rows` need the extra `testing`; the fakes need
+nothing. Names are loaded on first use, so that the fakes work without pytest and Hypothesis.
 """
 
 from typing import TYPE_CHECKING
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _ELSEWHERE = {"StoreContract": "contract", "machine_for": "state_machine"}
 
 __all__ = [
-    "DownEmbedder", "FakeClock", "Recorder", "RecordingEmbedder", "ScriptedChat", "StoreContract", "crash_at", "machine_for",
-    "no_pause", "seeded_ids",
+    "DownEmbedder", "FakeClock", "Recorder", "RecordingEmbedder", "ScriptedChat", "StoreContract",
+    "crash_at", "machine_for", "no_pause", "seeded_ids",
 ]  # fmt: skip
 
 
@@ -39,10 +39,14 @@ def __getattr__(name: str) -> object:
 
 
 def _rewrite_assertions() -> None:
-    """Have pytest explain the assertions of the contract like those of test files; must run before they are imported."""
+    """Have pytest explain the assertions of the contract like those of test files; must run
+    before they are imported."""
     import sys
 
     import pytest
 
-    modules = [f"{__name__}.{module}" for module in ("state_machine", "contract.reads", "contract.searches", "contract.writes")]
+    modules = [
+        f"{__name__}.{module}"
+        for module in ("state_machine", "contract.reads", "contract.searches", "contract.writes")
+    ]
     pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))

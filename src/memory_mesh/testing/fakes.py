@@ -94,7 +94,8 @@ class DownEmbedder:
 
 
 class ScriptedChat:
-    """A language model that returns the given answers in order, repeats the last one, and records its prompts."""
+    """A language model that returns the given answers in order, repeats the last one, and
+    records its prompts."""
 
     def __init__(self, first: Answer, *more: Answer, model: str = "scripted") -> None:
         self._script, self.model = (first, *more), model

@@ -1,6 +1,7 @@
 """Rows, conditions and stores for tests: Hypothesis strategies, plain rows, and plain scores.
 
-The strategies generate anything that `core.model.COLUMNS` allows, with many edge cases. All of it needs the extra `testing`.
+The strategies generate anything that `core.model.COLUMNS` allows, with many edge cases. All of it
+needs the extra `testing`.
 """
 
 from abc import ABC, abstractmethod
@@ -61,11 +62,62 @@ REMEMBERED = 100  # moves that every store must be able to name
 # A slow machine must not fail a store.
 SLOW_ALLOWED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
-# Each of these has broken some store: quotes, wildcards, case, look-alikes, noncharacters, code points beyond 16 bits.
+# Each of these has broken some store: quotes, wildcards, case, look-alikes, noncharacters, code
+# points beyond 16 bits.
 ODD_TEXTS = (
-    *("", " ", "a", "A", "b", "ab", "aB", "%", "_", "a%", "a_b", "\\", "'", '"', "`", "a.b", "$", "[0]", "{}", "?"),
-    *("null", "true", "0", "1", "1.0", "1e3", "é", "e\u0301", "ß", "SS", "İ", "ı", "漢字", "\t", "a\nb", "\x01", "\x7f"),
-    *("\u200f", "\u2028", "\ufeff", "\uffee", "\ufffd", "\ufffe", "\uffff", "\U00010000", "\U0001f600", "\U0010ffff"),
+    *(
+        "",
+        " ",
+        "a",
+        "A",
+        "b",
+        "ab",
+        "aB",
+        "%",
+        "_",
+        "a%",
+        "a_b",
+        "\\",
+        "'",
+        '"',
+        "`",
+        "a.b",
+        "$",
+        "[0]",
+        "{}",
+        "?",
+    ),
+    *(
+        "null",
+        "true",
+        "0",
+        "1",
+        "1.0",
+        "1e3",
+        "é",
+        "e\u0301",
+        "ß",
+        "SS",
+        "İ",
+        "ı",
+        "漢字",
+        "\t",
+        "a\nb",
+        "\x01",
+        "\x7f",
+    ),
+    *(
+        "\u200f",
+        "\u2028",
+        "\ufeff",
+        "\uffee",
+        "\ufffd",
+        "\ufffe",
+        "\uffff",
+        "\U00010000",
+        "\U0001f600",
+        "\U0010ffff",
+    ),
     "'; DROP TABLE memories; --",
 )
 _LAST = 253_402_300_799_999  # the end of 9999
@@ -74,8 +126,11 @@ _LAST = 253_402_300_799_999  # the end of 9999
 # Strategies are cached: making one costs more than drawing from it.
 @cache
 def texts() -> st.SearchStrategy[str]:
-    """Generate any text that a store must keep: Unicode without NUL and without half surrogate pairs."""
-    return st.sampled_from(ODD_TEXTS) | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+    """Generate any text that a store must keep: Unicode without NUL and without half surrogate
+    pairs."""
+    return st.sampled_from(ODD_TEXTS) | st.text(
+        st.characters(codec="utf-8", exclude_characters="\0"), max_size=12
+    )
 
 
 @cache
@@ -104,17 +159,29 @@ def scalars() -> st.SearchStrategy[Scalar]:
 def objects() -> st.SearchStrategy[dict[str, Json]]:
     """Generate JSON objects, slightly nested."""
     leaf: st.SearchStrategy[Json] = st.none() | scalars()
-    inner = leaf | st.lists(leaf, max_size=2) | st.dictionaries(texts(), leaf | st.lists(leaf, max_size=2), max_size=2)
+    inner = (
+        leaf
+        | st.lists(leaf, max_size=2)
+        | st.dictionaries(texts(), leaf | st.lists(leaf, max_size=2), max_size=2)
+    )
     return st.dictionaries(texts(), inner, max_size=3)
 
 
 @cache
-def vectors(models: tuple[str, ...] = ("one", "two"), *, dimensions: int = 3) -> st.SearchStrategy[Vector]:
+def vectors(
+    models: tuple[str, ...] = ("one", "two"), *, dimensions: int = 3
+) -> st.SearchStrategy[Vector]:
     """Generate vectors of several models and dimensions, including the zero vector."""
-    part = st.sampled_from((0.0, 1.0, -1.0, 2.0)) | st.floats(width=32, allow_nan=False, allow_infinity=False)
+    part = st.sampled_from((0.0, 1.0, -1.0, 2.0)) | st.floats(
+        width=32, allow_nan=False, allow_infinity=False
+    )
     values = st.lists(part, min_size=1, max_size=dimensions)
     # Packed here and not by `Vector.of`, to check the byte order that stores must keep.
-    return st.builds(lambda model, given: Vector(model, pack(f"<{len(given)}f", *given)), st.sampled_from(models), values)
+    return st.builds(
+        lambda model, given: Vector(model, pack(f"<{len(given)}f", *given)),
+        st.sampled_from(models),
+        values,
+    )
 
 
 _TEXTS = texts()
@@ -139,7 +206,8 @@ def rows(
     names = {*REQUIRED.get(kind, ()), *(column.name for column in draw(_some_columns(kind)))}
     return Row(
         kind=kind, id=draw(ids), partition=draw(partitions), created_at=draw(moments()),
-        revision=draw(st.integers(1, 3) | st.integers(1, INT_MAX)), number=draw(st.integers(0, 2) | integers()),
+        revision=draw(st.integers(1, 3) | st.integers(1, INT_MAX)),
+        number=draw(st.integers(0, 2) | integers()),
         fields={name: draw(_VALUES[BY_NAME[name].type]) for name in sorted(names)},
         vector=draw(st.none() | vectors()) if kind in WITH_VECTOR else None,
     )  # fmt: skip
@@ -150,8 +218,11 @@ def _some_columns(kind: Kind) -> st.SearchStrategy[list[Column]]:
     return st.lists(st.sampled_from(fields_of(kind)), max_size=8)
 
 
-def batches(kinds: Sequence[Kind] = tuple(Kind), *, max_size: int = 5) -> st.SearchStrategy[list[Row]]:
-    """Generate rows that can be in one store together: each key once, each number once in its chain."""
+def batches(
+    kinds: Sequence[Kind] = tuple(Kind), *, max_size: int = 5
+) -> st.SearchStrategy[list[Row]]:
+    """Generate rows that can be in one store together: each key once, each number once in its
+    chain."""
 
     def place(row: Row) -> object:
         return (row.value("chain"), row.number) if row.kind is Kind.BLOCK else row.key
@@ -161,13 +232,17 @@ def batches(kinds: Sequence[Kind] = tuple(Kind), *, max_size: int = 5) -> st.Sea
 
 @st.composite
 def conditions(draw: st.DrawFn, near: Sequence[Row] = ()) -> Where:
-    """Generate conditions of every shape; half of their values come from the rows `near`, if given."""
+    """Generate conditions of every shape; half of their values come from the rows `near`, if
+    given."""
     keys = {METADATA + key for row in near for key in _metadata(row)}
     return _where(draw, [*_values_in(near)], [*_COLUMNS, *sorted(keys)], _MAX_DEPTH)
 
 
-def _where(draw: st.DrawFn, known: Sequence["_ColumnValue"], columns: Sequence[str], depth: int) -> Where:
-    # Not `st.recursive`: it would be built again for each set of rows, which costs more than everything else.
+def _where(
+    draw: st.DrawFn, known: Sequence["_ColumnValue"], columns: Sequence[str], depth: int
+) -> Where:
+    # Not `st.recursive`: it would be built again for each set of rows, which costs more than
+    # everything else.
     shape = draw(_SHAPES if depth else _LEAVES)
     if shape is Anything:
         return ANYTHING
@@ -179,7 +254,9 @@ def _where(draw: st.DrawFn, known: Sequence["_ColumnValue"], columns: Sequence[s
     return _leaf(draw, shape, known, columns)
 
 
-def _leaf(draw: st.DrawFn, shape: type, known: Sequence["_ColumnValue"], columns: Sequence[str]) -> Where:
+def _leaf(
+    draw: st.DrawFn, shape: type, known: Sequence["_ColumnValue"], columns: Sequence[str]
+) -> Where:
     if len(known) > 0 and draw(st.booleans()):
         column, value = draw(st.sampled_from(known))
     else:
@@ -203,14 +280,19 @@ _ColumnValue = tuple[str, Scalar]
 _MAX_DEPTH = 3
 _FEW = st.integers(0, 3)
 _LEAVES: st.SearchStrategy[type] = st.sampled_from((Compare, In, Like, IsNull))
-_SHAPES: st.SearchStrategy[type] = st.sampled_from((Compare, Compare, In, Like, IsNull, Anything, And, Or, Not))
+_SHAPES: st.SearchStrategy[type] = st.sampled_from(
+    (Compare, Compare, In, Like, IsNull, Anything, And, Or, Not)
+)
 _OPS: st.SearchStrategy[Op] = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
 _WILD = st.sampled_from(("", "%", "_", "%_", "%%"))
 _LITERALS = scalars() | st.sampled_from((float("inf"), float("-inf")))
 _LITERAL_LISTS = st.lists(_LITERALS, max_size=2)
-# There is one boolean column and many text columns; repeat names so that each type is about equally frequent.
+# There is one boolean column and many text columns; repeat names so that each type is about equally
+# frequent.
 _BY_TYPE = [[column.name for column in COLUMNS if column.type is type_] for type_ in Type]
-_COLUMNS = [name for names in _BY_TYPE for name in names * (12 // len(names) or 1)] + [METADATA + key for key in ODD_TEXTS[:20]]
+_COLUMNS = [name for names in _BY_TYPE for name in names * (12 // len(names) or 1)] + [
+    METADATA + key for key in ODD_TEXTS[:20]
+]
 
 
 def _values_in(near: Sequence[Row]) -> Iterator[_ColumnValue]:
@@ -242,8 +324,8 @@ class Subject(ABC):
     def open(self, place: Path) -> Store:
         """Open the store in the folder `place`, which is empty at first.
 
-        Called again with the same folder it returns another handle on the same data; a store that is not durable returns the
-        same object.
+        Called again with the same folder it returns another handle on the same data; a store that
+        is not durable returns the same object.
         """
 
     @pytest.fixture
@@ -268,7 +350,8 @@ class Subject(ABC):
 
 
 def property_test(test: Test) -> Test:
-    """Mark a property test that uses one store for all examples; each example starts with `cleared`."""
+    """Mark a property test that uses one store for all examples; each example starts with
+    `cleared`."""
     # One store serves all examples, and one contract serves many stores; both are intended.
     intended = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors)
     return settings(deadline=None, suppress_health_check=[*intended, *SLOW_ALLOWED])(test)
@@ -281,37 +364,54 @@ def cleared(store: Store) -> Store:
 
 
 def memory(
-    id_: str = "m1", words: Sequence[str] = (), *, partition: str = "p", ms: int = 0, number: int = 0,
-    revision: int = 1, replaces: int = 0, vector: Sequence[float] | None = None, model: str = MODEL, **fields: Value,
+    id_: str = "m1", words: Sequence[str] = (), *, partition: str = "p", ms: int = 0,
+    number: int = 0, revision: int = 1, replaces: int = 0, vector: Sequence[float] | None = None,
+    model: str = MODEL, **fields: Value,
 ) -> Row:  # fmt: skip
     """Return a memory with the given fields and few others."""
     plain: dict[str, Value] = {"content": f"content of {id_}", "updated_at": iso(NEW_YEAR)}
     if words:
         plain["keywords"] = list(words)
     return Row(
-        kind=Kind.MEMORY, id=id_, partition=partition, created_at=iso(NEW_YEAR + ms), revision=revision, number=number,
-        fields=plain | fields, vector=None if vector is None else Vector.of(model, list(vector)), replaces=replaces,
+        kind=Kind.MEMORY, id=id_, partition=partition, created_at=iso(NEW_YEAR + ms),
+        revision=revision, number=number, fields=plain | fields,
+        vector=None if vector is None else Vector.of(model, list(vector)), replaces=replaces,
     )  # fmt: skip
 
 
-def passage(id_: str, of: str, vector: Sequence[float], *, partition: str = "p", model: str = MODEL) -> Row:
+def passage(
+    id_: str, of: str, vector: Sequence[float], *, partition: str = "p", model: str = MODEL
+) -> Row:
     """Return a passage: a further vector of the memory `of`."""
     return Row(
-        kind=Kind.PASSAGE, id=id_, partition=partition, created_at=iso(NEW_YEAR), fields={"ref": of},
-        vector=Vector.of(model, list(vector)),
+        kind=Kind.PASSAGE, id=id_, partition=partition, created_at=iso(NEW_YEAR),
+        fields={"ref": of}, vector=Vector.of(model, list(vector)),
     )  # fmt: skip
 
 
-def plain(kind: Kind, id_: str = "r1", *, partition: str = "p", number: int = 0, revision: int = 1, replaces: int = 0) -> Row:
+def plain(
+    kind: Kind,
+    id_: str = "r1",
+    *,
+    partition: str = "p",
+    number: int = 0,
+    revision: int = 1,
+    replaces: int = 0,
+) -> Row:
     """Return a row of a kind with only its required fields."""
     fields: dict[Kind, dict[str, Value]] = {
         Kind.MEMORY: {"content": "c", "updated_at": iso(NEW_YEAR)},
         Kind.SKILL: {"name": "n", "intent": "i", "content": "c", "updated_at": iso(NEW_YEAR)},
-        Kind.BLOCK: {"chain": partition, "operation_type": "retain", "yamo_text": "t", "block_hash": "h"},
+        Kind.BLOCK: {
+            "chain": partition,
+            "operation_type": "retain",
+            "yamo_text": "t",
+            "block_hash": "h",
+        },
     }
     return Row(
-        kind=kind, id=id_, partition=partition, created_at=iso(NEW_YEAR), revision=revision, number=number,
-        fields=fields.get(kind, {}), replaces=replaces,
+        kind=kind, id=id_, partition=partition, created_at=iso(NEW_YEAR), revision=revision,
+        number=number, fields=fields.get(kind, {}), replaces=replaces,
     )  # fmt: skip
 
 
@@ -327,7 +427,15 @@ def full(kind: Kind, *, revision: int = 1) -> Row:
         Type.JSON: {"key": ["value", {"deeper": None}]},
     }
     fields = {column.name: values[column.type] for column in fields_of(kind)}
-    return Row(kind=kind, id="full", partition="p", created_at=iso(NEW_YEAR), revision=revision, number=5, fields=fields)
+    return Row(
+        kind=kind,
+        id="full",
+        partition="p",
+        created_at=iso(NEW_YEAR),
+        revision=revision,
+        number=5,
+        fields=fields,
+    )
 
 
 def query(*values: float, model: str = MODEL) -> Vector:
@@ -348,7 +456,10 @@ def scores(rows: Sequence[Row], words: Sequence[str]) -> list[Hit]:
     """Return the BM25 scores of these rows by `core.search`, best first."""
     documents = {row.id: Counter(row.keywords) for row in rows if row.keywords}
     postings = {
-        word: [Posting(id_, each[word], each.total()) for id_, each in documents.items() if each[word]] for word in set(words)
+        word: [
+            Posting(id_, each[word], each.total()) for id_, each in documents.items() if each[word]
+        ]
+        for word in set(words)
     }
     corpus = Corpus(len(documents), sum(each.total() for each in documents.values()))
     return [Hit(*found) for found in best(bm25(postings, corpus, words))]

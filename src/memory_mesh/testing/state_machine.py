@@ -22,7 +22,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, MemoryMeshError
 from memory_mesh.core.model import MOVING, WITH_VECTOR, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.testing.rows import REMEMBERED, SLOW_ALLOWED, conditions, cosine, rows, scores, vectors, within
+from memory_mesh.testing.rows import (
+    REMEMBERED,
+    SLOW_ALLOWED,
+    conditions,
+    cosine,
+    rows,
+    scores,
+    vectors,
+    within,
+)
 
 
 class Model:
@@ -35,7 +44,9 @@ class Model:
     def version(self, partition: str) -> int:
         return len(self.moves[partition])
 
-    def faults(self, puts: Sequence[Row], deletes: Sequence[Key], seen: Mapping[str, int]) -> set[type[MemoryMeshError]]:
+    def faults(
+        self, puts: Sequence[Row], deletes: Sequence[Key], seen: Mapping[str, int]
+    ) -> set[type[MemoryMeshError]]:
         """Return every reason to refuse a change; a store may raise any of them."""
         faults: set[type[MemoryMeshError]] = set()
         keys = [*(row.key for row in puts), *deletes]
@@ -60,7 +71,9 @@ class Model:
 
     def find(self, kind: Kind, where: Where) -> list[Row]:
         found = [row for row in self.rows.values() if row.kind is kind and where.matches(row)]
-        return sorted(found, key=lambda row: (row.created_at, row.partition, row.number, row.id), reverse=True)
+        return sorted(
+            found, key=lambda row: (row.created_at, row.partition, row.number, row.id), reverse=True
+        )
 
     def nearest(self, kind: Kind, vector: Vector, where: Where) -> dict[str, float]:
         """Return the score of each comparable row."""
@@ -69,7 +82,10 @@ class Model:
         for row in self.rows.values():
             passage = kind is Kind.MEMORY and row.kind is Kind.PASSAGE
             owner = str(row.value("ref")) if passage else row.id
-            comparable = row.vector and (row.vector.model, row.vector.dimension) == (vector.model, vector.dimension)
+            comparable = row.vector and (row.vector.model, row.vector.dimension) == (
+                vector.model,
+                vector.dimension,
+            )
             if (passage or row.kind is kind) and owner in owners and row.vector and comparable:
                 best[owner] = max(best.get(owner, -2.0), cosine(row.vector, vector))
         return best
@@ -97,7 +113,11 @@ HANDLES = st.integers(0, 1)
 
 def machine_for(open_store: Open, *, durable: bool = True) -> type["StoreMachine"]:
     """Return the state machine of a store. `open_store` and `durable` are as in `StoreContract`."""
-    return type("StoreHistory", (StoreMachine,), {"open_store": staticmethod(open_store), "durable": durable})
+    return type(
+        "StoreHistory",
+        (StoreMachine,),
+        {"open_store": staticmethod(open_store), "durable": durable},
+    )
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -145,11 +165,23 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(handle=HANDLES, kind=st.sampled_from(Kind), ids=st.lists(IDS, max_size=4))
     def get(self, handle: int, kind: Kind, ids: list[str]) -> None:
-        right = {id_: self._model.rows[Key(kind, id_)] for id_ in ids if Key(kind, id_) in self._model.rows}
+        right = {
+            id_: self._model.rows[Key(kind, id_)]
+            for id_ in ids
+            if Key(kind, id_) in self._model.rows
+        }
         assert self._handles[handle].get(kind, ids) == right
 
-    @rule(data=st.data(), handle=HANDLES, kind=st.sampled_from(sorted(WITH_VECTOR)), vector=vectors(dimensions=2), limit=LIMITS)
-    def nearest(self, data: st.DataObject, handle: int, kind: Kind, vector: Vector, limit: int) -> None:
+    @rule(
+        data=st.data(),
+        handle=HANDLES,
+        kind=st.sampled_from(sorted(WITH_VECTOR)),
+        vector=vectors(dimensions=2),
+        limit=LIMITS,
+    )
+    def nearest(
+        self, data: st.DataObject, handle: int, kind: Kind, vector: Vector, limit: int
+    ) -> None:
         where = data.draw(self._condition(), "where")
         right = self._model.nearest(kind, vector, where)
         _ranked(self._handles[handle].nearest(kind, vector, where, limit=limit), right, limit)
@@ -157,13 +189,22 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), handle=HANDLES, tokens=st.lists(WORDS, max_size=3), limit=LIMITS)
     def matching(self, data: st.DataObject, handle: int, tokens: list[str], limit: int) -> None:
         partitions = st.lists(PARTITIONS, max_size=3).map(lambda names: within(*names))
-        visible, where = data.draw(partitions | self._condition(), "visible"), data.draw(self._condition(), "where")
+        visible, where = (
+            data.draw(partitions | self._condition(), "visible"),
+            data.draw(self._condition(), "where"),
+        )
         right = self._model.matching(tokens, visible, where)
         _ranked(self._handles[handle].matching(tokens, visible, where, limit=limit), right, limit)
 
     @rule(handle=HANDLES, partition=PARTITIONS)
     def mark(self, handle: int, partition: str) -> None:
-        self._marks.append((partition, self._handles[handle].changes(partition).mark, self._model.version(partition)))
+        self._marks.append(
+            (
+                partition,
+                self._handles[handle].changes(partition).mark,
+                self._model.version(partition),
+            )
+        )
 
     @precondition(lambda self: self._marks)
     @rule(data=st.data(), handle=HANDLES)
@@ -207,18 +248,25 @@ class StoreMachine(RuleBasedStateMachine):
             handle.close()
 
     def _put(self) -> st.SearchStrategy[Row]:
-        """Generate a new row or the next revision of a stored one; sometimes a row that must be refused."""
+        """Generate a new row or the next revision of a stored one; sometimes a row that must be
+        refused."""
         fresh, stored = rows(ids=IDS, partitions=PARTITIONS), list(self._model.rows.values())
-        return (fresh | st.sampled_from(stored).flatmap(_next) if stored else fresh).flatmap(self._searchable)
+        return (fresh | st.sampled_from(stored).flatmap(_next) if stored else fresh).flatmap(
+            self._searchable
+        )
 
     def _searchable(self, row: Row) -> st.SearchStrategy[Row]:
-        """Give the row keywords or a reference from the few values above, and each block its own number."""
+        """Give the row keywords or a reference from the few values above, and each block its own
+        number."""
         if row.kind is Kind.BLOCK:
             return st.just(replace(row, number=next(self._numbers)))
         if row.kind is Kind.PASSAGE:
             return st.builds(lambda ref: replace(row, fields={**row.fields, "ref": ref}), IDS)
         if row.kind is Kind.MEMORY:
-            return st.builds(lambda words: replace(row, fields={**row.fields, "keywords": words}), st.lists(WORDS, max_size=4))
+            return st.builds(
+                lambda words: replace(row, fields={**row.fields, "keywords": words}),
+                st.lists(WORDS, max_size=4),
+            )
         return st.just(row)
 
     def _keys(self) -> st.SearchStrategy[Key]:
@@ -228,8 +276,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _seen(self) -> st.SearchStrategy[dict[str, int]]:
         versions = {name: len(moves) for name, moves in self._model.moves.items()}
-        right = st.lists(PARTITIONS, unique=True).map(lambda names: {name: versions.get(name, 0) for name in names})
-        wrong = st.builds(lambda name, off: {name: versions.get(name, 0) + off}, PARTITIONS, st.sampled_from((1, -1)))
+        right = st.lists(PARTITIONS, unique=True).map(
+            lambda names: {name: versions.get(name, 0) for name in names}
+        )
+        wrong = st.builds(
+            lambda name, off: {name: versions.get(name, 0) + off},
+            PARTITIONS,
+            st.sampled_from((1, -1)),
+        )
         return st.one_of(right, right, right, wrong)
 
     def _condition(self) -> st.SearchStrategy[Where]:
@@ -241,14 +295,22 @@ StoreMachine.TestCase.settings = settings(deadline=None, suppress_health_check=S
 
 @st.composite
 def _next(draw: st.DrawFn, stored: Row) -> Row:
-    """Generate the next revision of a row; sometimes in another partition, sometimes with a wrong revision."""
-    new = draw(rows([stored.kind], ids=st.just(stored.id), partitions=st.just(stored.partition) | PARTITIONS))
-    replaces = draw(st.sampled_from((stored.revision, stored.revision, stored.revision, stored.revision + 1, 0)))
+    """Generate the next revision of a row; sometimes in another partition, sometimes with a
+    wrong revision."""
+    new = draw(
+        rows(
+            [stored.kind], ids=st.just(stored.id), partitions=st.just(stored.partition) | PARTITIONS
+        )
+    )
+    replaces = draw(
+        st.sampled_from((stored.revision, stored.revision, stored.revision, stored.revision + 1, 0))
+    )
     return replace(new, revision=stored.revision + 1, replaces=replaces)
 
 
 def _ranked(hits: Sequence[Hit], right: dict[str, float], limit: int) -> None:
-    """Check that the hits are the best of `right` with their scores; equal scores are ordered by id, descending."""
+    """Check that the hits are the best of `right` with their scores; equal scores are ordered by
+    id, descending."""
     scores = sorted(right.values(), reverse=True)[:limit]
     assert len(hits) == len(scores)
     for hit, score in zip(hits, scores, strict=True):

@@ -28,8 +28,25 @@ from memory_mesh.core.audit.chain import (
     text_hash,
     tombstone,
 )
-from memory_mesh.core.audit.signing import EXPORT_NAMES, Anchored, Rekeyed, as_dict, line, noted_missing, verify_export
-from memory_mesh.core.audit.verify import Broken, Sound, Verdict, may_read, sealed_content, verify_chain, verify_tail, withhold
+from memory_mesh.core.audit.signing import (
+    EXPORT_NAMES,
+    Anchored,
+    Rekeyed,
+    as_dict,
+    line,
+    noted_missing,
+    verify_export,
+)
+from memory_mesh.core.audit.verify import (
+    Broken,
+    Sound,
+    Verdict,
+    may_read,
+    sealed_content,
+    verify_chain,
+    verify_tail,
+    withhold,
+)
 
 __all__ = [
     "ERASED", "EXPORT_NAMES", "OPERATIONS", "WITHHELD", "Anchored", "Broken", "Entry", "Rekeyed",

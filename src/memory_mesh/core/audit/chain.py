@@ -24,39 +24,52 @@ from memory_mesh.core.model import Block, Head, Memory, Row, Skill, Value, iso
 
 # The columns of a memory that its digest covers. The content has a separate hash.
 SEALED = (
-    "metadata", "user_id", "agent_id", "session_id", "project", "memory_type", "reach", "category", "tags", "status",
-    "importance", "trust", "confidence", "created_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed",
-    "times_observed", "pinned", "speaker", "turn", "superseded_by", "supersedes", "sources", "heritage_chain",
-    "lesson_pattern_id", "source_skill_id", "claim", "corroborations", "reinforcements", "disputes", "key", "revision",
+    "metadata", "user_id", "agent_id", "session_id", "project", "memory_type", "reach", "category",
+    "tags", "status", "importance", "trust", "confidence", "created_at", "event_time", "valid_from",
+    "valid_until", "expires_at", "last_observed", "times_observed", "pinned", "speaker", "turn",
+    "superseded_by", "supersedes", "sources", "heritage_chain", "lesson_pattern_id",
+    "source_skill_id", "claim", "corroborations", "reinforcements", "disputes", "key", "revision",
     "entities", "feedback_score", "feedback_count",
 )  # fmt: skip
-# The others: derived, counted elsewhere, changed without a new revision, in the block itself, or not stored. `claim_key` follows
-# from the claim, and is compared with it.
+# The others: derived, counted elsewhere, changed without a new revision, in the block itself, or
+# not stored. `claim_key` follows from the claim, and is compared with it.
 NOT_SEALED = (
-    "id", "content", "updated_at", "pending", "access_count", "last_accessed", "number", "fingerprint", "claim_key", "salt",
-    "keywords", "vector", "sealed", "redactions",
+    "id", "content", "updated_at", "pending", "access_count", "last_accessed", "number",
+    "fingerprint", "claim_key", "salt", "keywords", "vector", "sealed", "redactions",
 )  # fmt: skip
 
 
 # Left out at these values, so that the hashes of versions without these columns stay the same.
-_DEFAULTS = {"corroborations": 1, "reinforcements": 0, "disputes": 0, "entities": [], "feedback_score": 1.0, "feedback_count": 0}
+_DEFAULTS = {
+    "corroborations": 1,
+    "reinforcements": 0,
+    "disputes": 0,
+    "entities": [],
+    "feedback_score": 1.0,
+    "feedback_count": 0,
+}
 
 
 def content_hash(salt: str, content: str) -> str:
-    """Hash a whole content. The salt is erased with the memory, so that an erased text cannot be guessed from its hash."""
+    """Hash a whole content. The salt is erased with the memory, so that an erased text cannot be
+    guessed from its hash."""
     return sha256(f"{salt}\n{content}".encode()).hexdigest()
 
 
 def is_altered(row: Row) -> bool:
-    """Return whether the content of a memory differs from what its latest block sealed; False if it was never sealed.
+    """Return whether the content of a memory differs from what its latest block sealed; False if it
+    was never sealed.
 
-    A revision before the sealed one is an older copy of the memory, put back. A later one without a salt was written by Memory
-    Lane, which seals nothing.
+    A revision before the sealed one is an older copy of the memory, put back. A later one without a
+    salt was written by Memory Lane, which seals nothing.
     """
     sealed, salt = row.sealed, row.fields.get("salt")
     if sealed is None or (salt is None and row.revision > sealed.revision):
         return False
-    return row.revision < sealed.revision or content_hash(str(salt or ""), str(row.fields.get("content"))) != sealed.content_hash
+    return (
+        row.revision < sealed.revision
+        or content_hash(str(salt or ""), str(row.fields.get("content"))) != sealed.content_hash
+    )
 
 
 def block_digest(block: Block, memory: Memory | None = None, change: Row | None = None) -> str:
@@ -65,18 +78,28 @@ def block_digest(block: Block, memory: Memory | None = None, change: Row | None 
 
 
 def digest_of(columns: Iterable[object], memory: Memory | None, change: Row | None) -> str:
-    """Hash what the digest of a block covers: the columns are its agent, session, operation, time and metadata."""
+    """Hash what the digest of a block covers: the columns are its agent, session, operation,
+    time and metadata."""
     salt = (memory.salt or "") if memory else ""
-    return _hash([salt, *columns, _memory_values(memory) if memory else None, _change_values(change) if change else None])
+    return _hash(
+        [
+            salt,
+            *columns,
+            _memory_values(memory) if memory else None,
+            _change_values(change) if change else None,
+        ]
+    )
 
 
 def block_seal(block: Block, previous: str | None) -> str:
-    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased."""
+    """Hash a block and the seal of the previous one. Everything in it stays when the text of the
+    block is erased."""
     return seal_of(*_IN_SEAL(block), previous)
 
 
 def seal_of(*columns: object) -> str:
-    """Hash what a seal covers: chain, number, id, operation, time, hash and digest of the block, and the previous seal."""
+    """Hash what a seal covers: chain, number, id, operation, time, hash and digest of the block,
+    and the previous seal."""
     return _hash([*columns])
 
 
@@ -89,7 +112,16 @@ class RowsDigest:
 
     def add(self, block: Block) -> None:
         """Add the next block of the chain."""
-        names = ("id", "number", "operation_type", "created_at", "agent_id", "ref", "block_hash", "prev_hash")
+        names = (
+            "id",
+            "number",
+            "operation_type",
+            "created_at",
+            "agent_id",
+            "ref",
+            "block_hash",
+            "prev_hash",
+        )
         self._hash.update(_canonical([getattr(block, name) for name in names]).encode())
         self.count += 1
 
@@ -100,19 +132,30 @@ class RowsDigest:
 
 def _memory_values(memory: Memory) -> dict[str, object]:
     skill = [("name", memory.name), ("intent", memory.intent)] if isinstance(memory, Skill) else []
-    values = ((name, value) for name, value in zip(SEALED, _SEALED_VALUES(memory), strict=True) if _DEFAULTS.get(name) != value)
+    values = (
+        (name, value)
+        for name, value in zip(SEALED, _SEALED_VALUES(memory), strict=True)
+        if _DEFAULTS.get(name) != value
+    )
     # An empty claim, which no version has written, must differ from none.
     empty = [("claim", [memory.claim])] if memory.claim is not None and not memory.claim else []
     return _with_value([*values, *skill, *empty])
 
 
 def _change_values(change: Row) -> dict[str, object]:
-    return _with_value([*change.fields.items(), ("created_at", change.created_at), ("number", change.number)])
+    return _with_value(
+        [*change.fields.items(), ("created_at", change.created_at), ("number", change.number)]
+    )
 
 
 def _with_value(items: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Leave out None, False and empty lists, so that a column of a later version does not change the hashes of this one."""
-    return {name: value for name, value in items if value or (value is not None and value is not False and value in (0, ""))}
+    """Leave out None, False and empty lists, so that a column of a later version does not change
+    the hashes of this one."""
+    return {
+        name: value
+        for name, value in items
+        if value or (value is not None and value is not False and value in (0, ""))
+    }
 
 
 def _hash(value: object) -> str:
@@ -138,9 +181,13 @@ def _plain(value: object) -> object:
 
 _SEALED_VALUES = attrgetter(*SEALED)
 _DIGESTED = attrgetter("agent_id", "session_id", "operation_type", "created_at", "metadata")
-_IN_SEAL = attrgetter("chain", "number", "id", "operation_type", "created_at", "block_hash", "digest")
+_IN_SEAL = attrgetter(
+    "chain", "number", "id", "operation_type", "created_at", "block_hash", "digest"
+)
 # What no store of ours returns (bytes, after a change by hand) must differ, not raise.
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr, check_circular=False)
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), default=repr, check_circular=False
+)
 
 
 # --- chains and their blocks ---
@@ -196,8 +243,11 @@ def text_hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def append(chain: str, head: Head | None, entries: Sequence[Entry], *, key_id: str | None = None) -> tuple[list[Block], Head]:
-    """Return the next blocks of a chain, which name the key that signs the head, and the new head without a signature."""
+def append(
+    chain: str, head: Head | None, entries: Sequence[Entry], *, key_id: str | None = None
+) -> tuple[list[Block], Head]:
+    """Return the next blocks of a chain, which name the key that signs the head, and the new
+    head without a signature."""
     blocks: list[Block] = []
     number, last, seal = (head.number, head.block_hash, head.seal) if head else (0, None, None)
     for entry in entries:
@@ -207,23 +257,41 @@ def append(chain: str, head: Head | None, entries: Sequence[Entry], *, key_id: s
         last, seal = block.block_hash, block.seal
     assert last is not None  # noqa: S101  (there was an entry)
     first_seen, revision = (head.created_at, head.revision + 1) if head else (iso(entries[0].ms), 1)
-    return blocks, Head(id=chain, created_at=first_seen, number=number, block_hash=last, seal=seal, revision=revision)
+    return blocks, Head(
+        id=chain,
+        created_at=first_seen,
+        number=number,
+        block_hash=last,
+        seal=seal,
+        revision=revision,
+    )
 
 
-def _next_block(chain: str, number: int, prev_hash: str | None, prev_seal: str | None, key_id: str | None, entry: Entry) -> Block:
+def _next_block(
+    chain: str,
+    number: int,
+    prev_hash: str | None,
+    prev_seal: str | None,
+    key_id: str | None,
+    entry: Entry,
+) -> Block:
     if entry.operation_type not in OPERATIONS:
         raise ValueError(f"{entry.operation_type!r} is not an operation: {OPERATIONS}")
     user_id, agent_id = owner_of(chain)
     memory, metadata = entry.memory, dict(entry.metadata) if entry.metadata else None
     hashed = content_hash(memory.salt or "", memory.content) if memory else None
-    text = entry.write(Seal(content_hash=hashed, prev_block=prev_hash, prev_seal=prev_seal, signing_key=key_id))
+    text = entry.write(
+        Seal(content_hash=hashed, prev_block=prev_hash, prev_seal=prev_seal, signing_key=key_id)
+    )
     at, operation, block_hash = iso(entry.ms), entry.operation_type, text_hash(text)
     digest = digest_of((agent_id, entry.session_id, operation, at, metadata), memory, entry.change)
     return Block(
-        id=entry.id, created_at=at, chain=chain, number=number, operation_type=operation, yamo_text=text, block_hash=block_hash,
-        prev_hash=prev_hash, user_id=user_id, agent_id=agent_id, session_id=entry.session_id, metadata=metadata,
-        ref=memory.id if memory else entry.ref, content_hash=hashed, memory_revision=memory.revision if memory else None,
-        digest=digest, seal=seal_of(chain, number, entry.id, operation, at, block_hash, digest, prev_seal),
+        id=entry.id, created_at=at, chain=chain, number=number, operation_type=operation,
+        yamo_text=text, block_hash=block_hash, prev_hash=prev_hash, user_id=user_id,
+        agent_id=agent_id, session_id=entry.session_id, metadata=metadata,
+        ref=memory.id if memory else entry.ref, content_hash=hashed,
+        memory_revision=memory.revision if memory else None, digest=digest,
+        seal=seal_of(chain, number, entry.id, operation, at, block_hash, digest, prev_seal),
     )  # fmt: skip
 
 
@@ -234,4 +302,11 @@ def quotes(block: Block) -> bool:
 
 def tombstone(block: Block) -> Block:
     """Return the block without its text; number, hashes and seal stay."""
-    return replace(block, yamo_text=ERASED, metadata=None, content_hash=None, memory_revision=None, revision=block.revision + 1)
+    return replace(
+        block,
+        yamo_text=ERASED,
+        metadata=None,
+        content_hash=None,
+        memory_revision=None,
+        revision=block.revision + 1,
+    )

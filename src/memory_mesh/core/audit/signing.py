@@ -58,11 +58,15 @@ class SigningKey:
     id: str = field(init=False)  # a hash of the key, which may be public
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", sha256(b"memory-mesh audit key " + self.secret).hexdigest()[:16])
+        object.__setattr__(
+            self, "id", sha256(b"memory-mesh audit key " + self.secret).hexdigest()[:16]
+        )
 
     def sign(self, **parts: str | int | None) -> str:
         """Return the HMAC-SHA256 of the parts."""
-        return hmac.digest(self.secret, _SIGNING_ENCODER.encode(parts).encode("ascii"), "sha256").hex()
+        return hmac.digest(
+            self.secret, _SIGNING_ENCODER.encode(parts).encode("ascii"), "sha256"
+        ).hex()
 
     def signed(self, head: Head) -> Head:
         """Return the head with its signature."""
@@ -70,14 +74,19 @@ class SigningKey:
 
     def has_signed(self, head: Head) -> bool:
         """Return whether the head has a valid signature by this key."""
-        return head.key_id == self.id and hmac.compare_digest(self._of_head(head).encode(), (head.signature or "").encode())
+        return head.key_id == self.id and hmac.compare_digest(
+            self._of_head(head).encode(), (head.signature or "").encode()
+        )
 
     def proof(self, *, chain: str, number: int, previous_seal: str | None, new_key: str) -> str:
-        """Return the proof that the owner of this key moves a chain to another one with the block `number`."""
+        """Return the proof that the owner of this key moves a chain to another one with the
+        block `number`."""
         return self.sign(chain=chain, number=number, previous_seal=previous_seal, new_key=new_key)
 
     def _of_head(self, head: Head) -> str:
-        return self.sign(chain=head.id, number=head.number, block_hash=head.block_hash, seal=head.seal)
+        return self.sign(
+            chain=head.id, number=head.number, block_hash=head.block_hash, seal=head.seal
+        )
 
 
 # Keys by id, the current one last.
@@ -92,7 +101,8 @@ def key_of(block: Block) -> str | None:
 
 @dataclass(slots=True)
 class KeyWalk:
-    """Follows the keys along a chain, block by block, and checks the signature of its head at the end."""
+    """Follows the keys along a chain, block by block, and checks the signature of its head at
+    the end."""
 
     chain: str
     keys: Keys
@@ -110,7 +120,8 @@ class KeyWalk:
             yield block
 
     def step(self, block: Block) -> None:
-        """Take the next block. A block without a text is skipped: every later block names its key too."""
+        """Take the next block. A block without a text is skipped: every later block names its
+        key too."""
         self.first = self.first or block.number
         if block.yamo_text not in (ERASED, WITHHELD) and (named := key_of(block)) != self.key_id:
             old = self.keys.get(self.key_id or "")
@@ -127,10 +138,13 @@ class KeyWalk:
             return NOT_SIGNED
         key = self.keys.get(self.key_id)
         if key is None:
-            return Signature(checked=False, detail=self.problem or f"key {self.key_id} is not in the key file")
+            return Signature(
+                checked=False, detail=self.problem or f"key {self.key_id} is not in the key file"
+            )
         if not key.has_signed(head):
             return Broken(self.chain, head.number, None, _appended(key.id))
-        # Someone may have stolen an earlier key, and it still signs: a person must decide whether that is right.
+        # Someone may have stolen an earlier key, and it still signs: a person must decide whether
+        # that is right.
         earlier = "" if [*self.keys][-1] == key.id else f"with the earlier key {key.id}"
         since = f"from block {self.since} on" if self.since > self.first else ""
         return Signature(checked=True, detail=", ".join(filter(None, (since, earlier))))
@@ -139,12 +153,16 @@ class KeyWalk:
         change = key_change(block.yamo_text)
         if change is None or new is None or change[:2] != (old.id, new):
             return False
-        expected = old.proof(chain=self.chain, number=block.number, previous_seal=self.seal, new_key=new)
+        expected = old.proof(
+            chain=self.chain, number=block.number, previous_seal=self.seal, new_key=new
+        )
         return hmac.compare_digest(expected, change[2])
 
 
 def _appended(key_id: str) -> str:
-    same = "if another program of yours wrote it, set audit_key_file to the same file for all writers"
+    same = (
+        "if another program of yours wrote it, set audit_key_file to the same file for all writers"
+    )
     return f"written without the key {key_id} that signs this chain; {same}"
 
 
@@ -153,10 +171,21 @@ def _appended(key_id: str) -> str:
 
 # The columns of RFC-0011, then ours. `timestamp` is our `created_at`.
 EXPORT_NAMES = (
-    "id", "agent_id", "operation_type", "yamo_text", "timestamp", "block_hash", "prev_hash", "metadata", "chain", "number", "ref",
-    "session_id", "content_hash", "memory_revision", "digest", "seal",
+    "id", "agent_id", "operation_type", "yamo_text", "timestamp", "block_hash", "prev_hash",
+    "metadata", "chain", "number", "ref", "session_id", "content_hash", "memory_revision", "digest",
+    "seal",
 )  # fmt: skip
-_NULLABLE = {"agent_id", "prev_hash", "metadata", "ref", "session_id", "content_hash", "memory_revision", "digest", "seal"}
+_NULLABLE = {
+    "agent_id",
+    "prev_hash",
+    "metadata",
+    "ref",
+    "session_id",
+    "content_hash",
+    "memory_revision",
+    "digest",
+    "seal",
+}
 _EXPECTED = "a line of memory-mesh audit export --json"
 
 
@@ -166,15 +195,16 @@ def as_dict(block: Block) -> dict[str, Value]:
 
 
 def line(block: Block) -> str:
-    """Return a block as one line of JSON. ASCII only: some readers end a line at certain Unicode characters."""
+    """Return a block as one line of JSON. ASCII only: some readers end a line at certain Unicode
+    characters."""
     return json.dumps(as_dict(block))
 
 
 def verify_export(lines: Iterable[str], *, noted: tuple[int, str] | None = None) -> list[Verdict]:
     """Verify hashes, seals and columns of an export. Raise `InvalidInput` if it has no block.
 
-    Memories and their history can only be verified with the store, and a cut end only with a noted head, which may belong to any
-    of the chains.
+    Memories and their history can only be verified with the store, and a cut end only with a noted
+    head, which may belong to any of the chains.
     """
     blocks = (_block(text, at) for at, text in enumerate(lines, start=1) if text.strip())
     verdicts: dict[str, Verdict] = {}
@@ -182,7 +212,9 @@ def verify_export(lines: Iterable[str], *, noted: tuple[int, str] | None = None)
     for chain, group in groupby(blocks, key=lambda block: block.chain):
         walk, keys = Walk(chain, noted, withholding=True), KeyWalk(chain, {})
         twice = Broken(chain, 1, None, "the chain is given twice") if chain in verdicts else None
-        verdicts[chain] = twice or walk.through(keys.watch(group)) or _without_head(walk.sound(), keys)
+        verdicts[chain] = (
+            twice or walk.through(keys.watch(group)) or _without_head(walk.sound(), keys)
+        )
         found = found or walk.found_noted
     if not verdicts:
         raise InvalidInput("the export is empty: there is nothing to verify", expected=_EXPECTED)
@@ -190,11 +222,16 @@ def verify_export(lines: Iterable[str], *, noted: tuple[int, str] | None = None)
 
 
 def _without_head(sound: Sound, keys: KeyWalk) -> Sound:
-    return sound if keys.key_id is None else replace(sound, signature=Signature(checked=False, detail="an export has no heads"))
+    return (
+        sound
+        if keys.key_id is None
+        else replace(sound, signature=Signature(checked=False, detail="an export has no heads"))
+    )
 
 
 def noted_missing(chain: str, number: int) -> Broken:
-    """Return the verdict for a noted block that no chain has; `chain` is empty if it could be any."""
+    """Return the verdict for a noted block that no chain has; `chain` is empty if it could be
+    any."""
     return Broken(chain, number, None, "no chain has the noted block")
 
 
@@ -203,10 +240,18 @@ def _block(text: str, at: int) -> Block:
         values = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidInput(f"line {at} is not JSON", expected=_EXPECTED) from None
-    columns: dict[str, Any] = {name: values.get(name) for name in EXPORT_NAMES} if isinstance(values, dict) else {}
+    columns: dict[str, Any] = (
+        {name: values.get(name) for name in EXPORT_NAMES} if isinstance(values, dict) else {}
+    )
     nullable = {name for name in _NULLABLE if columns.get(name) is None}
-    if wrong := [name for name in EXPORT_NAMES if name not in nullable and fault(BY_NAME[_column(name)], columns.get(name))]:
-        raise InvalidInput(f"line {at} is not a block: missing or invalid {', '.join(wrong)}", expected=_EXPECTED)
+    if wrong := [
+        name
+        for name in EXPORT_NAMES
+        if name not in nullable and fault(BY_NAME[_column(name)], columns.get(name))
+    ]:
+        raise InvalidInput(
+            f"line {at} is not a block: missing or invalid {', '.join(wrong)}", expected=_EXPECTED
+        )
     user_id, _ = owner_of(columns["chain"])
     return Block(**{_column(name): value for name, value in columns.items()}, user_id=user_id)
 

@@ -1,8 +1,9 @@
 """Verify audit chains and the memories that they seal, and decide who may read a block.
 
-Changing, removing, inserting or reordering a block breaks a hash or a seal; cutting the end contradicts the head. A tombstone is
-valid only if a later erasure block names its id and hash. Blocks of earlier versions have no seal: the first sealed block after
-them must name them all. Without a head noted elsewhere, someone who can rewrite the whole store can rewrite the chain.
+Changing, removing, inserting or reordering a block breaks a hash or a seal; cutting the end
+contradicts the head. A tombstone is valid only if a later erasure block names its id and hash.
+Blocks of earlier versions have no seal: the first sealed block after them must name them all.
+Without a head noted elsewhere, someone who can rewrite the whole store can rewrite the chain.
 """
 
 import re
@@ -39,14 +40,18 @@ from memory_mesh.core.text import short_repr
 INTENTS = {
     wire_blocks.RETAIN: "retain", wire_blocks.ERASE: "retain", wire_blocks.READ_TRAIL: "retain",
     wire_blocks.RECALL: "recall", wire_blocks.CHECKPOINT: "recall",
-    wire_blocks.REFLECT: "reflect", wire_blocks.SYNTHESIZE: "synthesize", wire_blocks.LESSON: "lesson",
+    wire_blocks.REFLECT: "reflect", wire_blocks.SYNTHESIZE: "synthesize",
+    wire_blocks.LESSON: "lesson",
 }  # fmt: skip
 _ANY_CHAIN = {wire_blocks.SEAL_OLD: ("retain", "recall"), wire_blocks.REKEY: ("retain", "recall")}
 
-_META_PAIR = re.compile(r"^  (content_hash|prev_block|prev_seal);([0-9a-f]{64});$", flags=re.MULTILINE)
+_META_PAIR = re.compile(
+    r"^  (content_hash|prev_block|prev_seal);([0-9a-f]{64});$", flags=re.MULTILINE
+)
 _REVISION = re.compile(r"^  revision;([0-9]{1,18});$", flags=re.MULTILINE)
 _COLUMN_LINE = re.compile(r"^(?:  (timestamp|action);|(intent): )(.*);$", flags=re.MULTILINE)
-_ID = re.compile(r"yamo_([a-z]+)_([0-9]{1,14})_[0-9a-f]{6}")  # more digits could be beyond the year 9999
+# More digits could be beyond the year 9999.
+_ID = re.compile(r"yamo_([a-z]+)_([0-9]{1,14})_[0-9a-f]{6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,11 @@ class Signature:
     detail: str = ""
 
     def __str__(self) -> str:
-        state = f"checked{', ' if self.detail else ''}" if self.checked else f"not checked{': ' if self.detail else ''}"
+        state = (
+            f"checked{', ' if self.detail else ''}"
+            if self.checked
+            else f"not checked{': ' if self.detail else ''}"
+        )
         return state + self.detail
 
 
@@ -75,7 +84,8 @@ class Sound:
     block_hash: str | None
     seal: str | None = field(default=None, repr=False)
     newer: int | None = None  # blocks after the noted head; None if none was given
-    withheld: int = 0  # blocks of an export whose texts are withheld: only hash and seal were checked
+    # Blocks of an export whose texts are withheld: only hash and seal were checked.
+    withheld: int = 0
     caution: str = ""  # what the noted head does not prove
     signature: Signature = NOT_SIGNED
 
@@ -96,19 +106,25 @@ Verdict = Sound | Broken
 
 
 def verify_chain(
-    chain: str, blocks: Iterable[Block], head: Callable[[], Head | None] | None = None, *, noted: tuple[int, str] | None = None
+    chain: str,
+    blocks: Iterable[Block],
+    head: Callable[[], Head | None] | None = None,
+    *,
+    noted: tuple[int, str] | None = None,
 ) -> Verdict:
-    """Verify the blocks of a chain, given in order. Others may append to it, so its head is read after its blocks.
+    """Verify the blocks of a chain, given in order. Others may append to it, so its head is read
+    after its blocks.
 
-    Without `head`, blocks cut off the end are not noticed. `noted` is a head that was noted earlier: its number, and its seal or
-    hash.
+    Without `head`, blocks cut off the end are not noticed. `noted` is a head that was noted
+    earlier: its number, and its seal or hash.
     """
     walk = Walk(chain, noted)
     return walk.through(blocks) or (walk.against_heads(head()) if head else None) or walk.sound()
 
 
 def verify_tail(chain: str, blocks: Sequence[Block], head: Head | None) -> Verdict:
-    """Verify only the last blocks of a chain; earlier blocks and the reasons of tombstones are not checked."""
+    """Verify only the last blocks of a chain; earlier blocks and the reasons of tombstones are
+    not checked."""
     walk = Walk(chain, None, whole=False)
     for at, block in enumerate(blocks):
         if not at:
@@ -120,7 +136,8 @@ def verify_tail(chain: str, blocks: Sequence[Block], head: Head | None) -> Verdi
 
 
 def sealed_content(text: str) -> tuple[int, str] | None:
-    """Return the revision of the memory that the text of a block seals, and the hash of its content."""
+    """Return the revision of the memory that the text of a block seals, and the hash of its
+    content."""
     hashed = _hashes(text).get("content_hash")
     revision = _REVISION.search(text)
     return (int(revision.group(1)) if revision else 1, hashed) if hashed else None
@@ -133,7 +150,8 @@ def prev_seal(block: Block) -> str | None:
 
 @dataclass(slots=True)
 class Walk:
-    """The state of a walk through a chain. It keeps what later blocks may justify, and not the blocks: chains are long."""
+    """The state of a walk through a chain. It keeps what later blocks may justify, and not the
+    blocks: chains are long."""
 
     chain: str
     noted: tuple[int, str] | None
@@ -142,7 +160,8 @@ class Walk:
     number: int = 0
     last: str | None = None
     seal: str | None = None
-    seal_known: bool = True  # False: the first block of this walk has no text that names the previous seal
+    # False: the first block of this walk has no text that names the previous seal.
+    seal_known: bool = True
     start: Block | None = None  # the first block, if its number is above 1
     checkpointed: bool = False  # a checkpoint names the block before the start
     tombstones: list[Block] = field(default_factory=list)
@@ -182,7 +201,9 @@ class Walk:
         self.withheld += block.yamo_text == WITHHELD
         self._compare_noted(block)
         named = erased_blocks(block.yamo_text)
-        self.erasures.update(dict.fromkeys(named, (block.number, wire_blocks.subject(block.yamo_text))))
+        self.erasures.update(
+            dict.fromkeys(named, (block.number, wire_blocks.subject(block.yamo_text)))
+        )
         if self.start and self._names_the_start(block):
             self.checkpointed = True
 
@@ -191,7 +212,9 @@ class Walk:
         if self.start is None or through is None:
             return False
         same = through[:2] == (self.start.number - 1, self.start.prev_hash)
-        return same and (self.start.seal is None or self.start.seal == block_seal(self.start, through[2]))
+        return same and (
+            self.start.seal is None or self.start.seal == block_seal(self.start, through[2])
+        )
 
     def fault(self, block: Block) -> str | None:
         """Return what is wrong with the next block."""
@@ -226,7 +249,11 @@ class Walk:
             return "it has lost its seal" if self.seal or block.digest else None
         if self.seal_known and block.seal != block_seal(block, self.seal):
             return "its seal does not match its columns and the previous seal"
-        return self._unsealed_fault(block) if self.number and self.seal is None and self.seal_known else None
+        return (
+            self._unsealed_fault(block)
+            if self.number and self.seal is None and self.seal_known
+            else None
+        )
 
     def _unsealed_fault(self, block: Block) -> str | None:
         """Compare the blocks without a seal with what the first sealed block says about them."""
@@ -241,44 +268,81 @@ class Walk:
         )
 
     def unjustified(self) -> Broken | None:
-        """Return the break if a missing start has no checkpoint, or a tombstone has no erasure block."""
+        """Return the break if a missing start has no checkpoint, or a tombstone has no erasure
+        block."""
         if self.start and not self.checkpointed:
-            gone = f"the blocks before number {self.start.number} are missing and no later checkpoint names the last of them"
+            gone = (
+                f"the blocks before number {self.start.number} are missing and no later checkpoint "
+                "names the last of them"
+            )
             return Broken(self.chain, 1, self.start.id, gone)
         for block in self.tombstones:
             at, memory_id = self.erasures.get((wire_value(block.id), block.block_hash), (0, None))
             if at <= block.number or memory_id != _written(block.ref):
-                return Broken(self.chain, block.number, block.id, "its text is missing and no later erasure names it")
+                return Broken(
+                    self.chain,
+                    block.number,
+                    block.id,
+                    "its text is missing and no later erasure names it",
+                )
         return None
 
     def against_heads(self, head: Head | None) -> Broken | None:
-        """Compare the end of the walk with the stored head, and return the break if the noted head was not met."""
-        if (head.number, head.block_hash, head.seal) != (self.number, self.last, self.seal) if head else self.number:
+        """Compare the end of the walk with the stored head, and return the break if the noted
+        head was not met."""
+        if (
+            (head.number, head.block_hash, head.seal) != (self.number, self.last, self.seal)
+            if head
+            else self.number
+        ):
             number = head.number if head else 0
             why = f"the chain ends at block {self.number}, but its head says {number}"
             return Broken(
-                self.chain, self.number, None, why if number != self.number else "the last block is not that of the head"
+                self.chain,
+                self.number,
+                None,
+                why if number != self.number else "the last block is not that of the head",
             )
         if self.noted and self.noted[0] and not self.found_noted:
             at = self.noted[0]
             removed = self.start and 0 < at < self.start.number
-            why = "was removed behind a checkpoint and cannot be compared" if removed else "is not the noted one"
+            why = (
+                "was removed behind a checkpoint and cannot be compared"
+                if removed
+                else "is not the noted one"
+            )
             return Broken(self.chain, at, None, f"block {at} {why}")
         return None
 
     def sound(self) -> Sound:
         """Return the verdict of a walk without a break."""
-        newer = self.number - self.noted[0] if self.noted and (self.found_noted or not self.noted[0]) else None
-        return Sound(self.chain, self.number, self.last, self.seal, newer, self.withheld, self.caution)
+        newer = (
+            self.number - self.noted[0]
+            if self.noted and (self.found_noted or not self.noted[0])
+            else None
+        )
+        return Sound(
+            self.chain, self.number, self.last, self.seal, newer, self.withheld, self.caution
+        )
 
     def _compare_noted(self, block: Block) -> None:
-        if self.noted is None or self.noted[0] != self.number or self.noted[1] not in (self.last, self.seal):
+        if (
+            self.noted is None
+            or self.noted[0] != self.number
+            or self.noted[1] not in (self.last, self.seal)
+        ):
             return
         self.found_noted = True
-        # The text of a sealed block has the previous seal, and so its hash binds every block before it.
-        unbound = "an erased block" if self.tombstones else "a withheld block" if self.withheld else None
+        # The text of a sealed block has the previous seal, and so its hash binds every block before
+        # it.
+        unbound = (
+            "an erased block" if self.tombstones else "a withheld block" if self.withheld else None
+        )
         if self.noted[1] != self.seal and unbound and prev_seal(block) is None:
-            self.caution = f"the noted hash of block {self.number} does not bind what was before {unbound}; note the seal"
+            self.caution = (
+                f"the noted hash of block {self.number} does not bind what was before {unbound}; "
+                "note the seal"
+            )
 
 
 def _place_fault(chain: str, block: Block, expected: int, last: str | None) -> str | None:
@@ -290,36 +354,56 @@ def _place_fault(chain: str, block: Block, expected: int, last: str | None) -> s
     if block.prev_hash != last:
         return "its prev_hash is not the hash of the previous block"
     if (block.operation_type == "recall") != recalls:
-        return f"a {block.operation_type} block cannot be in a chain of {'searches' if recalls else 'memories'}"
+        return (
+            f"a {block.operation_type} block cannot be in a chain of "
+            f"{'searches' if recalls else 'memories'}"
+        )
     return "its id names another operation or time" if _id_differs(block) else None
 
 
 def _id_differs(block: Block) -> bool:
-    """Compare operation and time with the id (`yamo_retain_1760000000000_3fa9c2`), which also a tombstone keeps."""
+    """Compare operation and time with the id (`yamo_retain_1760000000000_3fa9c2`), which also a
+    tombstone keeps."""
     parts = _ID.fullmatch(block.id)
-    return parts is not None and (parts[1], iso(int(parts[2]))) != (block.operation_type, block.created_at)
+    return parts is not None and (parts[1], iso(int(parts[2]))) != (
+        block.operation_type,
+        block.created_at,
+    )
 
 
 def _agent_differs(block: Block) -> bool:
     # In earlier versions, an erasure by another agent named that agent.
     exempt = block.seal is None and wire_blocks.has_intent(block.yamo_text, wire_blocks.ERASE)
-    return not exempt and block.yamo_text.partition("\n")[0] != f"agent: {agent_name(str(block.agent_id))};"
+    return (
+        not exempt
+        and block.yamo_text.partition("\n")[0] != f"agent: {agent_name(str(block.agent_id))};"
+    )
 
 
 def _columns_agree(block: Block) -> bool:
     """Return whether the columns match the text."""
     # No content can look like one of these lines.
-    columns = {pair or intent: value for pair, intent, value in _COLUMN_LINE.findall(block.yamo_text)}
+    columns = {
+        pair or intent: value for pair, intent, value in _COLUMN_LINE.findall(block.yamo_text)
+    }
     intent = columns.get("intent", "")
     operations = _ANY_CHAIN.get(intent, (INTENTS.get(intent),))
     if block.operation_type not in operations or columns.get("timestamp") != block.created_at:
         return False
-    if block.operation_type == "recall" and block.metadata is not None and {*block.metadata} != {"action"}:
+    if (
+        block.operation_type == "recall"
+        and block.metadata is not None
+        and {*block.metadata} != {"action"}
+    ):
         return False
-    if (block.metadata or {}).get("action") != columns.get("action", "add" if block.operation_type == "retain" else None):
+    if (block.metadata or {}).get("action") != columns.get(
+        "action", "add" if block.operation_type == "retain" else None
+    ):
         return False
     sealed = (block.memory_revision, block.content_hash)
-    if sealed != (sealed_content(block.yamo_text) or (None, None)) and (block.seal or sealed != (None, None)):
+    if sealed != (sealed_content(block.yamo_text) or (None, None)) and (
+        block.seal or sealed != (None, None)
+    ):
         return False
     return wire_blocks.subject(block.yamo_text) == _written(block.ref)
 
@@ -348,23 +432,35 @@ class Fault:
 
 
 def memory_fault(row: Row, history: Sequence[Row], blocks: Sequence[Block]) -> Fault | None:
-    """Return the first difference, from the current revision back; `blocks` are those of this memory, of every chain."""
+    """Return the first difference, from the current revision back; `blocks` are those of this
+    memory, of every chain."""
     memory, sealed = Memory.of(row), _by_revision(blocks)
     if not sealed:
         erased = (block for block in blocks if (block.metadata or {}).get("action") == "erase")
-        return next((Fault(block, f"{memory.id} was erased, but is stored") for block in erased), None)
+        return next(
+            (Fault(block, f"{memory.id} was erased, but is stored") for block in erased), None
+        )
     latest = sealed[max(sealed)][0][0]
     if max(sealed) > memory.revision:
-        return Fault(latest, f"{memory.id} is at revision {memory.revision}, but a later one was sealed")
+        return Fault(
+            latest, f"{memory.id} is at revision {memory.revision}, but a later one was sealed"
+        )
     if reason := _history_fault(memory, history):
         return Fault(latest, reason)
     # Earlier versions did not write a block for every revision.
-    since = min((block.memory_revision or 0 for block in blocks if block.digest and block.memory_revision), default=None)
+    since = min(
+        (block.memory_revision or 0 for block in blocks if block.digest and block.memory_revision),
+        default=None,
+    )
     for revision, change in _revisions(memory, history):
         found = sealed.get(revision.revision, [])
         if not found and since is not None and revision.revision > since:
             return Fault(latest, f"revision {revision.revision} of {memory.id} was not sealed")
-        faults = (Fault(block, reason) for block, hash_ in found if (reason := _revision_fault(revision, change, block, hash_)))
+        faults = (
+            Fault(block, reason)
+            for block, hash_ in found
+            if (reason := _revision_fault(revision, change, block, hash_))
+        )
         if fault := next(faults, None):
             return fault
     reason = _derived_fault(row, memory)
@@ -372,7 +468,8 @@ def memory_fault(row: Row, history: Sequence[Row], blocks: Sequence[Block]) -> F
 
 
 def _derived_fault(row: Row, memory: Memory) -> str | None:
-    """Compare columns that are not sealed with those that they follow from. By them a read finds a memory, or does not."""
+    """Compare columns that are not sealed with those that they follow from. By them a read finds
+    a memory, or does not."""
     if row.partition != memory.partition:
         return f"{memory.id} is stored in a partition of another scope"
     claim = Claim.of(memory)
@@ -382,7 +479,8 @@ def _derived_fault(row: Row, memory: Memory) -> str | None:
 
 
 def _by_revision(blocks: Sequence[Block]) -> dict[int, list[tuple[Block, str]]]:
-    """Return the blocks with the hash of the content that they sealed, by revision of the memory."""
+    """Return the blocks with the hash of the content that they sealed, by revision of the
+    memory."""
     sealed: dict[int, list[tuple[Block, str]]] = {}
     for block in blocks:
         if content := sealed_content(block.yamo_text):
@@ -399,11 +497,18 @@ def _history_fault(memory: Memory, history: Sequence[Row]) -> str | None:
         return f"the history of {memory.id} has rows that were never written"
     known = {field.name for field in fields(memory)}
     unreadable = (row for row in history if not known.issuperset(_before(row)))
-    return next((f"the history of {memory.id} cannot be read at revision {row.number}" for row in unreadable), None)
+    return next(
+        (
+            f"the history of {memory.id} cannot be read at revision {row.number}"
+            for row in unreadable
+        ),
+        None,
+    )
 
 
 def _revisions(memory: Memory, history: Sequence[Row]) -> Iterator[tuple[Memory, Row | None]]:
-    """Yield each revision of a memory with the history row that it was written with, the current one first."""
+    """Yield each revision of a memory with the history row that it was written with, the current
+    one first."""
     for change in sorted(history, key=lambda row: row.number, reverse=True):
         yield memory, change
         memory = replace(memory, **{**_before(change), "revision": change.number - 1})  # type: ignore[arg-type]
@@ -417,9 +522,14 @@ def _before(change: Row) -> dict[str, object]:
 
 def _revision_fault(memory: Memory, change: Row | None, block: Block, hash_: str) -> str | None:
     if content_hash(memory.salt or "", memory.content) != hash_:
-        return f"the content of {memory.id} (revision {memory.revision}) differs from what was sealed"
+        return (
+            f"the content of {memory.id} (revision {memory.revision}) differs from what was sealed"
+        )
     if block.digest is not None and block_digest(block, memory, change) != block.digest:
-        return f"the columns or the history of {memory.id} (revision {memory.revision}) differ from what was sealed"
+        return (
+            f"the columns or the history of {memory.id} (revision {memory.revision}) differ from "
+            "what was sealed"
+        )
     return None
 
 
@@ -432,8 +542,8 @@ def _revision_fault(memory: Memory, change: Row | None, block: Block, hash_: str
 def withhold(block: Block) -> Block:
     """Return the block without its text and metadata.
 
-    Also without the hash of the content: it is the only part of the text that cannot be guessed, so with it a guess of the rest
-    could be tested against the hash of the block.
+    Also without the hash of the content: it is the only part of the text that cannot be guessed, so
+    with it a guess of the rest could be tested against the hash of the block.
     """
     return replace(block, yamo_text=WITHHELD, metadata=None, session_id=None, content_hash=None)
 
@@ -441,7 +551,8 @@ def withhold(block: Block) -> Block:
 def may_read(reader: Reader, block: Block, memory: Row | None, first_revision: int) -> bool:
     """Return whether the reader may see the text of a block.
 
-    `memory` is the row that it refers to, and `first_revision` the first revision from which on the reader could see it.
+    `memory` is the row that it refers to, and `first_revision` the first revision from which on the
+    reader could see it.
     """
     if block.user_id != reader.user_id:
         return False
@@ -456,6 +567,9 @@ def may_read(reader: Reader, block: Block, memory: Row | None, first_revision: i
 
 
 def _is_bookkeeping(block: Block) -> bool:
-    """Return whether a block records no memory and no search, such as a checkpoint or the reading of an auditor."""
-    named = block.operation_type == "retain" or has_intent(block.yamo_text, CHECKPOINT, REKEY, SEAL_OLD)
+    """Return whether a block records no memory and no search, such as a checkpoint or the
+    reading of an auditor."""
+    named = block.operation_type == "retain" or has_intent(
+        block.yamo_text, CHECKPOINT, REKEY, SEAL_OLD
+    )
     return block.ref is None and named

@@ -30,7 +30,19 @@ from memory_mesh.core.claims.rules import (
     trust_of,
 )
 
-__all__ = ["DEFAULT", "Claim", "Judgement", "Known", "Outcome", "Schema", "Schemas", "Trust", "Verdict", "Window", "base_trust"]
+__all__ = [
+    "DEFAULT",
+    "Claim",
+    "Judgement",
+    "Known",
+    "Outcome",
+    "Schema",
+    "Schemas",
+    "Trust",
+    "Verdict",
+    "Window",
+    "base_trust",
+]
 __all__ += [
     "check_window",
     "compute_trust",

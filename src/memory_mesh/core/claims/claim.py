@@ -29,7 +29,16 @@ from memory_mesh.core.search.query import Span, period_of
 
 SCOPES = ("global", "session")
 MAX_CHARS = 2_000  # of a subject, a predicate or a value
-_NAMES = ("subject", "predicate", "value", "exclusive", "scope", "session_id", "valid_from", "valid_until")
+_NAMES = (
+    "subject",
+    "predicate",
+    "value",
+    "exclusive",
+    "scope",
+    "session_id",
+    "valid_from",
+    "valid_until",
+)
 _OPEN = "~"  # after every time, as a text
 
 
@@ -50,9 +59,12 @@ class Window:
 
 
 def overlapping(windows: Mapping[str, Window]) -> set[str]:
-    """Return the ids whose windows have a moment in common with that of another one, without comparing each with each."""
+    """Return the ids whose windows have a moment in common with that of another one, without
+    comparing each with each."""
     found, last, until = set[str](), "", ""
-    for start, end, id_ in sorted((each.start or "", each.end or _OPEN, id_) for id_, each in windows.items()):
+    for start, end, id_ in sorted(
+        (each.start or "", each.end or _OPEN, id_) for id_, each in windows.items()
+    ):
         if last and start <= until:
             found |= {id_, last}
         if end >= until:
@@ -88,11 +100,13 @@ class Claim:
     def columns(self) -> dict[str, Value]:
         """The columns of a memory with this claim."""
         claim: dict[str, Value] = {
-            "subject": self.subject, "predicate": self.predicate, "value": self.value, "exclusive": self.exclusive,
-            "scope": self.scope, **({"session_id": self.session_id} if self.session_id else {}),
+            "subject": self.subject, "predicate": self.predicate, "value": self.value,
+            "exclusive": self.exclusive, "scope": self.scope,
+            **({"session_id": self.session_id} if self.session_id else {}),
         }  # fmt: skip
         return {
-            "claim": claim, "claim_key": self.key, "valid_from": self.window.start, "valid_until": self.window.end,
+            "claim": claim, "claim_key": self.key, "valid_from": self.window.start,
+            "valid_until": self.window.end,
         }  # fmt: skip
 
     @classmethod
@@ -103,16 +117,20 @@ class Claim:
             return None
         session = stored.get("session_id")
         return cls(
-            subject=str(stored.get("subject")), predicate=str(stored.get("predicate")), value=str(stored.get("value")),
-            exclusive=stored.get("exclusive") is not False, session_id=None if session is None else str(session),
-            project=memory.project, window=Window(start=memory.valid_from, end=memory.valid_until),
+            subject=str(stored.get("subject")), predicate=str(stored.get("predicate")),
+            value=str(stored.get("value")), exclusive=stored.get("exclusive") is not False,
+            session_id=None if session is None else str(session), project=memory.project,
+            window=Window(start=memory.valid_from, end=memory.valid_until),
         )  # fmt: skip
 
 
 def read_claim(given: object, session_id: str | None) -> Claim:
-    """Return a claim as a caller gives it, or raise `InvalidInput`. `session_id` is the session of the caller."""
+    """Return a claim as a caller gives it, or raise `InvalidInput`. `session_id` is the session
+    of the caller."""
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"claim is {shown(given)}", expected="an object with subject, predicate and value")
+        raise InvalidInput(
+            f"claim is {shown(given)}", expected="an object with subject, predicate and value"
+        )
     for name in given:
         if name not in _NAMES:
             what, remedy = f"claim has the unknown key {shown(name)}", suggestion(name, _NAMES)
@@ -121,14 +139,19 @@ def read_claim(given: object, session_id: str | None) -> Claim:
     if not isinstance(exclusive, bool):
         raise InvalidInput(f"claim.exclusive is {shown(exclusive)}", expected="true or false")
     return Claim(
-        subject=_text(given, "subject"), predicate=_text(given, "predicate"), value=_text(given, "value"), exclusive=exclusive,
-        session_id=_session(given, session_id), window=read_window(given),
+        subject=_text(given, "subject"), predicate=_text(given, "predicate"),
+        value=_text(given, "value"), exclusive=exclusive, session_id=_session(given, session_id),
+        window=read_window(given),
     )  # fmt: skip
 
 
 def read_window(given: Mapping[str, object]) -> Window:
-    """Return the validity in `valid_from` and `valid_until`, or raise `InvalidInput` if it ends before it starts."""
-    start, end = (None if (at := given.get(name)) is None else parse_time(at, name) for name in ("valid_from", "valid_until"))
+    """Return the validity in `valid_from` and `valid_until`, or raise `InvalidInput` if it ends
+    before it starts."""
+    start, end = (
+        None if (at := given.get(name)) is None else parse_time(at, name)
+        for name in ("valid_from", "valid_until")
+    )
     return check_window(Window(start=start, end=end))
 
 
@@ -147,9 +170,13 @@ def _text(given: Mapping[str, object], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput(f"claim.{name} is {shown(value)}", expected="a non-empty text")
     if fault(BY_NAME["key"], value):
-        raise InvalidInput(f"claim.{name} is {shown(value)}", expected="text without NUL or half surrogate pairs")
+        raise InvalidInput(
+            f"claim.{name} is {shown(value)}", expected="text without NUL or half surrogate pairs"
+        )
     if len(value) > MAX_CHARS:
-        raise InvalidInput(f"claim.{name} has {len(value):,} characters", expected=f"at most {MAX_CHARS:,}")
+        raise InvalidInput(
+            f"claim.{name} has {len(value):,} characters", expected=f"at most {MAX_CHARS:,}"
+        )
     return value
 
 
@@ -157,7 +184,9 @@ def _digits(value: float) -> str:
     try:
         return str(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits
-        raise InvalidInput("claim.value is a number with too many digits", expected=f"at most {MAX_CHARS:,}") from None
+        raise InvalidInput(
+            "claim.value is a number with too many digits", expected=f"at most {MAX_CHARS:,}"
+        ) from None
 
 
 def _session(given: Mapping[str, object], session_id: str | None) -> str | None:
@@ -165,7 +194,10 @@ def _session(given: Mapping[str, object], session_id: str | None) -> str | None:
     one_of("claim.scope", scope, SCOPES)
     if scope == "global":
         if given.get("session_id") is not None:
-            raise InvalidInput("a claim of scope 'global' has a session_id", expected="scope 'session', or no session_id")
+            raise InvalidInput(
+                "a claim of scope 'global' has a session_id",
+                expected="scope 'session', or no session_id",
+            )
         return None
     own = given.get("session_id", session_id)
     if not isinstance(own, str) or not own.strip() or fault(BY_NAME["session_id"], own):
@@ -195,23 +227,27 @@ _SYMBOLS = {
     "₹": "INR",
 }
 _ISO_4217 = (
-    "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY "
-    "COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS "
-    "INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP "
-    "MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR "
-    "SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV "
-    "WST XAF XCD XOF XPF YER ZAR ZMW ZWL "
+    "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN "
+    "BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL "
+    "GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF "
+    "KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN "
+    "MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD "
+    "SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH "
+    "UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWL "
 )
 _CODES = frozenset(_ISO_4217.split())
 _SYMBOL = "|".join(re.escape(symbol) for symbol in sorted(_SYMBOLS, key=len, reverse=True))
 _UNIT = rf"(?:{_SYMBOL}|[A-Za-z]{{3}})"
 _NUMBER = r"\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,6})?|\d{1,18}(?:\.\d{1,6})?"
-_MONEY = re.compile(rf"(?P<sign>[-−]?)\s?(?:(?P<before>{_UNIT})\s{{0,3}})?(?P<number>{_NUMBER})(?:\s{{0,3}}(?P<after>{_UNIT}))?")
+_MONEY = re.compile(
+    rf"(?P<sign>[-−]?)\s?(?:(?P<before>{_UNIT})\s{{0,3}})?(?P<number>{_NUMBER})(?:\s{{0,3}}(?P"
+    rf"<after>{_UNIT}))?"
+)
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _DATES = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -223,19 +259,43 @@ _DATES = tuple(
     )
 )
 
-# Each unit with the other ways to write it. Units are never converted: 1 km and 1000 m stay two values.
+# Each unit with the other ways to write it. Units are never converted: 1 km and 1000 m stay two
+# values.
 _UNITS = {
-    "ms": "millisecond milliseconds", "s": "sec secs second seconds", "min": "mins minute minutes", "h": "hr hrs hour hours",
-    "d": "day days", "week": "weeks", "month": "months", "year": "yr yrs years", "mm": "millimetre millimetres millimeters",
+    "ms": "millisecond milliseconds", "s": "sec secs second seconds", "min": "mins minute minutes",
+    "h": "hr hrs hour hours", "d": "day days", "week": "weeks", "month": "months",
+    "year": "yr yrs years", "mm": "millimetre millimetres millimeters",
     "cm": "centimetre centimetres centimeter centimeters", "m": "metre metres meter meters",
     "km": "kilometre kilometres kilometer kilometers", "mi": "mile miles", "g": "gram grams",
-    "kg": "kilo kilos kilogram kilograms", "lb": "lbs pound pounds", "l": "litre litres liter liters", "%": "percent",
-    "°C": "c °c celsius", "°F": "f °f fahrenheit",
+    "kg": "kilo kilos kilogram kilograms", "lb": "lbs pound pounds",
+    "l": "litre litres liter liters", "%": "percent", "°C": "c °c celsius", "°F": "f °f fahrenheit",
 }  # fmt: skip
 # Sizes of data keep their case: Mb are bits, MB are bytes.
-_AS_WRITTEN = {name: name for name in ("B", "KB", "kB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB", "Kb", "Mb", "Gb")}
-_UNIT_OF = {word: unit for unit, words in _UNITS.items() for word in (unit.casefold(), *words.split())}
-_QUANTITY = re.compile(rf"(?P<sign>[-−]?)(?P<number>{_NUMBER})\s{{0,3}}(?P<unit>[^\d\s.,-][^\d\s]{{0,14}})")
+_AS_WRITTEN = {
+    name: name
+    for name in (
+        "B",
+        "KB",
+        "kB",
+        "MB",
+        "GB",
+        "TB",
+        "PB",
+        "KiB",
+        "MiB",
+        "GiB",
+        "TiB",
+        "Kb",
+        "Mb",
+        "Gb",
+    )
+}
+_UNIT_OF = {
+    word: unit for unit, words in _UNITS.items() for word in (unit.casefold(), *words.split())
+}
+_QUANTITY = re.compile(
+    rf"(?P<sign>[-−]?)(?P<number>{_NUMBER})\s{{0,3}}(?P<unit>[^\d\s.,-][^\d\s]{{0,14}})"
+)
 
 
 def lowercase_trim(value: str) -> str:
@@ -244,7 +304,8 @@ def lowercase_trim(value: str) -> str:
 
 
 def currency(value: str) -> str:
-    """Return an amount of money as `USD 1250.5`; a bare number stays without a currency, and other text as it is."""
+    """Return an amount of money as `USD 1250.5`; a bare number stays without a currency, and
+    other text as it is."""
     found = _MONEY.fullmatch(value.strip())
     if found is None or (found["before"] and found["after"]):
         return value
@@ -256,7 +317,8 @@ def currency(value: str) -> str:
 
 
 def day(value: str) -> str:
-    """Return a date as `2024-03-16`, and other text as it is. A date such as 3/4/2024 can be read in two ways, and stays."""
+    """Return a date as `2024-03-16`, and other text as it is. A date such as 3/4/2024 can be
+    read in two ways, and stays."""
     text = " ".join(value.split())
     for pattern in _DATES:
         if found := pattern.fullmatch(text):
@@ -327,7 +389,8 @@ DEFAULT = Schema()
 
 
 class Schemas(dict[str, Schema]):
-    """The schemas by predicate; case and spaces of a predicate do not matter, and other predicates have the default."""
+    """The schemas by predicate; case and spaces of a predicate do not matter, and other
+    predicates have the default."""
 
     def __missing__(self, predicate: str) -> Schema:
         return self.get(folded_text(predicate), DEFAULT)
@@ -342,16 +405,27 @@ def read_schemas(given: Mapping[str, object] | None) -> Schemas:
 def _read(predicate: object, given: object) -> Schema:
     name = f"predicate_schemas.{predicate}"
     if not isinstance(predicate, str) or not predicate.strip():
-        raise SettingsError(f"predicate_schemas has the predicate {shown(predicate)}", expected="a non-empty text")
+        raise SettingsError(
+            f"predicate_schemas has the predicate {shown(predicate)}", expected="a non-empty text"
+        )
     if not isinstance(given, Mapping):
-        raise SettingsError(f"{name} is {shown(given)}", expected=f"a table with {', '.join(_CHOICES)}")
+        raise SettingsError(
+            f"{name} is {shown(given)}", expected=f"a table with {', '.join(_CHOICES)}"
+        )
     for part, value in given.items():
         if part not in _CHOICES:
-            what, expected = f"{name} has the unknown key {shown(part)}", f"one of {', '.join(_CHOICES)}"
+            what, expected = (
+                f"{name} has the unknown key {shown(part)}",
+                f"one of {', '.join(_CHOICES)}",
+            )
             raise SettingsError(what, expected=expected, remedy=suggestion(part, _CHOICES))
         if not isinstance(value, str) or value not in _CHOICES[part]:
-            raise SettingsError(f"{name}.{part} is {shown(value)}", expected=f"one of {', '.join(_CHOICES[part])}")
-    return Schema(**{each.name: str(given[each.name]) for each in fields(Schema) if each.name in given})
+            raise SettingsError(
+                f"{name}.{part} is {shown(value)}", expected=f"one of {', '.join(_CHOICES[part])}"
+            )
+    return Schema(
+        **{each.name: str(given[each.name]) for each in fields(Schema) if each.name in given}
+    )
 
 
 # --- validity ---
@@ -360,8 +434,9 @@ def _read(predicate: object, given: object) -> Schema:
 def as_of(at: str, statuses: Sequence[str]) -> Where:
     """Return the condition that a memory was valid at a time, as is known now.
 
-    Its validity contains the time, and it has one of the statuses or was superseded by what became valid later. One that was
-    superseded without an end of its validity was corrected, and never valid.
+    Its validity contains the time, and it has one of the statuses or was superseded by what became
+    valid later. One that was superseded without an end of its validity was corrected, and never
+    valid.
     """
     outdated = all_of(equals("status", Status.SUPERSEDED), Not(IsNull("valid_until")))
     return all_of(_contains(at), Or((In("status", tuple(statuses)), outdated)))
@@ -378,20 +453,25 @@ def window_of(row: Row) -> Window:
     """Return when a memory is valid. A claim without `valid_from` begins with its event."""
     start = row.value("valid_from") or (row.value("event_time") if row.value("claim_key") else None)
     end = row.value("valid_until")
-    return Window(start=None if start is None else str(start), end=None if end is None else str(end))
+    return Window(
+        start=None if start is None else str(start), end=None if end is None else str(end)
+    )
 
 
 def asked_time(spans: Sequence[Span], present: str) -> Window:
-    """Return the time that a question is about: of the times that it names the latest one that has begun, else now."""
+    """Return the time that a question is about: of the times that it names the latest one that
+    has begun, else now."""
     windows = [Window(start=first, end=last) for first, last in map(period_of, spans)]
     begun = [each for each in windows if str(each.start) <= present]
     return begun[-1] if begun else windows[0] if windows else Window(start=present, end=present)
 
 
 def claim_groups(rows: Iterable[Row], asked: Window, schemas: Schemas) -> list[list[Row]]:
-    """Return the groups of at least two exclusive claims about one subject and predicate, those valid at the asked time first.
+    """Return the groups of at least two exclusive claims about one subject and predicate, those
+    valid at the asked time first.
 
-    The others follow, and the latest claim comes first among both. A predicate that may have several values has no group.
+    The others follow, and the latest claim comes first among both. A predicate that may have
+    several values has no group.
     """
     groups: dict[tuple[object, object], list[Row]] = {}
     for row in rows:
@@ -404,6 +484,10 @@ def claim_groups(rows: Iterable[Row], asked: Window, schemas: Schemas) -> list[l
     def order(row: Row) -> tuple[bool, str, tuple[str, str, int, str]]:
         window = window_of(row)
         corrected = row.value("status") == Status.SUPERSEDED and window.end is None
-        return window.overlaps(asked) and not corrected, str(window.start or row.created_at), row.age_key
+        return (
+            window.overlaps(asked) and not corrected,
+            str(window.start or row.created_at),
+            row.age_key,
+        )
 
     return [sorted(group, key=order, reverse=True) for group in groups.values() if len(group) > 1]

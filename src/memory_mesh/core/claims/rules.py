@@ -1,7 +1,8 @@
 """The rules of claims: when they exclude each other, how far they are trusted, what reviews change.
 
-Structural rules come first, in the order of the document; trust only decides between claims that exclude each other. The rules
-are deterministic: the same claims in the same order have the same outcome, and no model is asked.
+Structural rules come first, in the order of the document; trust only decides between claims that
+exclude each other. The rules are deterministic: the same claims in the same order have the same
+outcome, and no model is asked.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,16 @@ from itertools import combinations
 
 from memory_mesh.core.claims.claim import Claim, Schema, Schemas
 from memory_mesh.core.language.safety import BASE_TRUST, Source
-from memory_mesh.core.model import DAY_MS, Change, ClaimConflict, Link, MemoryRecord, Status, Value, millis
+from memory_mesh.core.model import (
+    DAY_MS,
+    Change,
+    ClaimConflict,
+    Link,
+    MemoryRecord,
+    Status,
+    Value,
+    millis,
+)
 from memory_mesh.core.text import short_repr
 
 
@@ -52,7 +62,11 @@ class Verdict:
     @property
     def outcome(self) -> Outcome | None:
         """The strictest outcome; None if no stored claim says anything about the new one."""
-        return max((each.outcome for each in self.judgements), key=list(Outcome).index) if self.judgements else None
+        return (
+            max((each.outcome for each in self.judgements), key=list(Outcome).index)
+            if self.judgements
+            else None
+        )
 
     def of(self, *outcomes: Outcome) -> tuple[Judgement, ...]:
         """Return the judgements with one of these outcomes."""
@@ -66,10 +80,19 @@ def judge(new: Claim, trust: float, known: Sequence[Known], schema: Schema) -> V
 
 
 def judge_trust(known_id: str, what: str, trust: float, known_trust: float) -> Judgement:
-    """Return whether a new memory supersedes a stored one, or waits for a review because it is trusted less."""
+    """Return whether a new memory supersedes a stored one, or waits for a review because it is
+    trusted less."""
     if trust >= known_trust:
-        return Judgement(known_id, Outcome.SUPERSEDE, f"{what}, and is not trusted less: {trust:.2f} against {known_trust:.2f}")
-    return Judgement(known_id, Outcome.QUARANTINE, f"{what}, but is trusted less: {trust:.2f} against {known_trust:.2f}")
+        return Judgement(
+            known_id,
+            Outcome.SUPERSEDE,
+            f"{what}, and is not trusted less: {trust:.2f} against {known_trust:.2f}",
+        )
+    return Judgement(
+        known_id,
+        Outcome.QUARANTINE,
+        f"{what}, but is trusted less: {trust:.2f} against {known_trust:.2f}",
+    )
 
 
 def excludes(one: Claim, other: Claim, schema: Schema) -> bool:
@@ -77,13 +100,20 @@ def excludes(one: Claim, other: Claim, schema: Schema) -> bool:
     return _may_exclude(one, other, schema) and not _same_value(one, other, schema)
 
 
-def excluding_pairs(claims: Iterable[tuple[str, Claim]], schemas: Schemas) -> list[tuple[tuple[str, Claim], tuple[str, Claim]]]:
-    """Return the pairs of memories, given by id, whose claims exclude each other, in the given order."""
+def excluding_pairs(
+    claims: Iterable[tuple[str, Claim]], schemas: Schemas
+) -> list[tuple[tuple[str, Claim], tuple[str, Claim]]]:
+    """Return the pairs of memories, given by id, whose claims exclude each other, in the given
+    order."""
     by_key: dict[str, list[tuple[str, Claim]]] = {}
     for one in claims:
         by_key.setdefault(one[1].key, []).append(one)
     pairs = (pair for group in by_key.values() for pair in combinations(group, 2))
-    return [(one, other) for one, other in pairs if excludes(one[1], other[1], schemas[one[1].predicate])]
+    return [
+        (one, other)
+        for one, other in pairs
+        if excludes(one[1], other[1], schemas[one[1].predicate])
+    ]
 
 
 def _judge_one(new: Claim, trust: float, known: Known, schema: Schema) -> Judgement | None:
@@ -104,20 +134,33 @@ def _judge_one(new: Claim, trust: float, known: Known, schema: Schema) -> Judgem
 
 
 def _judge_end(new: Claim, trust: float, known: Known, schema: Schema) -> Judgement | None:
-    """Judge a claim that says that a value is no longer valid: it ends the stored claim of that value."""
+    """Judge a claim that says that a value is no longer valid: it ends the stored claim of that
+    value."""
     old = known.claim
-    open_ended = old.window.end is None or (new.window.end is not None and old.window.end > new.window.end)
-    started = old.window.start is None or new.window.end is None or old.window.start <= new.window.end
-    if _scope(new) != _scope(old) or not _same_value(new, old, schema) or not (open_ended and started):
+    open_ended = old.window.end is None or (
+        new.window.end is not None and old.window.end > new.window.end
+    )
+    started = (
+        old.window.start is None or new.window.end is None or old.window.start <= new.window.end
+    )
+    if (
+        _scope(new) != _scope(old)
+        or not _same_value(new, old, schema)
+        or not (open_ended and started)
+    ):
         return None
     if trust >= known.trust:
         return Judgement(known.id, Outcome.END, f"{old.value} is no longer valid")
-    why = f"{old.value} is said to be no longer valid, but by a less trusted memory: {trust:.2f} against {known.trust:.2f}"
+    why = (
+        f"{old.value} is said to be no longer valid, but by a less trusted memory: {trust:.2f} "
+        f"against {known.trust:.2f}"
+    )
     return Judgement(known.id, Outcome.QUARANTINE, why)
 
 
 def _may_exclude(one: Claim, other: Claim, schema: Schema) -> bool:
-    """Apply the first four rules: several values allowed, not exclusive, never valid at the same time, different scopes.
+    """Apply the first four rules: several values allowed, not exclusive, never valid at the same
+    time, different scopes.
 
     A project has its own deadline, so claims of different projects never exclude each other.
     """
@@ -141,12 +184,15 @@ def _same_value(one: Claim, other: Claim, schema: Schema) -> bool:
 # --- trust ---
 # The source sets the base; corroboration, feedback and age adjust it.
 
-_DIGITS = 6  # of the part of the age: in five minutes it changes by one in the last place, so that two reads are equal
+# Of the part of the age: in five minutes it changes by one in the last place, so that two reads are
+# equal.
+_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Trust:
-    """The trust of a memory in parts: their sum, from 0 to 1, is its trust, unless a source of it is trusted less."""
+    """The trust of a memory in parts: their sum, from 0 to 1, is its trust, unless a source of
+    it is trusted less."""
 
     __repr__ = short_repr
 
@@ -154,7 +200,8 @@ class Trust:
     corroboration: float = 0.0
     feedback: float = 0.0
     age: float = 0.0  # never above 0
-    least_source: float | None = None  # the trust of the least trusted memory that it was derived from
+    # The trust of the least trusted memory that it was derived from.
+    least_source: float | None = None
 
     @property
     def value(self) -> float:
@@ -164,7 +211,12 @@ class Trust:
 
 
 def compute_trust(
-    base: float, *, corroborations: int = 1, reinforcements: int = 0, disputes: int = 0, age_days: float = 0.0
+    base: float,
+    *,
+    corroborations: int = 1,
+    reinforcements: int = 0,
+    disputes: int = 0,
+    age_days: float = 0.0,
 ) -> Trust:
     """Return the trust of a memory from its base trust, what was said of it since, and its age."""
     given = reinforcements + disputes
@@ -177,7 +229,8 @@ def compute_trust(
 
 
 def trust_of(memory: MemoryRecord, ms: int) -> Trust:
-    """Return the trust of a memory with its base trust at a time, without regard to the memories that it was derived from."""
+    """Return the trust of a memory with its base trust at a time, without regard to the memories
+    that it was derived from."""
     return compute_trust(
         BASE_TRUST[Source.INFERENCE] if memory.trust is None else memory.trust,
         corroborations=memory.corroborations,
@@ -210,7 +263,8 @@ _MAX_DISPUTES = 3  # more than reinforcements
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Reviewed:
-    """The outcome of a review: the memory, and the other memories and conflicts that the decision changed."""
+    """The outcome of a review: the memory, and the other memories and conflicts that the
+    decision changed."""
 
     __repr__ = short_repr
 
@@ -223,7 +277,8 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Supersession:
-    """One step of a chain: a newer memory superseded an older one. The trusts are those at that time."""
+    """One step of a chain: a newer memory superseded an older one. The trusts are those at that
+    time."""
 
     __repr__ = short_repr
 
@@ -239,7 +294,8 @@ class Supersession:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MemoryExplanation:
-    """What is known about a memory: how far it is trusted and why, its claim, its status, its links and conflicts."""
+    """What is known about a memory: how far it is trusted and why, its claim, its status, its
+    links and conflicts."""
 
     __repr__ = short_repr
 
@@ -248,18 +304,24 @@ class MemoryExplanation:
     claim: Claim | None = None
     provenance: dict[str, Value] = field(default_factory=dict)
     status: str = Status.ACTIVE.value
-    valid: bool = True  # whether it is active or was once, and its validity contains the time that was asked for, or now
-    status_change: Change | None = None  # the change that led to the status; None if it was stored with it
+    # Whether it is active or was once, and its validity contains the time that was asked for, or
+    # now.
+    valid: bool = True
+    # The change that led to the status; None if it was stored with it.
+    status_change: Change | None = None
     links: tuple[Link, ...] = ()  # from it and to it
     conflicts: tuple[ClaimConflict, ...] = ()
-    excluded_by: tuple[str, ...] = ()  # the active and disputed memories whose claims exclude its claim; not with `known_at`
+    # The active and disputed memories whose claims exclude its claim; not with `known_at`.
+    excluded_by: tuple[str, ...] = ()
     supersessions: tuple[Supersession, ...] = ()  # the chain in both directions, oldest first
     sightings: int = 1  # the agents and sessions that stored its text
-    contents: dict[str, str] = field(default_factory=dict, repr=False)  # of the other memories that it names, by id
+    # Of the other memories that it names, by id.
+    contents: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 def status_after_dispute(memory: MemoryRecord, trust: float) -> str:
-    """Return the status of a memory that was disputed once more. Only that of active and disputed memories changes."""
+    """Return the status of a memory that was disputed once more. Only that of active and
+    disputed memories changes."""
     if memory.status not in (Status.ACTIVE, Status.DISPUTED):
         return memory.status
     more = memory.disputes - memory.reinforcements
@@ -269,6 +331,7 @@ def status_after_dispute(memory: MemoryRecord, trust: float) -> str:
 
 
 def status_after_reinforcement(memory: MemoryRecord) -> str:
-    """Return the status of a memory that was reinforced once more: a disputed one is active again when the counts are even."""
+    """Return the status of a memory that was reinforced once more: a disputed one is active
+    again when the counts are even."""
     even = memory.reinforcements >= memory.disputes
     return Status.ACTIVE.value if even and memory.status == Status.DISPUTED else memory.status

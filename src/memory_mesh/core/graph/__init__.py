@@ -23,6 +23,24 @@ from memory_mesh.core.graph.links import (
     replaced,
 )
 
-__all__ = ["GAP_SECONDS", "LINK_TYPES", "MADE_BY_US", "MAX_LINKS", "MIN_SIMILARITY", "WEIGHTS", "Candidate", "Composite"]
-__all__ += ["Episode", "GraphContext", "GraphHit", "GraphResults", "MemoryLink", "Reached", "Retrieved", "choose"]
+__all__ = [
+    "GAP_SECONDS",
+    "LINK_TYPES",
+    "MADE_BY_US",
+    "MAX_LINKS",
+    "MIN_SIMILARITY",
+    "WEIGHTS",
+    "Candidate",
+    "Composite",
+]
+__all__ += [
+    "Episode",
+    "GraphContext",
+    "GraphHit",
+    "GraphResults",
+    "MemoryLink",
+    "Reached",
+    "Retrieved",
+    "choose",
+]
 __all__ += ["connected", "link", "read_weights", "recency", "replaced"]

@@ -1,7 +1,7 @@
 """Episodes: the memories of one conversation, or of one stretch of work, in the order of time.
 
-An episode ends where the session changes, where nothing is stored for a while, and, if asked, where the topic changes. Episodes
-are computed from the memories each time, and not stored.
+An episode ends where the session changes, where nothing is stored for a while, and, if asked, where
+the topic changes. Episodes are computed from the memories each time, and not stored.
 """
 
 import re
@@ -44,8 +44,8 @@ class Moment:
 class Episode:
     """Memories that belong together in time, oldest first.
 
-    The id is that of the first memory, so it stays the same while the episode goes on. It belongs to the `gap` and
-    `min_similarity` that the episodes were listed with.
+    The id is that of the first memory, so it stays the same while the episode goes on. It belongs
+    to the `gap` and `min_similarity` that the episodes were listed with.
     """
 
     __repr__ = short_repr
@@ -55,16 +55,23 @@ class Episode:
     start: str
     end: str
     count: int
-    began_by: str  # `session`: it is the first of its session; `gap` or `topic`: what separates it from the one before
+    # `session`: it is the first of its session; `gap` or `topic`: what separates it from the one
+    # before.
+    began_by: str
     session_id: str | None = None
     speakers: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     memory_ids: tuple[str, ...] = field(repr=False)
 
 
-def split(moments: Iterable[Moment], *, gap_ms: int, min_similarity: float | None = None) -> list[Episode]:
-    """Return the episodes, newest first, without titles. With `min_similarity` a change of topic ends an episode too."""
-    ordered = sorted(moments, key=lambda one: (one.session_id is not None, one.session_id or "", one.order))
+def split(
+    moments: Iterable[Moment], *, gap_ms: int, min_similarity: float | None = None
+) -> list[Episode]:
+    """Return the episodes, newest first, without titles. With `min_similarity` a change of topic
+    ends an episode too."""
+    ordered = sorted(
+        moments, key=lambda one: (one.session_id is not None, one.session_id or "", one.order)
+    )
     found = [
         _episode(part, why)
         for _, session in groupby(ordered, key=lambda one: one.session_id)
@@ -82,7 +89,9 @@ def _runs(session: Sequence[Moment], gap_ms: int) -> Iterator[tuple[Sequence[Mom
         yield session[start:end], "gap" if start else "session"
 
 
-def _parts(run: Sequence[Moment], first: str, min_similarity: float | None) -> Iterator[tuple[Sequence[Moment], str]]:
+def _parts(
+    run: Sequence[Moment], first: str, min_similarity: float | None
+) -> Iterator[tuple[Sequence[Moment], str]]:
     """Yield the parts of a run about one topic, and why each begins."""
     starts = [0, *(() if min_similarity is None else topic_changes(run, min_similarity))]
     for start, end in zip(starts, [*starts[1:], len(run)], strict=True):
@@ -90,9 +99,11 @@ def _parts(run: Sequence[Moment], first: str, min_similarity: float | None) -> I
 
 
 def topic_changes(run: Sequence[Moment], min_similarity: float) -> list[int]:
-    """Return where a topic begins: the memories before and after are less similar than that, and nowhere near less.
+    """Return where a topic begins: the memories before and after are less similar than that, and
+    nowhere near less.
 
-    Memories without a vector are passed over. There is no change if the vectors are of several models.
+    Memories without a vector are passed over. There is no change if the vectors are of several
+    models.
     """
     known = [(at, one.vector) for at, one in enumerate(run) if one.vector]
     if len(known) < 2 or len({(vector.model, vector.dimension) for _, vector in known}) > 1:
@@ -103,7 +114,10 @@ def topic_changes(run: Sequence[Moment], min_similarity: float) -> list[int]:
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     cosines = []
     for at in range(1, len(rows)):
-        before, after = rows[max(0, at - WINDOW) : at].sum(axis=0), rows[at : at + WINDOW].sum(axis=0)
+        before, after = (
+            rows[max(0, at - WINDOW) : at].sum(axis=0),
+            rows[at : at + WINDOW].sum(axis=0),
+        )
         length = float(np.linalg.norm(before) * np.linalg.norm(after))
         cosines.append(round(float(before @ after) / length, 6) if length else 0.0)
     near = [(max(0, at - WINDOW + 1), at) for at in range(len(cosines))]
@@ -119,8 +133,9 @@ def topic_changes(run: Sequence[Moment], min_similarity: float) -> list[int]:
 def _episode(part: Sequence[Moment], why: str) -> Episode:
     first = part[0]
     return Episode(
-        id=derived_id(first.id, "episode"), title="", start=first.at, end=part[-1].at, count=len(part), began_by=why,
-        session_id=first.session_id, speakers=_each(one.speaker for one in part), agents=_each(one.agent_id for one in part),
+        id=derived_id(first.id, "episode"), title="", start=first.at, end=part[-1].at,
+        count=len(part), began_by=why, session_id=first.session_id,
+        speakers=_each(one.speaker for one in part), agents=_each(one.agent_id for one in part),
         memory_ids=tuple(one.id for one in part),
     )  # fmt: skip
 
@@ -129,11 +144,13 @@ def _each(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def title(texts: Sequence[str], frequency: Mapping[str, int], total: int, *, language: str = "english") -> str:
+def title(
+    texts: Sequence[str], frequency: Mapping[str, int], total: int, *, language: str = "english"
+) -> str:
     """Return the words that tell most about these texts, in the order in which they first occur.
 
-    They are in many of these texts, in few of all, and not too short: `frequency` is the number of texts with a keyword, of
-    `total`.
+    They are in many of these texts, in few of all, and not too short: `frequency` is the number of
+    texts with a keyword, of `total`.
     """
     counts: Counter[str] = Counter()
     words: dict[str, str] = {}
@@ -145,6 +162,9 @@ def title(texts: Sequence[str], frequency: Mapping[str, int], total: int, *, lan
         counts.update(found.keys())
     places = {keyword: place for place, keyword in enumerate(words)}
     rare = {keyword: log(1 + total / max(frequency.get(keyword, 1), 1)) for keyword in counts}
-    telling = {keyword: count * rare[keyword] * sqrt(len(words[keyword])) for keyword, count in counts.items()}
+    telling = {
+        keyword: count * rare[keyword] * sqrt(len(words[keyword]))
+        for keyword, count in counts.items()
+    }
     best = sorted(telling, key=lambda keyword: (-telling[keyword], places[keyword]))[:_TITLE_WORDS]
     return ", ".join(words[keyword] for keyword in sorted(best, key=places.__getitem__))

@@ -14,7 +14,8 @@ from memory_mesh.core.text import short_repr
 # --- new links ---
 
 MIN_SIMILARITY = 0.5  # a link needs more
-# The types of links that memory-mesh makes, each with what makes it. Callers add others, by any name.
+# The types of links that memory-mesh makes, each with what makes it. Callers add others, by any
+# name.
 MADE_BY_US: Mapping[str, str] = {
     "similar": "store makes it",
     "supersedes": "use evolve, or store a claim that supersedes",
@@ -24,22 +25,27 @@ LINK_TYPES = (*MADE_BY_US, "related", "cause")
 MAX_LINKS = 5  # similar memories that a memory links to, and that link to it
 
 
-def link(source: Memory, target: Memory, link_type: str, ms: int, similarity: float | None = None) -> Link:
+def link(
+    source: Memory, target: Memory, link_type: str, ms: int, similarity: float | None = None
+) -> Link:
     """Return a link. There is one of each type from one memory to another."""
     scope: dict[str, Any] = source.scope
     return Link(
-        id=f"{source.id}>{target.id}:{link_type}", created_at=iso(ms), ref=source.id, target=target.id, link_type=link_type,
-        similarity=similarity, **scope,
+        id=f"{source.id}>{target.id}:{link_type}", created_at=iso(ms), ref=source.id,
+        target=target.id, link_type=link_type, similarity=similarity, **scope,
     )  # fmt: skip
 
 
 def choose(
-    source: Memory, similar: Iterable[tuple[Memory, float]], incoming: Mapping[str, Sequence[Link]], ms: int
+    source: Memory,
+    similar: Iterable[tuple[Memory, float]],
+    incoming: Mapping[str, Sequence[Link]],
+    ms: int,
 ) -> list[Link]:
     """Return the links of a new memory to similar ones, best first.
 
-    `incoming` has the links to each of them so far. A memory with enough of them gets one more only if it is better than the
-    worst one, which it replaces (`replaced`).
+    `incoming` has the links to each of them so far. A memory with enough of them gets one more only
+    if it is better than the worst one, which it replaces (`replaced`).
     """
     enough = [(target, cosine) for target, cosine in similar if cosine > MIN_SIMILARITY]
     links: list[Link] = []
@@ -61,11 +67,14 @@ def replaced(incoming: Sequence[Link]) -> list[Link]:
 # --- groups of linked memories ---
 
 
-def connected(links: Iterable[tuple[str, str, float]], *, max_size: int | None = None) -> list[list[str]]:
-    """Return the groups of connected ids, each sorted, the largest first. A link is two ids and how strong it is.
+def connected(
+    links: Iterable[tuple[str, str, float]], *, max_size: int | None = None
+) -> list[list[str]]:
+    """Return the groups of connected ids, each sorted, the largest first. A link is two ids and how
+    strong it is.
 
-    Strong links count first. One that would make a group larger than `max_size` is left out, so that a chain of weak
-    similarities does not put everything into one group.
+    Strong links count first. One that would make a group larger than `max_size` is left out, so
+    that a chain of weak similarities does not put everything into one group.
     """
     groups: dict[str, list[str]] = {}
     for one, other, _ in sorted(links, key=lambda link: (-link[2], link[0], link[1])):
@@ -76,12 +85,20 @@ def connected(links: Iterable[tuple[str, str, float]], *, max_size: int | None =
         larger += smaller
         groups.update(dict.fromkeys(smaller, larger))
     distinct = {id(group): sorted(group) for group in groups.values()}
-    return sorted((group for group in distinct.values() if len(group) > 1), key=lambda group: (-len(group), group))
+    return sorted(
+        (group for group in distinct.values() if len(group) > 1),
+        key=lambda group: (-len(group), group),
+    )
 
 
 # --- the composite score ---
 
-WEIGHTS: Mapping[str, float] = {"relevance": 0.40, "confidence": 0.25, "recency": 0.20, "importance": 0.15}
+WEIGHTS: Mapping[str, float] = {
+    "relevance": 0.40,
+    "confidence": 0.25,
+    "recency": 0.20,
+    "importance": 0.15,
+}
 _BY_RELEVANCE: Mapping[str, float] = {**dict.fromkeys(WEIGHTS, 0.0), "relevance": 1.0}
 _FADING = 0.01  # of the recency in a day
 
@@ -118,18 +135,24 @@ def recency(updated_ms: int, ms: int) -> float:
 def read_weights(rerank: object) -> Mapping[str, float]:
     """Return the weights of the option `rerank`, or raise `InvalidInput`.
 
-    True gives the defaults, and False counts relevance alone. A mapping replaces the weights that it names.
+    True gives the defaults, and False counts relevance alone. A mapping replaces the weights that
+    it names.
     """
     if isinstance(rerank, bool):
         return WEIGHTS if rerank else _BY_RELEVANCE
     if not isinstance(rerank, Mapping):
-        raise InvalidInput(f"rerank is {shown(rerank)}", expected="True, False, or weights such as {'relevance': 0.5}")
+        raise InvalidInput(
+            f"rerank is {shown(rerank)}",
+            expected="True, False, or weights such as {'relevance': 0.5}",
+        )
     for name, weight in rerank.items():
         if name not in WEIGHTS:
             what, remedy = f"rerank has the unknown weight {shown(name)}", suggestion(name, WEIGHTS)
             raise InvalidInput(what, expected=", ".join(WEIGHTS), remedy=remedy)
         if not (is_number(weight, min_=0) and isfinite(weight)):
-            raise InvalidInput(f"the weight of {name} is {shown(weight)}", expected="a number from 0")
+            raise InvalidInput(
+                f"the weight of {name} is {shown(weight)}", expected="a number from 0"
+            )
     return {**WEIGHTS, **{name: float(weight) for name, weight in rerank.items()}}
 
 
@@ -142,9 +165,12 @@ class Retrieved:
 
     __repr__ = short_repr
 
-    by: str  # what its relevance is: `vectors`, the cosine, or `keywords`, the fraction of the query's words that it contains
+    # What its relevance is: `vectors`, the cosine, or `keywords`, the fraction of the query's words
+    # that it contains.
+    by: str
     relevance: float
-    channels: Mapping[str, Placing] = field(default_factory=dict)  # its rank and score by vectors and by keywords
+    # Its rank and score by vectors and by keywords.
+    channels: Mapping[str, Placing] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -163,14 +189,17 @@ class GraphHit(SearchResult):
 class GraphResults(list[GraphHit]):
     """The results of a search, best first, and what was counted on the way."""
 
-    def __init__(self, hits: Iterable[GraphHit] = (), *, meta: Mapping[str, Value] | None = None) -> None:
+    def __init__(
+        self, hits: Iterable[GraphHit] = (), *, meta: Mapping[str, Value] | None = None
+    ) -> None:
         super().__init__(hits)
         self.meta: dict[str, Value] = dict(meta or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MemoryLink(Link):
-    """A link of a memory, seen from it: `memory` is the other end, and `direction` is `outgoing` or `incoming`."""
+    """A link of a memory, seen from it: `memory` is the other end, and `direction` is `outgoing`
+    or `incoming`."""
 
     __repr__ = short_repr
 
@@ -180,12 +209,15 @@ class MemoryLink(Link):
     @classmethod
     def seen_from(cls, link: Link, memory_id: str, other: MemoryRecord) -> "MemoryLink":
         own = {field.name: getattr(link, field.name) for field in fields(link)}
-        return cls(**own, direction="outgoing" if link.ref == memory_id else "incoming", memory=other)
+        return cls(
+            **own, direction="outgoing" if link.ref == memory_id else "incoming", memory=other
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Reached:
-    """A memory that a traversal reached: how many links away, by the type of the last link, along which memories."""
+    """A memory that a traversal reached: how many links away, by the type of the last link,
+    along which memories."""
 
     __repr__ = short_repr
 
@@ -207,20 +239,23 @@ class Candidate:
     __repr__ = short_repr
 
     memory: GraphHit
-    relevance: float  # the chance that it is relevant; under the packing `composite` the relevance of the search
+    # The chance that it is relevant; under the packing `composite` the relevance of the search.
+    relevance: float
     value: float
     linked_to: str | None = None  # it was found by a link from or to this memory
     link_type: str | None = None
     tokens: int = 0  # of its lines
     density: float = 0.0  # the value by its cost; the value itself without a limit of tokens
-    left_out: str | None = None  # why it was left out: irrelevant, copy, max_memories or budget; None: it is in the text
+    # Why it was left out: irrelevant, copy, max_memories or budget; None: it is in the text.
+    left_out: str | None = None
 
 
 class GraphContext(str):
     """The text of a context; empty if no memory is relevant, or if none fits.
 
-    `memories` has what it shows, highest density first, and `left_out` the number of other candidates by reason. With `explain`,
-    `decisions` has every candidate. `note` says why the text is empty although memories were found.
+    `memories` has what it shows, highest density first, and `left_out` the number of other
+    candidates by reason. With `explain`, `decisions` has every candidate. `note` says why the text
+    is empty although memories were found.
     """
 
     __slots__ = ("decisions", "left_out", "memories", "meta", "note", "tokens")

@@ -1,6 +1,7 @@
 """Check the content and metadata of a new memory and turn them into a draft.
 
-Some metadata keys also fill columns (`type`, `session_id`, `tags`, `importance`, …). They stay in the metadata too.
+Some metadata keys also fill columns (`type`, `session_id`, `tags`, `importance`, …). They stay in
+the metadata too.
 """
 
 import json
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
 # --- times as programs write them ---
 
 _MAX_TIME = 253_402_300_799_000  # the end of the year 9999 in milliseconds
-_MILLISECONDS = 1e11  # a larger timestamp is in milliseconds: as seconds it would be after the year 5000
+# A larger timestamp is in milliseconds: as seconds it would be after the year 5000.
+_MILLISECONDS = 1e11
 
 
 def parse_moment(value: object, name: str) -> str:
-    """Convert a time to the stored form: ISO 8601, a datetime, or seconds or milliseconds since 1970."""
+    """Convert a time to the stored form: ISO 8601, a datetime, or seconds or milliseconds since
+    1970."""
     if not is_number(value):
         return parse_time(value, name)
-    seconds = number(name, value, min_=0, max_=_MAX_TIME, expected="seconds since 1970, or ISO 8601")
+    seconds = number(
+        name, value, min_=0, max_=_MAX_TIME, expected="seconds since 1970, or ISO 8601"
+    )
     return iso(round(seconds if seconds > _MILLISECONDS else seconds * 1000))
 
 
@@ -37,14 +42,15 @@ def parse_moment(value: object, name: str) -> str:
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 _TIMES = ("event_time", "valid_from", "valid_until", "expires_at")
-_MIN_TIMESTAMP = 100_000_000  # of 1973; a smaller number counts something else, such as the seconds of a recording
+# Of 1973; a smaller number counts something else, such as the seconds of a recording.
+_MIN_TIMESTAMP = 100_000_000
 _TEXTS = ("session_id", "project", "category", "speaker")
 
-# Categories are an open vocabulary; these are the ones that memory-mesh assigns: those of claims and links, and the ten types of
-# the learning taxonomy.
+# Categories are an open vocabulary; these are the ones that memory-mesh assigns: those of claims
+# and links, and the ten types of the learning taxonomy.
 TAXONOMY = (
-    "correction", "decision", "commitment", "insight", "learning", "confidence", "pattern_seed", "cross_agent", "workflow_note",
-    "gap",
+    "correction", "decision", "commitment", "insight", "learning", "confidence", "pattern_seed",
+    "cross_agent", "workflow_note", "gap",
 )  # fmt: skip
 CATEGORIES = ("fact", "finding", "preference", "event", "task", "digest", *TAXONOMY)
 DEFAULT_CATEGORY = "fact"
@@ -66,19 +72,24 @@ class Draft:
     content: str
     metadata: dict[str, Value]
     columns: dict[str, Value] = field(default_factory=dict)
-    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked
+    # How many values of each kind were masked.
+    redactions: dict[str, int] = field(default_factory=dict)
 
     @property
     def memory_type(self) -> str:
         return str(self.columns["memory_type"])
 
 
-def draft(content: object, metadata: object, reader: Reader, limits: Limits, layer0: "Layer0") -> Draft:
+def draft(
+    content: object, metadata: object, reader: Reader, limits: Limits, layer0: "Layer0"
+) -> Draft:
     """Check content and metadata, clean them with Layer 0 and return the draft."""
     given, keys = read_content(content, limits), read_metadata(metadata, limits)
     text, clean = layer0.clean_content(given), layer0.clean_metadata(keys)
     redactions = layer0.count((given, text), (keys, clean))
-    return Draft(content=text, metadata=clean, columns=columns_of(clean, reader), redactions=redactions)
+    return Draft(
+        content=text, metadata=clean, columns=columns_of(clean, reader), redactions=redactions
+    )
 
 
 def read_content(content: object, limits: Limits) -> str:
@@ -90,7 +101,9 @@ def read_content(content: object, limits: Limits) -> str:
     if len(content) > limits.content_chars:
         expected = f"at most {limits.content_chars:,}"
         remedy = "split it, or raise `max_content_chars`"
-        raise InvalidInput(f"content has {len(content):,} characters", expected=expected, remedy=remedy)
+        raise InvalidInput(
+            f"content has {len(content):,} characters", expected=expected, remedy=remedy
+        )
     _check_text(content, "content")
     return content
 
@@ -103,7 +116,9 @@ def _check_text(value: str, name: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{name} contains half a surrogate pair at {error.start}", expected="valid Unicode") from None
+        raise InvalidInput(
+            f"{name} contains half a surrogate pair at {error.start}", expected="valid Unicode"
+        ) from None
 
 
 def read_metadata(metadata: object, limits: Limits) -> dict[str, Value]:
@@ -111,19 +126,24 @@ def read_metadata(metadata: object, limits: Limits) -> dict[str, Value]:
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
-        raise InvalidInput(f"metadata is {type(metadata).__name__}", expected="an object with text keys")
+        raise InvalidInput(
+            f"metadata is {type(metadata).__name__}", expected="an object with text keys"
+        )
     budget = _Budget(limits.metadata_bytes)
     checked = _object(metadata, "metadata", limits.metadata_depth, budget)
     if budget.may_exceed(limits.metadata_bytes):
         size = len(json.dumps(checked, ensure_ascii=False).encode())
         if size > limits.metadata_bytes:
-            raise InvalidInput(f"metadata has {size:,} bytes", expected=f"at most {limits.metadata_bytes:,}")
+            raise InvalidInput(
+                f"metadata has {size:,} bytes", expected=f"at most {limits.metadata_bytes:,}"
+            )
     return checked
 
 
 @dataclass(slots=True)
 class _Budget:
-    """The bytes that may still be read. Nested references to one list are small to pass and huge to copy, so reading counts."""
+    """The bytes that may still be read. Nested references to one list are small to pass and huge
+    to copy, so reading counts."""
 
     bytes_left: int
     taken: int = 0
@@ -135,17 +155,22 @@ class _Budget:
             raise InvalidInput("metadata has too many bytes", expected="fewer or shorter values")
 
     def may_exceed(self, max_bytes: int) -> bool:
-        """Return whether the JSON of what was read may be larger. A character has at most 6 bytes in it, and a number 24."""
+        """Return whether the JSON of what was read may be larger. A character has at most 6
+        bytes in it, and a number 24."""
         return 6 * (max_bytes - self.bytes_left) + 32 * self.taken > max_bytes
 
 
-def _object(raw: Mapping[object, object], path: str, depth: int, budget: _Budget) -> dict[str, Value]:
+def _object(
+    raw: Mapping[object, object], path: str, depth: int, budget: _Budget
+) -> dict[str, Value]:
     if depth == 0:
         raise InvalidInput(f"{path[:80]} is nested too deeply", expected="fewer levels of metadata")
     checked: dict[str, Value] = {}
     for key, item in raw.items():
         if not isinstance(key, str):
-            raise InvalidInput(f"{path[:80]} has a key of type {type(key).__name__}", expected="text keys")
+            raise InvalidInput(
+                f"{path[:80]} has a key of type {type(key).__name__}", expected="text keys"
+            )
         if key in FORBIDDEN_KEYS:
             raise InvalidInput(f"{path[:80]} has the forbidden key {key!r}", remedy="rename it")
         budget.take(len(key))
@@ -163,7 +188,9 @@ def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
         return dict(_object(item, path, depth, budget))
     if isinstance(item, list | tuple):
         if depth == 0:
-            raise InvalidInput(f"{path[:80]} is nested too deeply", expected="fewer levels of metadata")
+            raise InvalidInput(
+                f"{path[:80]} is nested too deeply", expected="fewer levels of metadata"
+            )
         return [_item(part, f"{path}[{at}]", depth - 1, budget) for at, part in enumerate(item)]
     if item is None or isinstance(item, bool):
         return item
@@ -174,31 +201,44 @@ def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
     if isinstance(item, float) and isfinite(item):
         return float(item)
     what = f"{path[:80]} is {type(item).__name__} {shown(item, max_length=40)}"
-    raise InvalidInput(what, expected="text, a finite number up to 2^53, true, false, null, a time, a list or an object")
+    raise InvalidInput(
+        what,
+        expected="text, a finite number up to 2^53, true, false, null, a time, a list or an object",
+    )
 
 
 def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     """Return the columns that the metadata fills."""
-    # The scope comes from the writer, never from the metadata: a wrong owner would show memories to the wrong reader.
+    # The scope comes from the writer, never from the metadata: a wrong owner would show memories to
+    # the wrong reader.
     fixed = {"user_id": reader.user_id, "agent_id": reader.agent_id}
     fixed |= {"project": reader.project} if reader.only_project else {}
     for name, own in fixed.items():
         if (given := metadata.get(name)) is not None and given != own:
             what = f"metadata.{name} is {shown(given)} but this mesh writes as {own!r}"
             raise InvalidInput(what, remedy=f"add it to mesh.scoped({name}=…)")
-    columns: dict[str, Value] = {name: _text_or_none(metadata, name) if name in metadata else None for name in _TEXTS}
-    columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
+    columns: dict[str, Value] = {
+        name: _text_or_none(metadata, name) if name in metadata else None for name in _TEXTS
+    }
+    columns |= {
+        name: None if (raw := metadata.get(name)) is None else parse_time(raw, name)
+        for name in _TIMES
+    }
     columns["event_time"] = columns["event_time"] or _timestamp(metadata.get("timestamp"))
     columns["session_id"] = columns["session_id"] or reader.session_id
     columns["project"] = columns["project"] or reader.project
     columns["memory_type"] = _memory_type(metadata, columns["session_id"])
     columns["tags"] = _tags(metadata.get("tags"))
     slugs = metadata.get("entity_slugs")
-    columns["entities"] = [slug for slug in slugs if isinstance(slug, str)] if isinstance(slugs, list) else []
+    columns["entities"] = (
+        [slug for slug in slugs if isinstance(slug, str)] if isinstance(slugs, list) else []
+    )
     columns["importance"] = _fraction(metadata, "importance")
     columns["confidence"] = _fraction(metadata, "confidence")
     if "lane_version" in metadata:
-        columns |= {name: value for name, value in _lane_columns(metadata).items() if columns[name] is None}
+        columns |= {
+            name: value for name, value in _lane_columns(metadata).items() if columns[name] is None
+        }
     turn = metadata.get("turn")
     columns["turn"] = turn if isinstance(turn, int) and not isinstance(turn, bool) else None
     return columns
@@ -209,12 +249,15 @@ def _lane_columns(metadata: dict[str, Value]) -> dict[str, Value]:
     type_, score = metadata.get("memory_type"), metadata.get("confidence_score")
     return {
         "category": type_ if isinstance(type_, str) and type_.strip() else None,
-        "confidence": score / 100 if isinstance(score, int | float) and is_number(score, min_=0, max_=100) else None,
+        "confidence": score / 100
+        if isinstance(score, int | float) and is_number(score, min_=0, max_=100)
+        else None,
     }
 
 
 def _timestamp(value: Value) -> str | None:
-    """Return the time that the key `timestamp` names, as in a message; None if its value is not a point in time."""
+    """Return the time that the key `timestamp` names, as in a message; None if its value is not
+    a point in time."""
     if value is None or (is_number(value) and not is_number(value, min_=_MIN_TIMESTAMP)):
         return None
     try:
@@ -235,7 +278,9 @@ def _memory_type(metadata: dict[str, Value], session_id: Value) -> str:
     if not isinstance(raw, str) or raw not in list(MemoryType):
         return MemoryType.GLOBAL.value
     if raw == MemoryType.SESSION and session_id is None:
-        raise InvalidInput("a memory of type 'session' has no session_id", remedy="give metadata.session_id")
+        raise InvalidInput(
+            "a memory of type 'session' has no session_id", remedy="give metadata.session_id"
+        )
     return raw
 
 
@@ -250,4 +295,8 @@ def _fraction(metadata: dict[str, Value], name: str) -> float | None:
     if (raw := metadata.get(name)) is None:
         return None
     value = IMPORTANCE.get(raw, raw) if isinstance(raw, str) else raw
-    return fraction(f"metadata.{name}", value, expected=f"a number from 0 to 1, or one of {', '.join(IMPORTANCE)}")
+    return fraction(
+        f"metadata.{name}",
+        value,
+        expected=f"a number from 0 to 1, or one of {', '.join(IMPORTANCE)}",
+    )

@@ -1,8 +1,9 @@
 """Layer 0: every text passes here before it is stored. Redact → scrub → redact.
 
-Redaction runs first, so that a failure of the scrubber exposes nothing, and again afterwards, because removing markup can uncover
-what it hid (`bob<b>@</b>example.org`). A text about markup keeps its tags, unless they hide what must be masked. If scrubbing
-fails or leaves nothing, the redacted text is stored.
+Redaction runs first, so that a failure of the scrubber exposes nothing, and again afterwards,
+because removing markup can uncover what it hid (`bob<b>@</b>example.org`). A text about markup
+keeps its tags, unless they hide what must be masked. If scrubbing fails or leaves nothing, the
+redacted text is stored.
 """
 
 import json
@@ -21,7 +22,8 @@ from memory_mesh.core.language.scrubbing import (
 )
 from memory_mesh.core.model import Value
 
-# Keys that define the scope of a memory. Masking them would merge two readers, which is worse than an address in an id.
+# Keys that define the scope of a memory. Masking them would merge two readers, which is worse than
+# an address in an id.
 SCOPE_KEYS = frozenset({"user_id", "agent_id", "session_id", "project"})
 _MAX_ROUNDS = 12
 
@@ -53,16 +55,26 @@ class Layer0:
         if scrubbed.strip() and not has_valid_chunk(scrubbed, self.scrub):
             rules = self.scrub.validation
             expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
-            raise InvalidInput(f"the text is rejected: it has {len(scrubbed):,} characters", expected=expected)
+            raise InvalidInput(
+                f"the text is rejected: it has {len(scrubbed):,} characters", expected=expected
+            )
         is_changed = scrubbed != redacted and scrubbed.strip()
         return self.redact(scrubbed) if is_changed else redacted
 
     def _without_hiding_tags(self, text: str) -> str:
-        """Return the text; without its tags if they hide what must be masked, also in comments, scripts and attributes."""
-        if "<" not in text or self.redactor is None or not (self.scrub.enabled and self.scrub.structural.strip_html):
+        """Return the text; without its tags if they hide what must be masked, also in comments,
+        scripts and attributes."""
+        if (
+            "<" not in text
+            or self.redactor is None
+            or not (self.scrub.enabled and self.scrub.structural.strip_html)
+        ):
             return text
         bare = _without_all_tags(text)
-        hides = any(self.redact(view) != view for view in {bare, joined_words(text), unescape(text)} - {text})
+        hides = any(
+            self.redact(view) != view
+            for view in {bare, joined_words(text), unescape(text)} - {text}
+        )
         return self.redact(bare) if hides else text
 
     def redact(self, text: str) -> str:
@@ -70,7 +82,8 @@ class Layer0:
         return self.redactor.redact(text) if self.redactor else text
 
     def redact_markup(self, text: str) -> str:
-        """Return a Markdown text redacted. It keeps its markup, unless that hides what must be masked."""
+        """Return a Markdown text redacted. It keeps its markup, unless that hides what must be
+        masked."""
         redacted = self.redact(text)
         try:
             bare = self._cleaned(redacted)
@@ -79,21 +92,27 @@ class Layer0:
         return redacted if self.count((text, redacted)) == self.count((text, bare)) else bare
 
     def count(self, *cleaned: tuple[Value, Value]) -> dict[str, int]:
-        """Return how many values of each kind were masked, from pairs of a value before and after it was cleaned."""
+        """Return how many values of each kind were masked, from pairs of a value before and
+        after it was cleaned."""
         changed = [pair for pair in cleaned if pair[0] != pair[1]]
         if self.redactor is None or not changed:
             return {}
-        before, after = (json.dumps(values, ensure_ascii=False) for values in zip(*changed, strict=True))
+        before, after = (
+            json.dumps(values, ensure_ascii=False) for values in zip(*changed, strict=True)
+        )
         return self.redactor.count(before, after)
 
     def clean_metadata(self, metadata: dict[str, Value]) -> dict[str, Value]:
         """Return metadata redacted, except for the scope keys."""
         if self.redactor is None:
             return metadata
-        masked = self.redactor.redact_value({key: value for key, value in metadata.items() if key not in SCOPE_KEYS})
+        masked = self.redactor.redact_value(
+            {key: value for key, value in metadata.items() if key not in SCOPE_KEYS}
+        )
         assert isinstance(masked, dict)  # noqa: S101  (an object stays an object)
         clean = masked | {key: value for key, value in metadata.items() if key in SCOPE_KEYS}
-        return {key: clean[key] for key in metadata if key in clean} | clean  # in the order in which they were given
+        # In the order in which they were given.
+        return {key: clean[key] for key in metadata if key in clean} | clean
 
 
 def _without_all_tags(text: str) -> str:

@@ -14,7 +14,17 @@ from typing import Any
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake.drafts import Draft, columns_of
-from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Reader, Sighting, Value, fault, reach_of
+from memory_mesh.core.model import (
+    BY_NAME,
+    Memory,
+    MemoryType,
+    Reach,
+    Reader,
+    Sighting,
+    Value,
+    fault,
+    reach_of,
+)
 from memory_mesh.core.text import LazyRegex
 
 # --- normal texts ---
@@ -35,8 +45,8 @@ _UNIT_LENGTH = 3
 # fmt: off
 # Names that are also words, and whose capital is the only difference.
 NAMES = frozenset({
-    "may", "march", "august", "polish", "turkey", "china", "mark", "bill", "frank", "rose", "will", "word", "teams",
-    "slack", "go",
+    "may", "march", "august", "polish", "turkey", "china", "mark", "bill", "frank", "rose", "will",
+    "word", "teams", "slack", "go",
 })
 # fmt: on
 _ACRONYM_LENGTH = 3
@@ -52,22 +62,30 @@ def folded_text(content: str) -> str:
 
 
 def normal_text(content: str) -> str:
-    """Return a text without the differences that duplicates may have; `folded_text` if it has no case that counts."""
+    """Return a text without the differences that duplicates may have; `folded_text` if it has no
+    case that counts."""
     if content == content.lower():
         return folded_text(content)
     words = _plain(content, fold=False).split()
     shouted = content.isupper() and len(words) > 1
     folded = _plain(" ".join(words), fold=True).split(" ")
-    cased = {(word, before) for word, before, low in zip(words, [".", *words], folded, strict=False) if word != low}
+    cased = {
+        (word, before)
+        for word, before, low in zip(words, [".", *words], folded, strict=False)
+        if word != low
+    }
     kept = {pair for pair in cased if _has_case(*pair, shouted=shouted)}
     if not kept:
         return " ".join(folded)
     trios = zip(words, [".", *words], folded, strict=False)
-    return " ".join(word if word != low and (word, before) in kept else low for word, before, low in trios)
+    return " ".join(
+        word if word != low and (word, before) in kept else low for word, before, low in trios
+    )
 
 
 def _has_case(word: str, before: str, *, shouted: bool) -> bool:
-    """Return whether the capitals of a word carry meaning. A text that is `shouted` is in capitals as a whole."""
+    """Return whether the capitals of a word carry meaning. A text that is `shouted` is in
+    capitals as a whole."""
     core = word.strip(_AROUND)
     if core == core.lower() or core in _PRONOUN:
         return False
@@ -77,11 +95,16 @@ def _has_case(word: str, before: str, *, shouted: bool) -> bool:
         return True
     if shouted or (core == "A" and starts):
         return False
-    return len(core) == 1 or not all(map(_is_ordinary, parts)) or (core.lower() in NAMES and not starts)
+    return (
+        len(core) == 1
+        or not all(map(_is_ordinary, parts))
+        or (core.lower() in NAMES and not starts)
+    )
 
 
 def _is_ordinary(part: str) -> bool:
-    """Return whether a word begins with a capital at most, or is emphasised by capitals and too long for an acronym."""
+    """Return whether a word begins with a capital at most, or is emphasised by capitals and too
+    long for an acronym."""
     emphasised = part.isupper() and len(part) > _ACRONYM_LENGTH and part not in _LONG_ACRONYMS
     return emphasised or part[1:] == part[1:].lower()
 
@@ -96,14 +119,16 @@ def _plain(text: str, *, fold: bool) -> str:
     if text.isascii():
         return text.lower() if fold else text
     parts = _DISTINCT.split(unicodedata.normalize("NFC", text))
-    plain = [unicodedata.normalize("NFKC", part) for part in parts[::2]]  # every other part has the distinct characters
+    # Every other part has the distinct characters.
+    plain = [unicodedata.normalize("NFKC", part) for part in parts[::2]]
     parts[::2] = [part.casefold() for part in plain] if fold else plain
     return "".join(parts)
 
 
 # --- files of a folder ---
 
-# Derived from the path, not from the text: two files may have the same text, and the text of one may change.
+# Derived from the path, not from the text: two files may have the same text, and the text of one
+# may change.
 _FILE = "file:"
 _DIGITS = 32
 
@@ -117,8 +142,13 @@ class Selection:
 
     @classmethod
     def of(cls, extension: object, *, recursive: bool) -> "Selection":
-        """Build a selection from one extension or several. The dot is optional and case does not matter."""
-        given = [extension] if isinstance(extension, str) or not isinstance(extension, Iterable) else list(extension)
+        """Build a selection from one extension or several. The dot is optional and case does not
+        matter."""
+        given = (
+            [extension]
+            if isinstance(extension, str) or not isinstance(extension, Iterable)
+            else list(extension)
+        )
         if not given:
             raise InvalidInput("no extension given", expected="one or more, such as .md")
         return cls(tuple(dict.fromkeys(_extension(each) for each in given)), recursive)
@@ -129,9 +159,11 @@ class Selection:
 
 
 def folder_print(reader: Reader, root: str, type_: str | None) -> str:
-    """Return the common prefix of the fingerprints of all memories that an agent made from a folder.
+    """Return the common prefix of the fingerprints of all memories that an agent made from a
+    folder.
 
-    Memories of type `session` are visible in their session only, so each session has its own prefix, and so has each project.
+    Memories of type `session` are visible in their session only, so each session has its own
+    prefix, and so has each project.
     """
     session = reader.session_id if type_ == MemoryType.SESSION else None
     project = [reader.project] if reader.project else []
@@ -149,7 +181,9 @@ def is_file_print(fingerprint: str | None) -> bool:
 
 
 def _extension(given: object) -> str:
-    bare = given.strip().removeprefix("*").removeprefix(".").lower() if isinstance(given, str) else ""
+    bare = (
+        given.strip().removeprefix("*").removeprefix(".").lower() if isinstance(given, str) else ""
+    )
     if not bare or "/" in bare or "*" in bare:
         raise InvalidInput(f"extension is {shown(given)}", expected="a file extension, such as .md")
     return f".{bare}"
@@ -162,46 +196,66 @@ def _file_digest(*parts: str | None) -> str:
 # --- fingerprints ---
 
 MAX_KEY_LENGTH = 500
-NOTE_KEY = "note:"  # begins the keys of the memories of notes, whose files decide how long they are kept
-TRACE_KEY, EXPERIENCE_KEY, LEARNING_KEY = "trace:", "exp:", "learning:"  # of the memories of traces, likewise
-_OF_TRACES = {TRACE_KEY: "trace", EXPERIENCE_KEY: "experience", LEARNING_KEY: "insight"}  # with their categories
+# Begins the keys of the memories of notes, whose files decide how long they are kept.
+NOTE_KEY = "note:"
+# Of the memories of traces, likewise.
+TRACE_KEY, EXPERIENCE_KEY, LEARNING_KEY = "trace:", "exp:", "learning:"
+# With their categories.
+_OF_TRACES = {TRACE_KEY: "trace", EXPERIENCE_KEY: "experience", LEARNING_KEY: "insight"}
 _TEXT, _KEY = "text:", "key:"
 _COLUMNS = ("session_id", "project", "memory_type", "event_time", "speaker")
 _CLAIM = ("claim", "valid_from", "valid_until")
 
 
 def fingerprint(reader: Reader, draft: Draft, key: str | None = None) -> str:
-    """Return a digest that is equal for texts that are one memory: in one scope and, in conversations, at one place.
+    """Return a digest that is equal for texts that are one memory: in one scope and, in
+    conversations, at one place.
 
     With a key of the caller's own, what is stored under the key in one scope is one memory.
     """
-    return fingerprints(reader, draft)[0] if key is None else _scoped_key(reader, draft, _digest([key]))
+    return (
+        fingerprints(reader, draft)[0]
+        if key is None
+        else _scoped_key(reader, draft, _digest([key]))
+    )
 
 
 def fingerprints(reader: Reader, draft: Draft) -> tuple[str, ...]:
-    """Return the fingerprint, and those that earlier versions stored: they may be equal for texts that are not.
+    """Return the fingerprint, and those that earlier versions stored: they may be equal for texts
+    that are not.
 
-    They ignored the case of every word, and versions up to 0.2 counted a text within its agent and session.
+    They ignored the case of every word, and versions up to 0.2 counted a text within its agent and
+    session.
     """
     columns, folded = draft.columns, folded_text(draft.content)
-    time, speaker, turn = columns.get("event_time"), columns.get("speaker"), draft.metadata.get("turn")
+    time, speaker, turn = (
+        columns.get("event_time"),
+        columns.get("speaker"),
+        draft.metadata.get("turn"),
+    )
     # The same words in another session are another turn.
     session = None if speaker is None and turn is None else columns.get("session_id")
     old = [reader.user_id, reader.agent_id, *map(columns.get, _COLUMNS), turn, folded]
     # Texts with different claims are different memories.
     claim = [columns.get(name) for name in _CLAIM] if columns.get("claim") else []
-    texts = dict.fromkeys((normal_text(draft.content), folded))  # most texts have no case that counts
-    prints = (_TEXT + _digest([*_scope(reader, draft), session, time, speaker, turn, normal, *claim]) for normal in texts)
+    # Most texts have no case that counts.
+    texts = dict.fromkeys((normal_text(draft.content), folded))
+    prints = (
+        _TEXT + _digest([*_scope(reader, draft), session, time, speaker, turn, normal, *claim])
+        for normal in texts
+    )
     return *prints, _digest(old)
 
 
 def key_prefix(key: object) -> str:
-    """Return the beginning of the fingerprints of all memories with this key, whatever their scope."""
+    """Return the beginning of the fingerprints of all memories with this key, whatever their
+    scope."""
     return f"{_KEY}{_digest([read_key(key)])}:"
 
 
 def updated_print(old: str | None, reader: Reader, draft: Draft) -> str:
-    """Return the fingerprint of a changed memory. One with a key keeps the key, and the memory of a file the file."""
+    """Return the fingerprint of a changed memory. One with a key keeps the key, and the memory
+    of a file the file."""
     if old and old.startswith(_KEY):
         return _scoped_key(reader, draft, old.split(":")[1])
     return old if old and is_file_print(old) else fingerprint(reader, draft)
@@ -212,12 +266,17 @@ def has_own_print(memory: Memory) -> bool:
     columns: dict[str, Value] = {name: getattr(memory, name) for name in (*_COLUMNS, *_CLAIM)}
     own = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
     reader = Reader(memory.user_id, memory.agent_id)
-    known = (updated_print(memory.fingerprint, reader, own),) if memory.key else fingerprints(reader, own)
+    known = (
+        (updated_print(memory.fingerprint, reader, own),)
+        if memory.key
+        else fingerprints(reader, own)
+    )
     return memory.fingerprint in known and not memory.reach
 
 
 def found_by(memory: Memory) -> tuple[str, str | None]:
-    """Return what a memory is found again by: its fingerprint, with its text unless it has a key."""
+    """Return what a memory is found again by: its fingerprint, with its text unless it has a
+    key."""
     return str(memory.fingerprint), None if memory.key else normal_text(memory.content)
 
 
@@ -227,22 +286,37 @@ def is_note(memory: Memory) -> bool:
 
 
 def is_of_traces(memory: Memory) -> bool:
-    """Return whether a memory is that of a trace, of an entry of the experience log, or of a learning in their files."""
-    return any((memory.key or "").startswith(key) and memory.category == category for key, category in _OF_TRACES.items())
+    """Return whether a memory is that of a trace, of an entry of the experience log, or of a
+    learning in their files."""
+    return any(
+        (memory.key or "").startswith(key) and memory.category == category
+        for key, category in _OF_TRACES.items()
+    )
 
 
 def companion_key(memory: Memory) -> str | None:
-    """Return the key of the entry of the log that a trace has, or of the trace of an entry; they are erased together."""
+    """Return the key of the entry of the log that a trace has, or of the trace of an entry; they
+    are erased together."""
     kind, _, place = (memory.key or "").partition(":")
-    other, name = (EXPERIENCE_KEY, "experience_id") if f"{kind}:" == TRACE_KEY else (TRACE_KEY, "trace_id")
+    other, name = (
+        (EXPERIENCE_KEY, "experience_id") if f"{kind}:" == TRACE_KEY else (TRACE_KEY, "trace_id")
+    )
     known = is_of_traces(memory) and f"{kind}:" != LEARNING_KEY and memory.metadata.get(name)
     return f"{other}{place.partition('/')[0]}/{known}" if known else None
 
 
 def read_key(key: object) -> str:
     """Return the caller's own key of a memory if it is valid."""
-    if not isinstance(key, str) or not key.strip() or len(key) > MAX_KEY_LENGTH or fault(BY_NAME["key"], key):
-        raise InvalidInput(f"key is {shown(key)}", expected=f"a non-empty text of at most {MAX_KEY_LENGTH} characters")
+    if (
+        not isinstance(key, str)
+        or not key.strip()
+        or len(key) > MAX_KEY_LENGTH
+        or fault(BY_NAME["key"], key)
+    ):
+        raise InvalidInput(
+            f"key is {shown(key)}",
+            expected=f"a non-empty text of at most {MAX_KEY_LENGTH} characters",
+        )
     return key
 
 
@@ -260,7 +334,8 @@ def _scoped_key(reader: Reader, draft: Draft, key_digest: str) -> str:
     return f"{_KEY}{key_digest}:{_digest(_scope(reader, draft))}"
 
 
-_ENCODER = json.JSONEncoder(sort_keys=True, check_circular=False)  # making one takes longer than using it
+# Making one takes longer than using it.
+_ENCODER = json.JSONEncoder(sort_keys=True, check_circular=False)
 
 
 def _digest(parts: list[Value]) -> str:
@@ -272,7 +347,8 @@ def _digest(parts: list[Value]) -> str:
 # owner is the agent and session in its columns. A memory that only its owner stored has no rows of
 # sightings.
 
-# What the metadata of a sighting fills when a memory passes to it. The other columns are equal in all sightings of a text.
+# What the metadata of a sighting fills when a memory passes to it. The other columns are equal in
+# all sightings of a text.
 _FROM_METADATA = ("category", "tags", "importance", "confidence", "valid_from", "valid_until")
 
 
@@ -290,7 +366,10 @@ class Author:
 
     def sighting_id(self, memory_id: str) -> str:
         """Return the id of the sighting of a memory by this author."""
-        return f"{memory_id}@{sha256(repr((self.agent_id, self.session_id)).encode()).hexdigest()[:32]}"
+        return (
+            f"{memory_id}@"
+            f"{sha256(repr((self.agent_id, self.session_id)).encode()).hexdigest()[:32]}"
+        )
 
     def within(self, scope: Mapping[str, str]) -> bool:
         """Return whether it has the agent and the session that a scope names."""
@@ -300,9 +379,10 @@ class Author:
 def own_sighting(memory: Memory) -> Sighting:
     """Return the sighting of the owner, as the columns of the memory have it."""
     return Sighting(
-        id=Author.of(memory).sighting_id(memory.id), ref=memory.id, user_id=memory.user_id, agent_id=memory.agent_id,
-        session_id=memory.session_id, created_at=memory.created_at, times_observed=memory.times_observed,
-        last_observed=memory.last_observed, trust=memory.trust,
+        id=Author.of(memory).sighting_id(memory.id), ref=memory.id, user_id=memory.user_id,
+        agent_id=memory.agent_id, session_id=memory.session_id, created_at=memory.created_at,
+        times_observed=memory.times_observed, last_observed=memory.last_observed,
+        trust=memory.trust,
     )  # fmt: skip
 
 
@@ -335,11 +415,14 @@ class Kept:
 
 
 def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, str]) -> Kept | None:
-    """Decide what remains of a memory without the sightings of a scope: None if no other sighting has its text."""
+    """Decide what remains of a memory without the sightings of a scope: None if no other
+    sighting has its text."""
     left = [row for row in every_sighting(memory, rows) if not Author.of(row).within(scope)]
     if not left:
         return None
-    columns = [columns_of(row.metadata, Reader(row.user_id, row.agent_id, row.session_id)) for row in left]
+    columns = [
+        columns_of(row.metadata, Reader(row.user_id, row.agent_id, row.session_id)) for row in left
+    ]
     expiries = [each["expires_at"] for each in columns]
     updates: dict[str, Any] = {
         "expires_at": None if None in expiries else max(map(str, expiries)),
@@ -350,14 +433,24 @@ def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, s
     }
     own = Author.of(memory)
     if own.within(scope):  # it passes to the oldest sighting
-        updates |= {name: getattr(left[0], name) for name in ("agent_id", "session_id", "metadata", "created_at")}
-        names = [name for name in _FROM_METADATA if not (memory.claim and name in ("valid_from", "valid_until"))]
-        updates |= {name: columns[0][name] for name in names}  # the window of a claim is that of the same claim
+        updates |= {
+            name: getattr(left[0], name)
+            for name in ("agent_id", "session_id", "metadata", "created_at")
+        }
+        names = [
+            name
+            for name in _FROM_METADATA
+            if not (memory.claim and name in ("valid_from", "valid_until"))
+        ]
+        # The window of a claim is that of the same claim.
+        updates |= {name: columns[0][name] for name in names}
         if "content" in left[0].metadata:  # it said the same in other words
             metadata = dict(left[0].metadata)
             updates |= {"content": metadata.pop("content"), "metadata": metadata}
     within = [row for row in rows if Author.of(row).within(scope)]
-    purged = own.within(scope) or any(not row.times_observed for row in within if Author.of(row) != own)
+    purged = own.within(scope) or any(
+        not row.times_observed for row in within if Author.of(row) != own
+    )
     # Without its past, a memory has nothing left of sightings of earlier texts.
     past = [row for row in rows if purged and not row.times_observed and row not in within]
     return Kept(memory, updates, [*within, *past], purged)

@@ -14,6 +14,6 @@ from memory_mesh.core.lane.metadata import (
 from memory_mesh.core.lane.scoring import LaneResult, LaneResults, LaneScore
 
 __all__ = [
-    "DEFAULT_COLLECTION", "DEFAULT_CONFIDENCE", "LaneResult", "LaneResults", "LaneScore", "NewLaneMemory", "is_of_lane",
-    "lane_metadata", "synced",
+    "DEFAULT_COLLECTION", "DEFAULT_CONFIDENCE", "LaneResult", "LaneResults", "LaneScore",
+    "NewLaneMemory", "is_of_lane", "lane_metadata", "synced",
 ]  # fmt: skip

@@ -34,41 +34,65 @@ class NewLaneMemory:
     metadata: object = None
 
     def checked(self, content: object, redact: Callable[[str], str]) -> dict[str, Any]:
-        """Return the metadata to store, from which the columns are filled, or raise `InvalidInput`."""
+        """Return the metadata to store, from which the columns are filled, or raise
+        `InvalidInput`."""
         type_ = _memory_type(self.memory_type)
-        score = number("confidence_score", self.confidence_score, min_=0, max_=100, expected="a number from 0 to 100")
-        factor = number("decay_factor", self.decay_factor, min_=0, max_=1, expected="a number from 0 to 1")
+        score = number(
+            "confidence_score",
+            self.confidence_score,
+            min_=0,
+            max_=100,
+            expected="a number from 0 to 100",
+        )
+        factor = number(
+            "decay_factor", self.decay_factor, min_=0, max_=1, expected="a number from 0 to 1"
+        )
         if self.source_chunk is not None and not isinstance(self.source_chunk, str):
             raise InvalidInput(f"source_chunk is {shown(self.source_chunk)}", expected="a text")
         if self.metadata is not None and not isinstance(self.metadata, Mapping):
-            raise InvalidInput(f"metadata is {shown(self.metadata)}", expected="an object with text keys")
+            raise InvalidInput(
+                f"metadata is {shown(self.metadata)}", expected="an object with text keys"
+            )
         first, last = (_time(name, getattr(self, name)) for name in ("valid_from", "valid_until"))
         if first and last and last < first:
-            raise InvalidInput(f"valid_until {last} is before valid_from {first}", expected="a time after it")
+            raise InvalidInput(
+                f"valid_until {last} is before valid_from {first}", expected="a time after it"
+            )
         given: dict[str, Any] = {
             **(self.metadata or {}),
-            "lane_version": VERSION, "memory_type": type_, "entity_slugs": self._slugs(content, redact),
+            "lane_version": VERSION, "memory_type": type_,
+            "entity_slugs": self._slugs(content, redact),
             "entities": list(iterable("entities", self.entities, expected="a list")),
             "confidence_score": score, "decay_factor": factor, "source_chunk": self.source_chunk,
-            "tags": list(iterable("tags", self.tags, expected="a list of texts")), "valid_from": first, "valid_until": last,
-            "category": type_, "confidence": score / 100, "project": _collection(self.collection),
+            "tags": list(iterable("tags", self.tags, expected="a list of texts")),
+            "valid_from": first, "valid_until": last, "category": type_, "confidence": score / 100,
+            "project": _collection(self.collection),
         }  # fmt: skip
-        return {name: value for name, value in given.items() if value is not None and not (name == "tags" and not value)}
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None and not (name == "tags" and not value)
+        }
 
     def _slugs(self, content: object, redact: Callable[[str], str]) -> list[str]:
-        """Return the entities that the caller names; by default those that are found in the text. A masked one is left out."""
-        from memory_mesh.core.lane.entities import find_entities  # compiles patterns, and most programs never need them
+        """Return the entities that the caller names; by default those that are found in the
+        text. A masked one is left out."""
+        # Compiles patterns, and most programs never need them.
+        from memory_mesh.core.lane.entities import find_entities
 
         if self.entity_slugs is None:
             found = find_entities(content) if isinstance(content, str) else []
             return find_entities(redact(str(content))) if found else []
-        given = iterable("entity_slugs", self.entity_slugs, expected='a list such as ["project:atlas"]')
+        given = iterable(
+            "entity_slugs", self.entity_slugs, expected='a list such as ["project:atlas"]'
+        )
         slugs = {slug: _entity(slug) for slug in given}
         return list(dict.fromkeys(entity for slug, entity in slugs.items() if redact(slug) == slug))
 
 
 def lane_metadata(memory: MemoryRecord) -> dict[str, Value]:
-    """Return the metadata of a memory as the document lists it. Where a column says the same, the column counts."""
+    """Return the metadata of a memory as the document lists it. Where a column says the same,
+    the column counts."""
     own = memory.metadata
     listed: dict[str, Value] = {
         "lane_version": own.get("lane_version", VERSION),
@@ -87,11 +111,15 @@ def lane_metadata(memory: MemoryRecord) -> dict[str, Value]:
         "superseded_by": memory.superseded_by,
         "times_observed": memory.times_observed,
         "first_observed_at": own.get("first_observed_at") or memory.created_at,
-        "last_observed_at": memory.last_observed or own.get("last_observed_at") or memory.created_at,
+        "last_observed_at": memory.last_observed
+        or own.get("last_observed_at")
+        or memory.created_at,
         "access_count": memory.access_count,
         "last_accessed_at": memory.last_accessed,
     }
-    return {name: value for name, value in listed.items() if value is not None or name not in _OPTIONAL}
+    return {
+        name: value for name, value in listed.items() if value is not None or name not in _OPTIONAL
+    }
 
 
 def confidence_score(memory: MemoryRecord) -> float:
@@ -105,20 +133,26 @@ def is_of_lane(memory: MemoryRecord) -> bool:
 
 
 def synced(memory: AnyMemory) -> AnyMemory:
-    """Return a memory of the lane with metadata that say the same as its columns; any other memory as it is.
+    """Return a memory of the lane with metadata that say the same as its columns; any other memory
+    as it is.
 
-    Memory Lane reads the metadata only. Accesses are counted elsewhere: the metadata keep those that it counted itself.
+    Memory Lane reads the metadata only. Accesses are counted elsewhere: the metadata keep those
+    that it counted itself.
     """
     if not is_of_lane(memory):
         return memory
     own, uncounted = memory.metadata, memory.changed(access_count=0, last_accessed=None)
-    counted: dict[str, Value] = {name: own[name] for name in ("access_count", "last_accessed_at") if name in own}
+    counted: dict[str, Value] = {
+        name: own[name] for name in ("access_count", "last_accessed_at") if name in own
+    }
     return replace(memory, metadata={**own, **lane_metadata(uncounted), **counted})
 
 
 def _memory_type(given: object) -> str:
     if isinstance(given, str) and given not in TAXONOMY and (near := suggestion(given, TAXONOMY)):
-        raise InvalidInput(f"memory_type is {shown(given)}", expected=f"one of {', '.join(TAXONOMY)}", remedy=near)
+        raise InvalidInput(
+            f"memory_type is {shown(given)}", expected=f"one of {', '.join(TAXONOMY)}", remedy=near
+        )
     return one_of("memory_type", given, TAXONOMY)
 
 
@@ -127,7 +161,9 @@ def _entity(given: Any) -> str:
 
     type_, slug = parse_entity(given)
     if type_ is None:
-        raise InvalidInput(f"entity_slugs has {shown(given)}", expected=f"its type too, such as project:{slug}")
+        raise InvalidInput(
+            f"entity_slugs has {shown(given)}", expected=f"its type too, such as project:{slug}"
+        )
     return f"{type_}:{slug}"
 
 

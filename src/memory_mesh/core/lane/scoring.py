@@ -44,7 +44,12 @@ def decay_factor(ms: int, *, created_at: str, last_accessed: str | None) -> floa
 def intended_types(query: str, intents: Mapping[str, Sequence[str]] = INTENTS) -> frozenset[str]:
     """Return the types that the words of a query ask for. `intents` has lists of types by words."""
     asked = set(tokens(query))
-    return frozenset(type_ for words, types in intents.items() if asked.intersection(tokens(words)) for type_ in types)
+    return frozenset(
+        type_
+        for words, types in intents.items()
+        if asked.intersection(tokens(words))
+        for type_ in types
+    )
 
 
 def changed_feedback(score: float, signal: str) -> float:
@@ -65,12 +70,18 @@ class LaneScore:
     @property
     def value(self) -> float:
         """The score."""
-        return self.similarity * self.weight * self.decay_factor * self.feedback_score * self.intent_boost
+        return (
+            self.similarity
+            * self.weight
+            * self.decay_factor
+            * self.feedback_score
+            * self.intent_boost
+        )
 
 
 def score(
-    similarity: float, *, category: str | None, intended: Collection[str], ms: int, created_at: str, last_accessed: str | None,
-    feedback_score: float,
+    similarity: float, *, category: str | None, intended: Collection[str], ms: int, created_at: str,
+    last_accessed: str | None, feedback_score: float,
 ) -> LaneScore:  # fmt: skip
     """Return the score of a memory at a time."""
     return LaneScore(
@@ -85,7 +96,8 @@ def score(
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LaneResult:
-    """A memory that the lane found. `metadata` has the keys of Memory Lane, and `parts` the factors of the score."""
+    """A memory that the lane found. `metadata` has the keys of Memory Lane, and `parts` the
+    factors of the score."""
 
     __repr__ = short_repr
 
@@ -107,15 +119,17 @@ class LaneResult:
     @classmethod
     def of(cls, memory: Memory, parts: LaneScore) -> "LaneResult":
         return cls(
-            id=memory.id, content=memory.content, score=parts.value, collection=memory.project or DEFAULT_COLLECTION,
-            metadata=lane_metadata(memory), effective_confidence=round(confidence_score(memory) * parts.decay_factor),
+            id=memory.id, content=memory.content, score=parts.value,
+            collection=memory.project or DEFAULT_COLLECTION, metadata=lane_metadata(memory),
+            effective_confidence=round(confidence_score(memory) * parts.decay_factor),
             decay_factor=parts.decay_factor,
             status=memory.status, parts=parts,
         )  # fmt: skip
 
 
 class LaneResults(list[LaneResult]):
-    """The results of a query, highest score first. `entities` are those that the filter stands for."""
+    """The results of a query, highest score first. `entities` are those that the filter stands
+    for."""
 
     def __init__(self, results: Iterable[LaneResult] = (), *, entities: Iterable[str] = ()) -> None:
         super().__init__(results)

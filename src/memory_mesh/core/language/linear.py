@@ -16,13 +16,16 @@ Vector = Callable[[str], Sequence[float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """The weights of each feature and of each number of the vector, by class, and the lowest chance to keep a text."""
+    """The weights of each feature and of each number of the vector, by class, and the lowest
+    chance to keep a text."""
 
     features: Mapping[str, Sequence[float]]
     vector: Sequence[Sequence[float]] = ()
     limit: float
 
-    def chances(self, classes: Sequence[str], values: Mapping[str, float], vector: Sequence[float] = ()) -> dict[str, float]:
+    def chances(
+        self, classes: Sequence[str], values: Mapping[str, float], vector: Sequence[float] = ()
+    ) -> dict[str, float]:
         """Return how likely each class is."""
         sums = [0.0] * len(classes)
         for name, value in values.items():
@@ -38,7 +41,8 @@ class Weights:
 
 
 def read_weights(package: str) -> tuple[str, dict[str, Weights]]:
-    """Return the model whose vectors the weights of a package are for, and its tables: with the vectors, and `plain`."""
+    """Return the model whose vectors the weights of a package are for, and its tables: with the
+    vectors, and `plain`."""
     from importlib.resources import files  # it takes milliseconds to load
 
     data = json.loads((files(package) / "data" / "weights.json").read_text("utf-8"))

@@ -19,8 +19,9 @@ from memory_mesh.core.text import short_repr
 
 LEASE_MS = 30 * 60_000  # after this time a job of a process that died can be taken again
 MAX_STORED_RUNS = 50  # of each job
-# A job is due when 99 % of its interval has passed. Otherwise a job with an interval of eight hours, started a moment early by a
-# schedule of eight hours, would wait for the next start, sixteen hours after the last.
+# A job is due when 99 % of its interval has passed. Otherwise a job with an interval of eight
+# hours, started a moment early by a schedule of eight hours, would wait for the next start, sixteen
+# hours after the last.
 _EARLY = 100
 
 
@@ -68,7 +69,8 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """The state of a job: which process runs it until when, when it was last done, and how often it ran."""
+    """The state of a job: which process runs it until when, when it was last done, and how often
+    it ran."""
 
     holder: str | None = None
     until: int = 0
@@ -79,8 +81,15 @@ class JobState:
     def of(cls, detail: Value) -> Self:
         """Read the stored state. A value in another format counts as a job that never ran."""
         stored = detail if isinstance(detail, dict) else {}
-        types = {"holder": (str, NoneType), "until": (int,), "last": (int, NoneType), "count": (int,)}
-        if not all(name in stored and type(stored[name]) in allowed for name, allowed in types.items()):
+        types = {
+            "holder": (str, NoneType),
+            "until": (int,),
+            "last": (int, NoneType),
+            "count": (int,),
+        }
+        if not all(
+            name in stored and type(stored[name]) in allowed for name, allowed in types.items()
+        ):
             return cls()
         fields: dict[str, Any] = {name: stored[name] for name in types}
         return cls(**fields)
@@ -100,10 +109,13 @@ class JobState:
         return replace(self, holder=holder, until=ms + LEASE_MS)
 
     def release(self, holder: str | None, began: int, *, done: bool) -> Self:
-        """Record the end of a run. A failed job stays due. If another process took the job over, only the count changes."""
+        """Record the end of a run. A failed job stays due. If another process took the job over,
+        only the count changes."""
         if self.holder != holder:
             return replace(self, count=self.count + 1)
-        return replace(self, holder=None, until=0, last=began if done else self.last, count=self.count + 1)
+        return replace(
+            self, holder=None, until=0, last=began if done else self.last, count=self.count + 1
+        )
 
 
 # --- spending ---
@@ -150,8 +162,9 @@ class Spending:
         """Return the sum of both."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return replace(
-            self, calls=self.calls + other.calls, failed=self.failed + other.failed, sent=self.sent + other.sent,
-            received=self.received + other.received, cost=sum(costs) if costs else None,
+            self, calls=self.calls + other.calls, failed=self.failed + other.failed,
+            sent=self.sent + other.sent, received=self.received + other.received,
+            cost=sum(costs) if costs else None,
         )  # fmt: skip
 
 
@@ -164,7 +177,8 @@ class DailySpending:
 
     @classmethod
     def of(cls, detail: Value) -> Self:
-        """Read the stored usage. A value in another format counts as no usage; it never prevents storing a memory."""
+        """Read the stored usage. A value in another format counts as no usage; it never prevents
+        storing a memory."""
         stored: Any = detail
         try:
             spent = tuple(_parse(account) for account in stored["spent"])
@@ -181,7 +195,9 @@ class DailySpending:
 
     def plus(self, other: "DailySpending") -> "DailySpending":
         """Return the usage and the reservations of both."""
-        return DailySpending(totals((*self.spent, *other.spent)), {**self.reserved, **other.reserved})
+        return DailySpending(
+            totals((*self.spent, *other.spent)), {**self.reserved, **other.reserved}
+        )
 
     def reserve(self, ticket: str, maximum: Spending, caps: Caps) -> "DailySpending":
         """Add the reservation of a call that uses at most `maximum`, or raise `BudgetSpent`."""
@@ -190,19 +206,28 @@ class DailySpending:
         tokens = sum(account.sent + account.received for account in accounts)
         cost = sum(account.cost or 0.0 for account in accounts)
         if caps.tokens is not None and tokens > caps.tokens:
-            raise _over_cap(maximum, f"{tokens:,} tokens{running}", f"at most {caps.tokens:,}", "llm_daily_tokens")
+            raise _over_cap(
+                maximum,
+                f"{tokens:,} tokens{running}",
+                f"at most {caps.tokens:,}",
+                "llm_daily_tokens",
+            )
         if caps.cost is not None and cost > caps.cost:
-            raise _over_cap(maximum, f"${cost:.4f}{running}", f"at most ${caps.cost:.4f}", "llm_daily_cost")
+            raise _over_cap(
+                maximum, f"${cost:.4f}{running}", f"at most ${caps.cost:.4f}", "llm_daily_cost"
+            )
         return replace(self, reserved={**self.reserved, ticket: maximum})
 
     def commit(self, ticket: str, used: Spending) -> "DailySpending":
-        """Replace the reservation by the real usage. Usage under an unknown ticket is counted too."""
+        """Replace the reservation by the real usage. Usage under an unknown ticket is counted
+        too."""
         reserved = {name: account for name, account in self.reserved.items() if name != ticket}
         return DailySpending(totals((*self.spent, used)), reserved)
 
 
 class Accounts(Protocol):
-    """The spending of each day, by date. **flush** writes what was counted before the store could be written to."""
+    """The spending of each day, by date. **flush** writes what was counted before the store
+    could be written to."""
 
     def days(self) -> Mapping[str, DailySpending]: ...
     def flush(self) -> None: ...
@@ -227,4 +252,6 @@ def _parse(stored: Any) -> Spending:
 
 def _over_cap(call: Spending, total: str, expected: str, setting: str) -> BudgetSpent:
     what = f"{call.operation} would take today's calls to {total}"
-    return BudgetSpent(what, expected=expected, remedy=f"wait for tomorrow (UTC), or raise {setting}")
+    return BudgetSpent(
+        what, expected=expected, remedy=f"wait for tomorrow (UTC), or raise {setting}"
+    )

@@ -13,7 +13,16 @@ from math import sqrt
 from typing import TYPE_CHECKING, Self
 
 from memory_mesh.core.errors import InvalidInput, listed, shown
-from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Value, Vector, fault, reach_of
+from memory_mesh.core.model import (
+    BY_NAME,
+    Memory,
+    MemoryType,
+    Reach,
+    Value,
+    Vector,
+    fault,
+    reach_of,
+)
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import short_repr, shortened, split_sentences
 
@@ -23,7 +32,8 @@ if TYPE_CHECKING:
 
 # --- reflections ---
 
-MIN_COSINE, MIN_OVERLAP, MIN_SHARED = 0.6, 0.4, 2  # of two memories of one theme: their vectors, or their words
+# Of two memories of one theme: their vectors, or their words.
+MIN_COSINE, MIN_OVERLAP, MIN_SHARED = 0.6, 0.4, 2
 _MIN_WORDS = 3  # of a sentence
 _MIN_GROUNDED = 1 / 3  # of the words of a model's statement
 _MAX_SENTENCE, _MAX_SENTENCES = 400, 200  # characters of a sentence, sentences of a memory
@@ -57,7 +67,8 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectionResult:
-    """A reflection or synthesis. If no memory was found, it has no id and no content, and `note` says so."""
+    """A reflection or synthesis. If no memory was found, it has no id and no content, and `note`
+    says so."""
 
     __repr__ = short_repr
 
@@ -71,8 +82,10 @@ class ReflectionResult:
     confidence: float = 0.0
     method: str = "extractive"  # or `model`
     note: str | None = None  # why nothing was stored, or why the language model was not used
-    wire_format: str | None = field(default=None, repr=False)  # the text of the audit block; None: no block was written
-    contradictions: tuple[tuple[str, str], ...] = ()  # the ids of sources whose claims exclude each other
+    # The text of the audit block; None: no block was written.
+    wire_format: str | None = field(default=None, repr=False)
+    # The ids of sources whose claims exclude each other.
+    contradictions: tuple[tuple[str, str], ...] = ()
     others: tuple["ReflectionResult", ...] = ()  # of the memories of other projects, one for each
 
     @classmethod
@@ -82,17 +95,26 @@ class ReflectionResult:
         topic, id_ = metadata.get("topic"), metadata.get("reflection_id")
         statements = statements_of(memory) or ()
         return cls(
-            id=str(id_), memory_id=memory.id, project=memory.project, topic=None if topic is None else str(topic),
-            content=memory.content, statements=statements, sources=tuple(memory.sources), confidence=memory.confidence or 0.0,
-            method=str(metadata.get("method")), note=note, wire_format=wire_format,
-            contradictions=tuple((one.sources[0], one.sources[1]) for one in statements if one.contradiction),
+            id=str(id_), memory_id=memory.id, project=memory.project,
+            topic=None if topic is None else str(topic), content=memory.content,
+            statements=statements, sources=tuple(memory.sources),
+            confidence=memory.confidence or 0.0, method=str(metadata.get("method")), note=note,
+            wire_format=wire_format,
+            contradictions=tuple(
+                (one.sources[0], one.sources[1]) for one in statements if one.contradiction
+            ),
         )  # fmt: skip
 
 
 def extract(
-    found: Sequence[SourceText], *, max_statements: int, topic: str | None = None, language: str = "english"
+    found: Sequence[SourceText],
+    *,
+    max_statements: int,
+    topic: str | None = None,
+    language: str = "english",
 ) -> list[Statement]:
-    """Return the sentences that say most of what the memories say, by theme, the largest and most relevant theme first."""
+    """Return the sentences that say most of what the memories say, by theme, the largest and
+    most relevant theme first."""
     themes, about = group(found, language=language), set(tokens(topic or "", language=language))
     candidates = [
         (at, sentence, words)
@@ -106,7 +128,9 @@ def extract(
     chosen: list[int] = []
     while len(chosen) < max_statements:
         gains = [
-            len(words - covered) * sqrt(found[at].relevance / len(words)) * (1 + len(words & about) / max(len(about), 1))
+            len(words - covered)
+            * sqrt(found[at].relevance / len(words))
+            * (1 + len(words & about) / max(len(about), 1))
             for at, _, words in candidates
         ]
         best = max(range(len(gains)), key=gains.__getitem__, default=None)
@@ -114,12 +138,17 @@ def extract(
             break
         chosen.append(best)
         covered |= candidates[best][2]
-    weights = {theme: sum(one.relevance for at, one in enumerate(found) if themes[at] == theme) for theme in themes}
+    weights = {
+        theme: sum(one.relevance for at, one in enumerate(found) if themes[at] == theme)
+        for theme in themes
+    }
     chosen.sort(key=lambda n: (-weights[themes[candidates[n][0]]], themes[candidates[n][0]], n))
     return [_statement(found, themes, *candidates[n][:2]) for n in chosen]
 
 
-def _statement(found: Sequence[SourceText], themes: Sequence[int], at: int, sentence: str) -> Statement:
+def _statement(
+    found: Sequence[SourceText], themes: Sequence[int], at: int, sentence: str
+) -> Statement:
     one = found[at]
     text = f"{one.speaker}: {sentence}" if one.speaker else sentence
     return Statement(text=text, sources=one.sources, similar=similar(found, themes, {at}))
@@ -138,31 +167,44 @@ def sentences(text: str) -> list[str]:
 
 
 def group(found: Sequence[SourceText], *, language: str = "english") -> list[int]:
-    """Return the number of the theme of each memory. A memory joins the theme with the highest mean similarity that suffices."""
+    """Return the number of the theme of each memory. A memory joins the theme with the highest
+    mean similarity that suffices."""
     likeness = _by_vectors(found) or _by_words(found, language)
     themes: list[int] = []
     for at in range(len(found)):
-        members = {theme: [other for other in range(at) if themes[other] == theme] for theme in themes}
-        means = {theme: sum(likeness[at][other] for other in others) / len(others) for theme, others in members.items()}
+        members = {
+            theme: [other for other in range(at) if themes[other] == theme] for theme in themes
+        }
+        means = {
+            theme: sum(likeness[at][other] for other in others) / len(others)
+            for theme, others in members.items()
+        }
         best = max(means, key=lambda theme: (means[theme], -theme), default=None)
         themes.append(len(members) if best is None or means[best] < 1 else best)
     return themes
 
 
 def _by_vectors(found: Sequence[SourceText]) -> list[list[float]] | None:
-    """Return the cosines of all pairs, divided by the minimum for one theme; None unless all have a vector of one model."""
+    """Return the cosines of all pairs, divided by the minimum for one theme; None unless all
+    have a vector of one model."""
     vectors = [one.vector for one in found if one.vector]
-    if len(vectors) < len(found) or len({(vector.model, vector.dimension) for vector in vectors}) != 1:
+    if (
+        len(vectors) < len(found)
+        or len({(vector.model, vector.dimension) for vector in vectors}) != 1
+    ):
         return None
     import numpy as np  # loaded by searches too, but not by a reflection on keywords alone
 
-    matrix = np.array([np.frombuffer(vector.data, dtype="<f4") for vector in vectors], dtype=np.float64)
+    matrix = np.array(
+        [np.frombuffer(vector.data, dtype="<f4") for vector in vectors], dtype=np.float64
+    )
     matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
     return [[float(value) for value in row] for row in np.round(matrix @ matrix.T, 6) / MIN_COSINE]
 
 
 def _by_words(found: Sequence[SourceText], language: str) -> list[list[float]]:
-    """Return the fraction of the shorter text's words that all pairs have in common, divided by the minimum for one theme."""
+    """Return the fraction of the shorter text's words that all pairs have in common, divided by
+    the minimum for one theme."""
     words = [set(tokens(one.text, language=language)) for one in found]
 
     def likeness(first: Set[str], second: Set[str]) -> float:
@@ -172,14 +214,19 @@ def _by_words(found: Sequence[SourceText], language: str) -> list[list[float]]:
     return [[likeness(first, second) for second in words] for first in words]
 
 
-def confidence(found: Sequence[SourceText], statements: Sequence[Statement], *, language: str = "english") -> float:
+def confidence(
+    found: Sequence[SourceText], statements: Sequence[Statement], *, language: str = "english"
+) -> float:
     """Return relevance × (1 + agreement) ÷ 2.
 
-    Relevance is the mean of the cited memories. The agreement of a statement is the largest fraction of its content words that
-    another memory has, other than its first source; their mean over all statements counts.
+    Relevance is the mean of the cited memories. The agreement of a statement is the largest
+    fraction of its content words that another memory has, other than its first source; their mean
+    over all statements counts.
     """
     relevance = {one.id: one.relevance for one in found}
-    cited = sorted({id_ for statement in statements for id_ in statement.sources if id_ in relevance})
+    cited = sorted(
+        {id_ for statement in statements for id_ in statement.sources if id_ in relevance}
+    )
     if not cited:
         return 0.0
     words = {one.id: set(tokens(one.text, language=language)) for one in found}
@@ -188,24 +235,33 @@ def confidence(found: Sequence[SourceText], statements: Sequence[Statement], *, 
         own = set(tokens(statement.text, language=language))
         shared = (len(own & others) for id_, others in words.items() if id_ != statement.sources[0])
         agreed += max(shared, default=0) / max(len(own), 1)
-    return round(sum(relevance[id_] for id_ in cited) / len(cited) * (1 + agreed / len(statements)) / 2, 4)
+    return round(
+        sum(relevance[id_] for id_ in cited) / len(cited) * (1 + agreed / len(statements)) / 2, 4
+    )
 
 
 def is_grounded(text: str, sources: Sequence[str], *, language: str = "english") -> bool:
-    """Return whether the sources have all numbers and a third of the content words of a model's statement."""
+    """Return whether the sources have all numbers and a third of the content words of a model's
+    statement."""
     own, theirs = (set(tokens(part, language=language)) for part in (text, "\n".join(sources)))
     numbers = {word for word in own if any(map(str.isdigit, word))}
     return numbers <= theirs and len(own & theirs) >= len(own) * _MIN_GROUNDED
 
 
-def contradictions(pairs: Iterable[tuple[tuple[str, "Claim"], tuple[str, "Claim"]]]) -> list[Statement]:
-    """Return a statement for each pair of memories, given with their ids, whose claims exclude each other."""
+def contradictions(
+    pairs: Iterable[tuple[tuple[str, "Claim"], tuple[str, "Claim"]]],
+) -> list[Statement]:
+    """Return a statement for each pair of memories, given with their ids, whose claims exclude
+    each other."""
     statements: list[Statement] = []
     for (id_, one), (other_id, other) in pairs:
         subject, predicate, first, second = (
-            shortened(" ".join(part.split()), _MAX_PART) for part in (one.subject, one.predicate, one.value, other.value)
+            shortened(" ".join(part.split()), _MAX_PART)
+            for part in (one.subject, one.predicate, one.value, other.value)
         )
-        text = f"The memories contradict each other about {subject}, {predicate}: {first} or {second}."
+        text = (
+            f"The memories contradict each other about {subject}, {predicate}: {first} or {second}."
+        )
         statements.append(Statement(text=text, sources=(id_, other_id), contradiction=True))
     return statements
 
@@ -255,9 +311,11 @@ def _ids(value: Value) -> tuple[str, ...]:
 
 
 def without_sources(memory: Memory, erased: Set[str]) -> tuple[Statement, ...] | None:
-    """Return the statements that contain no words of the erased memories; None if the memory is not a stored reflection.
+    """Return the statements that contain no words of the erased memories; None if the memory is not
+    a stored reflection.
 
-    Empty if it is not known which words came from which memory: a language model wrote them, or the content was changed later.
+    Empty if it is not known which words came from which memory: a language model wrote them, or the
+    content was changed later.
     """
     statements = statements_of(memory)
     if statements is None:
@@ -276,7 +334,8 @@ def _left(ids: Sequence[str], erased: Set[str]) -> tuple[str, ...]:
 # The intents, hypotheses and rationales that led to a memory, oldest first, in its column
 # `heritage_chain`.
 
-# The names of RFC-0011 in a stored chain and in Python, and the metadata key that `add` takes an entry from.
+# The names of RFC-0011 in a stored chain and in Python, and the metadata key that `add` takes an
+# entry from.
 KEYS = {"intentChain": "intent_chain", "hypotheses": "hypotheses", "rationales": "rationales"}
 _FROM_METADATA = {"intentChain": "intent", "hypotheses": "hypothesis", "rationales": "rationale"}
 _MAX_TEXT_LENGTH, _MAX_ENTRIES = 4000, 1000
@@ -304,7 +363,9 @@ class HeritageChain:
         for key, value in given.items():
             name = KEYS.get(key, key) if isinstance(key, str) else ""
             if name not in KEYS.values() or name in lists:
-                raise InvalidInput(f"unknown or repeated field {shown(key)} in the heritage", expected=expected)
+                raise InvalidInput(
+                    f"unknown or repeated field {shown(key)} in the heritage", expected=expected
+                )
             lists[name] = _texts(f"the heritage's {name}", value)
         return cls(**lists)
 
@@ -314,12 +375,16 @@ class HeritageChain:
 
 
 def added_heritage(metadata: Mapping[str, Value], max_depth: int) -> dict[str, Value] | None:
-    """Return the heritage of a new memory: the chain in its metadata `heritage`, and its own intent, hypothesis and rationale."""
+    """Return the heritage of a new memory: the chain in its metadata `heritage`, and its own
+    intent, hypothesis and rationale."""
     given = metadata.get("heritage")
     chain = HeritageChain() if given is None else HeritageChain.parse(given)
     own = {key: metadata.get(name) for key, name in _FROM_METADATA.items()}
     lists = {
-        KEYS[key]: (*getattr(chain, KEYS[key]), *([text] if isinstance(text, str) and text.strip() else []))
+        KEYS[key]: (
+            *getattr(chain, KEYS[key]),
+            *([text] if isinstance(text, str) and text.strip() else []),
+        )
         for key, text in own.items()
     }
     return HeritageChain(**lists).stored(max_depth) if any(lists.values()) else None
@@ -328,9 +393,16 @@ def added_heritage(metadata: Mapping[str, Value], max_depth: int) -> dict[str, V
 def _texts(name: str, value: object) -> tuple[str, ...]:
     texts = listed(name, value, expected="a list of texts")
     if len(texts) > _MAX_ENTRIES:
-        raise InvalidInput(f"{name} has {len(texts):,} entries", expected=f"at most {_MAX_ENTRIES:,}")
+        raise InvalidInput(
+            f"{name} has {len(texts):,} entries", expected=f"at most {_MAX_ENTRIES:,}"
+        )
     for text in texts:
-        if not isinstance(text, str) or not text.strip() or len(text) > _MAX_TEXT_LENGTH or fault(BY_NAME["content"], text):
+        if (
+            not isinstance(text, str)
+            or not text.strip()
+            or len(text) > _MAX_TEXT_LENGTH
+            or fault(BY_NAME["content"], text)
+        ):
             expected = f"a non-empty text of at most {_MAX_TEXT_LENGTH:,} characters"
             raise InvalidInput(f"an entry of {name} is {shown(text)}", expected=expected)
     return tuple(texts)
@@ -351,11 +423,17 @@ class DerivedScope:
     project: str | None
 
     @classmethod
-    def of(cls, sources: Sequence[Memory], *, session_id: Value = None, project: Value = None) -> Self:
-        """Return the scope of the narrowest of the sources; `session_id` and `project` are those of the writer, where no source
-        restricts them. Raise `InvalidInput` for sources of several projects, which nobody who is limited to one may see."""
+    def of(
+        cls, sources: Sequence[Memory], *, session_id: Value = None, project: Value = None
+    ) -> Self:
+        """Return the scope of the narrowest of the sources; `session_id` and `project` are those
+        of the writer, where no source restricts them. Raise `InvalidInput` for sources of
+        several projects, which nobody who is limited to one may see."""
         if len(projects := sorted({one.project for one in sources if one.project is not None})) > 1:
-            raise InvalidInput(f"the sources belong to {len(projects)} projects", expected="those of one project, or of none")
+            raise InvalidInput(
+                f"the sources belong to {len(projects)} projects",
+                expected="those of one project, or of none",
+            )
         narrow = max(sources, key=_narrowness, default=None)
         reach = Reach.GLOBAL if narrow is None else reach_of(narrow.memory_type, narrow.reach)
         session = narrow.session_id if narrow and reach is not Reach.GLOBAL else session_id
@@ -370,17 +448,28 @@ class DerivedScope:
 
     def is_within(self, memory: Memory) -> bool:
         """Return whether each reader of this scope sees a memory that the writer sees too."""
-        return _narrowness(memory) <= _WIDEST_FIRST.index(self.reach) and memory.project in (None, self.project)
+        return _narrowness(memory) <= _WIDEST_FIRST.index(self.reach) and memory.project in (
+            None,
+            self.project,
+        )
 
     def contains(self, memory: Memory) -> bool:
         """Return whether each reader of a memory that the writer sees too is within this scope."""
-        return _narrowness(memory) >= _WIDEST_FIRST.index(self.reach) and self.project in (None, memory.project)
+        return _narrowness(memory) >= _WIDEST_FIRST.index(self.reach) and self.project in (
+            None,
+            memory.project,
+        )
 
 
 def by_project(sources: Sequence[Memory]) -> dict[str | None, list[Memory]]:
-    """Return the sources for each project that they belong to, those of none in every group; the largest first."""
-    projects: list[str | None] = [*sorted({one.project for one in sources if one.project is not None})]
-    groups = {name: [one for one in sources if one.project in (None, name)] for name in projects or [None]}
+    """Return the sources for each project that they belong to, those of none in every group; the
+    largest first."""
+    projects: list[str | None] = [
+        *sorted({one.project for one in sources if one.project is not None})
+    ]
+    groups = {
+        name: [one for one in sources if one.project in (None, name)] for name in projects or [None]
+    }
     return dict(sorted(groups.items(), key=lambda group: -len(group[1])))
 
 

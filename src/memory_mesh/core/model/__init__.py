@@ -96,7 +96,17 @@ from memory_mesh.core.model.scope import (
     visible,
     visible_to,
 )
-from memory_mesh.core.model.times import DAY_MS, GivenClock, GivenTime, Ids, as_clock, iso, millis, parse_time, time_of_id
+from memory_mesh.core.model.times import (
+    DAY_MS,
+    GivenClock,
+    GivenTime,
+    Ids,
+    as_clock,
+    iso,
+    millis,
+    parse_time,
+    time_of_id,
+)
 from memory_mesh.core.model.where import (
     ANYTHING,
     METADATA,

@@ -20,7 +20,8 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The ids of the memories that cancellable calls stored or changed, and of those that they erased."""
+    """The ids of the memories that cancellable calls stored or changed, and of those that they
+    erased."""
 
     __repr__ = short_repr
 
@@ -28,14 +29,18 @@ class Written:
     erased: list[str] = field(default_factory=list)
 
 
-_CALLS: ContextVar[tuple[tuple[Event, Written], ...]] = ContextVar("memory_mesh_cancellable_calls", default=())
+_CALLS: ContextVar[tuple[tuple[Event, Written], ...]] = ContextVar(
+    "memory_mesh_cancellable_calls", default=()
+)
 
 
 @contextmanager
 def cancellable(stop: Event) -> Iterator[Written]:
-    """Let another thread cancel the calls inside the block by setting the event. A cancelled call raises `Cancelled`.
+    """Let another thread cancel the calls inside the block by setting the event. A cancelled call
+    raises `Cancelled`.
 
-    A write that has begun is completed. The block gets a `Written`, which lists what its calls wrote.
+    A write that has begun is completed. The block gets a `Written`, which lists what its calls
+    wrote.
     """
     written = Written()
     with _calls(*_CALLS.get(), (stop, written)):
@@ -43,7 +48,8 @@ def cancellable(stop: Event) -> Iterator[Written]:
 
 
 def uncancellable() -> AbstractContextManager[None]:
-    """Do not cancel what is inside the block: bookkeeping that must be written also for a cancelled call."""
+    """Do not cancel what is inside the block: bookkeeping that must be written also for a
+    cancelled call."""
     return _calls()
 
 
@@ -67,13 +73,16 @@ def cancel_check() -> Callable[[], None]:
 
     def check() -> None:
         if any(event.is_set() for event in events):
-            raise Cancelled("the call was cancelled", remedy="repeat it if the result is still needed")
+            raise Cancelled(
+                "the call was cancelled", remedy="repeat it if the result is still needed"
+            )
 
     return check
 
 
 def record_written(puts: Iterable[Row], deletes: Iterable[Key]) -> None:
-    """Record the memories that were written, for the caller of a call that is cancelled too late."""
+    """Record the memories that were written, for the caller of a call that is cancelled too
+    late."""
     for _, written in _CALLS.get():
         written.stored.extend(row.id for row in puts if row.kind in CONTENTS)
         written.erased.extend(key.id for key in deletes if key.kind in CONTENTS)
@@ -104,17 +113,21 @@ LOG_MAX_PENDING = 5_000  # kept while the store is busy
 
 @dataclass(slots=True)
 class WriteBehind:
-    """A queue that one thread at a time writes to the store, so that no search waits for a write."""
+    """A queue that one thread at a time writes to the store, so that no search waits for a
+    write."""
 
     lock: Lock = field(default_factory=Lock)  # protects the entries
-    writing: Lock = field(default_factory=Lock)  # held during a write: groups stay in order, and a flush waits for the last
+    # Held during a write: groups stay in order, and a flush waits for the last.
+    writing: Lock = field(default_factory=Lock)
     writer: Thread | None = None
 
     def write_in_background(self, write: Callable[[], None]) -> None:
         """Start a thread that writes, unless one is running."""
         with self.lock:
             if self.writer is None or not self.writer.is_alive():
-                self.writer = Thread(target=write, name=f"memory-mesh {type(self).__name__}", daemon=True)
+                self.writer = Thread(
+                    target=write, name=f"memory-mesh {type(self).__name__}", daemon=True
+                )
                 self.writer.start()
 
 
@@ -128,7 +141,8 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class UsageCounter(WriteBehind):
-    """The memories that were found since the last write. Readers of several users may share a counter."""
+    """The memories that were found since the last write. Readers of several users may share a
+    counter."""
 
     found: dict[str, Found] = field(default_factory=dict)
     total: int = 0
@@ -155,7 +169,9 @@ class UsageCounter(WriteBehind):
 
     def _add(self, id_: str, new: Found) -> None:
         known = self.found.get(id_)
-        self.found[id_] = Found(known.times + new.times, max(new.at, known.at), new.partitions) if known else new
+        self.found[id_] = (
+            Found(known.times + new.times, max(new.at, known.at), new.partitions) if known else new
+        )
         self.total += new.times
 
 
@@ -194,21 +210,30 @@ class SearchLog(WriteBehind):
             self.entries.append(entry)
             self.characters += entry.size
             waited = entry.ms - self.entries[0].ms
-            return len(self.entries) >= LOG_BATCH or self.characters >= LOG_BATCH_CHARS or waited >= LOG_MAX_WAIT_MS
+            return (
+                len(self.entries) >= LOG_BATCH
+                or self.characters >= LOG_BATCH_CHARS
+                or waited >= LOG_MAX_WAIT_MS
+            )
 
     def take(self) -> list[SearchEntry]:
         """Remove and return the next group: at least one entry, however long."""
         with self.lock:
             taken: list[SearchEntry] = []
             size = 0
-            while self.entries and len(taken) < LOG_BATCH and (not taken or size + self.entries[0].size <= LOG_BATCH_CHARS):
+            while (
+                self.entries
+                and len(taken) < LOG_BATCH
+                and (not taken or size + self.entries[0].size <= LOG_BATCH_CHARS)
+            ):
                 taken.append(self.entries.popleft())
                 size += taken[-1].size
             self.characters -= size
             return taken
 
     def put_back(self, taken: Sequence[SearchEntry]) -> int:
-        """Keep a group for another attempt and return how many entries were dropped for lack of room."""
+        """Keep a group for another attempt and return how many entries were dropped for lack of
+        room."""
         with self.lock:
             room = LOG_MAX_PENDING - len(self.entries)
             kept = taken[-room:] if room > 0 else ()
@@ -235,11 +260,14 @@ class Courier:
     wanted: bool = False  # something was queued since the thread last looked
 
     def start(self, deliver: Callable[[bool], float | None]) -> None:
-        """Call `deliver` in the background. It returns in how many seconds it is called again, with True, or None for never."""
+        """Call `deliver` in the background. It returns in how many seconds it is called again,
+        with True, or None for never."""
         with self.lock:
             self.wanted = True
             if (self.thread is None or not self.thread.is_alive()) and not self.closing.is_set():
-                self.thread = Thread(target=self._run, args=(deliver,), name="memory-mesh hook", daemon=True)
+                self.thread = Thread(
+                    target=self._run, args=(deliver,), name="memory-mesh hook", daemon=True
+                )
                 self.thread.start()
 
     def _run(self, deliver: Callable[[bool], float | None]) -> None:
@@ -251,13 +279,15 @@ class Courier:
                     return
                 self.wanted = False
             delay = deliver(forced)
-            # A retry waits for its time, also if more events are queued meanwhile. Closing ends the wait.
+            # A retry waits for its time, also if more events are queued meanwhile. Closing ends the
+            # wait.
             forced = delay is not None and not self.closing.wait(delay)
             if delay is not None and not forced:
                 self.wanted = False
 
     def close(self, seconds: float) -> bool:
-        """Wait so long for the thread to deliver what it can deliver at once, and return whether it ended."""
+        """Wait so long for the thread to deliver what it can deliver at once, and return whether
+        it ended."""
         self.closing.set()
         thread = self.thread
         if thread is None or thread is current_thread():
@@ -268,7 +298,8 @@ class Courier:
 
 @dataclass(slots=True)
 class Couriers:
-    """The couriers of the hooks of open meshes, and the numbers of the events that their writes queued."""
+    """The couriers of the hooks of open meshes, and the numbers of the events that their writes
+    queued."""
 
     by_hook: dict[str, Courier] = field(default_factory=dict)
     registered: set[str] = field(default_factory=set)  # hooks that the store knows
@@ -277,7 +308,8 @@ class Couriers:
     _lock: Lock = field(default_factory=Lock)
 
     def number(self, ms: int) -> int:
-        """Return the number of the next event: its time in microseconds, and higher than any before."""
+        """Return the number of the next event: its time in microseconds, and higher than any
+        before."""
         with self._lock:
             self._last = max(self._last + 1, ms * 1000)
             return self._last

@@ -36,7 +36,8 @@ UNKNOWN_IMPORTANCE = 0.5  # what a memory without an importance counts as
 
 
 class Status(StrEnum):
-    """The status of a memory. Only active memories are returned unless a query names another status."""
+    """The status of a memory. Only active memories are returned unless a query names another
+    status."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -45,7 +46,8 @@ class Status(StrEnum):
     ARCHIVED = "archived"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)  # without slots: `from_fields` fills the dict of a record at once
+# Without slots: `from_fields` fills the dict of a record at once.
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MemoryRecord:
     """A memory as callers see it. Times are ISO 8601 texts in UTC."""
 
@@ -65,7 +67,9 @@ class MemoryRecord:
     tags: list[str] = field(default_factory=list)
     status: str = Status.ACTIVE.value
     importance: float | None = None
-    trust: float | None = None  # of now: source, corroboration, feedback and age; a `Memory`, as it is stored, has the base trust
+    # Of now: source, corroboration, feedback and age; a `Memory`, as it is stored, has the base
+    # trust.
+    trust: float | None = None
     confidence: float | None = None
     event_time: str | None = None
     valid_from: str | None = None
@@ -85,18 +89,22 @@ class MemoryRecord:
     heritage_chain: dict[str, Value] | None = None
     lesson_pattern_id: str | None = None
     source_skill_id: str | None = None
-    claim: dict[str, Value] | None = None  # subject, predicate, value, … of a claim; its validity is that of the memory
+    # Subject, predicate, value, … of a claim; its validity is that of the memory.
+    claim: dict[str, Value] | None = None
     corroborations: int = field(default=1, repr=False)  # how often its claim was stored
     reinforcements: int = field(default=0, repr=False)
     disputes: int = field(default=0, repr=False)
     entities: list[str] = field(default_factory=list)  # what it is about, as type:slug
-    feedback_score: float = field(default=1.0, repr=False)  # a factor of its rank in the lane, raised and lowered by feedback
+    # A factor of its rank in the lane, raised and lowered by feedback.
+    feedback_score: float = field(default=1.0, repr=False)
     feedback_count: int = field(default=0, repr=False)
     key: str | None = None  # of the caller's own: storing again under it replaces the memory
     revision: int = 1
-    # An audit block binds the content; False for memories written by other programs or without audit.
+    # An audit block binds the content; False for memories written by other programs or without
+    # audit.
     sealed: bool = field(default=False, repr=False)
-    # In the result of a write: how many values of each kind it masked. Not stored, and not part of the memory.
+    # In the result of a write: how many values of each kind it masked. Not stored, and not part of
+    # the memory.
     redactions: dict[str, int] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -107,7 +115,11 @@ class MemoryRecord:
         """
         if not values.keys() >= _REQUIRED[row.kind]:
             raise unreadable(row, "columns")
-        values["id"], values["created_at"], values["revision"] = row.id, row.created_at, row.revision
+        values["id"], values["created_at"], values["revision"] = (
+            row.id,
+            row.created_at,
+            row.revision,
+        )
         values["sealed"] = row.is_sealed
         if row.used:
             values["access_count"], values["last_accessed"] = row.used
@@ -120,7 +132,10 @@ class MemoryRecord:
 
     def copied(self, **changes: Any) -> Self:
         """Return a copy with some fields changed. Its lists and objects are copies too."""
-        values = {name: copied_json(value) if isinstance(value, _CONTAINERS) else value for name, value in vars(self).items()}
+        values = {
+            name: copied_json(value) if isinstance(value, _CONTAINERS) else value
+            for name, value in vars(self).items()
+        }
         return _with_dict(type(self), {**values, **changes})
 
     def changed(self, **changes: Any) -> Self:
@@ -129,11 +144,19 @@ class MemoryRecord:
 
 
 _CONTAINERS = (dict, list)
-_MUTABLE = (("metadata", dict), ("tags", list), ("supersedes", list), ("sources", list), ("entities", list), ("redactions", dict))
+_MUTABLE = (
+    ("metadata", dict),
+    ("tags", list),
+    ("supersedes", list),
+    ("sources", list),
+    ("entities", list),
+    ("redactions", dict),
+)
 
 
 def _with_dict(cls: type[Record], values: dict[str, Any]) -> Record:
-    """Make a record of the fields that have a value; the class has the defaults of the others, but for lists and objects."""
+    """Make a record of the fields that have a value; the class has the defaults of the others,
+    but for lists and objects."""
     for name, new in _MUTABLE:
         if name not in values:
             values[name] = new()
@@ -156,13 +179,15 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SearchResult(MemoryRecord):
-    """A memory with its relevance to a query (0–1) and the similarity of its vector (0–1; None without vectors)."""
+    """A memory with its relevance to a query (0–1) and the similarity of its vector (0–1; None
+    without vectors)."""
 
     __repr__ = short_repr
 
     score: float
     similarity: float | None = None
-    passage: Passage | None = None  # the piece of a long memory that fits the query best; None for a short one
+    # The piece of a long memory that fits the query best; None for a short one.
+    passage: Passage | None = None
     copies: int = 1  # how many of the memories found have this text; they are shown once
 
     @property
@@ -171,7 +196,9 @@ class SearchResult(MemoryRecord):
         return self.passage.text if self.passage else self.content
 
     @classmethod
-    def of(cls, row: Row, score: float, similarity: float | None = None, passage: Passage | None = None) -> Self:
+    def of(
+        cls, row: Row, score: float, similarity: float | None = None, passage: Passage | None = None
+    ) -> Self:
         """Make a result from the row of a memory."""
         values: dict[str, Any] = {**row.fields}
         for name in _HIDDEN:
@@ -184,7 +211,8 @@ class SearchResult(MemoryRecord):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Memory(MemoryRecord):
-    """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and position."""
+    """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and
+    position."""
 
     __repr__ = short_repr
     kind: ClassVar[Kind] = Kind.MEMORY
@@ -192,14 +220,16 @@ class Memory(MemoryRecord):
     reach: str | None = None
     number: int = field(default=0, repr=False)
     fingerprint: str | None = field(default=None, repr=False)
-    claim_key: str | None = field(default=None, repr=False)  # the same for claims about one subject and predicate
+    # The same for claims about one subject and predicate.
+    claim_key: str | None = field(default=None, repr=False)
     salt: str | None = field(default=None, repr=False)
     keywords: list[str] = field(default_factory=list, repr=False)
     vector: Vector | None = field(default=None, repr=False)
 
     @classmethod
     def new(cls, **values: Any) -> Self:
-        """Make a new memory, as fast as `from_fields`. `id`, `content`, the times and `keywords` are needed."""
+        """Make a new memory, as fast as `from_fields`. `id`, `content`, the times and `keywords`
+        are needed."""
         return _with_dict(cls, values)
 
     @property
@@ -209,7 +239,10 @@ class Memory(MemoryRecord):
     @property
     def scope(self) -> dict[str, Value]:
         """The columns that decide who sees it; its passages and links have the same values."""
-        return {name: getattr(self, name) for name in ("user_id", "agent_id", "session_id", "memory_type", "reach")}
+        return {
+            name: getattr(self, name)
+            for name in ("user_id", "agent_id", "session_id", "memory_type", "reach")
+        }
 
     @property
     def embedded_text(self) -> str:
@@ -225,7 +258,9 @@ class Memory(MemoryRecord):
         kind = Skill if row.kind is Kind.SKILL else Memory
         if not row.fields.keys() <= _FIELDS[kind.kind]:
             raise unreadable(row, "columns")
-        return kind.from_fields(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
+        return kind.from_fields(
+            row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector}
+        )
 
     def record(self, trust: float) -> MemoryRecord:
         """Return the public part, with the trust of now; see `flows.search.readable.records`."""
@@ -235,7 +270,8 @@ class Memory(MemoryRecord):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Skill(Memory):
-    """A memory that tells how to do something. Its content is the whole definition, and its vector is that of the intent."""
+    """A memory that tells how to do something. Its content is the whole definition, and its
+    vector is that of the intent."""
 
     __repr__ = short_repr
     kind: ClassVar[Kind] = Kind.SKILL
@@ -277,7 +313,8 @@ class _AboutMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Change(_AboutMemory):
-    """One step in the history of a memory: when, what, by whom, why, and the values that it replaced."""
+    """One step in the history of a memory: when, what, by whom, why, and the values that it
+    replaced."""
 
     __repr__ = short_repr
 
@@ -326,11 +363,13 @@ class Block(_OfChain):
     session_id: str | None = None  # of a search
     ref: str | None = None  # the memory that it records
     metadata: dict[str, Value] | None = None
-    # The columns from here on are None in blocks of earlier versions; `content_hash` and `memory_revision` also in other blocks
-    # than those of memories.
-    content_hash: str | None = field(default=None, repr=False)  # the salted hash of the content, as in the text
+    # The columns from here on are None in blocks of earlier versions; `content_hash` and
+    # `memory_revision` also in other blocks than those of memories.
+    # The salted hash of the content, as in the text.
+    content_hash: str | None = field(default=None, repr=False)
     memory_revision: int | None = None  # the revision of the memory that it records
-    digest: str | None = field(default=None, repr=False)  # the salted hash of the columns, of the memory and of its change
+    # The salted hash of the columns, of the memory and of its change.
+    digest: str | None = field(default=None, repr=False)
     # Binds the block and, by the previous seal, every block before it; a tombstone keeps it.
     seal: str | None = field(default=None, repr=False)
     revision: int = 1
@@ -341,7 +380,8 @@ class Block(_OfChain):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Head(_OfChain):
-    """The last block of a chain. Each append writes the next revision, so of two concurrent appends one is a conflict."""
+    """The last block of a chain. Each append writes the next revision, so of two concurrent
+    appends one is a conflict."""
 
     __repr__ = short_repr
 
@@ -379,7 +419,8 @@ class Link(_AboutMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ClaimConflict(_AboutMemory):
-    """Two memories whose claims exclude each other: the newer one (`ref`) and the one that was stored before (`target`).
+    """Two memories whose claims exclude each other: the newer one (`ref`) and the one that was
+    stored before (`target`).
 
     `detail` has the policy, the claim of each and how it was resolved.
     """
@@ -399,7 +440,8 @@ class ClaimConflict(_AboutMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedEvent(_AboutMemory):
-    """A change of a memory (`action`) that waits for its delivery to a hook, with the memory as it was then (`detail`)."""
+    """A change of a memory (`action`) that waits for its delivery to a hook, with the memory as
+    it was then (`detail`)."""
 
     kind = Kind.EVENT
 
@@ -415,7 +457,8 @@ class QueuedEvent(_AboutMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt(_AboutMemory):
-    """A used idempotency key (`id`), with its request and the memory that it stored. Erasing the memory clears the request."""
+    """A used idempotency key (`id`), with its request and the memory that it stored. Erasing the
+    memory clears the request."""
 
     kind = Kind.RECEIPT
 
@@ -425,7 +468,8 @@ class Receipt(_AboutMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(_AboutMemory):
-    """How often a memory was found, and when last. A separate row: counting never conflicts with changes of the memory."""
+    """How often a memory was found, and when last. A separate row: counting never conflicts with
+    changes of the memory."""
 
     kind = Kind.USAGE
 
@@ -436,9 +480,11 @@ class Usage(_AboutMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Sighting(_AboutMemory):
-    """An agent and session that stored the text of a memory: how often, when first (`created_at`) and when last.
+    """An agent and session that stored the text of a memory: how often, when first (`created_at`)
+    and when last.
 
-    0 times means that the text was replaced since, and only the history has what this agent and session stored.
+    0 times means that the text was replaced since, and only the history has what this agent and
+    session stored.
     """
 
     __repr__ = short_repr
@@ -465,7 +511,8 @@ class MetaSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meta:
-    """A named entry of the store's bookkeeping, such as the model of its vectors. Revision 0 means that it is not stored yet."""
+    """A named entry of the store's bookkeeping, such as the model of its vectors. Revision 0
+    means that it is not stored yet."""
 
     id: str
     created_at: str = ""
@@ -473,25 +520,38 @@ class Meta:
     revision: int = 0
 
     def row(self, detail: Mapping[str, Value], *, at: str) -> Row:
-        """Return the row that stores `detail` as the next revision; `at` is the creation time of a new entry."""
-        newer = Meta(id=self.id, created_at=self.created_at or at, detail=dict(detail), revision=self.revision + 1)
+        """Return the row that stores `detail` as the next revision; `at` is the creation time of
+        a new entry."""
+        newer = Meta(
+            id=self.id,
+            created_at=self.created_at or at,
+            detail=dict(detail),
+            revision=self.revision + 1,
+        )
         return _row(newer, Kind.META, "", self.revision)
 
     @classmethod
     def of(cls, row: Row) -> Self:
         detail = row.value("detail")
-        return cls(id=row.id, created_at=row.created_at, detail=detail if isinstance(detail, dict) else {}, revision=row.revision)
+        return cls(
+            id=row.id,
+            created_at=row.created_at,
+            detail=detail if isinstance(detail, dict) else {},
+            revision=row.revision,
+        )
 
     @classmethod
     def read(cls, store: MetaSource, id_: str) -> Self:
-        """Return the entry with this id, with revision 0 and an empty `detail` when the store has none."""
+        """Return the entry with this id, with revision 0 and an empty `detail` when the store
+        has none."""
         row = store.get(Kind.META, [id_]).get(id_)
         return cls.of(row) if row else cls(id=id_)
 
     @classmethod
     def with_prefix(cls, store: MetaSource, prefix: str) -> list[Self]:
         """Return the entries whose ids start with `prefix`, newest first."""
-        after = all_of(Compare("id", ">=", prefix), Compare("id", "<", prefix + chr(0x10FFFF)))  # ids are indexed
+        # Ids are indexed.
+        after = all_of(Compare("id", ">=", prefix), Compare("id", "<", prefix + chr(0x10FFFF)))
         return [cls.of(row) for row in store.find(Kind.META, after) if row.id.startswith(prefix)]
 
 
@@ -502,7 +562,11 @@ _SHOWN, _HIDDEN = _PUBLIC & _FIELDS[Kind.MEMORY], sorted(_FIELDS[Kind.MEMORY] - 
 
 
 # Most memories have these values, which need no room in a store.
-_NOT_STORED: tuple[tuple[str, Value], ...] = (("entities", []), ("feedback_score", 1.0), ("feedback_count", 0))
+_NOT_STORED: tuple[tuple[str, Value], ...] = (
+    ("entities", []),
+    ("feedback_score", 1.0),
+    ("feedback_count", 0),
+)
 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
@@ -512,8 +576,9 @@ def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
         if stored.get(name) == default:
             del stored[name]
     row = Row.from_fields(
-        kind=kind, id=record.id, partition=partition, created_at=record.created_at, revision=record.revision, replaces=replaces,
-        number=getattr(record, "number", 0), vector=getattr(record, "vector", None),
+        kind=kind, id=record.id, partition=partition, created_at=record.created_at,
+        revision=record.revision, replaces=replaces, number=getattr(record, "number", 0),
+        vector=getattr(record, "vector", None),
         fields=stored, sealed=None, used=None,
     )  # fmt: skip
     check_base(row)
@@ -521,25 +586,40 @@ def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
 
 
 @cache
-def _columns_of(record: type, kind: Kind) -> tuple[tuple[str, ...], Callable[[Any], tuple[Value, ...]]]:
-    """Return the columns of a kind that a type of record has, and the function that returns their values."""
+def _columns_of(
+    record: type, kind: Kind
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Value, ...]]]:
+    """Return the columns of a kind that a type of record has, and the function that returns
+    their values."""
     own = {f.name for f in fields(record)}
     names = tuple(column.name for column in fields_of(kind) if column.name in own)
-    return names, attrgetter(*names) if len(names) > 1 else lambda one: tuple(getattr(one, name) for name in names)
+    return names, attrgetter(*names) if len(names) > 1 else lambda one: tuple(
+        getattr(one, name) for name in names
+    )
 
 
 def _checked_record(cls: type[Record], row: Row) -> Record:
-    """Make the record of a row. The file may have been edited by hand, so an unexpected row raises `StoreCorrupt`."""
+    """Make the record of a row. The file may have been edited by hand, so an unexpected row
+    raises `StoreCorrupt`."""
     try:
         return cls(**_values(checked(row)))
     except InvalidInput as error:
-        raise StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {error}", remedy="restore a backup") from error
+        raise StoreCorrupt(
+            f"the {row.kind} {shown(row.id)} cannot be read: {error}", remedy="restore a backup"
+        ) from error
     except (TypeError, AttributeError) as error:
         raise unreadable(row, "columns") from error
 
 
 def _values(row: Row) -> dict[str, Any]:
     base = {"id": row.id, "created_at": row.created_at, "revision": row.revision}
-    if row.kind not in (Kind.RECEIPT, Kind.USAGE, Kind.SIGHTING, Kind.LINK, Kind.CONFLICT, Kind.EVENT):
+    if row.kind not in (
+        Kind.RECEIPT,
+        Kind.USAGE,
+        Kind.SIGHTING,
+        Kind.LINK,
+        Kind.CONFLICT,
+        Kind.EVENT,
+    ):
         base["number"] = row.number
     return {**base, **row.fields}

@@ -22,8 +22,10 @@ class Extraction:
     unusable: int = 0  # in the answer of the model, but not a usable memory
     stored_whole: str | None = None  # why the text, or a part of it, was stored unchanged
     flagged: tuple[str, ...] = ()  # kinds of prompt injection found in the text
-    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked in the text
-    repeated: bool = False  # the idempotency key was used before; no model was called and nothing was stored
+    # How many values of each kind were masked in the text.
+    redactions: dict[str, int] = field(default_factory=dict)
+    # The idempotency key was used before; no model was called and nothing was stored.
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -48,23 +50,31 @@ class FailedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Imported:
-    """The result of an import: how many memories were stored, how many were stored already, and which lines failed."""
+    """The result of an import: how many memories were stored, how many were stored already, and
+    which lines failed."""
 
     __repr__ = short_repr
 
     imported: int = 0
     skipped: int = 0
     failed: tuple[FailedLine, ...] = ()
-    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked
+    # How many values of each kind were masked.
+    redactions: dict[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "Imported") -> "Imported":
-        sums = {name: getattr(self, name) + getattr(other, name) for name in ("imported", "skipped", "failed")}
-        return Imported(**sums, redactions=dict(Counter(self.redactions) + Counter(other.redactions)))
+        sums = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("imported", "skipped", "failed")
+        }
+        return Imported(
+            **sums, redactions=dict(Counter(self.redactions) + Counter(other.redactions))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Copied:
-    """The result of copying all rows of a store: how many the target has, by kind, and how many of them this run wrote."""
+    """The result of copying all rows of a store: how many the target has, by kind, and how many
+    of them this run wrote."""
 
     __repr__ = short_repr
 
@@ -79,7 +89,8 @@ class Copied:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Repaired:
-    """The result of repairing a store: how many rows were saved into a new one, by kind, and what was lost and why."""
+    """The result of repairing a store: how many rows were saved into a new one, by kind, and
+    what was lost and why."""
 
     __repr__ = short_repr
 
@@ -93,7 +104,8 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FileImport:
-    """The result of importing a file: its format, and how many memories and links were stored, skipped and failed."""
+    """The result of importing a file: its format, and how many memories and links were stored,
+    skipped and failed."""
 
     __repr__ = short_repr
 
@@ -102,7 +114,8 @@ class FileImport:
     links: int = 0
     skipped: dict[str, int] = field(default_factory=dict)  # how many, by reason
     failed: tuple[FailedLine, ...] = ()
-    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked
+    # How many values of each kind were masked.
+    redactions: dict[str, int] = field(default_factory=dict)
     copied: Copied | None = None  # of a whole store
 
 
@@ -119,16 +132,19 @@ class DamagedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Migration:
-    """The result of migrating the tables of a LanceDB folder: what was done, or would be done by a run that is not dry."""
+    """The result of migrating the tables of a LanceDB folder: what was done, or would be done by
+    a run that is not dry."""
 
     __repr__ = short_repr
 
-    action: str = "none"  # `migrate`, `roll back`, or `none` if the tables are of the current version
+    # `migrate`, `roll back`, or `none` if the tables are of the current version.
+    action: str = "none"
     rows: int = 0  # in the table of memories
     damaged: tuple[DamagedRow, ...] = ()  # copied as they are
     backup: str | None = None  # the table that was put aside
     backup_until: str | None = None  # when it may be removed
-    left_behind: int = 0  # memories that were stored after the migration; a rollback leaves them in the table put aside
+    # Memories that were stored after the migration; a rollback leaves them in the table put aside.
+    left_behind: int = 0
     removed: tuple[str, ...] = ()  # tables that were put aside more than 30 days ago
     dry_run: bool = False
 
@@ -145,7 +161,8 @@ class EndedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HealthStatus:
-    """Whether memories can be stored and found: healthy, degraded (by keywords only) or unhealthy, and why."""
+    """Whether memories can be stored and found: healthy, degraded (by keywords only) or
+    unhealthy, and why."""
 
     __repr__ = short_repr
 
@@ -174,7 +191,8 @@ class Reembedded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPlace:
-    """A place in which erased memories were looked for: how much of them was found before the erasure, and after."""
+    """A place in which erased memories were looked for: how much of them was found before the
+    erasure, and after."""
 
     name: str
     before: int
@@ -188,8 +206,10 @@ class ErasureCheck:
     texts: int  # different texts: contents, older contents, queries
     too_short: int = 0  # texts that are too short to be looked for
     found_before: int  # of them in the files before the erasure: the control
-    found: tuple[tuple[str, str], ...] = ()  # the ids of what is left, each with its place, or the name of its file
-    shared: int = 0  # texts that are still there because other memories, or searches, have the same words
+    # The ids of what is left, each with its place, or the name of its file.
+    found: tuple[tuple[str, str], ...] = ()
+    # Texts that are still there because other memories, or searches, have the same words.
+    shared: int = 0
     rows_left: int = 0  # rows of a forgotten user that the store still has
     places: tuple[CheckedPlace, ...] = ()  # where was looked
 
@@ -209,14 +229,27 @@ class Erasure:
     tombstones: tuple[str, ...] = ()  # blocks that lost their text
     blocks: tuple[str, ...] = ()  # erasure blocks that were written
     kept: tuple[str, ...] = ()  # memories that agents or sessions outside the scope stored too
-    notes: tuple[str, ...] = ()  # sections that were taken out of the files of notes, such as /notes/login.md#0
-    notes_left: tuple[str, ...] = ()  # sections that people wrote, and that are still in their files
-    traces: tuple[str, ...] = ()  # traces, entries and learnings that were taken out of the files of traces
-    bytes_freed: bool = True  # False: the bytes stay in the files until the store is closed, or until `compact`
+    # Sections that were taken out of the files of notes, such as /notes/login.md#0.
+    notes: tuple[str, ...] = ()
+    # Sections that people wrote, and that are still in their files.
+    notes_left: tuple[str, ...] = ()
+    # Traces, entries and learnings that were taken out of the files of traces.
+    traces: tuple[str, ...] = ()
+    # False: the bytes stay in the files until the store is closed, or until `compact`.
+    bytes_freed: bool = True
     check: ErasureCheck | None = None  # with `verify`
 
     def __add__(self, other: "Erasure") -> "Erasure":
-        names = ("memories", "rows", "tombstones", "blocks", "kept", "notes", "notes_left", "traces")
+        names = (
+            "memories",
+            "rows",
+            "tombstones",
+            "blocks",
+            "kept",
+            "notes",
+            "notes_left",
+            "traces",
+        )
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
 
@@ -283,7 +316,8 @@ AnyMemory = TypeVar("AnyMemory", bound=Memory)
 
 # The fields that decide who sees a memory.
 _SCOPE = frozenset({"memory_type", "reach", "agent_id", "session_id"})
-# The history does not keep their old values: they are computed from other fields, or mean nothing by themselves.
+# The history does not keep their old values: they are computed from other fields, or mean nothing
+# by themselves.
 _DERIVED = frozenset({"keywords", "fingerprint", "updated_at", "vector", "salt"})
 
 
@@ -291,14 +325,18 @@ def revise(
     memory: AnyMemory, *, at: str, by: str | None, action: str, why: str | None = None,
     detail: dict[str, Value] | None = None, **updates: Any,
 ) -> tuple[AnyMemory, Change]:  # fmt: skip
-    """Return the next revision of the memory with the updates applied, and the change that records it."""
+    """Return the next revision of the memory with the updates applied, and the change that
+    records it."""
     before = {
-        name: getattr(memory, name) for name, value in updates.items() if name not in _DERIVED and getattr(memory, name) != value
+        name: getattr(memory, name)
+        for name, value in updates.items()
+        if name not in _DERIVED and getattr(memory, name) != value
     }
     newer = replace(memory, revision=memory.revision + 1, **updates)
     change = Change(
-        id=change_id(memory.id, newer.revision), created_at=at, ref=memory.id, number=newer.revision, action=action,
-        user_id=memory.user_id, agent_id=by, why=why, before=before, detail=detail,
+        id=change_id(memory.id, newer.revision), created_at=at, ref=memory.id,
+        number=newer.revision, action=action, user_id=memory.user_id, agent_id=by, why=why,
+        before=before, detail=detail,
     )  # fmt: skip
     return newer, change
 
@@ -306,7 +344,9 @@ def revise(
 def visible_from(reader: Reader, memory: Memory, changes: Iterable[Change]) -> int:
     """Return the first revision of a visible memory from which on the reader could see it."""
     for change in sorted(changes, key=lambda change: change.number, reverse=True):
-        moved: dict[str, Any] = {name: value for name, value in change.before.items() if name in _SCOPE}
+        moved: dict[str, Any] = {
+            name: value for name, value in change.before.items() if name in _SCOPE
+        }
         if moved:
             memory = replace(memory, **moved)
             if not visible(reader, memory.row()):
@@ -315,15 +355,20 @@ def visible_from(reader: Reader, memory: Memory, changes: Iterable[Change]) -> i
 
 
 def since_visible(reader: Reader, memory: Memory, changes: Sequence[Change]) -> list[Change]:
-    """Remove from the changes the old values that were not visible to the reader when they were stored."""
+    """Remove from the changes the old values that were not visible to the reader when they were
+    stored."""
     first = visible_from(reader, memory, changes)
-    return [change if change.number > first else replace(change, before={}, detail=None, why=None) for change in changes]
+    return [
+        change if change.number > first else replace(change, before={}, detail=None, why=None)
+        for change in changes
+    ]
 
 
 def rewound(memory: AnyMemory, changes: Iterable[Change], at: str) -> AnyMemory | None:
     """Return a memory as it was at a time, from its changes; None if it was stored later.
 
-    Derived fields stay as they are now, but for `updated_at`, which is the time of the last change until then.
+    Derived fields stay as they are now, but for `updated_at`, which is the time of the last change
+    until then.
     """
     if memory.created_at > at:
         return None
@@ -334,15 +379,18 @@ def rewound(memory: AnyMemory, changes: Iterable[Change], at: str) -> AnyMemory 
     before: dict[str, Any] = {}
     for change in reversed(later):
         before |= change.before
-    updated = max((change.created_at for change in ordered if change.created_at <= at), default=memory.created_at)
+    updated = max(
+        (change.created_at for change in ordered if change.created_at <= at),
+        default=memory.created_at,
+    )
     return replace(memory, **{**before, "revision": later[0].number - 1, "updated_at": updated})
 
 
 def creation(memory: Memory) -> Change:
     """Return the first change of a history. It is not stored: the memory has all that it needs."""
     return Change(
-        id=change_id(memory.id, 1), created_at=memory.created_at, ref=memory.id, number=1, action="add",
-        user_id=memory.user_id, agent_id=memory.agent_id,
+        id=change_id(memory.id, 1), created_at=memory.created_at, ref=memory.id, number=1,
+        action="add", user_id=memory.user_id, agent_id=memory.agent_id,
     )  # fmt: skip
 
 

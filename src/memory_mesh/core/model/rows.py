@@ -29,7 +29,8 @@ def copied_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: copied_json(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [part if isinstance(part, str) else copied_json(part) for part in value]  # most are lists of words
+        # Most are lists of words.
+        return [part if isinstance(part, str) else copied_json(part) for part in value]
     return value
 
 
@@ -46,12 +47,15 @@ class Kind(StrEnum):
     RECEIPT = "receipt"  # an idempotency key and the memory that it stored
     META = "meta"  # bookkeeping of the store: model, pseudonym key, jobs, spending
     USAGE = "usage"  # how often a memory was found; `ref` is the memory
-    SIGHTING = "sighting"  # an agent and session that stored the text of a memory; `ref` is the memory
-    CONFLICT = "conflict"  # the claims of the memories `ref`, the newer one, and `target` exclude each other
+    # An agent and session that stored the text of a memory; `ref` is the memory.
+    SIGHTING = "sighting"
+    # The claims of the memories `ref`, the newer one, and `target` exclude each other.
+    CONFLICT = "conflict"
     EVENT = "event"  # a change of the memory `ref` that a hook did not get yet
 
 
-# Kinds that affect search results. Writing one raises the version of its partition; bookkeeping does not.
+# Kinds that affect search results. Writing one raises the version of its partition; bookkeeping
+# does not.
 MOVING = frozenset({Kind.MEMORY, Kind.SKILL, Kind.PASSAGE, Kind.LINK})
 
 # Kinds that may have a vector.
@@ -88,7 +92,9 @@ _ALIASES = {"project": "collection", "importance": "importance_score"}
 
 def _columns(*kinds: Kind, **types: Type) -> Iterator[Column]:
     """Yield the columns that these kinds of row have."""
-    return (Column(name, type_, frozenset(kinds), _ALIASES.get(name)) for name, type_ in types.items())
+    return (
+        Column(name, type_, frozenset(kinds), _ALIASES.get(name)) for name, type_ in types.items()
+    )
 
 
 _ALL, _OWNED = tuple(Kind), (*CONTENTS, Kind.PASSAGE, Kind.LINK)
@@ -113,15 +119,31 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(*CONTENTS, importance=REAL, confidence=REAL),
     *_columns(*CONTENTS, Kind.SIGHTING, trust=REAL),
     # times
-    *_columns(*CONTENTS, updated_at=TIME, event_time=TIME, valid_from=TIME, valid_until=TIME, expires_at=TIME),
+    *_columns(
+        *CONTENTS,
+        updated_at=TIME,
+        event_time=TIME,
+        valid_from=TIME,
+        valid_until=TIME,
+        expires_at=TIME,
+    ),
     *_columns(*CONTENTS, Kind.SIGHTING, last_observed=TIME, times_observed=INT),
     # status; a pending memory has no vector yet
     *_columns(*CONTENTS, Kind.CONFLICT, status=TEXT),
     *_columns(*CONTENTS, pinned=BOOL, pending=BOOL, superseded_by=TEXT, supersedes=TEXTS),
-    *_columns(*CONTENTS, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
+    *_columns(
+        *CONTENTS, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT
+    ),
     *_columns(*CONTENTS, key=TEXT, fingerprint=TEXT, salt=TEXT),
     # claims; `claim_key` is the same for claims about one subject and predicate
-    *_columns(Kind.MEMORY, claim=JSON, claim_key=TEXT, corroborations=INT, reinforcements=INT, disputes=INT),
+    *_columns(
+        Kind.MEMORY,
+        claim=JSON,
+        claim_key=TEXT,
+        corroborations=INT,
+        reinforcements=INT,
+        disputes=INT,
+    ),
     # entities (`type:slug`) that it is about, and how helpful it was
     *_columns(Kind.MEMORY, entities=TEXTS, feedback_score=REAL, feedback_count=INT),
     # passages: the position of a part of a long memory in its text
@@ -176,7 +198,8 @@ def fields_of(kind: Kind) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """An embedding with the name of its model. The data are packed little-endian 32-bit floats, so vectors compare by bytes."""
+    """An embedding with the name of its model. The data are packed little-endian 32-bit floats,
+    so vectors compare by bytes."""
 
     model: str
     data: bytes
@@ -187,32 +210,39 @@ class Vector:
 
     @property
     def finite(self) -> bool:
-        # The last byte of a value that is not finite is 7F or FF, and hardly any finite one has it. One such value makes the sum
-        # not finite. Finite 32-bit floats cannot: 64 bits have room for their sum.
+        # The last byte of a value that is not finite is 7F or FF, and hardly any finite one has it.
+        # One such value makes the sum not finite. Finite 32-bit floats cannot: 64 bits have room
+        # for their sum.
         last = self.data[3::4]
         return not (b"\x7f" in last or b"\xff" in last) or isfinite(sum(array("f", self.data)))
 
     @classmethod
     def of(cls, model: str, values: list[float]) -> "Vector":
-        # `array` uses the native byte order; every platform that our dependencies support is little-endian.
+        # `array` uses the native byte order; every platform that our dependencies support is
+        # little-endian.
         return cls(model, array("f", values).tobytes())
 
     @classmethod
     def made(cls, model: str, answer: "Iterable[Vector | Iterable[float]]") -> "list[Vector]":
-        """Return the answer of an embedder as vectors; one that is neither a vector nor numbers becomes an empty one."""
+        """Return the answer of an embedder as vectors; one that is neither a vector nor numbers
+        becomes an empty one."""
         return [one if isinstance(one, Vector) else cls._of_numbers(model, one) for one in answer]
 
     @classmethod
     def _of_numbers(cls, model: str, numbers: Iterable[float]) -> "Vector":
         try:
             # `array` would take bytes for the memory of an array.
-            return cls(model, b"" if isinstance(numbers, bytes | bytearray) else array("f", numbers).tobytes())
+            return cls(
+                model,
+                b"" if isinstance(numbers, bytes | bytearray) else array("f", numbers).tobytes(),
+            )
         except (TypeError, ValueError, OverflowError):
             return cls(model, b"")
 
 
 class Sealed(NamedTuple):
-    """The revision of a memory that its latest audit block sealed, and the salted hash of the content."""
+    """The revision of a memory that its latest audit block sealed, and the salted hash of the
+    content."""
 
     revision: int
     content_hash: str
@@ -233,9 +263,11 @@ class Used(NamedTuple):
         return cls(times, last) if isinstance(times, int) and isinstance(last, str) else None
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: `from_fields` fills the dict of a row at once
+# Without slots: `from_fields` fills the dict of a row at once.
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """One row of a store. In a put, `replaces` is the revision that the row replaces; 0 means that the row is new."""
+    """One row of a store. In a put, `replaces` is the revision that the row replaces; 0 means
+    that the row is new."""
 
     kind: Kind
     id: str
@@ -246,7 +278,8 @@ class Row:
     fields: Mapping[str, Value] = field(default_factory=dict)
     vector: Vector | None = None
     replaces: int = field(default=0, compare=False)  # an instruction to the store; not stored
-    sealed: Sealed | None = field(default=None, compare=False)  # from the audit blocks, in the memories that a store returns
+    # From the audit blocks, in the memories that a store returns.
+    sealed: Sealed | None = field(default=None, compare=False)
     used: Used | None = field(default=None, compare=False)  # likewise, from the row of its usage
 
     @classmethod
@@ -280,7 +313,8 @@ class Row:
     def age_key(self) -> tuple[str, str, int, str]:
         """The sort key of age; descending order is newest first.
 
-        Numbers are compared within a partition only: they count its writes, those of hidden memories too.
+        Numbers are compared within a partition only: they count its writes, those of hidden
+        memories too.
         """
         return self.created_at, self.partition, self.number, self.id
 
@@ -307,21 +341,34 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def as_read(row: Row) -> Row:
-    """Return a row that a store has read, or raise `StoreCorrupt`: files can be edited by hand, and most of them have no types.
+    """Return a row that a store has read, or raise `StoreCorrupt`: files can be edited by hand, and
+    most of them have no types.
 
     A quick form of `checked`, which looks at the types only.
     """
     types, vector = _python_types(row.kind), row.vector
     for name, value in row.fields.items():
         type_ = type(value)
-        if type_ is not types.get(name) and not (type_ is int and types.get(name) is float) and value is not None:
+        if (
+            type_ is not types.get(name)
+            and not (type_ is int and types.get(name) is float)
+            and value is not None
+        ):
             raise unreadable(row, name)
         if type_ is list and value and {*map(type, value)} != {str}:  # type: ignore[arg-type]
             raise unreadable(row, name)
-    base = (type(row.id), type(row.partition), type(row.created_at), type(row.revision), type(row.number))
+    base = (
+        type(row.id),
+        type(row.partition),
+        type(row.created_at),
+        type(row.revision),
+        type(row.number),
+    )
     if base != (str, str, str, int, int):
         raise unreadable(row, "columns")
-    if vector and (type(vector.data) is not bytes or len(vector.data) % 4 or type(vector.model) is not str):
+    if vector and (
+        type(vector.data) is not bytes or len(vector.data) % 4 or type(vector.model) is not str
+    ):
         raise unreadable(row, "vector")
     return row
 
@@ -329,18 +376,22 @@ def as_read(row: Row) -> Row:
 def unreadable(row: Row, what: str) -> StoreCorrupt:
     """Return the error for a row that none of ours wrote."""
     remedy = "restore a backup, or run memory-mesh doctor --repair"
-    return StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: unexpected {what}", remedy=remedy)
+    return StoreCorrupt(
+        f"the {row.kind} {shown(row.id)} cannot be read: unexpected {what}", remedy=remedy
+    )
 
 
 def checked(row: Row) -> Row:
-    """Return the row without empty fields, or raise `InvalidInput` if a field or vector does not belong to its kind or type."""
+    """Return the row without empty fields, or raise `InvalidInput` if a field or vector does not
+    belong to its kind or type."""
     row = replace(row, fields=checked_fields(row.kind, row.fields.items()))
     check_base(row)
     return row
 
 
 def checked_fields(kind: Kind, items: Iterable[tuple[str, Value]]) -> dict[str, Value]:
-    """Return the fields that have a value, or raise `InvalidInput` for one that does not belong to the kind or its type."""
+    """Return the fields that have a value, or raise `InvalidInput` for one that does not belong
+    to the kind or its type."""
     fields, texts, checks = dict[str, Value](), list[str](), _checks(kind)
     for name, value in items:
         if value is None:
@@ -362,7 +413,8 @@ def checked_fields(kind: Kind, items: Iterable[tuple[str, Value]]) -> dict[str, 
 
 
 def check_base(row: Row) -> None:
-    """Raise `InvalidInput` if a row with checked fields lacks one, or if its other attributes are wrong."""
+    """Raise `InvalidInput` if a row with checked fields lacks one, or if its other attributes
+    are wrong."""
     for name, fits in _BASE_CHECKS.items():
         if not fits(value := getattr(row, name)):
             raise InvalidInput(str(fault(BY_NAME[name], value)))
@@ -374,7 +426,8 @@ def check_base(row: Row) -> None:
 
 @cache
 def _python_types(kind: Kind) -> Mapping[str, type]:
-    """Return the types that the fields of a kind have in Python; where it is float, integers are too."""
+    """Return the types that the fields of a kind have in Python; where it is float, integers are
+    too."""
     types = {Type.INT: int, Type.REAL: float, Type.BOOL: bool, Type.TEXTS: list, Type.JSON: dict}
     return {column.name: types.get(column.type, str) for column in fields_of(kind)}
 
@@ -388,15 +441,23 @@ def _check_vector(kind: Kind, vector: Vector) -> None:
     if kind not in WITH_VECTOR or not vector.dimension:
         raise InvalidInput(f"a {kind} cannot have a vector of dimension {vector.dimension}")
     if len(vector.data) % 4:
-        raise InvalidInput(f"a vector of {len(vector.data)} bytes", expected="32-bit floats, four bytes each")
+        raise InvalidInput(
+            f"a vector of {len(vector.data)} bytes", expected="32-bit floats, four bytes each"
+        )
     if not vector.finite:
-        raise InvalidInput("a vector with a number that is not finite", expected="no NaN and no infinity")
+        raise InvalidInput(
+            "a vector with a number that is not finite", expected="no NaN and no infinity"
+        )
 
 
 def fault(column: Column, value: object) -> str | None:
     """Return an error message if the column cannot hold the value, else None."""
     described, fits = _TYPES[column.type]
-    return None if fits(value) else f"{column.name} must be {described}, not {shown(value, max_length=80)}"
+    return (
+        None
+        if fits(value)
+        else f"{column.name} must be {described}, not {shown(value, max_length=80)}"
+    )
 
 
 def _is_text(value: Value) -> bool:
@@ -413,7 +474,8 @@ def _is_text(value: Value) -> bool:
 
 
 def _are_texts(values: list[Value]) -> bool:
-    # Checked as one joined text because a memory has many keywords. The space stops two surrogate halves from forming a pair.
+    # Checked as one joined text because a memory has many keywords. The space stops two surrogate
+    # halves from forming a pair.
     return not values or (set(map(type, values)) == {str} and _is_text(" ".join(values)))  # type: ignore[arg-type]
 
 

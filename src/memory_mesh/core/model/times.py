@@ -1,7 +1,8 @@
 """Times and ids.
 
-A time is a text: ISO 8601 in UTC with milliseconds and `Z`. On every store these texts sort in the order of time. An id such as
-`mem_1760000000000_3fa9c2` has a prefix, Unix milliseconds and six hex digits.
+A time is a text: ISO 8601 in UTC with milliseconds and `Z`. On every store these texts sort in the
+order of time. An id such as `mem_1760000000000_3fa9c2` has a prefix, Unix milliseconds and six hex
+digits.
 """
 
 from collections.abc import Callable
@@ -38,15 +39,19 @@ def _second(seconds: int) -> str:
 
 
 def millis(text: str) -> int:
-    """Parse the stored text of a time into Unix milliseconds. Raises `StoreCorrupt` for one that is not ours."""
+    """Parse the stored text of a time into Unix milliseconds. Raises `StoreCorrupt` for one that
+    is not ours."""
     try:
         return (datetime.fromisoformat(text) - EPOCH) // MILLISECOND
     except (ValueError, TypeError):  # TypeError: it is no text, or has no zone
-        raise StoreCorrupt(f"{shown(text)} is not a time", expected="ISO 8601 in UTC", remedy="restore a backup") from None
+        raise StoreCorrupt(
+            f"{shown(text)} is not a time", expected="ISO 8601 in UTC", remedy="restore a backup"
+        ) from None
 
 
 def parse_time(value: object, name: str) -> str:
-    """Convert an ISO 8601 text, date or datetime (UTC when it has no zone) to the stored form; `name` is the field in errors."""
+    """Convert an ISO 8601 text, date or datetime (UTC when it has no zone) to the stored form;
+    `name` is the field in errors."""
     text = value.isoformat() if isinstance(value, date) else value if isinstance(value, str) else ""
     try:
         at = datetime.fromisoformat(text.strip())
@@ -63,7 +68,8 @@ def time_of_id(id_: str) -> int | None:
 
 
 def as_clock(given: GivenClock | None, now_ns: Callable[[], int]) -> Callable[[], int]:
-    """Return a clock of Unix milliseconds that reads the caller's clock, or `now_ns` if none is given."""
+    """Return a clock of Unix milliseconds that reads the caller's clock, or `now_ns` if none is
+    given."""
     if given is None:
         return lambda: now_ns() // 1_000_000
 
@@ -72,7 +78,9 @@ def as_clock(given: GivenClock | None, now_ns: Callable[[], int]) -> Callable[[]
         if isinstance(at, datetime):
             at = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
         if not isinstance(at, int | float) or not 0 <= at < _YEAR_10000:
-            raise SettingsError(f"the clock returned {shown(at)}", expected="seconds since 1970, or a datetime")
+            raise SettingsError(
+                f"the clock returned {shown(at)}", expected="seconds since 1970, or a datetime"
+            )
         return round(at * 1000)
 
     return clock
@@ -83,16 +91,18 @@ def _text(at: datetime) -> str:
 
 
 class Ids:
-    """A source of ids that are unique within a process: the six hex digits take all 16.7 million values before one repeats.
+    """A source of ids that are unique within a process: the six hex digits take all 16.7 million
+    values before one repeats.
 
-    Start and stride of the sequence are random, so two processes rarely produce the same id. When they do, the store refuses
-    the second row and the flow takes the next id.
+    Start and stride of the sequence are random, so two processes rarely produce the same id. When
+    they do, the store refuses the second row and the flow takes the next id.
     """
 
     def __init__(self, bits: Callable[[int], int] = randbits) -> None:
         self._bits = bits
         self._start = bits(24)
-        self._stride = bits(24) | 1  # odd, so coprime with the number of values: the sequence visits every one
+        # Odd, so coprime with the number of values: the sequence visits every one.
+        self._stride = bits(24) | 1
         self._steps = count()  # `next` is atomic, so threads can share one source
 
     def new(self, prefix: str, ms: int) -> str:

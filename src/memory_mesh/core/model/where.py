@@ -16,11 +16,19 @@ from typing import Any, Literal
 
 from memory_mesh.core.model.rows import BY_NAME, Row, Scalar, Type, Value
 
-Filter = str | Mapping[str, object]  # a condition as a caller gives it; `flows.search.filters` parses it
+# A condition as a caller gives it; `flows.search.filters` parses it.
+Filter = str | Mapping[str, object]
 Op = Literal["=", "<>", "<", "<=", ">", ">="]
 METADATA = "metadata."
 
-_OPS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_OPS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": eq,
+    "<>": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+}
 
 
 class _Condition(ABC):
@@ -85,7 +93,10 @@ class Like(_Condition):
     pattern: str
 
     def truth(self, row: Row) -> bool | None:
-        return _any(like(item, self.pattern) if isinstance(item, str) else None for item in _items(row, self.column))
+        return _any(
+            like(item, self.pattern) if isinstance(item, str) else None
+            for item in _items(row, self.column)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +213,7 @@ def _not(truth: bool | None) -> bool | None:  # noqa: FBT001  (the argument is a
 
 def _regex(pattern: str) -> re.Pattern[str]:
     first, *others = (re.escape(part).replace("_", ".") for part in pattern.split("%"))
-    # Atomic groups match each part at its first place and never backtrack: a few `%` on a long text would take hours otherwise.
+    # Atomic groups match each part at its first place and never backtrack: a few `%` on a long text
+    # would take hours otherwise.
     between = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
     return re.compile(first + (f"{between}.*{others[-1]}" if others else ""), re.DOTALL)

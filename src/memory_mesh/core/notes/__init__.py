@@ -26,7 +26,7 @@ from memory_mesh.core.notes.relevance import (
 )
 
 __all__ = [
-    "IMPORTANCES", "MAX_BYTES", "SEPARATOR", "Appended", "Fault", "MatchContext", "Note", "NoteAgent", "Notes", "Relevance",
-    "Synced", "file_name", "find_relevant", "format_for_prompt", "matching_pattern", "rate", "read_agent", "read_note",
-    "read_sections", "truncated",
+    "IMPORTANCES", "MAX_BYTES", "SEPARATOR", "Appended", "Fault", "MatchContext", "Note",
+    "NoteAgent", "Notes", "Relevance", "Synced", "file_name", "find_relevant", "format_for_prompt",
+    "matching_pattern", "rate", "read_agent", "read_note", "read_sections", "truncated",
 ]  # fmt: skip

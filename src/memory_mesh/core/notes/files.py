@@ -27,21 +27,27 @@ SEPARATOR = "\n\n---\n\n"
 MAX_WORDS = 2000
 EXPECTED = "title, whenToUse, tags, importance, discoveredAt and discoveredBy"
 IMPORTANCES = tuple(IMPORTANCE)  # low to critical
-# A separator is followed by the frontmatter of the next section, which tells it from a line across the page.
-_NEXT = re.compile(r"\n[ \t]*\n---[ \t]*\n[ \t]*\n(?=---[ \t]*\n[ \t]*(?:#[^\n]*\n[ \t]*)*[A-Za-z][\w-]*:)")
+# A separator is followed by the frontmatter of the next section, which tells it from a line across
+# the page.
+_NEXT = re.compile(
+    r"\n[ \t]*\n---[ \t]*\n[ \t]*\n(?=---[ \t]*\n[ \t]*(?:#[^\n]*\n[ \t]*)*[A-Za-z][\w-]*:)"
+)
 # The same in a file with the line ends of Windows.
 _NEXT_AS_WRITTEN = re.compile(_NEXT.pattern.replace(r"\n", r"\r?\n"))
-_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))})
+_RESERVED = frozenset(
+    {"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))}
+)
 _MAX_NAME_BYTES = 120
 _KNOWN = (
-    "title", "whenToUse", "tags", "importance", "discoveredAt", "discoveredBy", "discoveredIn", "source", "relatedMemories",
-    "validFrom", "validUntil", "deprecated", "claim",
+    "title", "whenToUse", "tags", "importance", "discoveredAt", "discoveredBy", "discoveredIn",
+    "source", "relatedMemories", "validFrom", "validUntil", "deprecated", "claim",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Note:
-    """One section of a file: what it says, when it is used, and who found it out. Times are ISO 8601 texts in UTC."""
+    """One section of a file: what it says, when it is used, and who found it out. Times are ISO
+    8601 texts in UTC."""
 
     __repr__ = short_repr
 
@@ -72,7 +78,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong in a file, and where; line 0 is the whole file. A warning does not keep the note from being used."""
+    """What is wrong in a file, and where; line 0 is the whole file. A warning does not keep the
+    note from being used."""
 
     file: str
     line: int
@@ -99,19 +106,29 @@ def _read_section(file: str, number: int, text: str, line: int) -> Iterator[Note
     text = text[lead:]
     try:
         values, end = split_frontmatter(text, expected=EXPECTED, line=line)
-        note = read_note(values if end else None, text[end:].strip("\n"), file=file, section=number, line=line)
+        note = read_note(
+            values if end else None, text[end:].strip("\n"), file=file, section=number, line=line
+        )
     except InvalidInput as error:
         yield Fault(file, line, str(error))
         return
     yield note
     if (words := len(note.content.split())) > MAX_WORDS:
-        yield Fault(file, line, f"the note has {words:,} words; expected at most {MAX_WORDS:,}", warning=True)
+        yield Fault(
+            file,
+            line,
+            f"the note has {words:,} words; expected at most {MAX_WORDS:,}",
+            warning=True,
+        )
 
 
 def read_note(values: Mapping[str, object] | None, content: str, **place: object) -> Note:
-    """Return the note of a frontmatter and what is below it, or raise `InvalidInput` for the first invalid value."""
+    """Return the note of a frontmatter and what is below it, or raise `InvalidInput` for the
+    first invalid value."""
     if values is None:
-        raise InvalidInput("there is no frontmatter", expected=f"--- on the first line, then {EXPECTED}")
+        raise InvalidInput(
+            "there is no frontmatter", expected=f"--- on the first line, then {EXPECTED}"
+        )
     if missing := [name for name in _KNOWN[:6] if name not in values]:
         raise InvalidInput(f"{' and '.join(missing)} missing in the frontmatter", expected=EXPECTED)
     begin, end = _time(values, "validFrom"), _time(values, "validUntil")
@@ -149,8 +166,12 @@ def _text(values: Mapping[str, object], name: str) -> str | None:
 def _texts(values: Mapping[str, object], name: str) -> tuple[str, ...]:
     value = values.get(name, ())
     given = (value,) if isinstance(value, str) and name == "whenToUse" else value
-    if not isinstance(given, list | tuple) or not all(isinstance(each, str) and each.strip() for each in given):
-        raise InvalidInput(f"{name} is not a list of texts", expected="a list such as [auth, login]")
+    if not isinstance(given, list | tuple) or not all(
+        isinstance(each, str) and each.strip() for each in given
+    ):
+        raise InvalidInput(
+            f"{name} is not a list of texts", expected="a list such as [auth, login]"
+        )
     return tuple(each.strip() for each in given)
 
 
@@ -169,7 +190,10 @@ def _claim(given: object) -> dict[str, Value] | None:
     claim = read_claim(given, None)
     assert isinstance(given, Mapping)  # noqa: S101  (read_claim accepts nothing else)
     texts = {"subject": claim.subject, "predicate": claim.predicate, "value": claim.value}
-    return {str(name): texts.get(name, value if isinstance(value, bool) else str(value)) for name, value in given.items()}
+    return {
+        str(name): texts.get(name, value if isinstance(value, bool) else str(value))
+        for name, value in given.items()
+    }
 
 
 def _flag(values: Mapping[str, object], name: str) -> bool:
@@ -194,9 +218,12 @@ def without_section(data: bytes, section: int) -> bytes:
 
 
 def file_name(title: str) -> str:
-    """Return the name of the file of a note: its title in kebab case. It is never empty, too long or outside the folder."""
+    """Return the name of the file of a note: its title in kebab case. It is never empty, too
+    long or outside the folder."""
     folded = unicodedata.normalize("NFKD", title.casefold().replace("ß", "ss"))
-    letters = unicodedata.normalize("NFC", "".join(char for char in folded if not unicodedata.combining(char)))
+    letters = unicodedata.normalize(
+        "NFC", "".join(char for char in folded if not unicodedata.combining(char))
+    )
     slug = re.sub(r"[\W_]+", "-", letters).strip("-")
     while len(slug.encode()) > _MAX_NAME_BYTES:
         slug = slug[:-1].rstrip("-")
@@ -206,7 +233,11 @@ def file_name(title: str) -> str:
 
 
 def _frontmatter(note: Note) -> str:
-    lines = [f"title: {quoted(note.title)}", "whenToUse:", *(f"  - {quoted(pattern)}" for pattern in note.when_to_use)]
+    lines = [
+        f"title: {quoted(note.title)}",
+        "whenToUse:",
+        *(f"  - {quoted(pattern)}" for pattern in note.when_to_use),
+    ]
     lines += [f"tags: [{', '.join(map(scalar, note.tags))}]", f"importance: {note.importance}"]
     lines += [f"discoveredAt: {note.discovered_at}", f"discoveredBy: {scalar(note.discovered_by)}"]
     more = {"discoveredIn": note.discovered_in, "source": note.source}
@@ -221,11 +252,17 @@ def _frontmatter(note: Note) -> str:
         lines += [
             "claim:",
             *(
-                f"  {scalar(name)}: {json.dumps(value) if isinstance(value, bool) else quoted(str(value))}"
+                (
+                    f"  {scalar(name)}: "
+                    f"{json.dumps(value) if isinstance(value, bool) else quoted(str(value))}"
+                )
                 for name, value in note.claim.items()
             ),
         ]
-    lines += [f"{scalar(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in note.other.items()]
+    lines += [
+        f"{scalar(name)}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in note.other.items()
+    ]
     return "\n".join(["---", *lines, "---", ""])
 
 
@@ -233,11 +270,16 @@ def _frontmatter(note: Note) -> str:
 
 MAX_BYTES = 1_000_000  # of a file
 _KEBAB = re.compile(r"[^\W_A-Z]+(-[^\W_A-Z]+)*\.md")
-_AGENT = {"max_injected": "maxInjected", "min_importance": "minImportance", "specialty": "specialty"}
+_AGENT = {
+    "max_injected": "maxInjected",
+    "min_importance": "minImportance",
+    "specialty": "specialty",
+}
 
 
 class Notes(list[Note]):
-    """The notes of a folder, in the order of files and sections. `faults` is what is wrong in the files."""
+    """The notes of a folder, in the order of files and sections. `faults` is what is wrong in
+    the files."""
 
     def __init__(self, notes: Iterable[Note] = (), faults: Iterable[Fault] = ()) -> None:
         super().__init__(notes)
@@ -255,7 +297,8 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """What the index of a folder took over from it: how many sections, and which faults kept others out."""
+    """What the index of a folder took over from it: how many sections, and which faults kept
+    others out."""
 
     added: int = 0
     updated: int = 0
@@ -268,7 +311,8 @@ class Synced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteAgent:
-    """What an agent gets of the notes: how many, of which importance, and which tags are its specialty."""
+    """What an agent gets of the notes: how many, of which importance, and which tags are its
+    specialty."""
 
     max_injected: int = 5
     min_importance: str | None = None
@@ -278,7 +322,12 @@ class NoteAgent:
 def read_file(name: str, data: bytes) -> Iterator[Note | Fault]:
     """Yield the notes of a file and what is wrong in it."""
     if not _KEBAB.fullmatch(name):
-        yield Fault(name, 1, "the name of the file is not in kebab case; expected one such as login-rules.md", warning=True)
+        yield Fault(
+            name,
+            1,
+            "the name of the file is not in kebab case; expected one such as login-rules.md",
+            warning=True,
+        )
     text = decoded(name, data)
     if isinstance(text, Fault):
         yield text
@@ -300,11 +349,17 @@ def double_titles(notes: Sequence[Note]) -> Iterator[Fault]:
     for note in notes:
         known = first.setdefault(note.title.casefold(), note)
         if known.file != note.file:
-            yield Fault(note.file, note.line, f"the title is also that of {known.file}, line {known.line}", warning=True)
+            yield Fault(
+                note.file,
+                note.line,
+                f"the title is also that of {known.file}, line {known.line}",
+                warning=True,
+            )
 
 
 def keys_of(notes: Sequence[Note]) -> list[str]:
-    """Return a key for each note: its file and its title, so that edits of other sections do not change it."""
+    """Return a key for each note: its file and its title, so that edits of other sections do not
+    change it."""
     seen: Counter[str] = Counter()
     keys: list[str] = []
     for note in notes:
@@ -336,7 +391,8 @@ def is_current(note: Note, at: str) -> bool:
 
 
 def read_agent_file(name: str, text: str) -> NoteAgent:
-    """Return the configuration of an agent in a YAML file: `memory` with `maxInjected` and `minImportance`, and `specialty`."""
+    """Return the configuration of an agent in a YAML file: `memory` with `maxInjected` and
+    `minImportance`, and `specialty`."""
     import yaml  # slow to load
 
     try:
@@ -344,26 +400,52 @@ def read_agent_file(name: str, text: str) -> NoteAgent:
     except (yaml.YAMLError, ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):  # without its text, which may be that of any file
-        raise InvalidInput(f"the file of agent {shown(name)} is not valid YAML with keys", expected="name and memory")
-    memory, own = values.get("memory") or {}, {key: value for key, value in values.items() if key == "specialty"}
+        raise InvalidInput(
+            f"the file of agent {shown(name)} is not valid YAML with keys",
+            expected="name and memory",
+        )
+    memory, own = (
+        values.get("memory") or {},
+        {key: value for key, value in values.items() if key == "specialty"},
+    )
     return read_agent(name, {**own, **memory} if isinstance(memory, dict) else memory)
 
 
 def read_agent(name: str, given: object) -> NoteAgent:
-    """Return the configuration of an agent: a table of our names, or the document's with a table `memory`."""
+    """Return the configuration of an agent: a table of our names, or the document's with a table
+    `memory`."""
     what = f"the notes of agent {shown(name, max_length=80)}"
     table = given.get("memory", given) if isinstance(given, Mapping) else given
     if not isinstance(table, Mapping):
-        raise InvalidInput(f"{what} are {shown(given)}", expected=f"a table with {', '.join(_AGENT)}")
-    values = {ours: table[own] for ours, theirs in _AGENT.items() for own in (theirs, ours) if own in table}
+        raise InvalidInput(
+            f"{what} are {shown(given)}", expected=f"a table with {', '.join(_AGENT)}"
+        )
+    values = {
+        ours: table[own]
+        for ours, theirs in _AGENT.items()
+        for own in (theirs, ours)
+        if own in table
+    }
     if unknown := table.keys() - {*_AGENT, *_AGENT.values()}:
-        raise InvalidInput(f"{what} have the key {shown(min(map(str, unknown)))}", expected=", ".join(_AGENT))
-    most, least, tags = values.get("max_injected", 5), values.get("min_importance"), values.get("specialty", [])
-    most = int(most) if isinstance(most, str) and most.isdecimal() else most  # YAML is read as texts
+        raise InvalidInput(
+            f"{what} have the key {shown(min(map(str, unknown)))}", expected=", ".join(_AGENT)
+        )
+    most, least, tags = (
+        values.get("max_injected", 5),
+        values.get("min_importance"),
+        values.get("specialty", []),
+    )
+    # YAML is read as texts.
+    most = int(most) if isinstance(most, str) and most.isdecimal() else most
     if not isinstance(most, int) or not is_number(most, min_=0, max_=1000):
-        raise InvalidInput(f"max_injected of agent {shown(name)} is {shown(most)}", expected="a whole number from 0 to 1000")
+        raise InvalidInput(
+            f"max_injected of agent {shown(name)} is {shown(most)}",
+            expected="a whole number from 0 to 1000",
+        )
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-        raise InvalidInput(f"specialty of agent {shown(name)} is {shown(tags)}", expected="a list of tags")
+        raise InvalidInput(
+            f"specialty of agent {shown(name)} is {shown(tags)}", expected="a list of tags"
+        )
     importance = None if least is None else one_of("min_importance", least, IMPORTANCES)
     return NoteAgent(max_injected=most, min_importance=importance, specialty=tuple(tags))
 
@@ -380,13 +462,16 @@ _MAX_TITLE = 120
 _RULE_KEYS = "description, globs and alwaysApply"
 _JOINT = " › "  # between the headings of a section
 # Cursor accepts `globs: *.ts` and `description: API: errors` without quotes, which is not YAML.
-_BARE = re.compile(r"^(description:[ \t]*|globs:[ \t]*|[ \t]*-[ \t]+)([^\s\"'\[|>][^\n]*)$", re.MULTILINE)
+_BARE = re.compile(
+    r"^(description:[ \t]*|globs:[ \t]*|[ \t]*-[ \t]+)([^\s\"'\[|>][^\n]*)$", re.MULTILINE
+)
 _COMMA = re.compile(r",(?![^{}]{0,200}\})")  # not within braces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Instruction(Note):
-    """A section of such a file. `other` is what the frontmatter of a rule says: `description`, `globs` and `always_apply`."""
+    """A section of such a file. `other` is what the frontmatter of a rule says: `description`,
+    `globs` and `always_apply`."""
 
     when_to_use: tuple[str, ...] = ()
     discovered_at: str = ""
@@ -395,7 +480,8 @@ class Instruction(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What was taken over from the files for coding agents: their names, how many sections, and the skills of each folder."""
+    """What was taken over from the files for coding agents: their names, how many sections, and
+    the skills of each folder."""
 
     files: tuple[str, ...]
     sections: Synced
@@ -405,16 +491,19 @@ class Imported:
 class InstructionFiles(NoteFiles, Protocol):
     """The files for coding agents in the working folder, which are only read.
 
-    **find** lists those at these paths, or else where hosts expect them, and those that are `known` and still there. A name that
-    ends with a slash is a folder of skills. A path that does not exist and is not known, or is outside, raises `InvalidInput`.
+    **find** lists those at these paths, or else where hosts expect them, and those that are `known`
+    and still there. A name that ends with a slash is a folder of skills. A path that does not exist
+    and is not known, or is outside, raises `InvalidInput`.
     """
 
     def find(self, paths: Sequence[str], known: Collection[str]) -> Sequence[NoteFile]: ...
 
 
 def read_instructions(file: str, data: bytes) -> Iterator[Instruction | Fault]:
-    """Yield the sections of a file, and what is wrong in it. A section that is only a heading is left out."""
-    from memory_mesh.core.language.scrubbing import heading_sections, is_heading  # notes do not need it
+    """Yield the sections of a file, and what is wrong in it. A section that is only a heading is
+    left out."""
+    # Notes do not need it.
+    from memory_mesh.core.language.scrubbing import heading_sections, is_heading
 
     text = decoded(file, data)
     if isinstance(text, Fault):
@@ -432,7 +521,9 @@ def read_instructions(file: str, data: bytes) -> Iterator[Instruction | Fault]:
         if whole.strip() and not is_heading(whole):
             title = _JOINT.join(filter(None, (top, *path))) or file.rpartition("/")[2]
             content = (whole.partition("\n")[2] if path else whole).strip()
-            yield Instruction(title=title, content=content, other=rule, file=file, section=number, line=line)
+            yield Instruction(
+                title=title, content=content, other=rule, file=file, section=number, line=line
+            )
             number += 1
 
 
@@ -444,12 +535,20 @@ def _rule_frontmatter(text: str) -> tuple[Mapping[str, object], int]:
     if description is not None and not isinstance(description, str):
         raise InvalidInput(f"description is a {type(description).__name__}", expected="text")
     if always not in ("true", "false"):
-        raise InvalidInput(f"alwaysApply is {shown(values['alwaysApply'])}", expected="true or false")
+        raise InvalidInput(
+            f"alwaysApply is {shown(values['alwaysApply'])}", expected="true or false"
+        )
     given = _COMMA.split(globs) if isinstance(globs, str) else globs
     if not isinstance(given, list) or not all(isinstance(glob, str) for glob in given):
-        raise InvalidInput("globs is not a list of texts", expected="patterns such as src/*.ts, *.tsx")
+        raise InvalidInput(
+            "globs is not a list of texts", expected="patterns such as src/*.ts, *.tsx"
+        )
     patterns = [glob.strip() for glob in given if glob.strip()]
-    rule = {"description": description and description.strip(), "globs": patterns, "always_apply": always == "true"}
+    rule = {
+        "description": description and description.strip(),
+        "globs": patterns,
+        "always_apply": always == "true",
+    }
     return {name: value for name, value in rule.items() if value}, end
 
 
@@ -458,7 +557,9 @@ def _values(text: str) -> tuple[Mapping[str, object], int]:
         return split_frontmatter(text, expected=_RULE_KEYS)
     except InvalidInput:
         head = text[: text.find("\n---", 3) + 1]
-        quoted = _BARE.sub(lambda found: found[1] + "'" + found[2].rstrip().replace("'", "''") + "'", head)
+        quoted = _BARE.sub(
+            lambda found: found[1] + "'" + found[2].rstrip().replace("'", "''") + "'", head
+        )
         if quoted == head:
             raise
         values, end = split_frontmatter(quoted + text[len(head) :], expected=_RULE_KEYS)

@@ -26,7 +26,8 @@ def never_close(pattern: str) -> bool:
 
 
 def is_plain(pattern: str) -> bool:
-    """Return whether a pattern is plain language: several words, without alternatives and wildcards."""
+    """Return whether a pattern is plain language: several words, without alternatives and
+    wildcards."""
     return "|" not in pattern and "*" not in pattern and len(pattern.split()) > 1
 
 
@@ -42,11 +43,14 @@ def _matches(pattern: str, text: str, words: frozenset[str], close: Close) -> bo
         return any(_occurs(each.strip(), text) for each in plain.split("|"))
     if "*" in plain:
         return _occurs(plain, text)
-    return bool(plain) and (plain in text or _words_occur(plain, words) or (is_plain(plain) and close(pattern.strip())))
+    return bool(plain) and (
+        plain in text or _words_occur(plain, words) or (is_plain(plain) and close(pattern.strip()))
+    )
 
 
 def _occurs(pattern: str, text: str) -> bool:
-    """Return whether the literal parts of a pattern occur in a text in this order; `*` and `.*` are any text or none."""
+    """Return whether the literal parts of a pattern occur in a text in this order; `*` and `.*`
+    are any text or none."""
     if not pattern:
         return False
     at = 0
@@ -58,7 +62,8 @@ def _occurs(pattern: str, text: str) -> bool:
 
 
 def _words_occur(pattern: str, words: frozenset[str]) -> bool:
-    """Return whether all content words of a pattern occur, in any form; without content words nothing matches."""
+    """Return whether all content words of a pattern occur, in any form; without content words
+    nothing matches."""
     content = set(query_tokens(pattern)) - _FRAME
     return bool(content) and content <= words
 
@@ -89,10 +94,18 @@ class MatchContext:
     @classmethod
     def of(cls, task: object, agent_name: object, current_plan: object) -> "MatchContext":
         """Check the values of a caller."""
-        for name, value in (("task", task), ("agent_name", agent_name), ("current_plan", current_plan or "")):
+        for name, value in (
+            ("task", task),
+            ("agent_name", agent_name),
+            ("current_plan", current_plan or ""),
+        ):
             if not isinstance(value, str):
                 raise InvalidInput(f"{name} is {shown(value)}", expected="a text")
-        return cls(task=str(task), agent_name=str(agent_name), current_plan=None if current_plan is None else str(current_plan))
+        return cls(
+            task=str(task),
+            agent_name=str(agent_name),
+            current_plan=None if current_plan is None else str(current_plan),
+        )
 
     @property
     def text(self) -> str:
@@ -102,7 +115,8 @@ class MatchContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relevance:
-    """Why a note is relevant: the pattern that matched, and the points of each part of its score."""
+    """Why a note is relevant: the pattern that matched, and the points of each part of its
+    score."""
 
     note: Note
     pattern: str
@@ -124,7 +138,9 @@ class Relevance:
         return round(self.score * self.feedback, 6)
 
 
-def rate(note: Note, context: MatchContext, *, ms: int, specialty: Iterable[str] = (), pattern: str = "") -> Relevance:
+def rate(
+    note: Note, context: MatchContext, *, ms: int, specialty: Iterable[str] = (), pattern: str = ""
+) -> Relevance:
     """Return the points of a note at a time for an agent with these specialty tags."""
     hours = (ms - millis(note.discovered_at)) / _HOUR_MS
     title, words = note.title.casefold(), set(_LONG_WORD.findall(context.task.casefold()))
@@ -142,8 +158,13 @@ def find_relevant(
     notes: Iterable[Note], context: MatchContext, *, ms: int, max_notes: int | None = MAX_NOTES,
     min_importance: str | None = None, specialty: Sequence[str] = (), close: Close = never_close,
 ) -> list[Relevance]:  # fmt: skip
-    """Return the notes whose patterns match, highest score first; equal scores keep the order of the notes."""
-    least = 0 if min_importance is None else IMPORTANCES.index(one_of("min_importance", min_importance, IMPORTANCES))
+    """Return the notes whose patterns match, highest score first; equal scores keep the order of
+    the notes."""
+    least = (
+        0
+        if min_importance is None
+        else IMPORTANCES.index(one_of("min_importance", min_importance, IMPORTANCES))
+    )
     found: list[Relevance] = []
     for note in notes:
         if IMPORTANCES.index(note.importance) >= least:
@@ -156,8 +177,11 @@ def find_relevant(
 # --- the prompt ---
 
 
-def format_for_prompt(notes: Sequence[Note], *, max_tokens: int | None = None, count: Callable[[str], int] = len) -> str:
-    """Return the notes as a part of a prompt, empty without notes. With `max_tokens`, the last ones are left out first."""
+def format_for_prompt(
+    notes: Sequence[Note], *, max_tokens: int | None = None, count: Callable[[str], int] = len
+) -> str:
+    """Return the notes as a part of a prompt, empty without notes. With `max_tokens`, the last
+    ones are left out first."""
     parts = [_part(note) for note in notes]
     while parts:
         text = HEADING + "".join(parts)
@@ -168,12 +192,16 @@ def format_for_prompt(notes: Sequence[Note], *, max_tokens: int | None = None, c
 
 
 def _part(note: Note) -> str:
-    head = f"### {note.title}\n*Importance: {note.importance.upper()}*\n*Discovered by: {note.discovered_by}*\n\n"
+    head = (
+        f"### {note.title}\n*Importance: {note.importance.upper()}*\n"
+        f"*Discovered by: {note.discovered_by}*\n\n"
+    )
     return f"{head}{truncated(note.content)}\n\n"
 
 
 def truncated(content: str, max_chars: int = MAX_CHARS) -> str:
-    """Return a content of at most so many characters; a longer one is cut after a paragraph, or else after a word."""
+    """Return a content of at most so many characters; a longer one is cut after a paragraph, or
+    else after a word."""
     if len(content) <= max_chars:
         return content
     room = content[: max_chars + 1]

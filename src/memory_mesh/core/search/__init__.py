@@ -18,6 +18,7 @@ from memory_mesh.core.search.query import (
 )
 
 __all__ = [
-    "K1", "SIGNALS", "B", "CacheStats", "Contribution", "Corpus", "Explained", "Explanation", "Placing", "Pool", "Posting",
-    "Query", "SearchCache", "Signal", "best", "bm25", "completed", "tokens",
+    "K1", "SIGNALS", "B", "CacheStats", "Contribution", "Corpus", "Explained", "Explanation",
+    "Placing", "Pool", "Posting", "Query", "SearchCache", "Signal", "best", "bm25", "completed",
+    "tokens",
 ]  # fmt: skip

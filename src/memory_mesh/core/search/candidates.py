@@ -1,7 +1,8 @@
 """The port of a store that is searched in its own engine, and the values that cross it.
 
-A store with a `candidate_source` (`core.ports.ServerStore`) is searched by `index.CandidateIndex`, every other store by
-`index.LocalIndex`. Both compute the same signals. `index.paged.PagedSource` implements this port over any store, slowly.
+A store with a `candidate_source` (`core.ports.ServerStore`) is searched by `index.CandidateIndex`,
+every other store by `index.LocalIndex`. Both compute the same signals. `index.paged.PagedSource`
+implements this port over any store, slowly.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,12 +33,16 @@ class Statistics:
     with_status: int = 0
     readable: int = 0
     allowed: int = 0
-    with_vector: int = 0  # allowed ones with a vector of the query's model and dimension, of their own or of a passage
+    # Allowed ones with a vector of the query's model and dimension, of their own or of a passage.
+    with_vector: int = 0
     corpus: Corpus = NO_DOCUMENTS  # of the visible memories
-    counts: Mapping[str, int] = field(default_factory=dict)  # by word: visible memories that contain it
-    # Of the readable memories, all of one session as one document; a memory without a session is one by itself.
+    # By word: visible memories that contain it.
+    counts: Mapping[str, int] = field(default_factory=dict)
+    # Of the readable memories, all of one session as one document; a memory without a session is
+    # one by itself.
     sessions: Corpus = NO_DOCUMENTS
-    session_counts: Mapping[str, int] = field(default_factory=dict)  # by word: such documents that contain it
+    # By word: such documents that contain it.
+    session_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class SessionKey(NamedTuple):
@@ -68,7 +73,8 @@ class CandidateMemory(NamedTuple):
     words: Sequence[str]  # its keywords that are words of the query, repeats included
     vector: bytes | None = None  # of the query's model and dimension
     passages: Sequence[bytes] = ()  # such vectors of its passages
-    text: str | None = None  # if some of its keywords may not be stored: then `words` has all stored ones
+    # If some of its keywords may not be stored: then `words` has all stored ones.
+    text: str | None = None
 
 
 class Around(NamedTuple):
@@ -83,8 +89,10 @@ class SessionTotals:
     """What the memories of one session add up to."""
 
     length: int = 0  # keywords
-    counts: Mapping[str, int] = field(default_factory=dict)  # by word: how often it occurs, repeats included
-    cosine: float | None = None  # the best, of passages too; None: the session has no vector of the query's model and dimension
+    # By word: how often it occurs, repeats included.
+    counts: Mapping[str, int] = field(default_factory=dict)
+    # The best, of passages too; None: the session has no vector of the query's model and dimension.
+    cosine: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,28 +104,41 @@ class Surroundings:
 
 
 class CandidateSource(Protocol):
-    """Answers about memories, each from one query in the engine of a store. A word that is missing in a result has the count 0.
+    """Answers about memories, each from one query in the engine of a store. A word that is missing
+    in a result has the count 0.
 
-    **statistics** returns the counts of memories for a query of these words; `model` is the name and the dimension of its vector.
-    **count_words** returns how many of the memories that meet a condition contain each word; up to about a thousand words.
-    **speakers** returns each partition and speaker that a memory has which meets the condition.
-    **nearest** returns the ids of the memories that meet a condition whose vectors, or whose passages' vectors, are nearest;
-    `count` is the number of memories that meet it and have a vector of the model, as **statistics** returned it.
-    **memories** returns the readable ones of these ids, newest first; the vectors of `with_vectors` only.
-    **around** returns for each of these ids up to `steps` memories on each side, among those of its session that meet the
-    condition. A memory without a session, or that does not meet the condition, is left out of the result. A session is ordered by
-    `turn` if every such memory of it has one, else by `event_time` if every one has that, else by `created_at`; then by
-    `created_at`, `number` and `id`. It also returns the totals of the memories of these sessions that meet the condition.
+    **statistics** returns the counts of memories for a query of these words; `model` is the name
+    and the dimension of its vector. **count_words** returns how many of the memories that meet a
+    condition contain each word; up to about a thousand words. **speakers** returns each partition
+    and speaker that a memory has which meets the condition. **nearest** returns the ids of the
+    memories that meet a condition whose vectors, or whose passages' vectors, are nearest; `count`
+    is the number of memories that meet it and have a vector of the model, as **statistics**
+    returned it. **memories** returns the readable ones of these ids, newest first; the vectors of
+    `with_vectors` only. **around** returns for each of these ids up to `steps` memories on each
+    side, among those of its session that meet the condition. A memory without a session, or that
+    does not meet the condition, is left out of the result. A session is ordered by `turn` if every
+    such memory of it has one, else by `event_time` if every one has that, else by `created_at`;
+    then by `created_at`, `number` and `id`. It also returns the totals of the memories of these
+    sessions that meet the condition.
     """
 
-    def statistics(self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None) -> Statistics: ...
+    def statistics(
+        self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None
+    ) -> Statistics: ...
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]: ...
     def speakers(self, where: Where) -> Collection[tuple[str, str]]: ...
     def nearest(self, where: Where, vector: Vector, *, count: int, limit: int) -> Sequence[str]: ...
     def memories(
-        self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
+        self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
+        model: tuple[str, int] | None,
         *, with_vectors: Collection[str],
     ) -> Sequence[CandidateMemory]: ...  # fmt: skip
     def around(
-        self, where: Where, ids: Sequence[str], *, steps: int, words: Collection[str] = (), vector: Vector | None = None
+        self,
+        where: Where,
+        ids: Sequence[str],
+        *,
+        steps: int,
+        words: Collection[str] = (),
+        vector: Vector | None = None,
     ) -> Surroundings: ...

@@ -21,7 +21,8 @@ MAX_IDS = 5  # of a finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question, and the memories that answer it, by id or text. Without any, the right answer is nothing."""
+    """A question, and the memories that answer it, by id or text. Without any, the right answer
+    is nothing."""
 
     text: str
     expected: tuple[str, ...] = ()
@@ -30,7 +31,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A question, the rank of each expected memory among the results, and how many results a precise search has."""
+    """A question, the rank of each expected memory among the results, and how many results a
+    precise search has."""
 
     question: Question
     ranks: tuple[int | None, ...] = ()  # from 1; None: not among the first ten
@@ -43,7 +45,8 @@ class Retrieval:
     """How well questions find the memories that answer them. A figure is None without questions."""
 
     questions: int
-    recall: Mapping[int, float | None]  # by cut: the mean fraction of the expected memories among the first 1, 5 and 10
+    # By cut: the mean fraction of the expected memories among the first 1, 5 and 10.
+    recall: Mapping[int, float | None]
     mrr: float | None  # the mean of 1 ÷ the rank of the first right answer
 
 
@@ -51,8 +54,8 @@ class Retrieval:
 class Nothing:
     """How many questions about nothing that is stored are answered by nothing, in precise mode.
 
-    `control` is the fraction of the other questions that precise mode answers by something. Without a control above 0 an empty
-    answer proves nothing, and the fraction is None.
+    `control` is the fraction of the other questions that precise mode answers by something. Without
+    a control above 0 an empty answer proves nothing, and the fraction is None.
     """
 
     questions: int
@@ -103,11 +106,16 @@ def retrieval(answered: Sequence[Answered]) -> Retrieval:
     asked = [one for one in answered if one.question.expected]
     recall = {cut: _mean([_found(one, cut) for one in asked]) for cut in CUTS}
     first = [min((rank for rank in one.ranks if rank), default=None) for one in asked]
-    return Retrieval(questions=len(asked), recall=recall, mrr=_mean([1 / rank if rank else 0.0 for rank in first]))
+    return Retrieval(
+        questions=len(asked),
+        recall=recall,
+        mrr=_mean([1 / rank if rank else 0.0 for rank in first]),
+    )
 
 
 def nothing(answered: Sequence[Answered]) -> Nothing:
-    """Return the figures of the questions that expect nothing, with those of the others as a control."""
+    """Return the figures of the questions that expect nothing, with those of the others as a
+    control."""
     control = _mean([float(one.precise > 0) for one in answered if one.question.expected])
     asked = [one for one in answered if not one.question.expected]
     fraction = _mean([float(one.precise == 0) for one in asked])
@@ -115,7 +123,8 @@ def nothing(answered: Sequence[Answered]) -> Nothing:
 
 
 def latency(answered: Sequence[Answered]) -> tuple[float | None, float | None]:
-    """Return the median and the 95th percentile of the times, each the time of a search that was made."""
+    """Return the median and the 95th percentile of the times, each the time of a search that was
+    made."""
     times = sorted(one.ms for one in answered)
     if not times:
         return None, None
@@ -145,24 +154,37 @@ _DROPPED = 4  # one word in so many is left out
 _WORD = LazyRegex(r"\S+")
 _TIME = LazyRegex(
     r"\s*\b(?:(?:on|at|in|by|since|until|from|every|before|after)\s+)?(?:the\s+)?"
-    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:january|february|march|april|june|july|august|september|october"
-    r"|november|december)(?:\s+\d{1,2}(?:st|nd|rd|th)?)?(?:,?\s+(?:19|20)\d\d)?|\d{4}-\d\d-\d\d|(?:19|20)\d\d"
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:january|february|march|april|june|july|"
+    r"august|september|october|november|december)(?:\s+\d{1,2}(?:st|nd|rd|th)?)?(?:,?\s+(?:19|"
+    r"20)\d\d)?|\d{4}-\d\d-\d\d|(?:19|20)\d\d"
     r"|\d{1,2}:\d\d(?:\s?[ap]m)?|\d{1,2}\s?[ap]m|noon|midnight)\b",
     re.IGNORECASE,
 )
 _NAME = LazyRegex(r"(?:[^\W\d_][^\W\d_'’]*\s)?[^\W\d_]+(?=\s)")
-# Invented names, and things that few people write down. Those that a store does mention are left out.
-_NAMES = ("Quillon Vasterbeek", "Ysaline Thorsgaard", "Bertrandus Okwuosa", "Zephyrine Halloway", "Ignatz Wolkenrath")
+# Invented names, and things that few people write down. Those that a store does mention are left
+# out.
+_NAMES = (
+    "Quillon Vasterbeek",
+    "Ysaline Thorsgaard",
+    "Bertrandus Okwuosa",
+    "Zephyrine Halloway",
+    "Ignatz Wolkenrath",
+)
 _THINGS = ("harpsichord", "bathyscaphe", "astrolabe", "samovar", "falconry glove", "sedan chair")
 _FRAMES = (
-    "Who tunes the {thing} of {name}?", "When does {name} collect the {thing}?", "What did {name} pay for the {thing}?",
-    "Where does {name} keep the {thing}?",
+    "Who tunes the {thing} of {name}?", "When does {name} collect the {thing}?",
+    "What did {name} pay for the {thing}?", "Where does {name} keep the {thing}?",
 )  # fmt: skip
 
 
 def read_questions(lines: Iterable[str]) -> list[Question]:
-    """Return the questions of lines of JSON. Raise `InvalidInput` with the number of the first line that is not one."""
-    found = [_read(line, number) for number, line in enumerate(lines, start=1) if not isinstance(line, str) or line.strip()]
+    """Return the questions of lines of JSON. Raise `InvalidInput` with the number of the first
+    line that is not one."""
+    found = [
+        _read(line, number)
+        for number, line in enumerate(lines, start=1)
+        if not isinstance(line, str) or line.strip()
+    ]
     if not found:
         raise InvalidInput("the file has no questions", expected=_EXPECTED)
     return found
@@ -185,7 +207,9 @@ def _read(line: object, number: int) -> Question:
     if not isinstance(text, str) or not text.strip() or len(text) > _MAX_QUESTION:
         raise _invalid(number, f"needs a question, a text of at most {_MAX_QUESTION:,} characters")
     expected = [given] if isinstance(given, str) else given or []
-    is_list = isinstance(expected, list) and all(isinstance(one, str) and one.strip() for one in expected)
+    is_list = isinstance(expected, list) and all(
+        isinstance(one, str) and one.strip() for one in expected
+    )
     if not is_list or not isinstance(nothing, bool) or bool(expected) == nothing:
         raise _invalid(number, "needs either expect, a list of ids or texts, or nothing: true")
     return Question(text=text, expected=tuple(dict.fromkeys(expected)))
@@ -204,22 +228,36 @@ def order(seed: int, text: str) -> int:
 
 
 def make_question(text: str, seed: int) -> str | None:
-    """Return a question that one sentence of a text answers, or None if no sentence has enough words."""
-    sentences = [one.strip(" .!?;:") for one, _ in zip(split_sentences(text[:_MAX_CHARS]), range(_MAX_SENTENCES), strict=False)]
+    """Return a question that one sentence of a text answers, or None if no sentence has enough
+    words."""
+    sentences = [
+        one.strip(" .!?;:")
+        for one, _ in zip(split_sentences(text[:_MAX_CHARS]), range(_MAX_SENTENCES), strict=False)
+    ]
     for sentence in sorted(sentences, key=lambda one: order(seed, one)):
         word, rest = _without_answer(sentence)
         kept = _dropped(rest, seed)
         if sum(map(_is_keyword, kept)) >= _MIN_KEYWORDS:
-            return f"{word} {_lowered(kept[0])}{' '.join(['', *kept[1:]])}"[: _MAX_QUESTION - 1].rstrip(" .,;:!?") + "?"
+            return (
+                f"{word} {_lowered(kept[0])}{' '.join(['', *kept[1:]])}"[
+                    : _MAX_QUESTION - 1
+                ].rstrip(" .,;:!?")
+                + "?"
+            )
     return None
 
 
 def _without_answer(sentence: str) -> tuple[str, list[str]]:
-    """Return the word to ask with, and the words of a sentence without the part that it asks for."""
+    """Return the word to ask with, and the words of a sentence without the part that it asks
+    for."""
     if time := _TIME.search(sentence):
         return "When", _words(sentence[: time.start()] + sentence[time.end() :])
     name = _NAME.match(sentence)
-    if name and len(parts := name.group().split()) == 2 and all(part.istitle() and _is_keyword(part) for part in parts):
+    if (
+        name
+        and len(parts := name.group().split()) == 2
+        and all(part.istitle() and _is_keyword(part) for part in parts)
+    ):
         return "Who", _words(sentence[name.end() :])
     words = _words(sentence)
     last = max((at for at, word in enumerate(words) if _is_keyword(word)), default=len(words))
@@ -228,7 +266,10 @@ def _without_answer(sentence: str) -> tuple[str, list[str]]:
 
 def _dropped(words: list[str], seed: int) -> list[str]:
     """Return the words without one keyword in four, and without small words at the end."""
-    keywords = sorted((at for at, word in enumerate(words) if _is_keyword(word)), key=lambda at: order(seed, words[at]))
+    keywords = sorted(
+        (at for at, word in enumerate(words) if _is_keyword(word)),
+        key=lambda at: order(seed, words[at]),
+    )
     dropped = set(keywords[: len(keywords) // _DROPPED])
     kept = [word for at, word in enumerate(words) if at not in dropped]
     while kept and not _is_keyword(kept[-1]):
@@ -241,7 +282,8 @@ def _words(text: str) -> list[str]:
 
 
 def _lowered(word: str) -> str:
-    """Return the first word of a sentence as it stands within one: small words are lower case there."""
+    """Return the first word of a sentence as it stands within one: small words are lower case
+    there."""
     return word if _is_keyword(word) else word.lower()
 
 
@@ -258,7 +300,8 @@ def subjects() -> frozenset[str]:
 
 
 def absent_questions(known: Collection[str], seed: int, count: int) -> list[Question]:
-    """Return questions about names and things of which no keyword is among those that the memories contain."""
+    """Return questions about names and things of which no keyword is among those that the
+    memories contain."""
     made = sorted(_absent(known), key=lambda text: order(seed, text))
     return [Question(text=text, kind="nothing") for text in made[:count]]
 

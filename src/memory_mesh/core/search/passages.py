@@ -5,16 +5,27 @@ from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple
 
 from memory_mesh.core.model import MemoryType, Row, SearchResult
-from memory_mesh.core.search.lexical import CAMEL_CASE, CJK, EMOJI, MARKS, edits, keyword_scores, tokens
+from memory_mesh.core.search.lexical import (
+    CAMEL_CASE,
+    CJK,
+    EMOJI,
+    MARKS,
+    edits,
+    keyword_scores,
+    tokens,
+)
 from memory_mesh.core.text import MASK, LazyRegex
 
 # --- the piece that fits ---
 
-_WORDS_WEIGHT = 0.4  # of the best BM25 among the pieces, compared with cosines; chosen on half of LoCoMo's conversations
+# Of the best BM25 among the pieces, compared with cosines; chosen on half of LoCoMo's
+# conversations.
+_WORDS_WEIGHT = 0.4
 
 
 class Piece(NamedTuple):
-    """A piece of a text, and the cosine of its vector and that of the query; 0 if one of them has none."""
+    """A piece of a text, and the cosine of its vector and that of the query; 0 if one of them
+    has none."""
 
     start: int
     end: int
@@ -22,11 +33,20 @@ class Piece(NamedTuple):
 
 
 def best_piece(text: str, pieces: Sequence[Piece], words: Sequence[str], *, language: str) -> Piece:
-    """Return the piece that fits best, by the words of the query and by vectors; of equal pieces the first."""
-    documents = ((str(piece.start), tokens(text[piece.start : piece.end], language=language)) for piece in pieces)
+    """Return the piece that fits best, by the words of the query and by vectors; of equal pieces
+    the first."""
+    documents = (
+        (str(piece.start), tokens(text[piece.start : piece.end], language=language))
+        for piece in pieces
+    )
     scores = dict(keyword_scores(documents, words))
     highest = max(scores.values(), default=1.0)
-    return max(pieces, key=lambda piece: _WORDS_WEIGHT * scores.get(str(piece.start), 0.0) / highest + piece.cosine)
+    return max(
+        pieces,
+        key=lambda piece: (
+            _WORDS_WEIGHT * scores.get(str(piece.start), 0.0) / highest + piece.cosine
+        ),
+    )
 
 
 def fitting(results: Sequence[SearchResult], max_chars: int) -> list[SearchResult]:
@@ -37,8 +57,8 @@ def fitting(results: Sequence[SearchResult], max_chars: int) -> list[SearchResul
 
 # --- highlighted words ---
 
-# A run of CJK characters, a word or an emoji as in `lexical`. Accents may be separate characters: there the text is normalised
-# first. Of an emoji, everything that it is joined with is marked.
+# A run of CJK characters, a word or an emoji as in `lexical`. Accents may be separate characters:
+# there the text is normalised first. Of an emoji, everything that it is joined with is marked.
 _LETTERS = rf"(?:(?!{CJK.pattern})[^\W_]|[{MARKS}])+"
 _JOINED = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u2640\u2642]"
 _WORD = LazyRegex(
@@ -48,7 +68,8 @@ _WORD = LazyRegex(
 
 
 def marked(text: str, query: str, *, language: str = "english") -> list[tuple[int, int]]:
-    """Return the spans of the text that are words of the query, compared by stem, in order. Adjoining spans are one."""
+    """Return the spans of the text that are words of the query, compared by stem, in order.
+    Adjoining spans are one."""
     wanted, spans = set(tokens(query, language=language)), list[tuple[int, int]]()
     for start, end, part in _parts(_without_masks(text)) if wanted else ():
         if wanted.isdisjoint(tokens(part, language=language)):
@@ -60,12 +81,16 @@ def marked(text: str, query: str, *, language: str = "english") -> list[tuple[in
 
 
 def _parts(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield what may be a keyword, with its place: pairs of CJK characters; else each word, and its parts in camel case."""
+    """Yield what may be a keyword, with its place: pairs of CJK characters; else each word, and
+    its parts in camel case."""
     for match in _WORD.finditer(text):
         start, end, word = match.start(), match.end(), match[0]
         humps = [start, *(start + hump.start() for hump in CAMEL_CASE.finditer(word)), end]
         if match["cjk"]:
-            yield from ((at, min(at + 2, end), text[at : at + 2]) for at in range(start, max(start + 1, end - 1)))
+            yield from (
+                (at, min(at + 2, end), text[at : at + 2])
+                for at in range(start, max(start + 1, end - 1))
+            )
         elif len(humps) == 2:
             yield start, end, word
         else:
@@ -74,10 +99,13 @@ def _parts(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _without_masks(text: str) -> str:
-    """Return the text with its masks blank, except for the digits of pseudonyms; every position stays the same."""
+    """Return the text with its masks blank, except for the digits of pseudonyms; every position
+    stays the same."""
     if "[" not in text:
         return text
-    return MASK.sub(lambda mask: f"{mask[2]}]".rjust(len(mask[0])) if mask[2] else " " * len(mask[0]), text)
+    return MASK.sub(
+        lambda mask: f"{mask[2]}]".rjust(len(mask[0])) if mask[2] else " " * len(mask[0]), text
+    )
 
 
 # --- versions of a statement ---
@@ -88,25 +116,31 @@ _MIN_COMMON = 2  # keywords: a subject, and what is said of it
 
 
 def versions(rows: Sequence[Row], query: Collection[str]) -> list[list[Row]]:
-    """Return the groups of at least two versions among memories that contain the same words of a query, each newest first.
+    """Return the groups of at least two versions among memories that contain the same words of a
+    query, each newest first.
 
     Turns of a conversation and lessons are not versions of each other.
     """
     groups: list[list[Row]] = []
     for row in filter(_is_statement, rows):
-        group = next((group for group in groups if _same_but_for_a_value(group[0], row, query)), None)
+        group = next(
+            (group for group in groups if _same_but_for_a_value(group[0], row, query)), None
+        )
         if group is None:
             groups.append([row])
         else:
             group.append(row)
     ordered = map(_newest_first, groups)
-    return [group for group in ordered if len({str(row.fields.get("content")) for row in group}) > 1]
+    return [
+        group for group in ordered if len({str(row.fields.get("content")) for row in group}) > 1
+    ]
 
 
 def _newest_first(group: Sequence[Row]) -> list[Row]:
     """Return the versions without what was derived from the newest one.
 
-    A record that was derived from others of the group, such as a reflection, is as old as the newest of them.
+    A record that was derived from others of the group, such as a reflection, is as old as the
+    newest of them.
     """
     ages = {row.id: _age(row) for row in group}
 
@@ -125,17 +159,23 @@ def _is_statement(row: Row) -> bool:
 
 
 def _same_but_for_a_value(row: Row, other: Row, query: Collection[str]) -> bool:
-    """Return whether two texts begin alike and differ at most in one stretch of words that adds no word of the query.
+    """Return whether two texts begin alike and differ at most in one stretch of words that adds no
+    word of the query.
 
-    At least half of the shorter text has to be common, small words included: "Ana is a citizen of France" and "Ana is famous for
-    her songs" state different things of one subject.
+    At least half of the shorter text has to be common, small words included: "Ana is a citizen of
+    France" and "Ana is famous for her songs" state different things of one subject.
     """
     if row.fields.get("status") != other.fields.get("status"):
         return False
     one, two = (_words(each, "keywords") for each in (row, other))
     start, end = _common(one, two)
-    common, values = {*one[:start], *one[len(one) - end :]}, {*one[start : len(one) - end], *two[start : len(two) - end]}
-    named = {word for word in (values - common).intersection(query) if not _is_misspelt(word, common)}
+    common, values = (
+        {*one[:start], *one[len(one) - end :]},
+        {*one[start : len(one) - end], *two[start : len(two) - end]},
+    )
+    named = {
+        word for word in (values - common).intersection(query) if not _is_misspelt(word, common)
+    }
     if not start or start + end < _MIN_COMMON or named:
         return False
     one, two = (_words(each, "content") for each in (row, other))
@@ -145,14 +185,17 @@ def _same_but_for_a_value(row: Row, other: Row, query: Collection[str]) -> bool:
 def _is_misspelt(word: str, common: Collection[str]) -> bool:
     """Return whether a word of a value is also in the common part, with a typo there.
 
-    "The univeristy of Ana is Yale University": a question about the university does not ask for this value.
+    "The univeristy of Ana is Yale University": a question about the university does not ask for
+    this value.
     """
     return len(word) >= _MIN_MISSPELT and any(edits(word, other, 1) == 1 for other in common)
 
 
 def _words(row: Row, field: str) -> list[str]:
     value = row.fields.get(field)
-    return value.casefold().split() if isinstance(value, str) else [str(word) for word in value or ()]  # type: ignore[union-attr]
+    return (
+        value.casefold().split() if isinstance(value, str) else [str(word) for word in value or ()]  # type: ignore[union-attr]
+    )
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
@@ -166,5 +209,6 @@ def _same(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _age(row: Row) -> tuple[str, str, int, str]:
-    """Return what versions are ordered by: the time of the event, else of creation; then as memories are listed."""
+    """Return what versions are ordered by: the time of the event, else of creation; then as
+    memories are listed."""
     return str(row.fields.get("event_time") or row.created_at), row.created_at, row.number, row.id

@@ -1,6 +1,7 @@
 """A query and its answer as values, and the cache of answers.
 
-`Query` is what an index receives, `Pool` the candidates it returns, `Explanation` the account of a whole search.
+`Query` is what an index receives, `Pool` the candidates it returns, `Explanation` the account of a
+whole search.
 """
 
 from collections import OrderedDict
@@ -9,7 +10,16 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from memory_mesh.core.model import ANYTHING, DAY_MS, Period, Reader, SearchResult, Vector, Where, iso
+from memory_mesh.core.model import (
+    ANYTHING,
+    DAY_MS,
+    Period,
+    Reader,
+    SearchResult,
+    Vector,
+    Where,
+    iso,
+)
 from memory_mesh.core.text import short_repr
 
 if TYPE_CHECKING:  # numpy takes a moment to load, and most commands do not search
@@ -35,13 +45,16 @@ class Query:
     at: str  # the time of the query; memories that have expired by then are excluded
     statuses: Sequence[str] = ("active",)
     spans: Sequence[Span] = ()  # the times that the text names
-    roles: Mapping[str, float] = field(default_factory=dict)  # speakers, in lower case, that the text refers to as "I" or "you"
+    # Speakers, in lower case, that the text refers to as "I" or "you".
+    roles: Mapping[str, float] = field(default_factory=dict)
     names: frozenset[str] = frozenset()  # the tokens that look like names
     personal: bool = False  # see SIGNALS
     general: bool = False
     where: Where = ANYTHING  # the caller's filter
-    periods: Sequence[Period] = ()  # in one of which a memory has to be valid; none: whenever it is valid
-    # Whether a token stands for a word that the embedder knows. Such a word is not corrected, though no memory contains it.
+    # In one of which a memory has to be valid; none: whenever it is valid.
+    periods: Sequence[Period] = ()
+    # Whether a token stands for a word that the embedder knows. Such a word is not corrected,
+    # though no memory contains it.
     is_word: Callable[[str], bool] = field(default=lambda _: False, compare=False)
 
 
@@ -52,13 +65,16 @@ class Pool:
     ids: Sequence[str]
     signals: Mapping[str, Signal]  # by the names in SIGNALS
     documents: int  # memories that the reader can see, with these statuses and this filter
-    excluded: Mapping[str, int] = field(default_factory=dict)  # number of memories excluded before scoring, by reason
+    # Number of memories excluded before scoring, by reason.
+    excluded: Mapping[str, int] = field(default_factory=dict)
     without_vector: int = 0  # memories without a vector of the query's model
-    corrections: Mapping[str, str] = field(default_factory=dict)  # by misspelt word of the query: the word that was searched
+    # By misspelt word of the query: the word that was searched.
+    corrections: Mapping[str, str] = field(default_factory=dict)
 
 
-# A missing neighbour or vector counts as 0; a memory without a session forms a session by itself. A neighbour is the previous or
-# the next memory of the same session that the reader can see with the same statuses.
+# A missing neighbour or vector counts as 0; a memory without a session forms a session by itself. A
+# neighbour is the previous or the next memory of the same session that the reader can see with the
+# same statuses.
 SIGNALS = (
     "keywords_before",  # BM25 of the previous neighbour
     "keywords_behind",  # BM25 of the next neighbour
@@ -78,11 +94,15 @@ SIGNALS = (
     "question_before",  # 1 if the previous neighbour's text does
     "speaker",  # 1 if the query names its speaker, less if by a nickname or with a typo
     "speaker_known",  # 1 if it has a speaker
-    "role",  # 1 if the query refers to its speaker as "I" or "you"; ½ for "I" if the query refers to both
-    # The names of the query that no readable memory contains, less if they are close to a known one, divided by one more than all
-    # its names: one unknown name weakens a query, and only several make it one about others.
+    # 1 if the query refers to its speaker as "I" or "you"; ½ for "I" if the query refers to both.
+    "role",
+    # The names of the query that no readable memory contains, less if they are close to a known
+    # one, divided by one more than all its names: one unknown name weakens a query, and only
+    # several make it one about others.
     "stranger",
-    "when",  # 1 if its event lies within a time that the query names, less with each day outside, 0 if either is missing
+    # 1 if its event lies within a time that the query names, less with each day outside, 0 if
+    # either is missing.
+    "when",
     "by_user",  # 1 if the user of an assistant said it
     "by_assistant",  # 1 if an assistant said it
     "day",  # of its event, or else of its writing, counted from 1970-01-01
@@ -121,21 +141,24 @@ class Explained:
     result: SearchResult
     channels: Mapping[str, Placing] = field(default_factory=dict)
     features: Mapping[str, float] = field(default_factory=dict, repr=False)
-    contributions: Sequence[Contribution] = ()  # largest first; their sum is the log-odds of the score, under `rrf` the score
-    # The id of a newer memory that says the same with another value, or of the claim about the same that is valid at the time of
-    # the question. It has a higher score.
+    # Largest first; their sum is the log-odds of the score, under `rrf` the score.
+    contributions: Sequence[Contribution] = ()
+    # The id of a newer memory that says the same with another value, or of the claim about the same
+    # that is valid at the time of the question. It has a higher score.
     newer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A search with its results, its near misses, and the number of memories excluded at each step."""
+    """A search with its results, its near misses, and the number of memories excluded at each
+    step."""
 
     __repr__ = short_repr
 
     query: str  # as it was searched: personal data masked
     tokens: Sequence[str]
-    corrections: Mapping[str, str]  # by misspelt token: the word of a memory that was searched instead
+    # By misspelt token: the word of a memory that was searched instead.
+    corrections: Mapping[str, str]
     ranker: str
     model: str | None  # whose vectors were compared; None: keywords only
     mode: str | None  # the search mode that set the minimum score; None: the caller did
@@ -169,15 +192,18 @@ class CacheStats:
 
 
 class SearchCache(Generic[Answer]):
-    """Answers by key, each with the mark of what its reader could see: a write to that, by any process, invalidates it."""
+    """Answers by key, each with the mark of what its reader could see: a write to that, by any
+    process, invalidates it."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[Hashable, tuple[Answer, Hashable, range]] = OrderedDict()  # answer, mark, life
+        # Answer, mark, life.
+        self._entries: OrderedDict[Hashable, tuple[Answer, Hashable, range]] = OrderedDict()
         self._lock = Lock()
         self._hits = self._misses = 0
 
     def get(self, key: Hashable, mark: Hashable, at: int) -> Answer | None:
-        """Return the answer if it has the same mark and has not expired; a hit does not extend its life."""
+        """Return the answer if it has the same mark and has not expired; a hit does not extend
+        its life."""
         with self._lock:
             answer, known_mark, life = self._entries.get(key, (None, None, range(0)))
             # If the clock was set back, the age of an entry is unknown.
@@ -189,7 +215,9 @@ class SearchCache(Generic[Answer]):
             self._hits += 1
             return answer
 
-    def put(self, key: Hashable, mark: Hashable, answer: Answer, at: int, *, until: int | None = None) -> None:
+    def put(
+        self, key: Hashable, mark: Hashable, answer: Answer, at: int, *, until: int | None = None
+    ) -> None:
         """Store an answer for five minutes, or until `until` if that comes first."""
         expires = at + TTL_MS if until is None else min(until, at + TTL_MS)
         with self._lock:
@@ -204,4 +232,6 @@ class SearchCache(Generic[Answer]):
 
     def stats(self) -> CacheStats:
         with self._lock:
-            return CacheStats(len(self._entries), MAX_SIZE, TTL_MS // 1000, self._hits, self._misses)
+            return CacheStats(
+                len(self._entries), MAX_SIZE, TTL_MS // 1000, self._hits, self._misses
+            )

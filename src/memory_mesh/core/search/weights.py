@@ -1,15 +1,18 @@
 """The weights of the learnt ranker, learnt on LongMemEval (MIT); NOTICE names the data.
 
-`python -m bench.train_ranker --data DIR` writes everything below the marker; do not edit it by hand.
+`python -m bench.train_ranker --data DIR` writes everything below the marker; do not edit it by
+hand.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-# The mean length of the candidates, 0–1; the fraction of candidates without neighbours; and that of a user's and an assistant's.
+# The mean length of the candidates, 0–1; the fraction of candidates without neighbours; and that of
+# a user's and an assistant's.
 KINDS = ("long", "alone", "chat")
-Weight: TypeAlias = tuple[float, float, float, float]  # and what is added for each kind, as far as a pool is of it
+# And what is added for each kind, as far as a pool is of it.
+Weight: TypeAlias = tuple[float, float, float, float]
 NOTHING: Weight = (0.0, 0.0, 0.0, 0.0)
 
 
@@ -26,7 +29,10 @@ class Weights:
 
 MIN_EXPECTED = {"recall": 0.02, "precise": 0.33}
 FRACTIONS = {"recall": 0.001, "precise": 0.05}
-CALIBRATION = ((0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0), (0.0, 0.033, 0.109, 0.264, 0.488, 0.671, 0.808, 0.87))
+CALIBRATION = (
+    (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0),
+    (0.0, 0.033, 0.109, 0.264, 0.488, 0.671, 0.808, 0.87),
+)
 
 BY_VECTORS = Weights(
     candidate={

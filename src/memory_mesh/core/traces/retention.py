@@ -18,7 +18,8 @@ SYSTEM = "system"
 SYSTEM_LOG = "system/memory_log.md"
 SYSTEM_ARCHIVE = "system/archive"
 ID_LENGTH = 16
-FOLDER_ID = "system/.id"  # tells the traces of two folders in one store apart, also after the folder was moved
+# Tells the traces of two folders in one store apart, also after the folder was moved.
+FOLDER_ID = "system/.id"
 LAST_NUMBER = "system/.last_experience"  # the last number of an entry; it never falls
 MAX_ENTRIES = 1000  # of the live log
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}(?<!\.)")
@@ -69,12 +70,17 @@ class Project:
     @property
     def files(self) -> dict[str, str]:
         """The files that the first use of a project creates, with their texts."""
-        empty = (self.log, self.cache, *(f"{self.long_term}/{name}.md" for name in ("learnings", "patterns", "decisions")))
+        empty = (
+            self.log,
+            self.cache,
+            *(f"{self.long_term}/{name}.md" for name in ("learnings", "patterns", "decisions")),
+        )
         return {**dict.fromkeys(empty, ""), self.context: f"# {self.name}\n"}
 
     @classmethod
     def of_folder(cls, name: str, context: str) -> "Project":
-        """Return the project of a folder. A name that is not valid for a folder is the title of its context file."""
+        """Return the project of a folder. A name that is not valid for a folder is the title of
+        its context file."""
         title = cls(context.partition("\n")[0].removeprefix("# ").strip())
         return title if title.folder == f"{PROJECTS}/{name}" else cls(name)
 
@@ -89,7 +95,8 @@ def archive_of(number: int) -> str:
 # Nothing is deleted: what leaves the live files moves to compressed archives.
 
 IDLE_MS = DAY_MS  # short-term memory without activity for so long is pruned
-CONSOLIDATE_DAYS, COMPRESS_DAYS = 180, 365  # of long-term memory, since the last run that it is drawn from
+# Of long-term memory, since the last run that it is drawn from.
+CONSOLIDATE_DAYS, COMPRESS_DAYS = 180, 365
 
 
 class Action(StrEnum):
@@ -113,7 +120,8 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Retention:
-    """The result of a run of retention, and what is wrong in the experience log. With `dry_run` nothing was changed."""
+    """The result of a run of retention, and what is wrong in the experience log. With `dry_run`
+    nothing was changed."""
 
     __repr__ = short_repr
 
@@ -130,7 +138,8 @@ class ProjectState:
     trace_ids: Sequence[str]  # of short-term memory
     last_activity: str | None
     learnings: Mapping[str, str]  # by id: when the last of its runs was
-    decisions: Mapping[str, str] = field(default_factory=dict)  # the lines of decisions.md by digest, with their days
+    # The lines of decisions.md by digest, with their days.
+    decisions: Mapping[str, str] = field(default_factory=dict)
     regrouped_at: str = ""  # when long-term memory was consolidated again
 
 
@@ -140,9 +149,14 @@ def is_idle(last_activity: str | None, ms: int) -> bool:
 
 
 def planned_moves(state: ProjectState, ms: int, *, reopened: bool = False) -> Iterator[Move]:
-    """Yield what is due for a project, in the order in which it is done. `reopened` says that another session begins in it."""
+    """Yield what is due for a project, in the order in which it is done. `reopened` says that
+    another session begins in it."""
     if state.trace_ids and (reopened or is_idle(state.last_activity, ms)):
-        reason = "the project was reopened by another session" if reopened else f"no activity since {state.last_activity}"
+        reason = (
+            "the project was reopened by another session"
+            if reopened
+            else f"no activity since {state.last_activity}"
+        )
         yield _move(Action.ARCHIVE, state, state.trace_ids, reason)
     half_year, year = (iso(ms - days * DAY_MS) for days in (CONSOLIDATE_DAYS, COMPRESS_DAYS))
     old = [id_ for id_, at in state.learnings.items() if year < at <= half_year]

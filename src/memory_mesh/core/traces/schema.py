@@ -1,7 +1,8 @@
 """Traces and entries of the experience log: check them, write them as Markdown, and read them.
 
-A file holds any number of documents, each with YAML frontmatter. What cannot be read is a fault of that document, and the others
-are read. Every record that was checked is read back equal from its text.
+A file holds any number of documents, each with YAML frontmatter. What cannot be read is a fault of
+that document, and the others are read. Every record that was checked is read back equal from its
+text.
 """
 
 import re
@@ -27,10 +28,18 @@ MAX_SUMMARY_CHARS = 200
 _MAX_ENTRY_CHARS = 50_000  # of a text or list of the frontmatter, which must be read back
 _MAX_FRONTMATTER = 1_000_000
 _HEADINGS = ("Plan", "Steps Executed", "Results", "Learnings")
-_TRACE_KEYS = ("trace_id", "timestamp", "goal", "status", "duration_ms", "tools_used", "files_created")
+_TRACE_KEYS = (
+    "trace_id",
+    "timestamp",
+    "goal",
+    "status",
+    "duration_ms",
+    "tools_used",
+    "files_created",
+)
 _LOG_KEYS = (
-    "experience_id", "project_name", "primary_goal", "final_outcome", "components_used", "files_created", "output_summary",
-    "execution_time_ms", "learnings_or_issues", "timestamp",
+    "experience_id", "project_name", "primary_goal", "final_outcome", "components_used",
+    "files_created", "output_summary", "execution_time_ms", "learnings_or_issues", "timestamp",
 )  # fmt: skip
 _LISTS = ("tools_used", "files_created", "components_used")
 _NUMBERS = ("duration_ms", "execution_time_ms", "files_created")
@@ -40,9 +49,12 @@ _STATUS = re.compile(r"\w[^\n]{0,39}")
 _STEP, _BULLET = re.compile(r"[0-9]+\. (.*)"), re.compile(r"- (.*)")
 Record = TypeVar("Record", "Trace", "Experience")
 _OWN_ID = re.compile(r"(?m)^(?:trace_id|experience_id)[ \t]*:[ \t]*['\"]?([\w.:+-]+)")
-_BOM = "(?:\ufeff|\xef\xbb\xbf)?"  # before the first document; also as bytes that were decoded one by one
+# Before the first document; also as bytes that were decoded one by one.
+_BOM = "(?:\ufeff|\xef\xbb\xbf)?"
 _BEGUN = re.compile(r"(?m)^(?:--?|---(?:\r?\n[a-z_]*)?)\Z")  # of a document, not even its first key
-_ASCII_PUNCTUATION = {code: None for code in range(128) if unicodedata.category(chr(code))[0] == "P"}
+_ASCII_PUNCTUATION = {
+    code: None for code in range(128) if unicodedata.category(chr(code))[0] == "P"
+}
 _ESCAPED = re.compile(r"#|---|\\")
 
 
@@ -56,7 +68,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Trace:
-    """One execution: what was wanted, what was done, and what came of it. Make one with `checked_trace`."""
+    """One execution: what was wanted, what was done, and what came of it. Make one with
+    `checked_trace`."""
 
     __repr__ = short_repr
 
@@ -75,19 +88,39 @@ class Trace:
     @property
     def decisions(self) -> tuple[str, ...]:
         """The learnings that are decisions, without the word."""
-        return tuple(each.removeprefix(DECISION) for each in self.learnings if each.startswith(DECISION))
+        return tuple(
+            each.removeprefix(DECISION) for each in self.learnings if each.startswith(DECISION)
+        )
 
     @property
     def text(self) -> str:
         """The document of the trace, as it is written to a file."""
-        lines = ["---", f"trace_id: {self.trace_id}", f'timestamp: "{self.timestamp}"', f"goal: {quoted(self.goal)}"]
+        lines = [
+            "---",
+            f"trace_id: {self.trace_id}",
+            f'timestamp: "{self.timestamp}"',
+            f"goal: {quoted(self.goal)}",
+        ]
         lines += [f"status: {self.status}", f"duration_ms: {self.duration_ms}"]
-        lines += [*_list("tools_used", self.tools_used), *_list("files_created", self.files_created), "---", ""]
-        steps = [_item(f"{n}. ", f"{step.text} - {step.status}") for n, step in enumerate(self.steps, 1)]
+        lines += [
+            *_list("tools_used", self.tools_used),
+            *_list("files_created", self.files_created),
+            "---",
+            "",
+        ]
+        steps = [
+            _item(f"{n}. ", f"{step.text} - {step.status}") for n, step in enumerate(self.steps, 1)
+        ]
         parts = (escaped(self.plan), "\n".join(steps), escaped(self.results))
         lines += [f"# Execution Trace: {self.goal}", ""]
-        lines += [line for name, part in zip(_HEADINGS, parts, strict=False) for line in (f"## {name}", part, "")]
-        return "\n".join([*lines, "## Learnings", *(_item("- ", each) for each in self.learnings), "", ""])
+        lines += [
+            line
+            for name, part in zip(_HEADINGS, parts, strict=False)
+            for line in (f"## {name}", part, "")
+        ]
+        return "\n".join(
+            [*lines, "## Learnings", *(_item("- ", each) for each in self.learnings), "", ""]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -114,11 +147,33 @@ class Experience:
     @property
     def text(self) -> str:
         """The entry between its `---` lines, as it is written to the log."""
-        lines = ["---", f"experience_id: {self.experience_id}", f"project_name: {scalar(self.project_name)}"]
-        lines += [f"primary_goal: {quoted(self.primary_goal)}", f"final_outcome: {self.final_outcome}"]
-        lines += [*_list("components_used", self.components_used), f"files_created: {self.files_created}"]
-        lines += [f"output_summary: {quoted(self.output_summary)}", f"execution_time_ms: {self.execution_time_ms}"]
-        return "\n".join([*lines, *_block(self.learnings_or_issues), f'timestamp: "{self.timestamp}"', "---", "", ""])
+        lines = [
+            "---",
+            f"experience_id: {self.experience_id}",
+            f"project_name: {scalar(self.project_name)}",
+        ]
+        lines += [
+            f"primary_goal: {quoted(self.primary_goal)}",
+            f"final_outcome: {self.final_outcome}",
+        ]
+        lines += [
+            *_list("components_used", self.components_used),
+            f"files_created: {self.files_created}",
+        ]
+        lines += [
+            f"output_summary: {quoted(self.output_summary)}",
+            f"execution_time_ms: {self.execution_time_ms}",
+        ]
+        return "\n".join(
+            [
+                *lines,
+                *_block(self.learnings_or_issues),
+                f'timestamp: "{self.timestamp}"',
+                "---",
+                "",
+                "",
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -139,10 +194,13 @@ class PatternMatch:
 
 
 def checked_trace(**values: Any) -> Trace:
-    """Return a trace of valid values, its texts without outer blank lines. Raises `InvalidInput` for the first invalid one."""
+    """Return a trace of valid values, its texts without outer blank lines. Raises `InvalidInput`
+    for the first invalid one."""
     trace = Trace(**{"trace_id": "trace-0", "timestamp": "1970-01-01"} | values)
     if not isinstance(trace.trace_id, str) or not _TRACE_ID.fullmatch(trace.trace_id):
-        raise InvalidInput(f"trace_id is {shown(trace.trace_id)}", expected="trace-{milliseconds}-{six hex digits}")
+        raise InvalidInput(
+            f"trace_id is {shown(trace.trace_id)}", expected="trace-{milliseconds}-{six hex digits}"
+        )
     return Trace(
         trace_id=trace.trace_id,
         timestamp=parse_time(trace.timestamp, "timestamp"),
@@ -152,7 +210,12 @@ def checked_trace(**values: Any) -> Trace:
         tools_used=_texts("tools_used", trace.tools_used),
         files_created=_texts("files_created", trace.files_created),
         plan=_text("plan", trace.plan),
-        steps=tuple(map(_step, iterable("steps", trace.steps, expected="a list of texts, or of (text, status)"))),
+        steps=tuple(
+            map(
+                _step,
+                iterable("steps", trace.steps, expected="a list of texts, or of (text, status)"),
+            )
+        ),
         results=_text("results", trace.results),
         learnings=_texts("learnings", trace.learnings),
     )
@@ -160,9 +223,15 @@ def checked_trace(**values: Any) -> Trace:
 
 def checked_experience(**values: Any) -> Experience:
     """Return an entry of valid values. Raises `InvalidInput` for the first invalid one."""
-    entry = Experience(**{"experience_id": "exp_1", "project_name": "default", "timestamp": "1970-01-01"} | values)
-    if not isinstance(entry.experience_id, str) or not _EXPERIENCE_ID.fullmatch(entry.experience_id):
-        raise InvalidInput(f"experience_id is {shown(entry.experience_id)}", expected="exp_ and a number")
+    entry = Experience(
+        **{"experience_id": "exp_1", "project_name": "default", "timestamp": "1970-01-01"} | values
+    )
+    if not isinstance(entry.experience_id, str) or not _EXPERIENCE_ID.fullmatch(
+        entry.experience_id
+    ):
+        raise InvalidInput(
+            f"experience_id is {shown(entry.experience_id)}", expected="exp_ and a number"
+        )
     return Experience(
         experience_id=entry.experience_id,
         project_name=_goal("project_name", entry.project_name),
@@ -178,7 +247,8 @@ def checked_experience(**values: Any) -> Experience:
 
 
 def with_texts(record: Record, change: Callable[[str], str]) -> Record:
-    """Return a checked record with every free text changed, such as redacted. A text of a list that becomes empty is left out."""
+    """Return a checked record with every free text changed, such as redacted. A text of a list
+    that becomes empty is left out."""
     kept = {"trace_id", "experience_id", "timestamp", "status", "final_outcome"}
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     values |= {name: _changed(value, change) for name, value in values.items() if name not in kept}
@@ -193,7 +263,9 @@ def _changed(value: object, change: Callable[[str], str]) -> object:
         return Step(change(value.text), status if _is_status(status) else DONE)
     if isinstance(value, tuple):
         made = (_changed(each, change) for each in value)
-        return tuple(each for each in made if (each.text if isinstance(each, Step) else str(each)).strip())
+        return tuple(
+            each for each in made if (each.text if isinstance(each, Step) else str(each)).strip()
+        )
     return value
 
 
@@ -214,7 +286,11 @@ def _limited(name: str, value: object) -> str:
 
 def _at_most(most: int, name: str, text: str) -> str:
     if len(text) > most:
-        raise InvalidInput(f"{name} has {len(text):,} characters", expected=f"at most {most:,}", remedy="summarise it")
+        raise InvalidInput(
+            f"{name} has {len(text):,} characters",
+            expected=f"at most {most:,}",
+            remedy="summarise it",
+        )
     return text
 
 
@@ -226,7 +302,9 @@ def _goal(name: str, value: object) -> str:
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:
-    found = tuple(_plain(name, each).strip() for each in iterable(name, value, expected="a list of texts"))
+    found = tuple(
+        _plain(name, each).strip() for each in iterable(name, value, expected="a list of texts")
+    )
     if not all(found):
         raise InvalidInput(f"{name} has an empty text", expected="a list of texts")
     if name in _LISTS:
@@ -239,12 +317,21 @@ def _count(name: str, value: object) -> int:
 
 
 def _step(value: object) -> Step:
-    parts = (value.text, value.status) if isinstance(value, Step) else (value, DONE) if isinstance(value, str) else value
+    parts = (
+        (value.text, value.status)
+        if isinstance(value, Step)
+        else (value, DONE)
+        if isinstance(value, str)
+        else value
+    )
     if not isinstance(parts, tuple | list) or len(parts) != 2:
         raise InvalidInput(f"a step is {shown(value)}", expected="a text, or (text, status)")
     ((text,), status) = _texts("steps", parts[:1]), _text("the status of a step", parts[1])
     if not _is_status(status):
-        raise InvalidInput(f"the status of a step is {shown(status)}", expected="one to five words, such as done or failed")
+        raise InvalidInput(
+            f"the status of a step is {shown(status)}",
+            expected="one to five words, such as done or failed",
+        )
     return Step(text, status)
 
 
@@ -277,23 +364,30 @@ def escaped(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    return "\n".join(line[1:] if line[:1] == "\\" and _ESCAPED.match(line, 1) else line for line in text.split("\n"))
+    return "\n".join(
+        line[1:] if line[:1] == "\\" and _ESCAPED.match(line, 1) else line
+        for line in text.split("\n")
+    )
 
 
 # --- reading ---
 
 
 def read_traces(text: str, file: str = "") -> Iterator[Trace | Fault]:
-    """Yield the traces of a file and what is wrong in it, in the order of the lines. Of two with one id, the first counts."""
+    """Yield the traces of a file and what is wrong in it, in the order of the lines. Of two with
+    one id, the first counts."""
     return _read_all(text, file, _TRACE_KEYS, _trace)
 
 
 def read_experiences(text: str, file: str = "") -> Iterator[Experience | Fault]:
-    """Yield the entries of a log and what is wrong in it, in the order of the lines. Of two with one id, the first counts."""
+    """Yield the entries of a log and what is wrong in it, in the order of the lines. Of two with
+    one id, the first counts."""
     return _read_all(text, file, _LOG_KEYS, _experience)
 
 
-def _read_all(text: str, file: str, keys: tuple[str, ...], make: Callable[[str, int], Record]) -> Iterator[Record | Fault]:
+def _read_all(
+    text: str, file: str, keys: tuple[str, ...], make: Callable[[str, int], Record]
+) -> Iterator[Record | Fault]:
     seen: set[str] = set()
     for line, part in documents(text, keys):
         try:
@@ -307,8 +401,11 @@ def _read_all(text: str, file: str, keys: tuple[str, ...], make: Callable[[str, 
         seen.add(id_)
 
 
-def documents(text: str, keys: tuple[str, ...] = (*_TRACE_KEYS, *_LOG_KEYS)) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each document: it begins with `---` and a known key on the next line."""
+def documents(
+    text: str, keys: tuple[str, ...] = (*_TRACE_KEYS, *_LOG_KEYS)
+) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each document: it begins with `---` and a known key on the
+    next line."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     starts = _starts(plain, keys)
     if plain[: starts[0] if starts else None].strip():
@@ -320,7 +417,8 @@ def documents(text: str, keys: tuple[str, ...] = (*_TRACE_KEYS, *_LOG_KEYS)) -> 
 
 
 def without_documents(data: bytes, ids: Collection[str]) -> bytes:
-    """Return the bytes of a file without the traces or entries with these ids; every other byte stays."""
+    """Return the bytes of a file without the traces or entries with these ids; every other byte
+    stays."""
     text = data.decode("latin-1")  # one character for each byte
     starts = _starts(text, (*_TRACE_KEYS, *_LOG_KEYS))
     kept = [text[: starts[0] if starts else None]]
@@ -331,11 +429,14 @@ def without_documents(data: bytes, ids: Collection[str]) -> bytes:
 
 
 def cut_at(text: str) -> int | None:
-    """Return where the last document begins if it lacks its end, because a crash came while it was written, or else None."""
+    """Return where the last document begins if it lacks its end, because a crash came while it
+    was written, or else None."""
     starts = _starts(text, (*_TRACE_KEYS, *_LOG_KEYS))
     start = starts[-1] if starts else 0
     is_entry = bool(re.match(rf"{_BOM}---[ \t]*\r?\nexperience_id", text[start:]))
-    end = re.compile(r"(?m)^---[ \t]*\r?$" if is_entry else r"(?m)^## Learnings[ \t]*\r?$").search(text, start + 3)
+    end = re.compile(r"(?m)^---[ \t]*\r?$" if is_entry else r"(?m)^## Learnings[ \t]*\r?$").search(
+        text, start + 3
+    )
     if starts and end is None:
         return start
     begun = _BEGUN.search(text, end.end() if end else 0)
@@ -343,12 +444,17 @@ def cut_at(text: str) -> int | None:
 
 
 def _starts(text: str, keys: tuple[str, ...]) -> list[int]:
-    return [found.start() for found in re.finditer(rf"(?m)^{_BOM}---[ \t]*\r?\n(?=(?:{'|'.join(keys)})[ \t]*:)", text)]
+    return [
+        found.start()
+        for found in re.finditer(rf"(?m)^{_BOM}---[ \t]*\r?\n(?=(?:{'|'.join(keys)})[ \t]*:)", text)
+    ]
 
 
 def _front(text: str, line: int, keys: tuple[str, ...]) -> tuple[dict[str, Any], int]:
     expected = ", ".join(keys)
-    values, end = split_frontmatter(text, expected=expected, line=line, max_chars=_MAX_FRONTMATTER, keep_empty=True)
+    values, end = split_frontmatter(
+        text, expected=expected, line=line, max_chars=_MAX_FRONTMATTER, keep_empty=True
+    )
     if missing := [key for key in keys if key not in values and key not in _LISTS]:
         raise InvalidInput(f"{' and '.join(missing)} missing in the frontmatter", expected=expected)
     return {key: _value(key, values[key]) for key in keys if key in values}, end
@@ -386,7 +492,8 @@ def _experience(text: str, line: int) -> Experience:
 
 
 def _items(lines: list[str], mark: re.Pattern[str]) -> list[str]:
-    """Return the items of a list, each with its further lines, which are indented; empty lines are ignored."""
+    """Return the items of a list, each with its further lines, which are indented; empty lines
+    are ignored."""
     items: list[str] = []
     indent = 0
     for line in filter(None, lines):
@@ -423,7 +530,8 @@ def normalised(query: str) -> str:
 
 
 def word_similarity(query: str, goal: str) -> float:
-    """Return the fraction of the words of a query that are words of a goal; 1.0 for equal normalised texts."""
+    """Return the fraction of the words of a query that are words of a goal; 1.0 for equal
+    normalised texts."""
     words, known = set(normalised(query).split()), set(normalised(goal).split())
     return len(words & known) / len(words) if words else 0.0
 

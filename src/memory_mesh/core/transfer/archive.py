@@ -1,8 +1,8 @@
 """The archive of a store: all rows of all users as lines of JSON, with history and audit chains.
 
-The first line names the format, and the last one has the number of rows and a digest, so that a file that was cut is detected.
-Rows are ordered by kind, newest first, with sorted keys, so that stores with equal rows have equal archives. docs/transfer.md
-describes it.
+The first line names the format, and the last one has the number of rows and a digest, so that a
+file that was cut is detected. Rows are ordered by kind, newest first, with sorted keys, so that
+stores with equal rows have equal archives. docs/transfer.md describes it.
 """
 
 import json
@@ -24,7 +24,8 @@ FORMAT, VERSION = "memory-mesh store", 1
 KINDS = tuple(Kind)  # the order of an archive
 AT_ONCE = 500  # rows in one change
 PAGE = 2_000  # rows in memory; a store may read all its rows to find the next page
-MARK = "transfer"  # the id of the row that says what was copied into a store; it is not copied itself
+# The id of the row that says what was copied into a store; it is not copied itself.
+MARK = "transfer"
 _VECTOR = "vector"
 _EXPECTED = "a line of memory-mesh export --all"
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -44,11 +45,18 @@ class Tally:
 
     @property
     def digest(self) -> str:
-        parts = (f"{kind} {self.counts[kind]} {self._digests[kind].hexdigest()}\n" for kind in KINDS if kind in self._digests)
+        parts = (
+            f"{kind} {self.counts[kind]} {self._digests[kind].hexdigest()}\n"
+            for kind in KINDS
+            if kind in self._digests
+        )
         return sha256("".join(parts).encode()).hexdigest()
 
     def values(self) -> dict[str, Value]:
-        return {"rows": {str(kind): self.counts[kind] for kind in KINDS if self.counts[kind]}, "digest": self.digest}
+        return {
+            "rows": {str(kind): self.counts[kind] for kind in KINDS if self.counts[kind]},
+            "digest": self.digest,
+        }
 
 
 class StoreRows:
@@ -76,19 +84,24 @@ class StoreRows:
 
 
 def snapshot_of(store: Store) -> AbstractContextManager[Store]:
-    """Return one state of a store for a long read, if it has a method `snapshot`; otherwise the store itself."""
+    """Return one state of a store for a long read, if it has a method `snapshot`; otherwise the
+    store itself."""
     snapshot: Callable[[], AbstractContextManager[Store]] | None = getattr(store, "snapshot", None)
     return snapshot() if snapshot else nullcontext(store)
 
 
 def archive_lines(store: Store, *, vectors: bool, progress: Progress) -> Iterator[str]:
-    """Yield all rows of a store as the lines of an archive. Raise `StoreBusy` at the end if it was written to meanwhile."""
+    """Yield all rows of a store as the lines of an archive. Raise `StoreBusy` at the end if it
+    was written to meanwhile."""
     source = StoreRows(store)
     state, total = source.state(), source.count()
     rows = (row for kind in KINDS for row in source.rows(kind))
     for done, line in enumerate(lines(rows, vectors=vectors)):
         if line.startswith('{"end"') and source.state() != state:
-            what = f"{source.name} was written to during the export, so that it would not be of one moment"
+            what = (
+                f"{source.name} was written to during the export, so that it would not be of "
+                "one moment"
+            )
             raise StoreBusy(what, remedy="try again, or export a backup of it")
         yield line
         if done % AT_ONCE == 0:
@@ -108,7 +121,8 @@ def lines(rows: Iterable[Row], *, vectors: bool) -> Iterator[str]:
 
 
 def _without_vectors(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows as they are before they are embedded. Passages and the name of the model come with the vectors."""
+    """Yield the rows as they are before they are embedded. Passages and the name of the model
+    come with the vectors."""
     for row in rows:
         if row.kind in CONTENTS:
             yield replace(row, vector=None, fields={**row.fields, "pending": True})
@@ -133,15 +147,23 @@ def decode(values: Mapping[str, Any]) -> Row:
         vector = values.get(_VECTOR)
         row = Row(
             kind=Kind(values["kind"]),
-            fields={name: value for name, value in values.items() if name not in BASE and name != _VECTOR},
-            vector=Vector(vector["model"], b64decode(vector["data"], validate=True)) if vector else None,
+            fields={
+                name: value
+                for name, value in values.items()
+                if name not in BASE and name != _VECTOR
+            },
+            vector=Vector(vector["model"], b64decode(vector["data"], validate=True))
+            if vector
+            else None,
             **{name: values[name] for name in BASE if name != "kind"},
         )
         return checked(row)
     except InvalidInput:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise InvalidInput(f"it is not a row: {shown(error, max_length=80)}", expected=_EXPECTED) from None
+        raise InvalidInput(
+            f"it is not a row: {shown(error, max_length=80)}", expected=_EXPECTED
+        ) from None
 
 
 def is_header(values: object) -> bool:
@@ -153,4 +175,6 @@ def check_header(values: Mapping[str, Any]) -> None:
     version = values.get("version")
     if version != VERSION:
         what = f"the archive has version {shown(version)}"
-        raise StoreTooNew(what, expected=f"version {VERSION}", remedy="upgrade memory-mesh; nothing was changed")
+        raise StoreTooNew(
+            what, expected=f"version {VERSION}", remedy="upgrade memory-mesh; nothing was changed"
+        )

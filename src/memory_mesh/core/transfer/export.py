@@ -30,12 +30,23 @@ from memory_mesh.core.model import (
 
 FORMAT, VERSION = "memory-mesh memories", 1
 
-# The other fields are not part of a memory, or an import makes them anew. A change is numbered by its place in the history.
+# The other fields are not part of a memory, or an import makes them anew. A change is numbered by
+# its place in the history.
 _MEMORY = (*(one.name for one in fields(MemoryRecord)), "reach")
-_MEMORY = tuple(name for name in _MEMORY if name not in ("pending", "sealed", "redactions", "revision"))
+_MEMORY = tuple(
+    name for name in _MEMORY if name not in ("pending", "sealed", "redactions", "revision")
+)
 _SKILL = ("name", "intent")  # what a skill has besides
 _CHANGE = ("created_at", "action", "agent_id", "why", "before", "detail")
-_SIGHTING = ("created_at", "agent_id", "session_id", "times_observed", "last_observed", "trust", "metadata")
+_SIGHTING = (
+    "created_at",
+    "agent_id",
+    "session_id",
+    "times_observed",
+    "last_observed",
+    "trust",
+    "metadata",
+)
 _WORDS = {"status": [*model.Status], "memory_type": [*model.MemoryType], "reach": [*model.Reach]}
 _MAX_ID = 500
 _EXPECTED = "a line of memory-mesh export"
@@ -52,8 +63,15 @@ class Exported:
     def values(self) -> dict[str, Value]:
         """Return the fields of a line, without those that are empty."""
         parts = {"history": (self.history, _CHANGE), "sightings": (self.sightings, _SIGHTING)}
-        lists: dict[str, Value] = {name: [_given(one, names) for one in some] for name, (some, names) in parts.items() if some}
-        return _given(self.memory, (*_MEMORY, *_SKILL) if isinstance(self.memory, Skill) else _MEMORY) | lists
+        lists: dict[str, Value] = {
+            name: [_given(one, names) for one in some]
+            for name, (some, names) in parts.items()
+            if some
+        }
+        return (
+            _given(self.memory, (*_MEMORY, *_SKILL) if isinstance(self.memory, Skill) else _MEMORY)
+            | lists
+        )
 
     def line(self) -> str:
         # ASCII only: some readers end a line at certain Unicode characters.
@@ -66,23 +84,29 @@ def header() -> str:
 
 
 def check_header(text: object) -> None:
-    """Raise `InvalidInput` unless this is the first line of an export that this version can read."""
+    """Raise `InvalidInput` unless this is the first line of an export that this version can
+    read."""
     values = _object(text)
     if values.get("format") != FORMAT:
         raise InvalidInput("it is not the first line of an export", expected=header().strip())
     if values.get("version") != VERSION:
         what = f"the export has version {shown(values.get('version'))}"
-        raise InvalidInput(what, expected=f"version {VERSION}", remedy="import it with a newer memory-mesh")
+        raise InvalidInput(
+            what, expected=f"version {VERSION}", remedy="import it with a newer memory-mesh"
+        )
 
 
 def read_line(text: object) -> Exported:
-    """Return the memory of a line, or raise `InvalidInput`. What an import makes anew is missing, such as the fingerprint."""
+    """Return the memory of a line, or raise `InvalidInput`. What an import makes anew is
+    missing, such as the fingerprint."""
     values = _object(text)
     history, sightings = (values.pop(name, []) for name in ("history", "sightings"))
     if not isinstance(history, list) or not isinstance(sightings, list):
         raise InvalidInput("history or sightings is not a list", expected=_EXPECTED)
     own = _SKILL if values.keys() & {*_SKILL} else ()
-    given = _present(values, (*_MEMORY, *own), required=("id", "content", "created_at", "updated_at", *own))
+    given = _present(
+        values, (*_MEMORY, *own), required=("id", "content", "created_at", "updated_at", *own)
+    )
     memory = (Skill if own else Memory)(**given, revision=len(history) + 1)
     changes = [_change(memory, at, one) for at, one in enumerate(history, start=2)]
     seen = {one.id: one for one in (_sighting(memory, values) for values in sightings)}
@@ -93,8 +117,16 @@ def read_line(text: object) -> Exported:
 
 def _change(memory: Memory, number: int, values: object) -> Change:
     given = _present(values, _CHANGE, required=("created_at", "action"))
-    given["before"] = _checked(given.get("before", {}), {one.name for one in fields(memory)} & BY_NAME.keys())
-    return Change(**given, id=change_id(memory.id, number), ref=memory.id, number=number, user_id=memory.user_id)
+    given["before"] = _checked(
+        given.get("before", {}), {one.name for one in fields(memory)} & BY_NAME.keys()
+    )
+    return Change(
+        **given,
+        id=change_id(memory.id, number),
+        ref=memory.id,
+        number=number,
+        user_id=memory.user_id,
+    )
 
 
 def _sighting(memory: Memory, values: object) -> Sighting:
@@ -141,7 +173,9 @@ def _value(name: str, value: Any) -> Any:
     if name == "id":
         check_id(value)
     if name == "feedback_score":
-        number(name, value, min_=0, max_=MAX_FEEDBACK, expected=f"a number from 0 to {MAX_FEEDBACK:g}")
+        number(
+            name, value, min_=0, max_=MAX_FEEDBACK, expected=f"a number from 0 to {MAX_FEEDBACK:g}"
+        )
     elif column.type is Type.REAL:  # importance, trust, confidence
         fraction(name, value)
     if name in ("times_observed", "access_count", "feedback_count"):
@@ -157,4 +191,8 @@ def check_id(id_: str) -> None:
 
 def _given(record: object, names: Iterable[str]) -> dict[str, Value]:
     values = {name: getattr(record, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None and value != [] and value != {}}
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value != [] and value != {}
+    }

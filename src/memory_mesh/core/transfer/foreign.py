@@ -17,7 +17,8 @@ from memory_mesh.core.ports import RowSource
 # Each entity, observation and relation is a memory. Its key is not the text itself: that may be
 # long, or masked.
 
-PART = "knowledge_graph"  # the metadata key that says what a memory is: entity, observation or relation
+# The metadata key that says what a memory is: entity, observation or relation.
+PART = "knowledge_graph"
 RELATION = ("from", "to", "relationType")
 
 
@@ -28,17 +29,28 @@ def graph_key(*parts: str) -> str:
 
 def entity_part(name: str, kind: str) -> tuple[str, str, dict[str, Value]]:
     """Return the content, the key and the metadata of an entity."""
-    return f"{name} ({kind})", graph_key("entity", name), {PART: "entity", "entity": name, "entity_type": kind}
+    return (
+        f"{name} ({kind})",
+        graph_key("entity", name),
+        {PART: "entity", "entity": name, "entity_type": kind},
+    )
 
 
 def observation_part(name: str, text: str) -> tuple[str, str, dict[str, Value]]:
     """Return the content, the key and the metadata of an observation of an entity."""
-    return f"{name}: {text}", graph_key("observation", name, text), {PART: "observation", "entity": name, "observation": text}
+    return (
+        f"{name}: {text}",
+        graph_key("observation", name, text),
+        {PART: "observation", "entity": name, "observation": text},
+    )
 
 
 def relation_part(source: str, target: str, kind: str) -> tuple[str, str, dict[str, Value]]:
     """Return the content, the key and the metadata of a relation between two entities."""
-    metadata: dict[str, Value] = {PART: "relation", **dict(zip(RELATION, (source, target, kind), strict=True))}
+    metadata: dict[str, Value] = {
+        PART: "relation",
+        **dict(zip(RELATION, (source, target, kind), strict=True)),
+    }
     return f"{source} {kind} {target}", graph_key("relation", source, target, kind), metadata
 
 
@@ -48,13 +60,25 @@ MAX_ITEM = 32 * 1024 * 1024  # characters
 _CHUNK = 64 * 1024
 _LISTS = ("results", "memories")  # the keys of mem0's lists
 _SPACE = re.compile(r"[\s,]*")
-_MEM0 = {"id", "memory", "created_at", "updated_at", "user_id", "agent_id", "run_id", "metadata", "categories", "actor_id"}
+_MEM0 = {
+    "id",
+    "memory",
+    "created_at",
+    "updated_at",
+    "user_id",
+    "agent_id",
+    "run_id",
+    "metadata",
+    "categories",
+    "actor_id",
+}
 _MEM0 |= {"expiration_date", "score"}
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignMemory:
-    """A memory of another program, and its place in the file. What it lacks is filled in by the import."""
+    """A memory of another program, and its place in the file. What it lacks is filled in by the
+    import."""
 
     place: int
     memory: Memory
@@ -98,7 +122,8 @@ class ForeignItems:
 
 @dataclass(frozen=True, slots=True)
 class LessonBlocks:
-    """The blocks of a file, each with the number of its first line; in place of one that is too long, an error."""
+    """The blocks of a file, each with the number of its first line; in place of one that is too
+    long, an error."""
 
     blocks: Iterable[tuple[int, str | InvalidInput]]
 
@@ -113,7 +138,8 @@ class ImportFile:
 
 
 def read_blocks(lines: Iterable[str | InvalidInput]) -> Iterator[tuple[int, str | InvalidInput]]:
-    """Yield the blocks of a text: each ends with its line `handoff:`, or before the next line `agent:`."""
+    """Yield the blocks of a text: each ends with its line `handoff:`, or before the next line
+    `agent:`."""
     start, block, size = 1, list[str](), 0
     for number, line in enumerate(lines, start=1):
         text = str(line) if isinstance(line, InvalidInput) else line.replace("\r\n", "\n")
@@ -134,7 +160,9 @@ def read_blocks(lines: Iterable[str | InvalidInput]) -> Iterator[tuple[int, str 
 
 def _block(lines: list[str], size: int) -> str | InvalidInput:
     if size > MAX_BLOCK_LENGTH:
-        return InvalidInput(f"the block has {size:,} characters", expected=f"at most {MAX_BLOCK_LENGTH:,}")
+        return InvalidInput(
+            f"the block has {size:,} characters", expected=f"at most {MAX_BLOCK_LENGTH:,}"
+        )
     return "".join(lines).rstrip("\n") + "\n"
 
 
@@ -150,26 +178,36 @@ def read_mem0(read: Callable[[int], str], imported_at: str) -> Iterator[Foreign]
 def _mem0_memory(item: object, imported_at: str) -> Memory:
     values = _object(item)
     id_, content = _text(values, "id"), _text(values, "memory")
-    created = parse_time(values["created_at"], "created_at") if values.get("created_at") else imported_at
-    expires, more = values.get("expiration_date"), {k: v for k, v in values.items() if k not in _MEM0 and v is not None}
+    created = (
+        parse_time(values["created_at"], "created_at") if values.get("created_at") else imported_at
+    )
+    expires, more = (
+        values.get("expiration_date"),
+        {k: v for k, v in values.items() if k not in _MEM0 and v is not None},
+    )
     given = values.get("metadata")
     metadata = dict(given) if isinstance(given, Mapping) else {}
     return Memory(
         id=id_, content=content, created_at=created,
-        updated_at=parse_time(values["updated_at"], "updated_at") if values.get("updated_at") else created,
+        updated_at=parse_time(values["updated_at"], "updated_at") if values.get("updated_at")
+        else created,
         expires_at=parse_time(expires, "expiration_date") if expires else None,
-        user_id=values.get("user_id"), agent_id=values.get("agent_id"), session_id=values.get("run_id"),
-        speaker=values.get("actor_id"), tags=values.get("categories") or [], metadata=metadata | ({"mem0": more} if more else {}),
+        user_id=values.get("user_id"), agent_id=values.get("agent_id"),
+        session_id=values.get("run_id"), speaker=values.get("actor_id"),
+        tags=values.get("categories") or [], metadata=metadata | ({"mem0": more} if more else {}),
     )  # fmt: skip
 
 
 def read_mcp_entities(lines: Iterable[object], imported_at: str) -> Iterator[Foreign]:
-    """Yield a memory for each entity, for each of its observations and for each relation, with the same ids in every run."""
+    """Yield a memory for each entity, for each of its observations and for each relation, with
+    the same ids in every run."""
     for place, line in enumerate(lines, start=1):
         try:
             values = _line(line)
             if values is not None:
-                yield from (ForeignMemory(place, memory) for memory in _graph_memories(values, imported_at))
+                yield from (
+                    ForeignMemory(place, memory) for memory in _graph_memories(values, imported_at)
+                )
         except InvalidInput as error:
             yield Unusable(place, str(error))
 
@@ -193,12 +231,27 @@ def _graph_memories(values: Mapping[str, Any], imported_at: str) -> Iterator[Mem
         parts = {_mcp_id("relation", *(relation := _relation(values))): relation_part(*relation)}
     elif values.get("type") == "entity":
         name, type_ = _text(values, "name"), values.get("entityType")
-        parts = {_mcp_id(name): entity_part(name, type_ if isinstance(type_, str) and type_ else "entity")}
-        parts |= {_mcp_id(name, text): observation_part(name, text) for text in _observations(values)}
+        parts = {
+            _mcp_id(name): entity_part(
+                name, type_ if isinstance(type_, str) and type_ else "entity"
+            )
+        }
+        parts |= {
+            _mcp_id(name, text): observation_part(name, text) for text in _observations(values)
+        }
     else:
-        raise InvalidInput(f"its type is {shown(values.get('type'))}", expected="entity or relation")
+        raise InvalidInput(
+            f"its type is {shown(values.get('type'))}", expected="entity or relation"
+        )
     for id_, (content, key, metadata) in parts.items():
-        yield Memory(id=id_, content=content, key=key, created_at=imported_at, updated_at=imported_at, metadata=metadata)
+        yield Memory(
+            id=id_,
+            content=content,
+            key=key,
+            created_at=imported_at,
+            updated_at=imported_at,
+            metadata=metadata,
+        )
 
 
 def _relation(values: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -208,7 +261,9 @@ def _relation(values: Mapping[str, Any]) -> tuple[str, str, str]:
 def _observations(values: Mapping[str, Any]) -> list[str]:
     given = values.get("observations") or []
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise InvalidInput("observations is not a list of texts", expected="an entity of the MCP memory server")
+        raise InvalidInput(
+            "observations is not a list of texts", expected="an entity of the MCP memory server"
+        )
     return [one for one in given if one.strip()]
 
 
@@ -272,7 +327,8 @@ class _Document:
         self._text = self._text[1:]
 
     def value(self) -> Any:
-        """Return the next value. Each failed attempt reads as much again, so that a long value is not parsed too often."""
+        """Return the next value. Each failed attempt reads as much again, so that a long value
+        is not parsed too often."""
         self.peek()
         while True:
             try:
@@ -281,7 +337,10 @@ class _Document:
                 raise InvalidInput("the file is nested too deeply") from None
             except ValueError as error:
                 if len(self._text) > MAX_ITEM:
-                    raise InvalidInput("a value of the file is too long", expected=f"at most {MAX_ITEM:,} characters") from None
+                    raise InvalidInput(
+                        "a value of the file is too long",
+                        expected=f"at most {MAX_ITEM:,} characters",
+                    ) from None
                 if not self._more(max(_CHUNK, len(self._text))):
                     raise InvalidInput(f"the file is not JSON: {error}"[:200]) from None
             else:
@@ -307,7 +366,10 @@ def _items(read: Callable[[int], str]) -> Iterator[Any]:
             if not found:
                 document.value()
         if not found:
-            raise InvalidInput("the file has no list of memories", expected="results, as Memory.get_all() returns it")
+            raise InvalidInput(
+                "the file has no list of memories",
+                expected="results, as Memory.get_all() returns it",
+            )
     document.skip("[")
     while document.peek() != "]":
         yield document.value()

@@ -11,4 +11,13 @@ from memory_mesh.core.upkeep.decay import (
     strength_of,
 )
 
-__all__ = ["ARCHIVE_BELOW", "ERASE_BELOW", "Compressed", "Consolidated", "Decayed", "Step", "strength", "strength_of"]
+__all__ = [
+    "ARCHIVE_BELOW",
+    "ERASE_BELOW",
+    "Compressed",
+    "Consolidated",
+    "Decayed",
+    "Step",
+    "strength",
+    "strength_of",
+]

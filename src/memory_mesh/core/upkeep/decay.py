@@ -19,15 +19,17 @@ _FLOOR = 0.1  # of each fading factor
 
 
 def strength(
-    importance: float, *, age: float = 0.0, touch: float = 0.0, category: str | None = None, links: int = 0, accesses: int = 0,
-    stability: float = 1.0,
+    importance: float, *, age: float = 0.0, touch: float = 0.0, category: str | None = None,
+    links: int = 0, accesses: int = 0, stability: float = 1.0,
 ) -> float:  # fmt: skip
-    """Return the strength of a memory, from 0 to 1. `age` and `touch` are the days since it was stored and last used.
+    """Return the strength of a memory, from 0 to 1. `age` and `touch` are the days since it was
+    stored and last used.
 
     Links and accesses add a bonus that fades with disuse, so that links alone keep nothing alive.
     """
     old, unused = (
-        exp2(-max(0.0, days) / (half_life * stability)) for days, half_life in ((age, AGE_HALF_LIFE), (touch, TOUCH_HALF_LIFE))
+        exp2(-max(0.0, days) / (half_life * stability))
+        for days, half_life in ((age, AGE_HALF_LIFE), (touch, TOUCH_HALF_LIFE))
     )
     faded = importance * max(_FLOOR, old) * max(_FLOOR, unused) * _FACTORS.get(category or "", 1.0)
     bonus = min(0.3, 0.05 * links) + min(0.2, 0.02 * accesses)
@@ -35,9 +37,11 @@ def strength(
 
 
 def stability_after(times: Iterable[int], since: int) -> float:
-    """Return how much longer the half-lives of a memory are, stored at `since` and reinforced at these times.
+    """Return how much longer the half-lives of a memory are, stored at `since` and reinforced at
+    these times.
 
-    Each reinforcement multiplies it by up to 2, the more the longer the interval is in comparison with the one before.
+    Each reinforcement multiplies it by up to 2, the more the longer the interval is in comparison
+    with the one before.
     """
     stability, previous = 1.0, 0.0
     for at in sorted(times):
@@ -47,15 +51,24 @@ def stability_after(times: Iterable[int], since: int) -> float:
     return stability
 
 
-def strength_of(memory: Memory, ms: int, *, links: int = 0, changes: Iterable[Change] = ()) -> float:
-    """Return the strength of a memory at a time. Without links and changes it is at most as high as with them.
+def strength_of(
+    memory: Memory, ms: int, *, links: int = 0, changes: Iterable[Change] = ()
+) -> float:
+    """Return the strength of a memory at a time. Without links and changes it is at most as high as
+    with them.
 
     Unarchiving begins its age anew: it would be archived again the next day otherwise.
     """
-    times = [(change.action, millis(change.created_at)) for change in changes if change.action in (REINFORCED, UNARCHIVED)]
+    times = [
+        (change.action, millis(change.created_at))
+        for change in changes
+        if change.action in (REINFORCED, UNARCHIVED)
+    ]
     created = millis(memory.created_at)
     began = max([created, *(at for action, at in times if action == UNARCHIVED)])
-    used = (millis(at) for at in (memory.updated_at, memory.last_accessed, memory.last_observed) if at)
+    used = (
+        millis(at) for at in (memory.updated_at, memory.last_accessed, memory.last_observed) if at
+    )
     touched = max([began, *used, *(at for _, at in times)])
     return strength(
         UNKNOWN_IMPORTANCE if memory.importance is None else memory.importance,

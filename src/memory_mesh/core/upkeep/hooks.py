@@ -18,15 +18,24 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.text import short_repr
 
-STORE, LESSON, DELETE, DECAY, DISPUTE, REINFORCE = "store", "lesson", "delete", "decay", "dispute", "reinforce"
+STORE, LESSON, DELETE, DECAY, DISPUTE, REINFORCE = (
+    "store",
+    "lesson",
+    "delete",
+    "decay",
+    "dispute",
+    "reinforce",
+)
 SUPERSEDE, QUARANTINE, ARCHIVE = "supersede", "quarantine", "archive"
 EVENTS = (STORE, SUPERSEDE, QUARANTINE, ARCHIVE, DECAY, DELETE, DISPUTE, REINFORCE, LESSON)
 
 _OF_STATUS: Mapping[str, str] = {
-    Status.SUPERSEDED: SUPERSEDE, Status.QUARANTINED: QUARANTINE, Status.ARCHIVED: ARCHIVE, Status.DISPUTED: DISPUTE,
+    Status.SUPERSEDED: SUPERSEDE, Status.QUARANTINED: QUARANTINE, Status.ARCHIVED: ARCHIVE,
+    Status.DISPUTED: DISPUTE,
 }  # fmt: skip
 _NEW_TEXT = frozenset({"update", "replace"})  # actions that change the content or the metadata
-_SHOWN = frozenset({field.name for field in fields(MemoryRecord)} | {"name", "intent"})  # the last two are those of skills
+# The last two are those of skills.
+_SHOWN = frozenset({field.name for field in fields(MemoryRecord)} | {"name", "intent"})
 
 # Seconds before each repetition. An event that fails once more becomes a dead letter.
 DELAYS = (1, 5, 30, 120, 600, 3600)
@@ -34,7 +43,8 @@ DELAYS = (1, 5, 30, 120, 600, 3600)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HookEvent:
-    """A change of a memory, as hooks get it. It may be delivered more than once, with the same `id`.
+    """A change of a memory, as hooks get it. It may be delivered more than once, with the same
+    `id`.
 
     `memory` has the fields of the memory after the change; of an erased memory, its id only.
     """
@@ -71,9 +81,14 @@ def events_of(puts: Sequence[Row], deletes: Iterable[Key]) -> list[Happened]:
     for row in puts:
         if row.kind is Kind.CHANGE:
             changes.setdefault(row.value("ref"), []).append(row)
-    found = [Happened(DELETE, key.id, "", {"id": key.id}) for key in deletes if key.kind in CONTENTS]
+    found = [
+        Happened(DELETE, key.id, "", {"id": key.id}) for key in deletes if key.kind in CONTENTS
+    ]
     # Numbers are in the order of a batch.
-    for row in sorted((row for row in puts if row.kind in CONTENTS), key=lambda row: (not row.replaces, row.number)):
+    for row in sorted(
+        (row for row in puts if row.kind in CONTENTS),
+        key=lambda row: (not row.replaces, row.number),
+    ):
         for event in _events(row, changes.get(row.id, [])):
             memory: dict[str, Value] = {"id": row.id} if event == DELETE else _snapshot(row)
             found.append(Happened(event, row.id, row.partition, memory))
@@ -90,23 +105,37 @@ def _events(row: Row, changes: Sequence[Row]) -> list[str]:
     actions = {str(change.value("action")) for change in changes}
     found = [action for action in (DISPUTE, REINFORCE) if action in actions]
     earlier = [
-        before["status"] for change in changes if isinstance(before := change.value("before"), dict) and "status" in before
+        before["status"]
+        for change in changes
+        if isinstance(before := change.value("before"), dict) and "status" in before
     ]
     if earlier and earlier[0] != status:
-        became = DECAY if DECAY in actions and status == Status.ARCHIVED else _OF_STATUS.get(str(status), stored)
-        follows = became in found or (found and status == Status.ACTIVE)  # from a dispute or a reinforcement
+        became = (
+            DECAY
+            if DECAY in actions and status == Status.ARCHIVED
+            else _OF_STATUS.get(str(status), stored)
+        )
+        # From a dispute or a reinforcement.
+        follows = became in found or (found and status == Status.ACTIVE)
         return found if follows else [*found, became]
     return found or ([stored] if actions & _NEW_TEXT else [])
 
 
 def _snapshot(row: Row) -> dict[str, Value]:
     known = {name: value for name, value in row.fields.items() if name in _SHOWN}
-    return {"id": row.id, "kind": row.kind.value, "created_at": row.created_at, "revision": row.revision, **known}
+    return {
+        "id": row.id,
+        "kind": row.kind.value,
+        "created_at": row.created_at,
+        "revision": row.revision,
+        **known,
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class HookState:
-    """What is stored about a hook: the folder of its files, how often it failed since it last worked, and when to try again."""
+    """What is stored about a hook: the folder of its files, how often it failed since it last
+    worked, and when to try again."""
 
     folder: str | None = None
     failures: int = 0
@@ -115,7 +144,9 @@ class HookState:
 
     @classmethod
     def of(cls, detail: dict[str, Any]) -> Self:
-        return cls(**{field.name: detail[field.name] for field in fields(cls) if field.name in detail})
+        return cls(
+            **{field.name: detail[field.name] for field in fields(cls) if field.name in detail}
+        )
 
     def after(self, error: str | None, ms: int) -> "HookState":
         """Return the state after a success (no error) or a failure."""
@@ -125,13 +156,15 @@ class HookState:
         return HookState(self.folder, self.failures + 1, ms + 1000 * delay, error)
 
     def wait_ms(self, ms: int) -> int:
-        """Return the milliseconds until the next attempt; none if it is further away than any delay: the clock was set back."""
+        """Return the milliseconds until the next attempt; none if it is further away than any
+        delay: the clock was set back."""
         wait = self.next_at - ms
         return wait if 0 < wait <= 1000 * max(DELAYS) else 0
 
     @property
     def gives_up(self) -> bool:
-        """Whether the event that failed now becomes a dead letter. The next one then has one attempt, until one succeeds."""
+        """Whether the event that failed now becomes a dead letter. The next one then has one
+        attempt, until one succeeds."""
         return self.failures > len(DELAYS)
 
 

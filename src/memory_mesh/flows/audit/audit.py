@@ -11,7 +11,15 @@ from memory_mesh.core.audit import ERASED, OPERATIONS, WITHHELD, Anchored, Broke
 from memory_mesh.core.audit import blocks as wire_blocks
 from memory_mesh.core.audit.signing import Rekeyed, SigningKey
 from memory_mesh.core.audit.verify import Fault, memory_fault
-from memory_mesh.core.errors import InvalidInput, SettingsError, StoreBusy, StoreCorrupt, number, shown, whole_number
+from memory_mesh.core.errors import (
+    InvalidInput,
+    SettingsError,
+    StoreBusy,
+    StoreCorrupt,
+    number,
+    shown,
+    whole_number,
+)
 from memory_mesh.core.model import (
     ANYTHING,
     BY_NAME,
@@ -61,7 +69,8 @@ def within_scope(context: Context, blocks: Sequence[Block]) -> list[Block]:
     rows = find_rows(context, refs)
     first = _first_revisions(context, rows)
     return [
-        block if audit.may_read(context.reader, block, rows.get(block.ref or ""), first.get(block.ref or "", 0))
+        block if audit.may_read(context.reader, block, rows.get(block.ref or ""),
+                                first.get(block.ref or "", 0))
         else audit.withhold(block)
         for block in blocks
     ]  # fmt: skip
@@ -73,13 +82,25 @@ def _first_revisions(context: Context, rows: dict[str, Row]) -> dict[str, int]:
     changes: dict[str, list[Change]] = {id_: [] for id_ in changed}
     for row in context.store.find(Kind.CHANGE, In("ref", changed)) if changed else ():
         changes[str(row.value("ref"))].append(Change.of(row))
-    return {id_: visible_from(context.reader, Memory.of(rows[id_]), found) for id_, found in changes.items()}
+    return {
+        id_: visible_from(context.reader, Memory.of(rows[id_]), found)
+        for id_, found in changes.items()
+    }
 
 
 def record_auditor(context: Context, auditor: object, what: str) -> None:
-    """Append a block to the reader's chain that names the auditor. It is durable before any text is shown."""
-    if not isinstance(auditor, str) or not auditor.strip() or len(auditor) > _MAX_NAME or fault(BY_NAME["agent_id"], auditor):
-        raise InvalidInput(f"auditor is {shown(auditor)}", expected=f"the name of a person, at most {_MAX_NAME} characters")
+    """Append a block to the reader's chain that names the auditor. It is durable before any text
+    is shown."""
+    if (
+        not isinstance(auditor, str)
+        or not auditor.strip()
+        or len(auditor) > _MAX_NAME
+        or fault(BY_NAME["agent_id"], auditor)
+    ):
+        raise InvalidInput(
+            f"auditor is {shown(auditor)}",
+            expected=f"the name of a person, at most {_MAX_NAME} characters",
+        )
     name = context.gate().redact(auditor.strip())
     commit(context, lambda: Plan(None, _auditor_rows(context, name, what)))
 
@@ -109,9 +130,14 @@ class ChainSelection:
 
     def __post_init__(self) -> None:
         if self.agent_id is not None and not isinstance(self.agent_id, str):
-            raise InvalidInput(f"agent_id is {shown(self.agent_id)}", expected="the id of an agent, or None for all")
+            raise InvalidInput(
+                f"agent_id is {shown(self.agent_id)}",
+                expected="the id of an agent, or None for all",
+            )
         if self.recalls is not None and not isinstance(self.recalls, bool):
-            raise InvalidInput(f"recalls is {shown(self.recalls)}", expected="true, false, or None for all chains")
+            raise InvalidInput(
+                f"recalls is {shown(self.recalls)}", expected="true, false, or None for all chains"
+            )
 
     def has(self, chain: str) -> bool:
         """Return whether a chain is selected."""
@@ -128,12 +154,15 @@ def heads(context: Context, selection: ChainSelection = ALL_CHAINS) -> list[Head
 
 
 def log(
-    context: Context, *, selection: ChainSelection = ALL_CHAINS, operation: str | None = None, limit: int = 20,
-    auditor: str | None = None,
+    context: Context, *, selection: ChainSelection = ALL_CHAINS, operation: str | None = None,
+    limit: int = 20, auditor: str | None = None,
 ) -> list[Block]:  # fmt: skip
-    """Return this user's blocks, newest first. Texts that the reader may not see are withheld, unless it is an auditor."""
+    """Return this user's blocks, newest first. Texts that the reader may not see are withheld,
+    unless it is an auditor."""
     if operation is not None and operation not in OPERATIONS:
-        raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
+        raise InvalidInput(
+            f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}"
+        )
     whole_number("limit", limit)
     if auditor is not None:
         record_auditor(context, auditor, "audit log")
@@ -141,24 +170,36 @@ def log(
         equals("user_id", context.reader.user_id),
         ANYTHING if selection.agent_id is None else equals("agent_id", selection.agent_id),
         ANYTHING if operation is None else equals("operation_type", operation),
-        ANYTHING if selection.recalls is None else Compare("operation_type", "=" if selection.recalls else "<>", "recall"),
+        ANYTHING
+        if selection.recalls is None
+        else Compare("operation_type", "=" if selection.recalls else "<>", "recall"),
     )
     found = [Block.of(row) for row in context.store.find(Kind.BLOCK, where, limit=limit)]
     return found if auditor is not None else within_scope(context, found)
 
 
 def export(
-    context: Context, *, selection: ChainSelection = ALL_CHAINS, as_json: bool = False, auditor: str | None = None,
-    progress: Progress = no_progress,
+    context: Context, *, selection: ChainSelection = ALL_CHAINS, as_json: bool = False,
+    auditor: str | None = None, progress: Progress = no_progress,
 ) -> Iterator[str]:  # fmt: skip
-    """Yield this user's chains one after another, each from its first block, in the wire format or as lines of JSON, which can be
-    verified. Erased and withheld blocks have no text, so only JSON includes them."""
+    """Yield this user's chains one after another, each from its first block, in the wire format
+    or as lines of JSON, which can be verified. Erased and withheld blocks have no text, so only
+    JSON includes them."""
     if auditor is not None:
         record_auditor(context, auditor, "audit export")
-    return _pieces(context, selection, as_json=as_json, all_texts=auditor is not None, progress=progress)
+    return _pieces(
+        context, selection, as_json=as_json, all_texts=auditor is not None, progress=progress
+    )
 
 
-def _pieces(context: Context, selection: ChainSelection, *, as_json: bool, all_texts: bool, progress: Progress) -> Iterator[str]:
+def _pieces(
+    context: Context,
+    selection: ChainSelection,
+    *,
+    as_json: bool,
+    all_texts: bool,
+    progress: Progress,
+) -> Iterator[str]:
     chains = _chains(context, selection)
     total = sum(context.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
     every = (block for chain in chains for block in _consistent(context, chain))
@@ -174,11 +215,20 @@ def _pieces(context: Context, selection: ChainSelection, *, as_json: bool, all_t
 
 
 def _consistent(context: Context, chain: str) -> Iterator[Block]:
-    """Yield the blocks of a chain. Raise `StoreBusy` if old blocks are removed meanwhile: the rest would not fit."""
+    """Yield the blocks of a chain. Raise `StoreBusy` if old blocks are removed meanwhile: the
+    rest would not fit."""
     first = last = None
     for block in in_order(context, chain, head_of(context, chain)):
-        if first and last and block.number != last.number + 1 and not context.store.get(Kind.BLOCK, [first.id]):
-            raise StoreBusy(f"{shown_url(context.store.url)}: old blocks were removed during the export", remedy="export again")
+        if (
+            first
+            and last
+            and block.number != last.number + 1
+            and not context.store.get(Kind.BLOCK, [first.id])
+        ):
+            raise StoreBusy(
+                f"{shown_url(context.store.url)}: old blocks were removed during the export",
+                remedy="export again",
+            )
         first, last = first or block, block
         yield block
 
@@ -186,10 +236,13 @@ def _consistent(context: Context, chain: str) -> Iterator[Block]:
 # --- verifying ---
 
 
-def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None, watch: _Watch = iter) -> Verdict:
+def verify(
+    context: Context, chain: str, *, noted: tuple[int, str] | None = None, watch: _Watch = iter
+) -> Verdict:
     """Verify a chain and the contents that it seals. Its blocks pass through `watch`.
 
-    Others may write between two reads, so a break counts only if no chain of the user has grown meanwhile.
+    Others may write between two reads, so a break counts only if no chain of the user has grown
+    meanwhile.
     """
     user_id, _ = audit.owner_of(chain)
     verdict = _walk(context, chain, noted, watch)
@@ -203,29 +256,41 @@ def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None
 
 
 def verify_all(
-    context: Context, selection: ChainSelection = ALL_CHAINS, *, noted: tuple[int, str] | None = None,
-    progress: Progress = no_progress,
+    context: Context, selection: ChainSelection = ALL_CHAINS, *,
+    noted: tuple[int, str] | None = None, progress: Progress = no_progress,
 ) -> list[Verdict]:  # fmt: skip
-    """Verify this user's chains, also those without a head. A noted head may belong to any of them."""
+    """Verify this user's chains, also those without a head. A noted head may belong to any of
+    them."""
     if noted is not None:
         noted = _checked_head(noted)
     chains = _chains(context, selection)
     chain_of_noted = _chain_of(context, chains, noted) if noted and noted[0] and chains else None
     watch = _reporting(progress, sum(head.number for head in heads(context, selection)))
-    verdicts = [verify(context, chain, noted=noted if chain == chain_of_noted else None, watch=watch) for chain in chains]
+    verdicts = [
+        verify(context, chain, noted=noted if chain == chain_of_noted else None, watch=watch)
+        for chain in chains
+    ]
     if noted and noted[0] and chain_of_noted is None:
         verdicts.append(audit.noted_missing(chains[0] if len(chains) == 1 else "", noted[0]))
     return verdicts
 
 
 def _checked_head(noted: object) -> tuple[int, str]:
-    if isinstance(noted, tuple | list) and len(noted) == 2 and isinstance(noted[0], int) and isinstance(noted[1], str):
+    if (
+        isinstance(noted, tuple | list)
+        and len(noted) == 2
+        and isinstance(noted[0], int)
+        and isinstance(noted[1], str)
+    ):
         return noted[0], noted[1]
-    raise InvalidInput(f"head is {shown(noted)}", expected="a number and a hash or seal, from audit_heads")
+    raise InvalidInput(
+        f"head is {shown(noted)}", expected="a number and a hash or seal, from audit_heads"
+    )
 
 
 def _chains(context: Context, selection: ChainSelection) -> list[str]:
-    """Return the names of the selected chains. Chains without a head are found one by one, because a chain has many blocks."""
+    """Return the names of the selected chains. Chains without a head are found one by one,
+    because a chain has many blocks."""
     chains = {head.id for head in heads(context)}
     while (chain := headless_chain(context, chains)) is not None:
         chains.add(chain)
@@ -236,20 +301,29 @@ def headless_chain(context: Context, others: Iterable[str]) -> str | None:
     """Return a chain of the user that has blocks and is not among the others, or None."""
     other = all_of(*(Compare("chain", "<>", chain) for chain in sorted(others)))
     unnamed = Or((equals("chain", None), equals("number", None), other))
-    rows = context.store.find(Kind.BLOCK, all_of(equals("user_id", context.reader.user_id), unnamed), limit=1)
+    rows = context.store.find(
+        Kind.BLOCK, all_of(equals("user_id", context.reader.user_id), unnamed), limit=1
+    )
     return Block.of(rows[0]).chain if rows else None
 
 
 def _chain_of(context: Context, chains: Sequence[str], noted: tuple[int, str]) -> str | None:
     """Return the chain that has the noted block."""
     number, hash_ = noted
-    found = context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), equals("number", number)))
-    return next((block.chain for block in map(Block.of, found) if hash_ in (block.block_hash, block.seal)), None)
+    found = context.store.find(
+        Kind.BLOCK, all_of(In("chain", tuple(chains)), equals("number", number))
+    )
+    return next(
+        (block.chain for block in map(Block.of, found) if hash_ in (block.block_hash, block.seal)),
+        None,
+    )
 
 
 def _heads_of(context: Context, user_id: str | None) -> list[Head]:
     every = [Head.of(row) for row in context.store.find(Kind.HEAD)]
-    return sorted((head for head in every if audit.owner_of(head.id)[0] == user_id), key=lambda head: head.id)
+    return sorted(
+        (head for head in every if audit.owner_of(head.id)[0] == user_id), key=lambda head: head.id
+    )
 
 
 @dataclass(slots=True)
@@ -258,7 +332,8 @@ class _Watcher:
 
     head: Head | None = None  # the head after all blocks were read
     refs: set[str] = field(default_factory=set)
-    quoting: dict[str, tuple[int, str]] = field(default_factory=dict)  # memory → number and id of its last quoting block
+    # Memory → number and id of its last quoting block.
+    quoting: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def watch(self, walked: Iterator[Block]) -> Iterator[Block]:
         for block in walked:
@@ -291,15 +366,19 @@ def _walk(context: Context, chain: str, noted: tuple[int, str] | None, watch: _W
 
 
 def _with_new_blocks(context: Context, chain: str, watcher: _Watcher) -> Iterator[Block]:
-    """Yield all blocks, and those appended meanwhile. A block and its head are written together, so no block may be missing up to
-    a head that is read afterwards."""
+    """Yield all blocks, and those appended meanwhile. A block and its head are written together,
+    so no block may be missing up to a head that is read afterwards."""
     number = 0
     for block in in_order(context, chain, head_of(context, chain)):
         number = block.number
         yield block
     watcher.head = head_of(context, chain)
     if watcher.head and watcher.head.number > number:
-        yield from blocks(context, chain, all_of(Compare("number", ">", number), Compare("number", "<=", watcher.head.number)))
+        yield from blocks(
+            context,
+            chain,
+            all_of(Compare("number", ">", number), Compare("number", "<=", watcher.head.number)),
+        )
 
 
 # --- contents ---
@@ -308,20 +387,29 @@ def _with_new_blocks(context: Context, chain: str, watcher: _Watcher) -> Iterato
 def _contents(context: Context, chain: str, watched: _Watcher) -> Broken | None:
     """Return the first memory that is missing, or that differs from what its blocks sealed."""
     for ids in batches(sorted(watched.refs), _AT_ONCE):
-        # Memories before history and blocks: a change or erasure in between has left a block, and is looked up again.
+        # Memories before history and blocks: a change or erasure in between has left a block, and
+        # is looked up again.
         stored = find_rows(context, ids)
         for gone in (ref for ref in ids if ref in watched.quoting and ref not in stored):
             number, block_id = watched.quoting[gone]
             # A concurrent erasure removes the text of the block with the memory.
-            if any(audit.quotes(Block.of(row)) for row in context.store.get(Kind.BLOCK, [block_id]).values()):
-                return Broken(chain, number, block_id, f"{gone} is missing and no erasure block names it")
+            if any(
+                audit.quotes(Block.of(row))
+                for row in context.store.get(Kind.BLOCK, [block_id]).values()
+            ):
+                return Broken(
+                    chain, number, block_id, f"{gone} is missing and no erasure block names it"
+                )
         about = In("ref", tuple(stored))
         history = _by_ref(context.store.find(Kind.CHANGE, about)) if stored else {}
-        # Many agents may change a shared memory. Chains of other users are not verified here, so they are not used.
+        # Many agents may change a shared memory. Chains of other users are not verified here, so
+        # they are not used.
         own = all_of(equals("user_id", audit.owner_of(chain)[0]), about)
         blocks = _by_ref(context.store.find(Kind.BLOCK, own)) if stored else {}
         for id_, row in stored.items():
-            if fault := _fault(context, row, history.get(id_, []), [Block.of(row) for row in blocks.get(id_, [])]):
+            if fault := _fault(
+                context, row, history.get(id_, []), [Block.of(row) for row in blocks.get(id_, [])]
+            ):
                 return Broken(chain, fault.block.number, fault.block.id, fault.reason)
     return None
 
@@ -333,16 +421,25 @@ def _by_ref(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return groups
 
 
-def _fault(context: Context, memory: Row, history: Sequence[Row], blocks: Sequence[Block]) -> Fault | None:
-    """Return how a memory differs from what was sealed. If it was changed after it was read, what is newer does not count."""
+def _fault(
+    context: Context, memory: Row, history: Sequence[Row], blocks: Sequence[Block]
+) -> Fault | None:
+    """Return how a memory differs from what was sealed. If it was changed after it was read,
+    what is newer does not count."""
     fault = memory_fault(memory, history, blocks)
     if fault is None:
         return None
     row = find_rows(context, [memory.id]).get(memory.id)
     if row is None or row.revision == memory.revision:
         return fault if row else None
-    known = [block for block in blocks if (audit.sealed_content(block.yamo_text) or (0, ""))[0] <= memory.revision]
-    return memory_fault(memory, [change for change in history if change.number <= memory.revision], known)
+    known = [
+        block
+        for block in blocks
+        if (audit.sealed_content(block.yamo_text) or (0, ""))[0] <= memory.revision
+    ]
+    return memory_fault(
+        memory, [change for change in history if change.number <= memory.revision], known
+    )
 
 
 # --- retention of recall blocks ---
@@ -360,7 +457,9 @@ class Pruned:
 def prune(context: Context, *, older_than_days: float = 90) -> Pruned:
     """Remove this user's recall blocks that are older, and append a checkpoint for each group."""
     context.check_enabled()
-    days = number("older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more")
+    days = number(
+        "older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more"
+    )
     return prune_before(context, iso(max(0, context.clock() - round(days * DAY_MS))))
 
 
@@ -370,7 +469,9 @@ def prune_before(context: Context, before: str) -> Pruned:
     checkpoints: list[str] = []
     broken: list[Broken] = []
     for chain in (head.id for head in heads(context) if audit.of_recalls(head.id)):
-        if not context.store.count(Kind.BLOCK, all_of(equals("chain", chain), Compare("created_at", "<", before))):
+        if not context.store.count(
+            Kind.BLOCK, all_of(equals("chain", chain), Compare("created_at", "<", before))
+        ):
             continue
         if isinstance(verdict := verify(context, chain), Broken):
             broken.append(verdict)
@@ -382,12 +483,14 @@ def prune_before(context: Context, before: str) -> Pruned:
 
 
 def _plan_prune(context: Context, chain: str, before: str) -> Plan[tuple[int, str] | None]:
-    """Remove the oldest blocks and append a checkpoint. The answer is the number of removed blocks and the id of the checkpoint.
+    """Remove the oldest blocks and append a checkpoint. The answer is the number of removed blocks
+    and the id of the checkpoint.
 
     The new head derives from the one read first, so a concurrent append or removal is a conflict.
     """
     head = Head.of(context.store.get(Kind.HEAD, [chain])[chain])
-    first = head.number - context.store.count(Kind.BLOCK, equals("chain", chain)) + 1  # a sound chain has no gap
+    # A sound chain has no gap.
+    first = head.number - context.store.count(Kind.BLOCK, equals("chain", chain)) + 1
     oldest = blocks(context, chain, Compare("number", "<", first + _PRUNED_AT_ONCE))
     old = list(takewhile(lambda block: block.created_at < before, oldest))
     if all(audit.sealed_through(block.yamo_text) for block in old):
@@ -395,8 +498,8 @@ def _plan_prune(context: Context, chain: str, before: str) -> Plan[tuple[int, st
     ms, agent = context.clock(), str(audit.owner_of(chain)[1])
     last = old[-1]
     write = partial(
-        audit.checkpoint, agent=agent, at=iso(ms), removed=len(old), through=last.number, through_hash=last.block_hash,
-        through_seal=last.seal,
+        audit.checkpoint, agent=agent, at=iso(ms), removed=len(old), through=last.number,
+        through_hash=last.block_hash, through_seal=last.seal,
     )  # fmt: skip
     entry = new_entry(context, "recall", ms, write)
     puts = audit_rows(context, chain, [entry], head=head)
@@ -407,9 +510,11 @@ def _plan_prune(context: Context, chain: str, before: str) -> Plan[tuple[int, st
 
 
 def rekey(context: Context) -> Rekeyed:
-    """Make a new key, and append to every chain of the user a block with a proof made with its old key.
+    """Make a new key, and append to every chain of the user a block with a proof made with its old
+    key.
 
-    All heads are checked first. If the process dies after the key was made, the chains that are left keep their old key.
+    All heads are checked first. If the process dies after the key was made, the chains that are
+    left keep their old key.
     """
     context.check_enabled()
     if context.signing is None:
@@ -426,10 +531,15 @@ def rekey(context: Context) -> Rekeyed:
 
 def _check(context: Context, signing: SigningKeys, head: Head) -> None:
     if head.key_id and head.key_id not in signing.by_id():
-        what = f"the chain {head.id} is signed with key {head.key_id}, which is not in {signing.place}"
+        what = (
+            f"the chain {head.id} is signed with key {head.key_id}, which is not in {signing.place}"
+        )
         raise SettingsError(what, remedy="add that key to the file, as an earlier line")
     if not is_signed(context, head):
-        raise StoreCorrupt(f"the head of the chain {head.id} has a wrong signature", remedy="run memory-mesh audit verify")
+        raise StoreCorrupt(
+            f"the head of the chain {head.id} has a wrong signature",
+            remedy="run memory-mesh audit verify",
+        )
 
 
 def _plan(context: Context, signing: SigningKeys, chain: str, new: SigningKey) -> Plan[None]:
@@ -437,12 +547,23 @@ def _plan(context: Context, signing: SigningKeys, chain: str, new: SigningKey) -
     if head is None or head.key_id == new.id:
         return Plan(None)
     _check(context, signing, head)
-    old, ms, recalls = signing.by_id().get(head.key_id or ""), context.clock(), audit.of_recalls(chain)
-    proof = old.proof(chain=chain, number=head.number + 1, previous_seal=head.seal, new_key=new.id) if old else None
+    old, ms, recalls = (
+        signing.by_id().get(head.key_id or ""),
+        context.clock(),
+        audit.of_recalls(chain),
+    )
+    proof = (
+        old.proof(chain=chain, number=head.number + 1, previous_seal=head.seal, new_key=new.id)
+        if old
+        else None
+    )
     write = partial(
-        wire_blocks.rekey, agent=str(audit.owner_of(chain)[1]), old_key=head.key_id, new_key=new.id, proof=proof, at=iso(ms),
+        wire_blocks.rekey, agent=str(audit.owner_of(chain)[1]), old_key=head.key_id, new_key=new.id,
+        proof=proof, at=iso(ms),
     )  # fmt: skip
-    entry = new_entry(context, "recall" if recalls else "retain", ms, write, metadata={"action": "rekey"})
+    entry = new_entry(
+        context, "recall" if recalls else "retain", ms, write, metadata={"action": "rekey"}
+    )
     return Plan(None, audit_rows(context, chain, [entry], head=head, new_key=new))
 
 
@@ -452,7 +573,9 @@ def _plan(context: Context, signing: SigningKeys, chain: str, new: SigningKey) -
 # with its number is missing then, or is another one.
 
 _COLUMNS = ("number", "block_hash", "seal", "key_id", "signature")
-_MISSING = "the anchored block is missing: an older copy of the store was put back, or the end was cut off"
+_MISSING = (
+    "the anchored block is missing: an older copy of the store was put back, or the end was cut off"
+)
 _EXPECTED = "a file of memory-mesh audit anchor"
 
 # The anchored heads of a chain: number → the hashes and seals that were noted.
@@ -460,10 +583,13 @@ _Noted = dict[int, set[tuple[str, str | None]]]
 
 
 def anchor(context: Context, target: str | None) -> Anchored:
-    """Write the heads of this user's chains to a file or a URL; without one, to the target in the options."""
+    """Write the heads of this user's chains to a file or a URL; without one, to the target in
+    the options."""
     target = target or context.options.audit_anchor
     if target is None:
-        raise InvalidInput("no target is given", expected="a file or a URL, or the setting audit_anchor")
+        raise InvalidInput(
+            "no target is given", expected="a file or a URL, or the setting audit_anchor"
+        )
     ends, at = heads(context), iso(context.clock())
     if not ends:
         raise InvalidInput("there are no chains yet", remedy="store something first")
@@ -472,22 +598,35 @@ def anchor(context: Context, target: str | None) -> Anchored:
 
 
 def anchor_if_moved(context: Context) -> str:
-    """Write the heads to the target in the options, unless they are the ones that were written last."""
+    """Write the heads to the target in the options, unless they are the ones that were written
+    last."""
     meta = Meta.read(context.store, f"anchor {json.dumps(context.reader.user_id)}")
     ends = heads(context)
-    state: dict[str, Json] = {"target": context.options.audit_anchor, "heads": {head.id: head.block_hash for head in ends}}
+    state: dict[str, Json] = {
+        "target": context.options.audit_anchor,
+        "heads": {head.id: head.block_hash for head in ends},
+    }
     if not ends or {name: meta.detail.get(name) for name in state} == state:
         return "no chain has grown since the last anchor"
     done = anchor(context, None)
     commit(
-        context, lambda: Plan(None, [Meta.read(context.store, meta.id).row({**state, "anchored_at": done.time}, at=done.time)])
+        context,
+        lambda: Plan(
+            None,
+            [
+                Meta.read(context.store, meta.id).row(
+                    {**state, "anchored_at": done.time}, at=done.time
+                )
+            ],
+        ),
     )
     return f"{len(done.heads)} heads anchored"
 
 
 @dataclass(frozen=True, slots=True)
 class LastAnchor:
-    """Whether the settings name a target, and what the heartbeat anchored last: the block hash of each chain, and when."""
+    """Whether the settings name a target, and what the heartbeat anchored last: the block hash
+    of each chain, and when."""
 
     configured: bool
     heads: Mapping[str, str]
@@ -498,12 +637,18 @@ def last_anchor(context: Context) -> LastAnchor:
     """Return what the heartbeat anchored last for this user."""
     detail = Meta.read(context.store, f"anchor {json.dumps(context.reader.user_id)}").detail
     written, time = detail.get("heads"), detail.get("anchored_at")
-    known = {chain: str(hash_) for chain, hash_ in written.items()} if isinstance(written, dict) else {}
-    return LastAnchor(context.options.audit_anchor is not None, known, time if isinstance(time, str) else None)
+    known = (
+        {chain: str(hash_) for chain, hash_ in written.items()} if isinstance(written, dict) else {}
+    )
+    return LastAnchor(
+        context.options.audit_anchor is not None, known, time if isinstance(time, str) else None
+    )
 
 
 def _record(ends: Sequence[Head], at: str) -> dict[str, Json]:
-    listed: list[Json] = [{"chain": head.id, **{name: getattr(head, name) for name in _COLUMNS}} for head in ends]
+    listed: list[Json] = [
+        {"chain": head.id, **{name: getattr(head, name) for name in _COLUMNS}} for head in ends
+    ]
     return {"anchored_at": at, "heads": listed}
 
 
@@ -525,8 +670,15 @@ def verify_chains(
     if not anchored:
         raise InvalidInput(f"{file} has no head of these chains", expected=_EXPECTED)
     verdicts = verify_all(context, selection, noted=noted, progress=progress)
-    signed = {one.chain: one.number for one in verdicts if isinstance(one, Sound) and one.signature.checked}
-    compared = ((chain, _compare(context, chain, numbers, signed.get(chain, 0))) for chain, numbers in sorted(anchored.items()))
+    signed = {
+        one.chain: one.number
+        for one in verdicts
+        if isinstance(one, Sound) and one.signature.checked
+    }
+    compared = (
+        (chain, _compare(context, chain, numbers, signed.get(chain, 0)))
+        for chain, numbers in sorted(anchored.items())
+    )
     broken = {chain: fault for chain, fault in compared if fault}
     found = [broken.pop(one.chain, one) if isinstance(one, Sound) else one for one in verdicts]
     known = {verdict.chain for verdict in verdicts}
@@ -534,14 +686,17 @@ def verify_chains(
 
 
 def _compare(context: Context, chain: str, noted: _Noted, signed: int) -> Broken | None:
-    """Return the first anchored block that the chain does not have. `signed` is the last block, if its signature was checked."""
+    """Return the first anchored block that the chain does not have. `signed` is the last block,
+    if its signature was checked."""
     numbers = sorted(noted)
     found: dict[int, Block] = {}
     for batch in batches(numbers, _AT_ONCE):
-        rows = context.store.find(Kind.BLOCK, all_of(equals("chain", chain), In("number", tuple(batch))))
+        rows = context.store.find(
+            Kind.BLOCK, all_of(equals("chain", chain), In("number", tuple(batch)))
+        )
         found |= {row.number: Block.of(row) for row in rows}
-    # The oldest searches may be removed behind a checkpoint, which `verify` checks. It is ours if the chain is signed, or if a
-    # later block is an anchored one.
+    # The oldest searches may be removed behind a checkpoint, which `verify` checks. It is ours if
+    # the chain is signed, or if a later block is an anchored one.
     kept = max((signed, *found)) if audit.of_recalls(chain) else 0
     for place in numbers:
         block = found.get(place)
@@ -556,11 +711,19 @@ def _read(lines: Iterable[str], file: str) -> dict[str, _Noted]:
     anchored: dict[str, _Noted] = {}
     for at, line in enumerate(lines, start=1):
         for head in _heads_in(line) if line.strip() else ():
-            if wrong := [name for name in ("chain", "number", "block_hash") if fault(BY_NAME[name], head.get(name))]:
-                raise InvalidInput(f"{file}: line {at} is not an anchor: no {wrong[0]}", expected=_EXPECTED)
+            if wrong := [
+                name
+                for name in ("chain", "number", "block_hash")
+                if fault(BY_NAME[name], head.get(name))
+            ]:
+                raise InvalidInput(
+                    f"{file}: line {at} is not an anchor: no {wrong[0]}", expected=_EXPECTED
+                )
             seal = head.get("seal")
             numbers = anchored.setdefault(str(head["chain"]), {})
-            numbers.setdefault(int(str(head["number"])), set()).add((str(head["block_hash"]), seal and str(seal)))  # type: ignore[arg-type]
+            numbers.setdefault(int(str(head["number"])), set()).add(
+                (str(head["block_hash"]), seal and str(seal))  # type: ignore[arg-type]
+            )
     return anchored
 
 
@@ -571,4 +734,8 @@ def _heads_in(line: str) -> list[Mapping[str, Json]]:
     except (ValueError, RecursionError):
         return [{}]
     found = record.get("heads") if isinstance(record, dict) else None
-    return [head if isinstance(head, dict) else {} for head in found] if isinstance(found, list) else [{}]
+    return (
+        [head if isinstance(head, dict) else {} for head in found]
+        if isinstance(found, list)
+        else [{}]
+    )

@@ -11,16 +11,30 @@ from memory_mesh.core.audit import ERASED, Broken, Entry, Seal, Verdict
 from memory_mesh.core.audit.blocks import seal_old
 from memory_mesh.core.audit.signing import Keys, KeyWalk, SigningKey, key_of
 from memory_mesh.core.errors import SettingsError, StoreCorrupt
-from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Row, Where, all_of, equals, iso
+from memory_mesh.core.model import (
+    ANYTHING,
+    Block,
+    Compare,
+    Head,
+    In,
+    Kind,
+    Row,
+    Where,
+    all_of,
+    equals,
+    iso,
+)
 from memory_mesh.flows.context import Context, read_once
 
 # --- signatures ---
 
 
 def writer_key(context: Context, chain: str, head: Head | None) -> SigningKey | None:
-    """Return the key that signs the next block of a chain: that of its head, if we have it, else the current one.
+    """Return the key that signs the next block of a chain: that of its head, if we have it, else
+    the current one.
 
-    The first durable write creates the key. Searches do not: a chain of searches is not signed before that.
+    The first durable write creates the key. Searches do not: a chain of searches is not signed
+    before that.
     """
     if context.signing is None:
         return None
@@ -34,21 +48,28 @@ def writer_key(context: Context, chain: str, head: Head | None) -> SigningKey | 
 
 
 def signed(context: Context, key: SigningKey | None, before: Head | None, newer: Head) -> Head:
-    """Return the new head with its signature; without one if the head before it lacks a valid signature. Otherwise the new
-    signature would hide blocks that were appended without the key."""
+    """Return the new head with its signature; without one if the head before it lacks a valid
+    signature. Otherwise the new signature would hide blocks that were appended without the key."""
     if key is None:
         return newer
-    if before is None or key.has_signed(before) or (before.key_id != key.id and is_signed(context, before)):
+    if (
+        before is None
+        or key.has_signed(before)
+        or (before.key_id != key.id and is_signed(context, before))
+    ):
         return key.signed(newer)
     return replace(newer, key_id=key.id, signature=None)
 
 
 def is_signed(context: Context, head: Head) -> bool:
-    """Return whether a head has the signature that its chain requires, as far as our keys can tell."""
+    """Return whether a head has the signature that its chain requires, as far as our keys can
+    tell."""
     keys = context.signing.by_id() if context.signing else {}
     if key := keys.get(head.key_id or ""):
         return key.has_signed(head)
-    last = context.store.find(Kind.BLOCK, all_of(equals("chain", head.id), equals("number", head.number)), limit=1)
+    last = context.store.find(
+        Kind.BLOCK, all_of(equals("chain", head.id), equals("number", head.number)), limit=1
+    )
     blocks = [Block.of(row) for row in last]
     return all(block.yamo_text != ERASED and key_of(block) not in keys for block in blocks)
 
@@ -65,7 +86,8 @@ def key_walk(context: Context, chain: str) -> KeyWalk:
 
 
 def with_signature(walk: KeyWalk, verdict: Verdict, head: Head | None) -> Verdict:
-    """Return the verdict on a chain with the state of its signature; a wrong signature breaks a chain that is sound otherwise."""
+    """Return the verdict on a chain with the state of its signature; a wrong signature breaks a
+    chain that is sound otherwise."""
     if isinstance(verdict, Broken):
         return verdict
     found = walk.end(head)
@@ -88,13 +110,26 @@ def head_of(context: Context, chain: str) -> Head | None:
     return Head.of(row) if row else None
 
 
-def new_entry(context: Context, operation: str, ms: int, write: Callable[[Seal], str], **more: Any) -> Entry:
+def new_entry(
+    context: Context, operation: str, ms: int, write: Callable[[Seal], str], **more: Any
+) -> Entry:
     """Return the audit entry of an operation, with a new id; `more` sets further fields."""
-    return Entry(id=context.ids.new(f"yamo_{operation}", ms), operation_type=operation, ms=ms, write=write, **more)
+    return Entry(
+        id=context.ids.new(f"yamo_{operation}", ms),
+        operation_type=operation,
+        ms=ms,
+        write=write,
+        **more,
+    )
 
 
 def audit_rows(
-    context: Context, chain: str, entries: Sequence[Entry], *, head: Head | None = None, new_key: SigningKey | None = None
+    context: Context,
+    chain: str,
+    entries: Sequence[Entry],
+    *,
+    head: Head | None = None,
+    new_key: SigningKey | None = None,
 ) -> list[Row]:
     """Return the rows that append entries to an audit chain: the new head and the blocks.
 
@@ -103,7 +138,9 @@ def audit_rows(
     if not entries:
         return []
     head = head or head_of(context, chain)
-    sealing = [_sealing_entry(context, chain, head, entries[0].ms)] if head and head.seal is None else []
+    sealing = (
+        [_sealing_entry(context, chain, head, entries[0].ms)] if head and head.seal is None else []
+    )
     key = new_key or writer_key(context, chain, head)
     blocks, newer = audit.append(chain, head, [*sealing, *entries], key_id=key.id if key else None)
     # The head comes first: after a concurrent append, its revision is what conflicts.
@@ -111,7 +148,8 @@ def audit_rows(
 
 
 def _sealing_entry(context: Context, chain: str, head: Head, ms: int) -> Entry:
-    """Return the entry that seals the blocks of an earlier version. They are verified first, and a break is recorded."""
+    """Return the entry that seals the blocks of an earlier version. They are verified first, and
+    a break is recorded."""
     rows = audit.RowsDigest(chain)
 
     def counted() -> Iterator[Block]:
@@ -123,36 +161,50 @@ def _sealing_entry(context: Context, chain: str, head: Head, ms: int) -> Entry:
         old = counted()
         verdict = audit.verify_chain(chain, old, lambda: head)
         deque(old, maxlen=0)  # after a break, the rest is only counted
-        found = f"broken at block {verdict.number}, {verdict.reason}" if isinstance(verdict, audit.Broken) else "sound"
+        found = (
+            f"broken at block {verdict.number}, {verdict.reason}"
+            if isinstance(verdict, audit.Broken)
+            else "sound"
+        )
         digest: str | None = rows.hexdigest()
     except StoreCorrupt as error:
         found, digest = f"unreadable, {error.what}", None
     write = partial(
-        seal_old, agent=str(audit.owner_of(chain)[1]), at=iso(ms), last=(head.number, head.block_hash), count=rows.count,
-        digest=digest, verdict=found,
+        seal_old, agent=str(audit.owner_of(chain)[1]), at=iso(ms),
+        last=(head.number, head.block_hash), count=rows.count, digest=digest, verdict=found,
     )  # fmt: skip
     operation = "recall" if audit.of_recalls(chain) else "retain"
     return new_entry(context, operation, ms, write, metadata={"action": "seal_old_blocks"})
 
 
-def own_audit_rows(context: Context, entries: Sequence[Entry], data_version: Hashable = None) -> list[Row]:
+def own_audit_rows(
+    context: Context, entries: Sequence[Entry], data_version: Hashable = None
+) -> list[Row]:
     """Return the rows that append the needed entries to the reader's own chain.
 
     With a data version, the head is read only if it was not read at that version.
     """
     chain, needed = own_chain(context), needed_entries(context, entries)
     known = needed and data_version is not None
-    head = read_once(context, data_version, (Kind.HEAD, chain), lambda: head_of(context, chain)) if known else None
+    head = (
+        read_once(context, data_version, (Kind.HEAD, chain), lambda: head_of(context, chain))
+        if known
+        else None
+    )
     return audit_rows(context, chain, needed, head=head)
 
 
 def needed_entries(context: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Return the entries to append: all, or, if audit blocks are disabled, those of memories that have a block already. Without
-    another one, their change would look like tampering."""
+    """Return the entries to append: all, or, if audit blocks are disabled, those of memories
+    that have a block already. Without another one, their change would look like tampering."""
     if context.options.enable_yamo:
         return entries
     changed = tuple(entry.memory.id for entry in entries if entry.memory and entry.change)
-    known = {row.value("ref") for row in context.store.find(Kind.BLOCK, In("ref", changed))} if changed else set()
+    known = (
+        {row.value("ref") for row in context.store.find(Kind.BLOCK, In("ref", changed))}
+        if changed
+        else set()
+    )
     return [entry for entry in entries if entry.memory and entry.memory.id in known]
 
 
@@ -166,12 +218,14 @@ def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]
 
 
 def in_order(context: Context, chain: str, head: Head | None) -> Iterator[Block]:
-    """Yield the blocks of a chain by number, a window at a time. A sound chain has no gap before its head; after a gap, the rest
-    is read at once, and verification reports it."""
+    """Yield the blocks of a chain by number, a window at a time. A sound chain has no gap before
+    its head; after a gap, the rest is read at once, and verification reports it."""
     count = context.store.count(Kind.BLOCK, equals("chain", chain))
     at = (head.number if head else count) - count + 1
     yield from blocks(context, chain, Compare("number", "<", at))
-    while window := blocks(context, chain, all_of(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
+    while window := blocks(
+        context, chain, all_of(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))
+    ):
         yield from window
         at += _WINDOW
     yield from blocks(context, chain, Compare("number", ">=", at))

@@ -1,8 +1,9 @@
 """Build the context of a query: retrieve, add linked memories, rank them, and pack what fits.
 
-The document ranks by the composite and divides it by the tokens. Trust, recency and importance do not depend on the query, so
-this prefers short memories whatever they say. The default therefore multiplies them with the chance that the memory is relevant,
-which the learnt ranker estimates; `bench.context` measures both.
+The document ranks by the composite and divides it by the tokens. Trust, recency and importance do
+not depend on the query, so this prefers short memories whatever they say. The default therefore
+multiplies them with the chance that the memory is relevant, which the learnt ranker estimates;
+`bench.context` measures both.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,15 +23,17 @@ from memory_mesh.flows.search import readable, search, usage
 from memory_mesh.flows.write import embed
 
 PACKINGS = ("relevance", "composite")
-MAX_MEMORIES, WITHOUT_TOKENS, WITH_TOKENS = 1_000, 15, 100  # the most, and the defaults without and with a budget of tokens
+# The most, and the defaults without and with a budget of tokens.
+MAX_MEMORIES, WITHOUT_TOKENS, WITH_TOKENS = 1_000, 15, 100
 _RETRIEVED = 100  # candidates before links are followed, at least
 _EXPANDED = 15  # the best ones, whose links are followed
-# With a budget of tokens, the minimum chances of a precise search are lowered by the number of memories: of n, one picked at
-# random is relevant with a chance of about 1/n. Chosen on LoCoMo's conversations 1–5, where precise contexts have 12 to 22 % less
-# of the evidence.
+# With a budget of tokens, the minimum chances of a precise search are lowered by the number of
+# memories: of n, one picked at random is relevant with a chance of about 1/n. Chosen on LoCoMo's
+# conversations 1–5, where precise contexts have 12 to 22 % less of the evidence.
 _FEW, _LOWEST = 16, 0.03
-# The chance of a linked memory by that of the memory it is linked to: links with a meaning raise it. A link of similarity counts
-# only for a memory that the ranker did not see; raising the chance of the others made contexts worse.
+# The chance of a linked memory by that of the memory it is linked to: links with a meaning raise
+# it. A link of similarity counts only for a memory that the ranker did not see; raising the chance
+# of the others made contexts worse.
 _BY_SIMILARITY, _BY_TYPE = 0.01, 0.5
 
 
@@ -58,30 +61,52 @@ def build(context: Context, query: object, request: ContextRequest) -> GraphCont
     if packing == "composite":
         candidates, below = _by_composite(context, found, min_score or 0.0)
     else:
-        candidates, below = _by_relevance(context, found, asked, given, min_score, fill=limits.max_tokens is not None)
+        candidates, below = _by_relevance(
+            context, found, asked, given, min_score, fill=limits.max_tokens is not None
+        )
     page = Page([each.memory for each in candidates], context.ids.salt()[:MIN_BOUNDARY_DIGITS])
-    decided = pack(candidates, limits, page, cost=_tokens if packing == "composite" and limits.max_tokens else None)
+    decided = pack(
+        candidates,
+        limits,
+        page,
+        cost=_tokens if packing == "composite" and limits.max_tokens else None,
+    )
     text = _text(decided, limits, page, below, explain=request.explain)
     text.meta["packing"] = packing
     usage.count(context, [hit.id for hit in text.memories])
     usage.log_search(
-        context, query=asked, limit=limits.max_memories, filter=None, ms=context.clock(), results=text.memories
+        context, query=asked, limit=limits.max_memories, filter=None, ms=context.clock(),
+        results=text.memories
     )  # fmt: skip
     return text
 
 
-def _text(decided: Sequence[Candidate], limits: Limits, page: Page, below: int, *, explain: bool) -> GraphContext:
-    """Return the text of the chosen memories, and what was left out; `below` more are irrelevant than were read."""
+def _text(
+    decided: Sequence[Candidate], limits: Limits, page: Page, below: int, *, explain: bool
+) -> GraphContext:
+    """Return the text of the chosen memories, and what was left out; `below` more are irrelevant
+    than were read."""
     chosen = [each.memory for each in decided if each.left_out is None]
     text = GraphContext(page.text(chosen))
     text.tokens, text.note = limits.count(text.text) if chosen else 0, None
-    text.left_out = {reason: count for reason, count in reasons(decided, irrelevant=below).items() if count}
+    text.left_out = {
+        reason: count for reason, count in reasons(decided, irrelevant=below).items() if count
+    }
     if not chosen and (too_long := [each for each in decided if each.left_out == "budget"]):
         needed = min(limits.count(page.text([each.memory])) for each in too_long)
-        text.note = f"no relevant memory fits into {limits.max_tokens:,} tokens; the smallest one needs {needed:,}"
-    text.memories = chosen if explain else [each.copied(retrieved=None, rerank=None) for each in chosen]
+        text.note = (
+            f"no relevant memory fits into {limits.max_tokens:,} tokens; the smallest one needs "
+            f"{needed:,}"
+        )
+    text.memories = (
+        chosen if explain else [each.copied(retrieved=None, rerank=None) for each in chosen]
+    )
     text.decisions = tuple(decided) if explain else ()
-    text.meta = {"candidates": len(decided), "max_memories": limits.max_memories, "max_tokens": limits.max_tokens}
+    text.meta = {
+        "candidates": len(decided),
+        "max_memories": limits.max_memories,
+        "max_tokens": limits.max_tokens,
+    }
     return text
 
 
@@ -97,7 +122,9 @@ def _packing(given: object) -> str:
     if not isinstance(given, str) or given not in PACKINGS:
         near = nearest(given, PACKINGS) if isinstance(given, str) else ""
         remedy = f"did you mean {near!r}?" if near else ""
-        raise InvalidInput(f"packing is {shown(given)}", expected=f"one of {', '.join(PACKINGS)}", remedy=remedy)
+        raise InvalidInput(
+            f"packing is {shown(given)}", expected=f"one of {', '.join(PACKINGS)}", remedy=remedy
+        )
     return given
 
 
@@ -112,8 +139,11 @@ def _limits(context: Context, request: ContextRequest) -> Limits:
 # --- candidates ---
 
 
-def _by_composite(context: Context, found: graph_search.Search, min_score: float) -> tuple[list[Candidate], int]:
-    """Return what a search of the graph returns, and what is linked to the best of it, by the composite."""
+def _by_composite(
+    context: Context, found: graph_search.Search, min_score: float
+) -> tuple[list[Candidate], int]:
+    """Return what a search of the graph returns, and what is linked to the best of it, by the
+    composite."""
     hits = list(found.search())
     every = [Candidate(memory=hit, relevance=_relevance(hit), value=hit.score) for hit in hits]
     known = {hit.id for hit in hits}
@@ -121,48 +151,74 @@ def _by_composite(context: Context, found: graph_search.Search, min_score: float
         if hit.id not in known:
             linked = Candidate(memory=hit, relevance=_relevance(hit), value=hit.score)
             every.append(replace(linked, linked_to=source.id, link_type=link.link_type))
-    cut = [each if each.value >= min_score else replace(each, left_out="irrelevant") for each in every]
+    cut = [
+        each if each.value >= min_score else replace(each, left_out="irrelevant") for each in every
+    ]
     return _without_copies(cut), 0
 
 
 def _by_relevance(
-    context: Context, found: graph_search.Search, query: str, given: graph_search.Request, min_score: float | None, *, fill: bool
+    context: Context,
+    found: graph_search.Search,
+    query: str,
+    given: graph_search.Request,
+    min_score: float | None,
+    *,
+    fill: bool,
 ) -> tuple[list[Candidate], int]:
-    """Return what is relevant by the learnt ranker, and what is linked to the best of it; and how many others there are."""
+    """Return what is relevant by the learnt ranker, and what is linked to the best of it; and
+    how many others there are."""
     options = found.options
     request = search.Request(
-        query=query, limit=given.limit, where=options.where, statuses=options.statuses, mode="precise",
-        ranker="learnt" if context.options.ranker == "rrf" else None,
+        query=query, limit=given.limit, where=options.where, statuses=options.statuses,
+        mode="precise", ranker="learnt" if context.options.ranker == "rrf" else None,
         as_of=readable.read_time("as_of", given.as_of), known_at=options.known_at,
     )  # fmt: skip
     ranked = search.rank_candidates(context, found.snapshot, request)
     chances = {each.id: each.score for each in ranked.ranking.best(0.0)}
-    least = min_chance(list(chances.values()), ranked.pool.documents if fill else 0) if min_score is None else min_score
+    least = (
+        min_chance(list(chances.values()), ranked.pool.documents if fill else 0)
+        if min_score is None
+        else min_score
+    )
     ids = [id_ for id_, chance in chances.items() if chance >= least][: given.limit]
     hits = sorted(found.read(ids), key=lambda hit: (-chances.get(hit.id, 0.0), hit.id))
     every = {hit.id: _candidate(hit, chances.get(hit.id, 0.0)) for hit in hits}
     for hit, source, link in _linked(context, found, hits):
-        by_link = chances.get(source.id, 0.0) * (_BY_SIMILARITY if link.link_type == "similar" else _BY_TYPE)
+        by_link = chances.get(source.id, 0.0) * (
+            _BY_SIMILARITY if link.link_type == "similar" else _BY_TYPE
+        )
         own = chances.get(hit.id)
-        chance = by_link if own is None else own if link.link_type == "similar" else max(own, by_link)
+        chance = (
+            by_link if own is None else own if link.link_type == "similar" else max(own, by_link)
+        )
         if hit.id not in every or chance > every[hit.id].relevance:
             linked = _candidate(hit, chance)
             every[hit.id] = replace(linked, linked_to=source.id, link_type=link.link_type)
-    cut = [each if each.relevance >= least else replace(each, left_out="irrelevant") for each in every.values()]
+    cut = [
+        each if each.relevance >= least else replace(each, left_out="irrelevant")
+        for each in every.values()
+    ]
     return _without_copies(cut), len(chances.keys() - every.keys())
 
 
 def min_chance(chances: Sequence[float], documents: int) -> float:
-    """Return the minimum chance of a memory: that of a precise search, lowered for many memories, which fill the budget."""
+    """Return the minimum chance of a memory: that of a precise search, lowered for many
+    memories, which fill the budget."""
     from memory_mesh.core.search.ranker import expected_right
 
     lowered = min(1.0, max(_LOWEST, _FEW / documents)) if documents else 1.0
     least = MIN_EXPECTED["precise"] * lowered
-    return max(chances, default=0.0) * FRACTIONS["precise"] * lowered if expected_right(chances) >= least else least
+    return (
+        max(chances, default=0.0) * FRACTIONS["precise"] * lowered
+        if expected_right(chances) >= least
+        else least
+    )
 
 
 def _candidate(hit: GraphHit, chance: float) -> Candidate:
-    """Return a candidate whose value is what the composite of a fully relevant memory would be, times the chance that it is."""
+    """Return a candidate whose value is what the composite of a fully relevant memory would be,
+    times the chance that it is."""
     composite = hit.rerank
     full = hit.score if composite is None else replace(composite, relevance=1.0).score
     return Candidate(memory=hit, relevance=chance, value=chance * full)
@@ -172,14 +228,20 @@ def _relevance(hit: GraphHit) -> float:
     return 0.0 if hit.retrieved is None else hit.retrieved.relevance
 
 
-def _linked(context: Context, found: graph_search.Search, hits: Sequence[GraphHit]) -> list[tuple[GraphHit, GraphHit, Link]]:
-    """Return the memories one link away from the best hits, each with the best hit and link that lead to it.
+def _linked(
+    context: Context, found: graph_search.Search, hits: Sequence[GraphHit]
+) -> list[tuple[GraphHit, GraphHit, Link]]:
+    """Return the memories one link away from the best hits, each with the best hit and link that
+    lead to it.
 
     They are read under the same conditions as the hits: scope, status and times.
     """
     rank = {hit.id: at for at, hit in enumerate(hits[:_EXPANDED])}
     known, ways = {hit.id: hit for hit in hits}, dict[str, tuple[GraphHit, Link]]()
-    for link in sorted(links_of(context, list(rank)), key=lambda link: (link.link_type == "similar", -(link.similarity or 0.0))):
+    for link in sorted(
+        links_of(context, list(rank)),
+        key=lambda link: (link.link_type == "similar", -(link.similarity or 0.0)),
+    ):
         for here, there in ((link.ref, link.target), (link.target, link.ref)):
             if here in rank and (there not in ways or rank[here] < rank[ways[there][0].id]):
                 ways[there] = known[here], link
@@ -188,7 +250,8 @@ def _linked(context: Context, found: graph_search.Search, hits: Sequence[GraphHi
 
 
 def _without_copies(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Mark the candidates that repeat the text of a more valuable one. Turns of a conversation are no copies."""
+    """Mark the candidates that repeat the text of a more valuable one. Turns of a conversation
+    are no copies."""
     texts, found = set[str](), list[Candidate]()
     for each in sorted(candidates, key=lambda each: -each.value):
         is_turn = each.memory.speaker is not None or each.memory.turn is not None

@@ -32,7 +32,15 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import Query
 from memory_mesh.core.search.lexical import best_cosines
 from memory_mesh.flows.claims.review import acting_for
-from memory_mesh.flows.context import Context, Plan, commit, find_memory, intact, paged, require_memory
+from memory_mesh.flows.context import (
+    Context,
+    Plan,
+    commit,
+    find_memory,
+    intact,
+    paged,
+    require_memory,
+)
 from memory_mesh.flows.search.readable import is_readable, records
 
 # --- linking a new memory ---
@@ -50,15 +58,23 @@ class Links:
     deletes: list[Key] = field(default_factory=list)
 
 
-def find_similar(context: Context, vector: Vector | None, *, size: int = _CANDIDATES) -> list[tuple[Memory, float]]:
+def find_similar(
+    context: Context, vector: Vector | None, *, size: int = _CANDIDATES
+) -> list[tuple[Memory, float]]:
     """Return readable active memories with their cosine to a vector, most similar first."""
     if vector is None:
         return []
     query = Query(tokens=[], vector=vector, reader=context.reader, at=iso(context.clock()))
     pool = context.index.snapshot(context.reader).candidates(query, size=size)
-    rough = sorted(zip(pool.signals["vectors"], pool.ids, strict=True), key=lambda pair: -pair[0])[:size]
+    rough = sorted(zip(pool.signals["vectors"], pool.ids, strict=True), key=lambda pair: -pair[0])[
+        :size
+    ]
     stored = context.store.get(Kind.MEMORY, [id_ for _, id_ in rough])
-    rows = [row for row in stored.values() if model.visible(context.reader, row) and row.value("status") == Status.ACTIVE]
+    rows = [
+        row
+        for row in stored.values()
+        if model.visible(context.reader, row) and row.value("status") == Status.ACTIVE
+    ]
     pairs = [(Memory.of(row), cosine(vector, row.vector)) for row in intact(context, rows)]
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0].id))
 
@@ -68,7 +84,12 @@ def connect(context: Context, new: Sequence[Memory], ms: int) -> Links:
     similar = {memory.id: find_similar(context, memory.vector) for memory in new}
     for memory, pairs in zip(new, _earlier(new), strict=True):
         similar[memory.id] += pairs
-    targets = {target.id for pairs in similar.values() for target, cosine in pairs if cosine > graph.MIN_SIMILARITY}
+    targets = {
+        target.id
+        for pairs in similar.values()
+        for target, cosine in pairs
+        if cosine > graph.MIN_SIMILARITY
+    }
     incoming = _incoming(context, targets)
     known = {link.id for links in incoming.values() for link in links}
     made: dict[str, list[Link]] = {}
@@ -92,9 +113,9 @@ def _earlier(new: Sequence[Memory]) -> list[list[tuple[Memory, float]]]:
     for places in by_model.values():
         import numpy as np  # only similar memories need it
 
-        rows = np.stack([np.frombuffer(cast("Vector", new[at].vector).data, dtype=np.float32) for at in places]).astype(
-            np.float64
-        )
+        rows = np.stack(
+            [np.frombuffer(cast("Vector", new[at].vector).data, dtype=np.float32) for at in places]
+        ).astype(np.float64)
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         for place, at in enumerate(places):
             cosines = rows[:place] @ rows[place]
@@ -140,7 +161,9 @@ def links(context: Context, memory_id: str) -> list[MemoryLink]:
     return sorted(found, key=lambda one: (-(one.similarity or 0.0), one.link_type, one.id))
 
 
-def traverse(context: Context, start_id: str, max_hops: object = 2, types: object = None) -> list[Reached]:
+def traverse(
+    context: Context, start_id: str, max_hops: object = 2, types: object = None
+) -> list[Reached]:
     """Return the memories within so many links of a memory, nearest first, each once."""
     hops = whole_number("max_hops", max_hops, max_=MAX_HOPS)
     reading = _reading_for(context, start_id)
@@ -154,7 +177,9 @@ def traverse(context: Context, start_id: str, max_hops: object = 2, types: objec
         for memory in records(reading, [found[id_] for id_ in sorted(found)]):
             before, type_ = steps[memory.id]
             paths[memory.id] = (*paths[before], before)
-            reached.append(Reached(memory=memory, distance=distance, link_type=type_, path=paths[memory.id]))
+            reached.append(
+                Reached(memory=memory, distance=distance, link_type=type_, path=paths[memory.id])
+            )
         if len(reached) > _MAX_REACHED:
             what = f"more than {_MAX_REACHED:,} memories are within {distance} links of {start_id}"
             raise InvalidInput(what, remedy="lower max_hops, or name the types to follow")
@@ -163,18 +188,28 @@ def traverse(context: Context, start_id: str, max_hops: object = 2, types: objec
 
 
 def clusters(context: Context, min_size: object = 2) -> list[list[Memory]]:
-    """Return the groups of memories that are connected by links, largest first; in each, the most linked one first."""
+    """Return the groups of memories that are connected by links, largest first; in each, the
+    most linked one first."""
     size = whole_number("min_size", min_size, min_=2)
-    pairs = [(str(row.value("ref")), str(row.value("target"))) for row in paged(context, Kind.LINK, visible_to(context.reader))]
+    pairs = [
+        (str(row.value("ref")), str(row.value("target")))
+        for row in paged(context, Kind.LINK, visible_to(context.reader))
+    ]
     memories = read_active(context, (id_ for pair in pairs for id_ in pair))
-    readable = {(one, other) for one, other in map(sorted, pairs) if memories.keys() >= {one, other}}
+    readable = {
+        (one, other) for one, other in map(sorted, pairs) if memories.keys() >= {one, other}
+    }
     linked = Counter(id_ for pair in readable for id_ in pair)
     groups = [group for group in connected((*pair, 1.0) for pair in readable) if len(group) >= size]
-    return [[memories[id_] for id_ in sorted(group, key=lambda id_: (-linked[id_], id_))] for group in groups]
+    return [
+        [memories[id_] for id_ in sorted(group, key=lambda id_: (-linked[id_], id_))]
+        for group in groups
+    ]
 
 
 def add_link(context: Context, source_id: str, target_id: str, type_: object) -> Link:
-    """Link two memories that the reader of the first one can see, and return the link. A link that exists is returned."""
+    """Link two memories that the reader of the first one can see, and return the link. A link
+    that exists is returned."""
     name = _own_type(type_)
     if source_id == target_id:
         raise InvalidInput(f"{shown(source_id)} is both ends of the link", expected="two memories")
@@ -197,7 +232,9 @@ def remove_link(context: Context, source_id: str, target_id: str, type_: object)
 
     def decide() -> Plan[bool]:
         reading = _reading_for(context, source_id)
-        wanted = all_of(equals("ref", source_id), equals("target", target_id), equals("link_type", name))
+        wanted = all_of(
+            equals("ref", source_id), equals("target", target_id), equals("link_type", name)
+        )
         found = context.store.find(Kind.LINK, all_of(visible_to(reading.reader), wanted))
         return Plan(bool(found), deletes=[Key(Kind.LINK, row.id) for row in found])
 
@@ -208,7 +245,8 @@ def remove_link(context: Context, source_id: str, target_id: str, type_: object)
 
 
 def links_of(context: Context, ids: Sequence[str], types: Where = ANYTHING) -> list[Link]:
-    """Return the links from and to memories that the reader may see. The other ends are not checked here."""
+    """Return the links from and to memories that the reader may see. The other ends are not
+    checked here."""
     found: dict[str, Link] = {}
     for some in map(tuple, batches(ids, _AT_ONCE)):
         ends = Or((In("ref", some), In("target", some)))
@@ -228,7 +266,8 @@ def read_active(context: Context, ids: Iterable[str]) -> dict[str, Memory]:
 
 
 def _reading_for(context: Context, memory_id: str) -> Context:
-    """Return the context of the caller if it can see the memory, else that of the owner. Raise `NotFound` for another user's."""
+    """Return the context of the caller if it can see the memory, else that of the owner. Raise
+    `NotFound` for another user's."""
     reading = context if find_memory(context, memory_id) else acting_for(context, memory_id)
     require_memory(reading, memory_id)
     return reading
@@ -238,8 +277,11 @@ def _other(one: Link, memory_id: str) -> str:
     return one.target if one.ref == memory_id else one.ref
 
 
-def _steps(found: Iterable[Link], edge: Sequence[str], known: Mapping[str, object]) -> dict[str, tuple[str, str]]:
-    """Return the new memories one link further, each with the memory before it and the type of the best link to it."""
+def _steps(
+    found: Iterable[Link], edge: Sequence[str], known: Mapping[str, object]
+) -> dict[str, tuple[str, str]]:
+    """Return the new memories one link further, each with the memory before it and the type of
+    the best link to it."""
     at_edge = set(edge)
     steps: dict[str, tuple[str, str]] = {}
     for one in sorted(found, key=lambda one: (-(one.similarity or 0.0), one.id)):
@@ -253,7 +295,8 @@ def _steps(found: Iterable[Link], edge: Sequence[str], known: Mapping[str, objec
 
 
 def _types(context: Context, given: object) -> Where:
-    """Return the condition that a link has one of these types, or raise `InvalidInput` for one that no link has."""
+    """Return the condition that a link has one of these types, or raise `InvalidInput` for one
+    that no link has."""
     if given is None:
         return ANYTHING
     names = listed("types", given, expected="a list of link types")
@@ -270,7 +313,13 @@ def _types(context: Context, given: object) -> Where:
 
 def _occurs(context: Context, name: str) -> bool:
     fits = _TYPE.fullmatch(name) is not None
-    return fits and context.store.count(Kind.LINK, all_of(visible_to(context.reader), equals("link_type", name))) > 0
+    return (
+        fits
+        and context.store.count(
+            Kind.LINK, all_of(visible_to(context.reader), equals("link_type", name))
+        )
+        > 0
+    )
 
 
 def _own_type(given: object) -> str:
@@ -280,5 +329,7 @@ def _own_type(given: object) -> str:
         raise InvalidInput(f"the link type is {shown(given)}", expected=expected)
     if given in MADE_BY_US:
         what = f"links of type {given} are made by memory-mesh itself"
-        raise InvalidInput(what, expected="related, cause, or another name", remedy=MADE_BY_US[given])
+        raise InvalidInput(
+            what, expected="related, cause, or another name", remedy=MADE_BY_US[given]
+        )
     return given

@@ -32,7 +32,8 @@ class Stored:
     id: str
     quarantined: bool = False
     links: list[Link] = field(default_factory=list)  # to similar memories, most similar first
-    is_new: bool = True  # False: a memory that is stored already says the same, and was counted or corroborated
+    # False: a memory that is stored already says the same, and was counted or corroborated.
+    is_new: bool = True
     supersedes: list[str] = field(default_factory=list)
     conflicts: list[ClaimConflict] = field(default_factory=list)
     memory: MemoryRecord
@@ -40,8 +41,9 @@ class Stored:
     @classmethod
     def of(cls, added: Added, memory: MemoryRecord) -> "Stored":
         return cls(
-            id=memory.id, quarantined=memory.status == Status.QUARANTINED, links=list(added.links), is_new=added.is_new,
-            supersedes=list(added.effects.superseded), conflicts=list(added.effects.conflicts), memory=memory,
+            id=memory.id, quarantined=memory.status == Status.QUARANTINED, links=list(added.links),
+            is_new=added.is_new, supersedes=list(added.effects.superseded),
+            conflicts=list(added.effects.conflicts), memory=memory,
         )  # fmt: skip
 
 
@@ -68,38 +70,64 @@ class NewMemory:
             if isinstance(given, str):
                 return cls(text=given)
             if not isinstance(given, Mapping):
-                raise InvalidInput(f"it is {shown(given)}", expected="a text, or a mapping with text and the options of store")
+                raise InvalidInput(
+                    f"it is {shown(given)}",
+                    expected="a text, or a mapping with text and the options of store",
+                )
             known = [each.name for each in fields(cls)]
             for name in given:
                 if name not in known:
                     remedy = suggestion(name, known) or f"the keys are {', '.join(known)}"
                     raise InvalidInput(f"unknown key {shown(name)}", remedy=remedy)
             if "text" not in given:
-                raise InvalidInput("text is missing", expected="a mapping with text and the options of store")
+                raise InvalidInput(
+                    "text is missing", expected="a mapping with text and the options of store"
+                )
             return cls(**given)
 
     def checked(self, *, item: int | None = None, evolves: bool = False) -> NewText:
         """Return the text to store, or raise `InvalidInput`."""
         with numbered("item", item):
             if not isinstance(self.quarantine, bool):
-                raise InvalidInput(f"quarantine is {shown(self.quarantine)}", expected="True or False")
+                raise InvalidInput(
+                    f"quarantine is {shown(self.quarantine)}", expected="True or False"
+                )
             one_of("on_conflict", self.on_conflict, ON_CONFLICT)
             if self.claims is not None:
                 one_of("claims", self.claims, ("auto", "off"))
             provenance = read_provenance(self.provenance)
             terms = Terms(
-                claim=self.claim, claims=None if self.claims is None else str(self.claims), quarantine=self.quarantine,
-                keep_active=self.on_conflict == "keep_active", links=True, evolves=evolves,
+                claim=self.claim, claims=None if self.claims is None else str(self.claims),
+                quarantine=self.quarantine, keep_active=self.on_conflict == "keep_active",
+                links=True, evolves=evolves,
             )  # fmt: skip
-            return NewText(self.text, self._metadata(provenance), base_trust(provenance), item=item, terms=terms)
+            return NewText(
+                self.text,
+                self._metadata(provenance),
+                base_trust(provenance),
+                item=item,
+                terms=terms,
+            )
 
     def _metadata(self, provenance: dict[str, Any]) -> dict[str, object]:
         if self.metadata is not None and not isinstance(self.metadata, Mapping):
-            raise InvalidInput(f"metadata is {shown(self.metadata)}", expected="an object with text keys")
+            raise InvalidInput(
+                f"metadata is {shown(self.metadata)}", expected="an object with text keys"
+            )
         tags = list(self.tags) if isinstance(self.tags, tuple | set | frozenset) else self.tags
-        given = {"category": self.category, "importance": self.importance, "tags": tags, "event_time": self.event_time}
+        given = {
+            "category": self.category,
+            "importance": self.importance,
+            "tags": tags,
+            "event_time": self.event_time,
+        }
         own = {name: value for name, value in given.items() if value is not None and value != []}
-        return {"type": MemoryType.AGENT.value, **(self.metadata or {}), **own, "provenance": provenance}
+        return {
+            "type": MemoryType.AGENT.value,
+            **(self.metadata or {}),
+            **own,
+            "provenance": provenance,
+        }
 
 
 def acting_as(context: Context, agent: object, session_id: str | None = None) -> Context:
@@ -111,8 +139,8 @@ def acting_as(context: Context, agent: object, session_id: str | None = None) ->
 
 
 def store(
-    context: Context, texts: Sequence[NewText], *, key: str | None = None, batch_size: object = BATCH_SIZE,
-    progress: Progress = no_progress,
+    context: Context, texts: Sequence[NewText], *, key: str | None = None,
+    batch_size: object = BATCH_SIZE, progress: Progress = no_progress,
 ) -> list[Stored]:  # fmt: skip
     """Store texts through the gate of claims, all or none."""
     size = whole_number("embedding_batch_size", batch_size, max_=MAX_BATCH_SIZE)
@@ -123,23 +151,41 @@ def store(
     return [Stored.of(each, memory) for each, memory in zip(added, shown, strict=True)]
 
 
-def extract(context: Context, text: object, *, min_importance: object, key: str | None, progress: Progress) -> Extraction:
-    """Extract memories from a text with the language model, and store each through the gate of claims."""
-    from memory_mesh.flows.write.conversations import extract  # loads prompts and injection patterns
+def extract(
+    context: Context, text: object, *, min_importance: object, key: str | None, progress: Progress
+) -> Extraction:
+    """Extract memories from a text with the language model, and store each through the gate of
+    claims."""
+    # Loads prompts and injection patterns.
+    from memory_mesh.flows.write.conversations import extract
 
     metadata = {"type": MemoryType.AGENT.value}
     terms = Terms(links=True)
-    return extract(context, text, min_importance=min_importance, metadata=metadata, key=key, progress=progress, terms=terms)
+    return extract(
+        context,
+        text,
+        min_importance=min_importance,
+        metadata=metadata,
+        key=key,
+        progress=progress,
+        terms=terms,
+    )
 
 
 def read_provenance(given: object) -> dict[str, Any]:
-    """Return where a text comes from, or raise `InvalidInput`. The default source is an inference."""
+    """Return where a text comes from, or raise `InvalidInput`. The default source is an
+    inference."""
     if given is None:
         return {"source": Source.INFERENCE.value}
-    if not isinstance(given, Mapping) or not isinstance(given.get("source", Source.INFERENCE.value), str):
-        expected = f'an object such as {{"source": "user_explicit"}}; sources are {", ".join(Source)}'
+    if not isinstance(given, Mapping) or not isinstance(
+        given.get("source", Source.INFERENCE.value), str
+    ):
+        expected = (
+            f'an object such as {{"source": "user_explicit"}}; sources are {", ".join(Source)}'
+        )
         raise InvalidInput(f"provenance is {shown(given)}", expected=expected)
     source = given.get("source", Source.INFERENCE.value)
-    if source not in list(Source) and (near := suggestion(source, Source)):  # other sources count as inferences
+    # Other sources count as inferences.
+    if source not in list(Source) and (near := suggestion(source, Source)):
         raise InvalidInput(f"provenance has the source {shown(source)}", remedy=near)
     return {"source": Source.INFERENCE.value, **given}

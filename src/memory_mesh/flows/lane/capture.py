@@ -34,7 +34,14 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.intake import NewText, Terms
 from memory_mesh.core.intake.similar import same_words, says_the_same
 from memory_mesh.core.lane import NewLaneMemory
-from memory_mesh.core.language.capture import CaptureReport, Judgement, JunkFound, NotKept, Transcript, WouldKeep
+from memory_mesh.core.language.capture import (
+    CaptureReport,
+    Judgement,
+    JunkFound,
+    NotKept,
+    Transcript,
+    WouldKeep,
+)
 from memory_mesh.core.language.capture.classify import (
     Judge,
     judge_with_vectors,
@@ -42,11 +49,28 @@ from memory_mesh.core.language.capture.classify import (
     model_of_vectors,
     normalized,
 )
-from memory_mesh.core.language.capture.extract import CURSOR, Captured, Message, captured, extract, is_grounded
+from memory_mesh.core.language.capture.extract import (
+    CURSOR,
+    Captured,
+    Message,
+    captured,
+    extract,
+    is_grounded,
+)
 from memory_mesh.core.language.capture.junk import RECALLED, why_not, why_stored_is_junk
 from memory_mesh.core.language.prompts import capture as prompt
 from memory_mesh.core.language.safety import Source
-from memory_mesh.core.model import Kind, Memory, MemoryType, Meta, Status, Where, all_of, equals, iso
+from memory_mesh.core.model import (
+    Kind,
+    Memory,
+    MemoryType,
+    Meta,
+    Status,
+    Where,
+    all_of,
+    equals,
+    iso,
+)
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
@@ -68,7 +92,8 @@ _CHUNK_BYTES = 2**16
 
 
 def open_transcript(path: str | PathLike[str]) -> Transcript:
-    """Return the messages of a file in any form that `Transcript` reads. Raise `InvalidInput` if it cannot be opened."""
+    """Return the messages of a file in any form that `Transcript` reads. Raise `InvalidInput` if
+    it cannot be opened."""
     lines = _lines(path)
     next(lines)  # opens the file
     return Transcript(lines)
@@ -86,11 +111,13 @@ def _lines(path: str | PathLike[str]) -> Iterator[str]:
                     while line and not line.endswith(b"\n"):
                         line = file.readline(_CHUNK_BYTES)
                     yield "{ too long"
-    except (OSError, ValueError, RuntimeError) as error:  # too large; a NUL in the path; the home of an unknown user
+    except (OSError, ValueError, RuntimeError) as error:
+        # Too large; a NUL in the path; the home of an unknown user.
         why = error.strerror if isinstance(error, OSError) else str(error)
         expected = "the JSON lines of Claude Code, or an export of opencode"
         raise InvalidInput(
-            f"the transcript {shown(str(path), max_length=120)} cannot be read: {why}", expected=expected
+            f"the transcript {shown(str(path), max_length=120)} cannot be read: {why}",
+            expected=expected,
         ) from None
 
 
@@ -104,7 +131,8 @@ def _check_size(size: int) -> None:
 IDLE, DELETED = "session.idle", "session.deleted"
 EVENTS = (IDLE, DELETED)
 MAX_NEW_CHARS = 2_000_000  # of user and assistant that one run judges; the next run continues
-MAX_MESSAGE_CHARS = 25_000  # of a message that are read; one that is longer than 20,000 counts as a pasted document
+# Of a message that are read; one that is longer than 20,000 counts as a pasted document.
+MAX_MESSAGE_CHARS = 25_000
 MAX_KEPT, MAX_NOT_KEPT = 200, 500
 _MAX_DIGESTS = 20_000  # of the last messages; those before them count as read
 _DIGEST_LENGTH = 12
@@ -117,7 +145,8 @@ class _Run:
     """The reading of one transcript."""
 
     seen: set[str]
-    skip_before: int  # messages before this number count as read: their digests are not kept any more
+    # Messages before this number count as read: their digests are not kept any more.
+    skip_before: int
     read: list[str] = field(default_factory=list)  # digests of the new messages
     by_number: dict[int, str] = field(default_factory=dict)  # digests of the messages with memories
     chars: int = 0
@@ -132,7 +161,8 @@ def on_session_event(
     session_id: str | None = None,
     progress: Progress = no_progress,
 ) -> CaptureReport:
-    """Store what the new messages of a transcript say that is worth keeping. `session.deleted` also ends the session."""
+    """Store what the new messages of a transcript say that is worth keeping. `session.deleted`
+    also ends the session."""
     kind = one_of("event", event, EVENTS)
     session = context.reader.session_id if session_id is None else session_id
     if session is not None:
@@ -148,15 +178,21 @@ def on_session_event(
 
 
 def judge(context: Context, messages: object) -> Judgement:
-    """Return what the deterministic extractor would keep of some messages, and why not the rest. Nothing is stored or sent."""
-    if isinstance(messages, str | PathLike):  # servers offer this, and must not open files for their clients
-        raise InvalidInput("messages is a text", expected="a list of messages with role and content")
+    """Return what the deterministic extractor would keep of some messages, and why not the rest.
+    Nothing is stored or sent."""
+    # Servers offer this, and must not open files for their clients.
+    if isinstance(messages, str | PathLike):
+        raise InvalidInput(
+            "messages is a text", expected="a list of messages with role and content"
+        )
     run = _Run(seen=set(), skip_before=0)
     judgement = Judgement()
     numbered = _numbered(_messages(messages), run, context.gate().redact)
     for each in extract(numbered, judge=_judge(context)):
         if isinstance(each, Captured) and len(judgement.kept) < MAX_KEPT:
-            judgement.kept.append(WouldKeep(each.content, each.memory_type, each.confidence_score, each.message))
+            judgement.kept.append(
+                WouldKeep(each.content, each.memory_type, each.confidence_score, each.message)
+            )
         elif isinstance(each, NotKept) and len(judgement.not_kept) < MAX_NOT_KEPT:
             judgement.not_kept.append(each)
     return judgement
@@ -178,12 +214,16 @@ def _messages(transcript: object) -> Transcript:
             try:
                 yield json.dumps(message, default=str)
             except (ValueError, RecursionError):
-                raise InvalidInput("a message cannot be written as JSON", expected=expected) from None
+                raise InvalidInput(
+                    "a message cannot be written as JSON", expected=expected
+                ) from None
 
     return Transcript(lines())
 
 
-def _capture(context: Context, transcript: Transcript, session: str | None, progress: Progress) -> CaptureReport:
+def _capture(
+    context: Context, transcript: Transcript, session: str | None, progress: Progress
+) -> CaptureReport:
     name = f"{CURSOR}{json.dumps([context.reader.user_id, session])}"
     cursor = Meta.read(context.store, name).detail
     stored, count = _digests(cursor), int(str(cursor.get("count", 0)))
@@ -199,19 +239,30 @@ def _capture(context: Context, transcript: Transcript, session: str | None, prog
         return CaptureReport(not_kept=not_kept, cursor=count, note=_note(run, transcript))
     texts = list[tuple[int, NewText]]()
     for each in found:
-        if each.role == "assistant" and _says_it(_similar(context, each.content), each):  # it repeats what it was shown
+        # It repeats what it was shown.
+        if each.role == "assistant" and _says_it(_similar(context, each.content), each):
             not_kept.append(NotKept(each.content, RECALLED, each.message))
         else:
-            texts.append((each.message, _new_text(context, each, _says_it(_shared(context, each.content), each), session)))
+            texts.append(
+                (
+                    each.message,
+                    _new_text(
+                        context, each, _says_it(_shared(context, each.content), each), session
+                    ),
+                )
+            )
     vectors = Vectors(progress)
 
     def decide() -> Plan[tuple[list[Added], int]]:
         meta = Meta.read(context.store, name)
-        known = set(_digests(meta.detail))  # another process may have captured the same messages meanwhile
+        # Another process may have captured the same messages meanwhile.
+        known = set(_digests(meta.detail))
         new = [text for message, text in texts if run.by_number[message] not in known]
         digests = [*_digests(meta.detail), *(digest for digest in run.read if digest not in known)]
         read = int(str(meta.detail.get("count", 0))) + len(digests) - len(_digests(meta.detail))
-        row = meta.row({"count": read, "digests": "".join(digests[-_MAX_DIGESTS:])}, at=iso(context.clock()))
+        row = meta.row(
+            {"count": read, "digests": "".join(digests[-_MAX_DIGESTS:])}, at=iso(context.clock())
+        )
         if not new:
             return Plan(([], read), [row])
         plan = plan_store(context, prepare(context, new), vectors)
@@ -236,21 +287,26 @@ def _digests(detail: Mapping[str, Any]) -> list[str]:
 def _note(run: _Run, transcript: Transcript) -> str | None:
     notes = [f"{transcript.skipped} lines could not be read"] if transcript.skipped else []
     if run.stopped:
-        notes.append(f"read {len(run.read):,} new messages, the most of one run; the next run continues")
+        notes.append(
+            f"read {len(run.read):,} new messages, the most of one run; the next run continues"
+        )
     return "; ".join(notes) or None
 
 
 def _numbered(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -> Iterator[Message]:
-    """Yield the messages, marked as new if no earlier run read them. The digest of a message depends on the one before it.
+    """Yield the messages, marked as new if no earlier run read them. The digest of a message
+    depends on the one before it.
 
-    New ones are redacted here: masking would not find a value of which only a part is quoted, or that became an entity. For the
-    same reason more is redacted of a long one than is read.
+    New ones are redacted here: masking would not find a value of which only a part is quoted, or
+    that became an entity. For the same reason more is redacted of a long one than is read.
     """
     before = ""
     for number, message in enumerate(transcript):
         role, content = message["role"], message["content"]
         own = message.get("id") or before
-        digest = sha256(f"{own}\0{role}\0{content}".encode(errors="replace")).hexdigest()[:_DIGEST_LENGTH]
+        digest = sha256(f"{own}\0{role}\0{content}".encode(errors="replace")).hexdigest()[
+            :_DIGEST_LENGTH
+        ]
         before = f"{role}\0{content[:1000]}"
         is_new = number >= run.skip_before and digest not in run.seen
         content = content[: 2 * MAX_MESSAGE_CHARS]
@@ -269,59 +325,92 @@ def _numbered(transcript: Transcript, run: _Run, redact: Callable[[str], str]) -
 # --- what is kept ---
 
 
-def _new_text(context: Context, found: Captured, known: Memory | None, session: str | None) -> NewText:
-    """Return the text to store: that of the known memory if there is one, which is counted as observed again."""
+def _new_text(
+    context: Context, found: Captured, known: Memory | None, session: str | None
+) -> NewText:
+    """Return the text to store: that of the known memory if there is one, which is counted as
+    observed again."""
     source = Source.USER_EXPLICIT if found.role == "user" else Source.INFERENCE
     provenance = {"source": source.value, "extracted_by": "capture"}
     content = known.content if known else found.content
     new = NewLaneMemory(
-        memory_type=found.memory_type, confidence_score=found.confidence_score, entity_slugs=found.entities,
-        source_chunk=found.source_chunk, metadata={} if session is None else {"session_id": session},
+        memory_type=found.memory_type, confidence_score=found.confidence_score,
+        entity_slugs=found.entities, source_chunk=found.source_chunk,
+        metadata={} if session is None else {"session_id": session},
     )  # fmt: skip
     corrected = _corrected(context, found) if found.memory_type == "correction" else None
     terms = Terms(supersedes=(corrected.id,) if corrected else ())
     return NewText(
-        content, {**new.checked(content, context.gate().redact), "provenance": provenance}, base_trust(provenance), terms=terms
+        content,
+        {**new.checked(content, context.gate().redact), "provenance": provenance},
+        base_trust(provenance),
+        terms=terms,
     )
 
 
 def _says_it(memories: Sequence[Memory], found: Captured) -> Memory | None:
-    return next((memory for memory in memories if says_the_same(memory.content, found.content)), None)
+    return next(
+        (memory for memory in memories if says_the_same(memory.content, found.content)), None
+    )
 
 
 def _shared(context: Context, text: str) -> list[Memory]:
-    """Return the similar memories of the reader's project that every agent sees: only their words may be captured again."""
+    """Return the similar memories of the reader's project that every agent sees: only their
+    words may be captured again."""
     found = _similar(context, text, equals("project", context.reader.project))
-    return [memory for memory in found if model.reach_of(memory.memory_type, memory.reach) is model.Reach.GLOBAL]
+    return [
+        memory
+        for memory in found
+        if model.reach_of(memory.memory_type, memory.reach) is model.Reach.GLOBAL
+    ]
 
 
 def _similar(context: Context, text: str, *conditions: Where) -> list[Memory]:
-    """Return the memories that the reader can read now, of any project, that share words with a text."""
+    """Return the memories that the reader can read now, of any project, that share words with a
+    text."""
     words = tokens(text, language=context.options.stemmer_language)
     where = all_of(readable(context), *conditions)
-    hits = context.store.matching(words, model.visible_to(context.reader), where, limit=_NEAREST) if words else []
+    hits = (
+        context.store.matching(words, model.visible_to(context.reader), where, limit=_NEAREST)
+        if words
+        else []
+    )
     rows = context.store.get(Kind.MEMORY, [hit.id for hit in hits])
     return [Memory.of(row) for row in intact(context, rows.values())]
 
 
 _NAME = r"[`'\"]?(\w(?:[\w./@+-]{0,40}\w)?)[`'\"]?"
 _REPLACED = (
-    re.compile(rf"\b(?:use|run|take|write|call|say) {_NAME}(?: here| instead)?,? (?:and )?not {_NAME}", re.IGNORECASE),
+    re.compile(
+        rf"\b(?:use|run|take|write|call|say) {_NAME}(?: here| instead)?,? (?:and )?not {_NAME}",
+        re.IGNORECASE,
+    ),
     re.compile(rf"\b{_NAME} (?:instead of|rather than) {_NAME}", re.IGNORECASE),
     re.compile(rf"\bit(?:'s| is) {_NAME},? not {_NAME}", re.IGNORECASE),
 )
 
 
 def _corrected(context: Context, found: Captured) -> Memory | None:
-    """Return the one stored memory that says to use what a correction replaces, or None if it is not certain which."""
-    match = next((match for pattern in _REPLACED if (match := pattern.search(normalized(found.content)))), None)
+    """Return the one stored memory that says to use what a correction replaces, or None if it is
+    not certain which."""
+    match = next(
+        (match for pattern in _REPLACED if (match := pattern.search(normalized(found.content)))),
+        None,
+    )
     if match is None:
         return None
     right, wrong = match[1].lower(), match[2].lower()
-    told = re.compile(rf"(?:uses?|using|prefers?|runs?|takes?|writes?|calls?|with|is)\b[^.]*(?<!\w){re.escape(wrong)}(?!\w)")
+    told = re.compile(
+        r"(?:uses?|using|prefers?|runs?|takes?|writes?|calls?|with|"
+        rf"is)\b[^.]*(?<!\w){re.escape(wrong)}(?!\w)"
+    )
     own = _similar(context, wrong, equals("project", context.reader.project))
     says = [memory for memory in own if told.search(memory.content.lower())]
-    fits = [memory for memory in says if not re.search(rf"(?<!\w){re.escape(right)}(?!\w)", memory.content.lower())]
+    fits = [
+        memory
+        for memory in says
+        if not re.search(rf"(?<!\w){re.escape(right)}(?!\w)", memory.content.lower())
+    ]
     return fits[0] if len(fits) == len(says) == 1 else None
 
 
@@ -329,7 +418,8 @@ def _corrected(context: Context, found: Captured) -> Memory | None:
 
 
 def _extracted(context: Context, messages: Iterator[Message]) -> Iterator[Captured | NotKept]:
-    """Yield what is found by the language model if there is one, else by the deterministic extractor."""
+    """Yield what is found by the language model if there is one, else by the deterministic
+    extractor."""
     judge = _judge(context)
     if context.chat is None:
         yield from extract(messages, judge=judge)
@@ -345,7 +435,8 @@ def _extracted(context: Context, messages: Iterator[Message]) -> Iterator[Captur
 
 
 def _judge(context: Context) -> Judge:
-    """Return the judge with the vectors of the local model; without vectors if there is another embedder, or if it fails."""
+    """Return the judge with the vectors of the local model; without vectors if there is another
+    embedder, or if it fails."""
     embedder = context.embedder
     if embedder is None or embedder.model != model_of_vectors():
         return judge_without_vectors()
@@ -357,14 +448,17 @@ def _judge(context: Context) -> Judge:
 
 
 def _asked(context: Context, part: Sequence[Message], judge: Judge) -> Iterator[Captured | NotKept]:
-    """Yield what the model finds in some messages. If it fails, the deterministic extractor reads them."""
+    """Yield what the model finds in some messages. If it fails, the deterministic extractor
+    reads them."""
     new = {each.number: each for each in part if each.is_new and each.role in ("user", "assistant")}
     if context.chat is None or not new:
         yield from extract(part, judge=judge)
         return
     try:
         shown = [(each.number, each.role, each.content) for each in new.values()]
-        asked = prompt.build_prompt(shown, context.ids.salt(), max_tokens=context.options.answer_tokens)
+        asked = prompt.build_prompt(
+            shown, context.ids.salt(), max_tokens=context.options.answer_tokens
+        )
         items = prompt.read_reply(context.chat.reply(asked))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("capture: without the language model, because %s", error)
@@ -377,27 +471,39 @@ def _asked(context: Context, part: Sequence[Message], judge: Judge) -> Iterator[
         why = why_not(item.text, role=message.role)
         if why is None and not is_grounded(item.text, message.content):
             why = "not said in the message that the model names"
-        yield NotKept(item.text, why, message.number) if why else captured(item.text, item.memory_type, message)
+        yield (
+            NotKept(item.text, why, message.number)
+            if why
+            else captured(item.text, item.memory_type, message)
+        )
 
 
 # --- junk ---
 
 REPEATS = "it says the same as"  # the reason begins so; the id of the other memory follows
 _ACTION = "junk"
-_JUDGED_CHARS = 20_000  # the beginning of a text tells; the patterns take seconds for a text of a megabyte
+# The beginning of a text tells; the patterns take seconds for a text of a megabyte.
+_JUDGED_CHARS = 20_000
 
 
-def junk(context: Context, *, apply: object, limit: object, newest: object = None) -> list[JunkFound]:
-    """Return the memories of the reader that are junk, oldest first, and archive them if `apply` is set.
+def junk(
+    context: Context, *, apply: object, limit: object, newest: object = None
+) -> list[JunkFound]:
+    """Return the memories of the reader that are junk, oldest first, and archive them if `apply` is
+    set.
 
-    With `newest`, only so many of the newest memories are read. Turns of conversations, lessons, reflections, pinned memories and
-    those with a key are left alone.
+    With `newest`, only so many of the newest memories are read. Turns of conversations, lessons,
+    reflections, pinned memories and those with a key are left alone.
     """
     most = whole_number("limit", limit)
     read = None if newest is None else whole_number("newest", newest)
     if not isinstance(apply, bool):
         raise InvalidInput(f"archive is {shown(apply)}", expected="True or False")
-    active = all_of(model.visible_to(context.reader), model.in_project(context.reader.project), equals("status", Status.ACTIVE))
+    active = all_of(
+        model.visible_to(context.reader),
+        model.in_project(context.reader.project),
+        equals("status", Status.ACTIVE),
+    )
     memories = sorted(
         map(Memory.of, intact(context, islice(paged(context, Kind.MEMORY, active), read))),
         key=lambda memory: (memory.created_at, memory.number or 0),
@@ -406,7 +512,9 @@ def junk(context: Context, *, apply: object, limit: object, newest: object = Non
     found: list[JunkFound] = []
     for memory in filter(_is_judged, memories):
         text, is_long = memory.content[:_JUDGED_CHARS], len(memory.content) > _JUDGED_CHARS
-        first = known.setdefault((memory.category or "", *((memory.content,) if is_long else same_words(text))), memory)
+        first = known.setdefault(
+            (memory.category or "", *((memory.content,) if is_long else same_words(text))), memory
+        )
         same = first is not memory and (is_long or says_the_same(first.content, text))
         if why := f"{REPEATS} {first.id}" if same else why_stored_is_junk(text):
             found.append(JunkFound(id=memory.id, content=memory.content, why=why))
@@ -415,7 +523,9 @@ def junk(context: Context, *, apply: object, limit: object, newest: object = Non
     if not apply:
         return found
     whys = {each.id: each.why for each in found}
-    archived = {*archive(context, Kind.MEMORY, list(whys), lambda memory: whys[memory.id], action=_ACTION)}
+    archived = {
+        *archive(context, Kind.MEMORY, list(whys), lambda memory: whys[memory.id], action=_ACTION)
+    }
     return [replace(each, archived=each.id in archived) for each in found]
 
 

@@ -5,9 +5,24 @@ from dataclasses import dataclass, replace
 
 from memory_mesh.core import model
 from memory_mesh.core.claims import base_trust
-from memory_mesh.core.errors import InvalidInput, NotFound, fraction, listed, one_of, shown, suggestion
+from memory_mesh.core.errors import (
+    InvalidInput,
+    NotFound,
+    fraction,
+    listed,
+    one_of,
+    shown,
+    suggestion,
+)
 from memory_mesh.core.intake import NewText, Terms
-from memory_mesh.core.lane import DEFAULT_COLLECTION, LaneResult, LaneResults, LaneScore, NewLaneMemory, scoring
+from memory_mesh.core.lane import (
+    DEFAULT_COLLECTION,
+    LaneResult,
+    LaneResults,
+    LaneScore,
+    NewLaneMemory,
+    scoring,
+)
 from memory_mesh.core.lane.entities import ENTITY_TYPES, parse_entity
 from memory_mesh.core.model import (
     ANYTHING,
@@ -28,7 +43,13 @@ from memory_mesh.core.search import Pool, Query
 from memory_mesh.core.text import shortened
 from memory_mesh.flows.context import Context, Plan, commit, intact, paged
 from memory_mesh.flows.graph import store as storing
-from memory_mesh.flows.graph.search import Candidate, covered, proposed, read_queries, with_relevance
+from memory_mesh.flows.graph.search import (
+    Candidate,
+    covered,
+    proposed,
+    read_queries,
+    with_relevance,
+)
 from memory_mesh.flows.search import search, usage
 from memory_mesh.flows.search.readable import is_readable, narrowed, read_time, readable, records
 from memory_mesh.flows.write import embed
@@ -42,25 +63,37 @@ _MAX_SUGGESTED = 5
 
 
 def store(
-    context: Context, content: object, new: NewLaneMemory, *, supersedes: object, provenance: object, key: str | None
+    context: Context,
+    content: object,
+    new: NewLaneMemory,
+    *,
+    supersedes: object,
+    provenance: object,
+    key: str | None,
 ) -> storing.Stored:
     """Store a memory, or count it as observed again, and let it supersede others."""
     ids = listed("supersedes", supersedes, expected="a list of ids")
     source = storing.read_provenance(provenance)
     metadata = {**new.checked(content, context.gate().redact), "provenance": source}
-    text = NewText(content, metadata, base_trust(source), terms=Terms(supersedes=tuple(dict.fromkeys(ids))))
+    text = NewText(
+        content, metadata, base_trust(source), terms=Terms(supersedes=tuple(dict.fromkeys(ids)))
+    )
     return storing.store(context, [text], key=key)[0]
 
 
 def feedback(context: Context, memory_id: str, signal: object) -> Memory:
-    """Raise or lower the feedback score of a memory. Neither its trust nor its importance changes."""
+    """Raise or lower the feedback score of a memory. Neither its trust nor its importance
+    changes."""
     given = one_of("signal", signal, scoring.FEEDBACK)
 
     def decide() -> Plan[Memory]:
         memory, seen, current = read_current(context, memory_id)
         columns = {"feedback_score": scoring.changed_feedback(memory.feedback_score, given)}
         columns |= {"feedback_count": memory.feedback_count + 1}
-        return replace(plan_revision(context, memory, current, action="feedback", why=given, **columns), seen=seen)
+        return replace(
+            plan_revision(context, memory, current, action="feedback", why=given, **columns),
+            seen=seen,
+        )
 
     return commit(context, decide)
 
@@ -103,13 +136,18 @@ class _Options:
         ms, entities = context.clock(), resolve(context, given.entities)
         usual = context.options.min_score_threshold
         least = min(usual, scoring.MIN_SIMILARITY_OF_ENTITY) if entities else usual
-        statuses = (Status.ACTIVE.value, *([Status.SUPERSEDED.value] if given.include_superseded else []))
+        statuses = (
+            Status.ACTIVE.value,
+            *([Status.SUPERSEDED.value] if given.include_superseded else []),
+        )
         at = read_time("as_of", given.as_of)
         valid, statuses = narrowed(at, ANYTHING, statuses)
         types = tuple(listed("memory_types", given.memory_types, expected="a list of types"))
         return cls(
             limit=search.checked_limit(given.limit),
-            min_similarity=least if given.min_score is None else fraction("min_score", given.min_score),
+            min_similarity=least
+            if given.min_score is None
+            else fraction("min_score", given.min_score),
             statuses=statuses,
             filter=all_of(
                 _in_collection(context, given.collection),
@@ -126,13 +164,19 @@ class _Options:
 def find(context: Context, query: object, request: Request) -> LaneResults:
     """Return the memories with the highest scores.
 
-    The score depends on more than the similarity, so candidates of each weight are read until no other memory can have a higher
-    one. Those with good feedback are candidates of every query.
+    The score depends on more than the similarity, so candidates of each weight are read until no
+    other memory can have a higher one. Those with good feedback are candidates of every query.
     """
     text, snapshot = search.checked_query(query), context.index.snapshot(context.reader)
     options = _Options.of(context, request)
     (asked,) = read_queries(
-        context, snapshot, [text], at=iso(options.ms), statuses=options.statuses, where=options.filter, valid=options.valid_now
+        context,
+        snapshot,
+        [text],
+        at=iso(options.ms),
+        statuses=options.statuses,
+        where=options.filter,
+        valid=options.valid_now,
     )
     intended = scoring.intended_types(text, context.options.intent_words or scoring.INTENTS)
     found = _Found(context, asked, options, intended)
@@ -148,17 +192,28 @@ def find(context: Context, query: object, request: Request) -> LaneResults:
             size *= 4
     results = found.best()
     usage.count(context, [result.id for result in results])
-    usage.log_search(context, query=text, limit=options.limit, filter=None, ms=options.ms, results=results)
+    usage.log_search(
+        context, query=text, limit=options.limit, filter=None, ms=options.ms, results=results
+    )
     return LaneResults(results, entities=options.entities)
 
 
 class _Found:
     """The memories that a query has read so far, with their scores."""
 
-    def __init__(self, context: Context, query: Query, options: _Options, intended: Collection[str]) -> None:
-        self._context, self._query, self._options, self._intended = context, query, options, intended
+    def __init__(
+        self, context: Context, query: Query, options: _Options, intended: Collection[str]
+    ) -> None:
+        self._context, self._query, self._options, self._intended = (
+            context,
+            query,
+            options,
+            intended,
+        )
         where = all_of(options.filter, options.valid)
-        self._may_return = is_readable(context, options.statuses, where, at=iso(options.ms), valid=query.periods)
+        self._may_return = is_readable(
+            context, options.statuses, where, at=iso(options.ms), valid=query.periods
+        )
         self._read: set[str] = set()
         self._scored: list[tuple[LaneScore, Memory]] = []
 
@@ -166,24 +221,37 @@ class _Found:
         """Read and score the memories that were not read before."""
         new = [id_ for id_ in ids if id_ not in self._read]
         self._read.update(new)
-        rows = intact(self._context, self._context.store.get(Kind.MEMORY, new).values()) if new else []
+        rows = (
+            intact(self._context, self._context.store.get(Kind.MEMORY, new).values()) if new else []
+        )
         kept = [row for row in rows if self._may_return(row)]
-        found = [each for each in with_relevance(self._context, self._query, covered, kept) if self._is_similar(each)]
+        found = [
+            each
+            for each in with_relevance(self._context, self._query, covered, kept)
+            if self._is_similar(each)
+        ]
         memories = usage.with_counts(self._context, [Memory.of(each.row) for each in found])
-        self._scored += ((self._score(each.relevance, memory), memory) for each, memory in zip(found, memories, strict=True))
+        self._scored += (
+            (self._score(each.relevance, memory), memory)
+            for each, memory in zip(found, memories, strict=True)
+        )
         self._scored.sort(key=lambda pair: (-pair[0].value, -pair[0].similarity, pair[1].id))
 
     def _is_similar(self, candidate: Candidate) -> bool:
-        return candidate.relevance >= max(self._options.min_similarity, 0 if candidate.similarity is not None else 1e-9)
+        return candidate.relevance >= max(
+            self._options.min_similarity, 0 if candidate.similarity is not None else 1e-9
+        )
 
     def _score(self, similarity: float, memory: Memory) -> LaneScore:
         return scoring.score(
-            similarity, category=memory.category, intended=self._intended, ms=self._options.ms, created_at=memory.created_at,
-            last_accessed=memory.last_accessed, feedback_score=memory.feedback_score,
+            similarity, category=memory.category, intended=self._intended, ms=self._options.ms,
+            created_at=memory.created_at, last_accessed=memory.last_accessed,
+            feedback_score=memory.feedback_score,
         )  # fmt: skip
 
     def is_complete(self, similarity: float, factor: float) -> bool:
-        """Return whether no memory of at most this similarity, with at most this factor of its score, can be among the best."""
+        """Return whether no memory of at most this similarity, with at most this factor of its
+        score, can be among the best."""
         most, limit = similarity + _ROUNDING, self._options.limit
         if most < self._options.min_similarity:
             return True
@@ -191,7 +259,9 @@ class _Found:
 
     def best(self) -> list[LaneResult]:
         """Return the memories with the highest scores."""
-        return [LaneResult.of(memory, score) for score, memory in self._scored[: self._options.limit]]
+        return [
+            LaneResult.of(memory, score) for score, memory in self._scored[: self._options.limit]
+        ]
 
 
 def _least(pool: Pool, size: int) -> float:
@@ -201,13 +271,15 @@ def _least(pool: Pool, size: int) -> float:
 
 
 def _raised(context: Context) -> list[str]:
-    """Return the memories that feedback made more relevant than the others, of any scope of the user."""
+    """Return the memories that feedback made more relevant than the others, of any scope of the
+    user."""
     own = equals("user_id", context.reader.user_id)
     return context.store.ids(Kind.MEMORY, all_of(own, Compare("feedback_score", ">", 1.0)))
 
 
 def _by_weight(intended: Collection[str]) -> Iterator[tuple[float, Where]]:
-    """Yield the conditions that divide the memories by weight, heaviest first, each with the most that its factors can be."""
+    """Yield the conditions that divide the memories by weight, heaviest first, each with the
+    most that its factors can be."""
     boost = scoring.BOOST if intended else 1.0
     for weight in sorted({*scoring.WEIGHTS.values()}, reverse=True):
         types = tuple(type_ for type_, own in scoring.WEIGHTS.items() if own == weight)
@@ -221,17 +293,27 @@ def _in_collection(context: Context, collection: object) -> Where:
     if collection is None:
         return own
     if not isinstance(collection, str) or not collection.strip():
-        raise InvalidInput(f"collection is {shown(collection)}", expected="the name of a collection")
+        raise InvalidInput(
+            f"collection is {shown(collection)}", expected="the name of a collection"
+        )
     named = equals("project", collection)
-    return all_of(own, Or((IsNull("project"), named)) if collection == DEFAULT_COLLECTION else named)
+    return all_of(
+        own, Or((IsNull("project"), named)) if collection == DEFAULT_COLLECTION else named
+    )
 
 
 # --- entities ---
 
 
 def resolve(context: Context, given: object) -> tuple[str, ...]:
-    """Return entities as `type:slug`. Raise `NotFound` for one that no memory has, and `InvalidInput` for an ambiguous one."""
-    return tuple(dict.fromkeys(_resolve(context, each) for each in listed("entities", given, expected="a list of entities")))
+    """Return entities as `type:slug`. Raise `NotFound` for one that no memory has, and
+    `InvalidInput` for an ambiguous one."""
+    return tuple(
+        dict.fromkeys(
+            _resolve(context, each)
+            for each in listed("entities", given, expected="a list of entities")
+        )
+    )
 
 
 def _resolve(context: Context, given: str) -> str:
@@ -242,19 +324,24 @@ def _resolve(context: Context, given: str) -> str:
         return found[0]
     if found:
         raise InvalidInput(
-            f"entity {shown(given)} may be {' or '.join(found)}", expected="its type too", remedy=f"use {found[0]}"
+            f"entity {shown(given)} may be {' or '.join(found)}",
+            expected="its type too",
+            remedy=f"use {found[0]}",
         )
     known = known_entities(context)
     similar = [each for each in known if slug in each.partition(":")[2]][:_MAX_SUGGESTED]
     remedy = f"use one of {', '.join(similar)}" if similar else suggestion(candidates[0], known)
-    raise NotFound(f"no memory is about the entity {shown(given)}", remedy=remedy or "see the entities of what was stored")
+    raise NotFound(
+        f"no memory is about the entity {shown(given)}",
+        remedy=remedy or "see the entities of what was stored",
+    )
 
 
 def _is_known(context: Context, entity: str) -> bool:
     """Return whether a memory that the reader can see, of any status, is about an entity."""
     query = Query(
-        tokens=[], vector=None, reader=context.reader, at=iso(context.clock()), statuses=tuple(Status),
-        where=equals("entities", entity),
+        tokens=[], vector=None, reader=context.reader, at=iso(context.clock()),
+        statuses=tuple(Status), where=equals("entities", entity),
     )  # fmt: skip
     return context.index.snapshot(context.reader).candidates(query, size=1).documents > 0
 
@@ -262,7 +349,9 @@ def _is_known(context: Context, entity: str) -> bool:
 def known_entities(context: Context) -> list[str]:
     """Return the entities of the memories that the reader can see."""
     where = all_of(model.visible_to(context.reader), Compare("entities", ">=", ""))
-    return sorted({entity for row in paged(context, Kind.MEMORY, where) for entity in Memory.of(row).entities})
+    return sorted(
+        {entity for row in paged(context, Kind.MEMORY, where) for entity in Memory.of(row).entities}
+    )
 
 
 # --- the beginning of a session ---
@@ -273,23 +362,32 @@ _MAX_CHARS = 2000  # of one memory: a long one must not take the place of all ot
 
 
 def session_context(context: Context, max_tokens: int) -> str:
-    """Return the memories that matter most as data for a language model. Without memories the text is empty."""
+    """Return the memories that matter most as data for a language model. Without memories the
+    text is empty."""
     from memory_mesh.core.language.safety.fence import fence_memories  # loads many patterns
 
     every = records(context, most_important(context)[:_MOST])
     offered = [replace(record, content=shortened(record.content, _MAX_CHARS)) for record in every]
-    return fence_memories(offered, context.ids.salt(), max_tokens=max_tokens, count=embed.token_counter(context))
+    return fence_memories(
+        offered, context.ids.salt(), max_tokens=max_tokens, count=embed.token_counter(context)
+    )
 
 
 def most_important(context: Context) -> list[Memory]:
-    """Return memories that are valid now, pinned ones first, then by weight of the type × decay × feedback, then newest first.
+    """Return memories that are valid now, pinned ones first, then by weight of the type × decay ×
+    feedback, then newest first.
 
-    Of a large memory these are compared: the newest, the newest of the heaviest types, and those that are pinned or were helpful.
-    Turns of conversations are left out. Reading them here does not count as a use: what is offered in every session must fade.
+    Of a large memory these are compared: the newest, the newest of the heaviest types, and those
+    that are pinned or were helpful. Turns of conversations are left out. Reading them here does not
+    count as a use: what is offered in every session must fade.
     """
     ms = context.clock()
     valid = all_of(readable(context), model.in_project(context.reader.project), IsNull("turn"))
-    heavy = tuple(type_ for type_, weight in scoring.WEIGHTS.items() if weight == max(scoring.WEIGHTS.values()))
+    heavy = tuple(
+        type_
+        for type_, weight in scoring.WEIGHTS.items()
+        if weight == max(scoring.WEIGHTS.values())
+    )
     raised = Or((equals("pinned", True), Compare("feedback_score", ">", 1.0)))  # noqa: FBT003  (a value)
     rows = {
         row.id: row
@@ -302,5 +400,7 @@ def most_important(context: Context) -> list[Memory]:
 
 
 def _worth(memory: Memory, ms: int) -> float:
-    decay = scoring.decay_factor(ms, created_at=memory.created_at, last_accessed=memory.last_accessed)
+    decay = scoring.decay_factor(
+        ms, created_at=memory.created_at, last_accessed=memory.last_accessed
+    )
     return scoring.weight_of(memory.category) * decay * memory.feedback_score

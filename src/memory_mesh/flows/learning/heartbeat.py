@@ -1,7 +1,8 @@
 """The heartbeat: run the jobs that are due, each in one process, and record every run.
 
-The guard runs first; if it finds damage, no other job runs. A failed job does not stop the others, and stays due. If a process
-dies during a job, the job is free again after half an hour at most; every job may safely run twice.
+The guard runs first; if it finds damage, no other job runs. A failed job does not stop the others,
+and stays due. If a process dies during a job, the job is free again after half an hour at most;
+every job may safely run twice.
 """
 
 import json
@@ -11,7 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memory_mesh.core.audit import Broken, Verdict, of_recalls, verify_tail
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, StoreCorrupt, listed, shown
+from memory_mesh.core.errors import (
+    InvalidInput,
+    MemoryMeshError,
+    StoreBusy,
+    StoreCorrupt,
+    listed,
+    shown,
+)
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
 from memory_mesh.core.model.background import check_cancelled, uncancellable
@@ -47,7 +55,8 @@ class Job:
 
 
 def guard(context: Context) -> str:
-    """Check the ends of all chains and return what was checked; raise `StoreCorrupt` if something is wrong."""
+    """Check the ends of all chains and return what was checked; raise `StoreCorrupt` if
+    something is wrong."""
     memories = context.store.count(Kind.MEMORY, equals("user_id", context.reader.user_id))
     chains = [head.id for head in audit.heads(context)]
     headless = audit.headless_chain(context, chains)
@@ -59,7 +68,8 @@ def guard(context: Context) -> str:
 
 
 def _broken(context: Context, chain: str) -> Broken | None:
-    """Return a break at the end of a chain. It counts only if no process wrote to the chain between the two reads."""
+    """Return a break at the end of a chain. It counts only if no process wrote to the chain
+    between the two reads."""
     for attempt in range(_GUARD_ATTEMPTS):
         before = head_of(context, chain)
         verdict = _tail(context, chain, before)
@@ -74,7 +84,8 @@ def _broken(context: Context, chain: str) -> Broken | None:
 def _tail(context: Context, chain: str, head: Head | None) -> Verdict:
     last = head.number if head else 0
     blocks = chain_blocks(context, chain, Compare("number", ">", last - _GUARDED_BLOCKS))
-    # The first blocks of a chain of searches may be removed behind a checkpoint; `verify` checks that.
+    # The first blocks of a chain of searches may be removed behind a checkpoint; `verify` checks
+    # that.
     if blocks and blocks[0].number > max(1, last - _GUARDED_BLOCKS + 1) and not of_recalls(chain):
         return Broken(chain, blocks[0].number - 1, None, "block is missing")
     keys = key_walk(context, chain)
@@ -88,13 +99,29 @@ def _distill(context: Context) -> str:
 
 
 def _decay(context: Context) -> str:
-    """Archive weak memories, or report what this and the last phase of consolidation would archive."""
+    """Archive weak memories, or report what this and the last phase of consolidation would
+    archive."""
     found = decay.decay(context, dry_run=not context.options.decay_enabled)
-    links = f"{found.links} links to missing memories {'found' if found.dry_run else 'removed'}" if found.links else ""
-    done = f"{len(found.archived)} of {found.examined} memories {'are weak' if found.dry_run else 'archived'}"
+    links = (
+        f"{found.links} links to missing memories {'found' if found.dry_run else 'removed'}"
+        if found.links
+        else ""
+    )
+    done = (
+        f"{len(found.archived)} of {found.examined} memories "
+        f"{'are weak' if found.dry_run else 'archived'}"
+    )
     outdated = sum(1 for _ in consolidate.find_outdated(context)) if found.dry_run else 0
-    also = f", {outdated} were superseded over {consolidate.OUTDATED_DAYS} days ago" if outdated else ""
-    hint = "; set decay_enabled to archive them" if found.dry_run and (found.archived or outdated) else ""
+    also = (
+        f", {outdated} were superseded over {consolidate.OUTDATED_DAYS} days ago"
+        if outdated
+        else ""
+    )
+    hint = (
+        "; set decay_enabled to archive them"
+        if found.dry_run and (found.archived or outdated)
+        else ""
+    )
     return ", ".join(filter(None, (f"{done}{also}{hint}", links)))
 
 
@@ -116,34 +143,67 @@ def _apply_retention(context: Context) -> str:
     broken = f", {len(pruned.broken)} broken chains not touched" if pruned.broken else ""
     moved = len(retention.retention(context).moves) if trace_learnings.has_projects(context) else 0
     moves = f", {moved} parts of traces archived or consolidated" if moved else ""
-    return f"{len(archived)} lessons archived, {pruned.removed} recall blocks removed{broken}{moves}"
+    return (
+        f"{len(archived)} lessons archived, {pruned.removed} recall blocks removed{broken}{moves}"
+    )
 
 
 def _consolidate_traces(context: Context) -> str:
     done = trace_learnings.consolidate_all(context)
-    learnings, written = (sum(len(getattr(one, name)) for one in done) for name in ("patterns", "written"))
+    learnings, written = (
+        sum(len(getattr(one, name)) for one in done) for name in ("patterns", "written")
+    )
     return f"{learnings} learnings in {len(done)} projects, {written} new or changed"
 
 
 def _reembed(context: Context) -> str:
-    """Embed memories that wait for a vector. A store of another model is not changed: only a person decides that."""
+    """Embed memories that wait for a vector. A store of another model is not changed: only a
+    person decides that."""
     if context.embedder is None or embed.store_model(context) not in (None, context.embedder.model):
-        return "the store has vectors of another model" if context.embedder else "no embedder is set"
+        return (
+            "the store has vectors of another model" if context.embedder else "no embedder is set"
+        )
     return f"{embed.reembed(context, no_progress).embedded} memories embedded"
 
 
 def _compact(context: Context) -> str:
-    return "no deleted bytes are left in the files" if context.store.compact() else "the store is in use by others"
+    return (
+        "no deleted bytes are left in the files"
+        if context.store.compact()
+        else "the store is in use by others"
+    )
 
 
 JOBS = (
     Job("guard", 0, 0, guard),
-    Job("anchor", 1, _HOUR, anchor_if_moved, lambda context: context.options.audit_anchor is not None, listed=False),
+    Job(
+        "anchor",
+        1,
+        _HOUR,
+        anchor_if_moved,
+        lambda context: context.options.audit_anchor is not None,
+        listed=False,
+    ),
     Job("hooks", 1, 0, _deliver, lambda context: bool(context.hooks), listed=False),
-    Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.options.enable_wisdom_distillation),
+    Job(
+        "distillation",
+        1,
+        8 * _HOUR,
+        _distill,
+        lambda context: context.options.enable_wisdom_distillation,
+    ),
     Job("decay", 2, 24 * _HOUR, _decay),
-    Job("consolidation", 3, 24 * _HOUR, _consolidate, lambda context: context.options.decay_enabled, listed=False),
-    Job("traces", 4, 7 * 24 * _HOUR, _consolidate_traces, trace_learnings.has_projects, listed=False),
+    Job(
+        "consolidation",
+        3,
+        24 * _HOUR,
+        _consolidate,
+        lambda context: context.options.decay_enabled,
+        listed=False,
+    ),
+    Job(
+        "traces", 4, 7 * 24 * _HOUR, _consolidate_traces, trace_learnings.has_projects, listed=False
+    ),
     Job("retention", 4, 24 * _HOUR, _apply_retention),
     Job("reembedding", 5, _HOUR, _reembed),
     Job("compaction", 6, 24 * _HOUR, _compact),
@@ -151,17 +211,26 @@ JOBS = (
 
 
 def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
-    """Run the guard and the jobs that are due; only those in `jobs`, if given, and also those not due with `force`."""
+    """Run the guard and the jobs that are due; only those in `jobs`, if given, and also those
+    not due with `force`."""
     context.check_enabled()
     known = [job.name for job in JOBS]
     jobs = None if jobs is None else listed("jobs", jobs, expected=f"a list of {', '.join(known)}")
     if unknown := [name for name in jobs or () if not isinstance(name, str) or name not in known]:
-        raise InvalidInput(f"unknown job {shown(unknown[0])}", expected=f"one of {', '.join(known)}")
+        raise InvalidInput(
+            f"unknown job {shown(unknown[0])}", expected=f"one of {', '.join(known)}"
+        )
     first = _run(context, JOBS[0], context.clock())
     runs = [first]
-    for job in (job for job in JOBS[1:] if (job.listed or job.enabled(context) if jobs is None else job.name in jobs)):
+    for job in (
+        job
+        for job in JOBS[1:]
+        if (job.listed or job.enabled(context) if jobs is None else job.name in jobs)
+    ):
         check_cancelled()
-        blocked = None if first.ok else _not_run(context, job, Outcome.BLOCKED, "the guard found damage")
+        blocked = (
+            None if first.ok else _not_run(context, job, Outcome.BLOCKED, "the guard found damage")
+        )
         runs.append(blocked or _run_if_due(context, job, force=force))
     try:
         _release(context, JOBS[0], None, millis(first.began), first)
@@ -173,7 +242,11 @@ def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = F
 def log(context: Context, *, limit: int = 20) -> list[JobRun]:
     """Return the latest runs of this user's jobs, newest first."""
     max_runs = checked_limit(limit)
-    runs = [run for meta in Meta.with_prefix(context.store, _id(context, "run", "")) if (run := _run_of(meta))]
+    runs = [
+        run
+        for meta in Meta.with_prefix(context.store, _id(context, "run", ""))
+        if (run := _run_of(meta))
+    ]
     return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:max_runs]
 
 
@@ -185,7 +258,12 @@ def _run_if_due(context: Context, job: Job, *, force: bool) -> JobRun:
     def take() -> Plan[Outcome | None]:
         meta, state = _stored_state(context, job)
         refused = state.refusal(began, job.every_ms, force=force)
-        return Plan(refused, [] if refused else [meta.row(state.acquire(holder, began).detail(), at=iso(context.clock()))])
+        return Plan(
+            refused,
+            []
+            if refused
+            else [meta.row(state.acquire(holder, began).detail(), at=iso(context.clock()))],
+        )
 
     try:
         refused = commit(context, take)
@@ -221,7 +299,9 @@ def _run(context: Context, job: Job, began: int) -> JobRun:
 
 def _not_run(context: Context, job: Job, outcome: Outcome, detail: str = "") -> JobRun:
     at = iso(context.clock())
-    return JobRun(job=job.name, priority=job.priority, outcome=outcome, began=at, ended=at, detail=detail)
+    return JobRun(
+        job=job.name, priority=job.priority, outcome=outcome, began=at, ended=at, detail=detail
+    )
 
 
 # --- stored state ---
@@ -230,10 +310,20 @@ def _not_run(context: Context, job: Job, outcome: Outcome, detail: str = "") -> 
 def _release(context: Context, job: Job, holder: str | None, began: int, run: JobRun) -> None:
     def decide() -> Plan[None]:
         meta, state = _stored_state(context, job)
-        state_row = meta.row(state.release(holder, began, done=run.ok).detail(), at=iso(context.clock()))
+        state_row = meta.row(
+            state.release(holder, began, done=run.ok).detail(), at=iso(context.clock())
+        )
         # The row of a run replaces the oldest one, which is cheaper than deleting.
-        place = Meta.read(context.store, _id(context, "run", f"{job.name} {state.count % MAX_STORED_RUNS}"))
-        return Plan(None, [state_row, place.row({**asdict(run), "outcome": str(run.outcome)}, at=iso(context.clock()))])
+        place = Meta.read(
+            context.store, _id(context, "run", f"{job.name} {state.count % MAX_STORED_RUNS}")
+        )
+        return Plan(
+            None,
+            [
+                state_row,
+                place.row({**asdict(run), "outcome": str(run.outcome)}, at=iso(context.clock())),
+            ],
+        )
 
     with uncancellable():
         commit(context, decide)

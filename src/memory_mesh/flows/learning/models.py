@@ -5,7 +5,13 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import Lock
 
-from memory_mesh.core.errors import MemoryDisabled, MemoryMeshError, SettingsError, StoreError, StoreReadOnly
+from memory_mesh.core.errors import (
+    MemoryDisabled,
+    MemoryMeshError,
+    SettingsError,
+    StoreError,
+    StoreReadOnly,
+)
 from memory_mesh.core.learning import Accounts, Caps, DailySpending, Price, Spending, totals
 from memory_mesh.core.model import Checked, Meta, iso
 from memory_mesh.core.model.background import uncancellable
@@ -34,7 +40,11 @@ def _check_chat(context: Context) -> Checked:
     except MemoryMeshError as error:
         return _failed(part, context.chat.model, error)
     used = f"{reply.tokens.sent} tokens sent, {reply.tokens.received} received"
-    return Checked(part=part, model=context.chat.model, detail=f"answers as requested, in {context.clock() - began} ms, {used}")
+    return Checked(
+        part=part,
+        model=context.chat.model,
+        detail=f"answers as requested, in {context.clock() - began} ms, {used}",
+    )
 
 
 def _check_embedder(context: Context) -> Checked:
@@ -43,7 +53,8 @@ def _check_embedder(context: Context) -> Checked:
     from memory_mesh.flows.write.embed import embed_texts  # opening a store does not need it
 
     began = context.clock()
-    first = getattr(context.embedder, "first", context.embedder)  # a fallback would hide that it does not answer
+    # A fallback would hide that it does not answer.
+    first = getattr(context.embedder, "first", context.embedder)
     try:
         vector = embed_texts(first, ["a sign of life"])[0]
     except MemoryMeshError as error:
@@ -54,7 +65,9 @@ def _check_embedder(context: Context) -> Checked:
 
 def _failed(part: str, model: str, error: MemoryMeshError) -> Checked:
     expected = f"; expected {error.expected}" if error.expected else ""
-    return Checked(part=part, model=model, ok=False, detail=error.what + expected, remedy=error.remedy)
+    return Checked(
+        part=part, model=model, ok=False, detail=error.what + expected, remedy=error.remedy
+    )
 
 
 # --- the usage of paid models ---
@@ -63,15 +76,18 @@ def _failed(part: str, model: str, error: MemoryMeshError) -> Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """A `Meter` that writes to a store. If the store cannot be written to, or does not exist yet, it counts in memory."""
+    """A `Meter` that writes to a store. If the store cannot be written to, or does not exist
+    yet, it counts in memory."""
 
     store: Store
     clock: Clock
     ids: IdSource
     caps: Caps = field(default_factory=Caps)
     prices: Mapping[str, Price] = field(default_factory=dict)
-    pause: Callable[[int], None] = lambda attempt: None  # waits before the next attempt, longer each time
-    file: StoreFile = NO_FILE  # if it is not prepared, the count of a read must not create or upgrade it
+    # Waits before the next attempt, longer each time.
+    pause: Callable[[int], None] = lambda attempt: None
+    # If it is not prepared, the count of a read must not create or upgrade it.
+    file: StoreFile = NO_FILE
     _own: dict[str, DailySpending] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -95,7 +111,9 @@ class Ledger:
     def days(self) -> dict[str, DailySpending]:
         """Return the usage of each day."""
         entries = Meta.with_prefix(self.store, _SPENDING)
-        days = {entry.id.removeprefix(_SPENDING): DailySpending.of(entry.detail) for entry in entries}
+        days = {
+            entry.id.removeprefix(_SPENDING): DailySpending.of(entry.detail) for entry in entries
+        }
         for day, own in self._own.items():
             days[day] = days.get(day, DailySpending()).plus(own)
         return days
@@ -110,12 +128,17 @@ class Ledger:
     def _spent(self, operation: str, model: str, tokens: Tokens) -> Spending:
         price = self.prices.get(model)
         cost = price.of(tokens) if price else None
-        return Spending(operation=operation, model=model, sent=tokens.sent, received=tokens.received, cost=cost)
+        return Spending(
+            operation=operation, model=model, sent=tokens.sent, received=tokens.received, cost=cost
+        )
 
     def _change(self, day: str, decide: Callable[[DailySpending], DailySpending]) -> None:
         def plan() -> Plan[None]:
             meta = Meta.read(self.store, _SPENDING + day)
-            return Plan(None, [meta.row(decide(DailySpending.of(meta.detail)).detail(), at=iso(self.clock()))])
+            return Plan(
+                None,
+                [meta.row(decide(DailySpending.of(meta.detail)).detail(), at=iso(self.clock()))],
+            )
 
         try:
             if not self.file.is_prepared():
@@ -123,7 +146,8 @@ class Ledger:
             with uncancellable():  # a cancelled call was paid for
                 write_plan(self.store, plan, pause=self.pause)
         except (StoreError, MemoryDisabled) as error:
-            # With a cap, an uncounted call would get around it. Without one, no answer is lost because counting failed.
+            # With a cap, an uncounted call would get around it. Without one, no answer is lost
+            # because counting failed.
             if self.caps.any and not isinstance(error, StoreReadOnly | MemoryDisabled):
                 raise
             with self._lock:
@@ -133,13 +157,15 @@ class Ledger:
 def spending(ledger: Accounts | None, ms: int) -> tuple[tuple[Spending, ...], tuple[Spending, ...]]:
     """Return the usage of the day of a time, and of all days."""
     days = ledger.days() if ledger else {}
-    return totals(days.get(iso(ms)[:10], DailySpending()).spent), totals(spent for day in days.values() for spent in day.spent)
+    return totals(days.get(iso(ms)[:10], DailySpending()).spent), totals(
+        spent for day in days.values() for spent in day.spent
+    )
 
 
 # --- the pseudonym key ---
 #
-# A store records the id of its pseudonym key. A lost key is reported, never replaced: with another key, the same person would
-# get another pseudonym.
+# A store records the id of its pseudonym key. A lost key is reported, never replaced: with another
+# key, the same person would get another pseudonym.
 
 
 def stored_key_id(store: Store) -> str | None:
@@ -160,16 +186,23 @@ def pseudonym_key_error(store: Store, key: bytes | None) -> str | None:
 def check_pseudonym_key(store: Store, key: bytes | None) -> None:
     """Raise `SettingsError` if the key is not the store's."""
     if error := pseudonym_key_error(store, key):
-        remedy = "restore pseudonym.key of the home folder from a backup: another key gives the same person another pseudonym"
+        remedy = (
+            "restore pseudonym.key of the home folder from a backup: another key gives the same "
+            "person another pseudonym"
+        )
         raise SettingsError(error, remedy=remedy)
 
 
 def record_pseudonym_key(store: Store, key: bytes, ms: int, pause: Callable[[int], None]) -> None:
-    """Record the id of the key in a store that has none yet. Raise `SettingsError` if the store has another."""
+    """Record the id of the key in a store that has none yet. Raise `SettingsError` if the store
+    has another."""
 
     def decide() -> Plan[None]:
         meta = Meta.read(store, _PSEUDONYM_KEY)
-        return Plan(None, [] if meta.detail.get("key_id") else [meta.row({"key_id": _key_id(key)}, at=iso(ms))])
+        return Plan(
+            None,
+            [] if meta.detail.get("key_id") else [meta.row({"key_id": _key_id(key)}, at=iso(ms))],
+        )
 
     write_plan(store, decide, pause=pause)
     check_pseudonym_key(store, key)  # another process may have recorded its key first

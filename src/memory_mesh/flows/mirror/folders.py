@@ -15,7 +15,14 @@ from hashlib import sha256
 
 from memory_mesh.core import learning
 from memory_mesh.core.errors import InvalidInput, NotFound, StoreReadOnly
-from memory_mesh.core.intake import NewText, Selection, draft, file_print, folder_print, read_content
+from memory_mesh.core.intake import (
+    NewText,
+    Selection,
+    draft,
+    file_print,
+    folder_print,
+    read_content,
+)
 from memory_mesh.core.model import (
     Compare,
     Failed,
@@ -48,7 +55,9 @@ from memory_mesh.flows.write.write import plan_add, update
 BATCH_FILES, BATCH_CHARS = 64, 100_000
 
 
-def ingest(context: Context, path: str, selection: Selection, *, type_: str | None, progress: Progress) -> Ingested:
+def ingest(
+    context: Context, path: str, selection: Selection, *, type_: str | None, progress: Progress
+) -> Ingested:
     """Bring the memories of a folder's files up to date."""
     context.check_enabled()
     run = _Run(context, context.open_folder(path), selection, type_)
@@ -74,12 +83,21 @@ class _File:
 class _Run:
     """One run over one folder."""
 
-    def __init__(self, context: Context, folder: Folder, selection: Selection, type_: str | None) -> None:
+    def __init__(
+        self, context: Context, folder: Folder, selection: Selection, type_: str | None
+    ) -> None:
         self._context, self.folder, self._selection = context, folder, selection
         self._given: dict[str, Value] = {} if type_ is None else {"type": type_}
         self._prefix = folder_print(context.reader, folder.root, type_)
-        # An invalid type or folder name would fail every file, so it is checked once, before anything is stored.
-        common = draft("a file", {"source_root": folder.root, **self._given}, context.reader, context.limits, context.gate())
+        # An invalid type or folder name would fail every file, so it is checked once, before
+        # anything is stored.
+        common = draft(
+            "a file",
+            {"source_root": folder.root, **self._given},
+            context.reader,
+            context.limits,
+            context.gate(),
+        )
         self._type = common.metadata.get("type")
         self._met: set[str] = set()  # ids of memories whose file is there
         self.added = self.updated = self.unchanged = 0
@@ -110,16 +128,27 @@ class _Run:
     def find_gone(self) -> None:
         """Report the memories of files that were not in the folder."""
         context, prefix = self._context, self._prefix
-        of_folder = all_of(Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~"))
-        current = all_of(of_folder, equals("status", Status.ACTIVE), not_expired(iso(context.clock())))
+        of_folder = all_of(
+            Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~")
+        )
+        current = all_of(
+            of_folder, equals("status", Status.ACTIVE), not_expired(iso(context.clock()))
+        )
         unmet = sorted({*context.store.ids(Kind.MEMORY, current)} - self._met)
-        # A file that could not be read is still there, and so are the files of a folder that could not be read.
+        # A file that could not be read is still there, and so are the files of a folder that could
+        # not be read.
         failed = {file_print(prefix, failure.source) for failure in self.failed}
-        unreadable = tuple(failure.source for failure in self.failed if failure.source.endswith("/"))
+        unreadable = tuple(
+            failure.source for failure in self.failed if failure.source.endswith("/")
+        )
         for ids in batches(unmet, BATCH_FILES):
             for memory in map(Memory.of, context.store.get(Kind.MEMORY, ids).values()):
                 source = str(memory.metadata.get("source"))
-                if self._selection.covers(source) and memory.fingerprint not in failed and not source.startswith(unreadable):
+                if (
+                    self._selection.covers(source)
+                    and memory.fingerprint not in failed
+                    and not source.startswith(unreadable)
+                ):
                     self.gone.append(Gone(source, memory.id))
         self.gone.sort(key=lambda gone: (gone.source, gone.id))
 
@@ -131,8 +160,12 @@ class _Run:
             try:
                 data = self.folder.read(entry.source, max_bytes=max_bytes)
                 text = read_content(data.decode("utf-8-sig"), self._context.limits)
-                # The hash of the bytes, not of the stored text: that is redacted and would never be equal.
-                hash_, fingerprint = sha256(data).hexdigest(), file_print(self._prefix, entry.source)
+                # The hash of the bytes, not of the stored text: that is redacted and would never be
+                # equal.
+                hash_, fingerprint = (
+                    sha256(data).hexdigest(),
+                    file_print(self._prefix, entry.source),
+                )
                 return _File(source=entry.source, text=text, hash=hash_, fingerprint=fingerprint)
             except InvalidInput as error:
                 failure = str(error)
@@ -142,31 +175,44 @@ class _Run:
         return None
 
     def _known(self, files: Sequence[_File]) -> dict[str, Memory]:
-        """Return the memories of files by fingerprint: the active one, or an inactive one with the same content.
+        """Return the memories of files by fingerprint: the active one, or an inactive one with the
+        same content.
 
         A file whose memory was archived is not added again unless it changes.
         """
         hashes = {file.fingerprint: file.hash for file in files}
         known: dict[str, Memory] = {}
-        rows = self._context.store.find(Kind.MEMORY, In("fingerprint", tuple(hashes))) if hashes else []
+        rows = (
+            self._context.store.find(Kind.MEMORY, In("fingerprint", tuple(hashes)))
+            if hashes
+            else []
+        )
         for memory in map(Memory.of, intact(self._context, rows)):
             name = str(memory.fingerprint)
-            if self._is_current(memory) or (name not in known and memory.metadata.get("source_hash") == hashes[name]):
+            if self._is_current(memory) or (
+                name not in known and memory.metadata.get("source_hash") == hashes[name]
+            ):
                 known[name] = memory
         return known
 
     def _add(self, files: Sequence[_File]) -> dict[str, Memory]:
-        """Store these files. Return the memories that a concurrent run has stored for some of them."""
+        """Store these files. Return the memories that a concurrent run has stored for some of
+        them."""
         context, vectors = self._context, Vectors()
         common = {**self._given, "source_root": self.folder.root}
-        given = [NewText(file.text, {**common, "source": file.source, "source_hash": file.hash}) for file in files]
+        given = [
+            NewText(file.text, {**common, "source": file.source, "source_hash": file.hash})
+            for file in files
+        ]
         pairs = zip(prepare(context, given), files, strict=True)
         prepared = [replace(item, fingerprint=file.fingerprint, same=()) for item, file in pairs]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:
             seen = {name: context.store.version(name) for name in partitions(context.reader)}
             known = self._known(files)
-            plan = plan_add(context, [item for item in prepared if item.fingerprint not in known], vectors)
+            plan = plan_add(
+                context, [item for item in prepared if item.fingerprint not in known], vectors
+            )
             return Plan((known, plan.answer), plan.puts, plan.deletes, seen if plan.puts else {})
 
         known, added = commit(context, decide)
@@ -177,7 +223,11 @@ class _Run:
     def _update(self, file: _File, memory: Memory) -> None:
         self._met.add(memory.id)
         changed = memory.metadata.get("source_hash") != file.hash
-        retyped = bool(self._given) and memory.metadata.get("type") != self._type and self._is_current(memory)
+        retyped = (
+            bool(self._given)
+            and memory.metadata.get("type") != self._type
+            and self._is_current(memory)
+        )
         if not changed and not retyped:
             self.unchanged += 1
             return
@@ -186,7 +236,11 @@ class _Run:
         try:
             update(self._context, memory.id, content=file.text, metadata=metadata, why=why)
         except NotFound:
-            self.failed.append(Failed(file.source, "its memory was erased meanwhile, or belongs to another session"))
+            self.failed.append(
+                Failed(
+                    file.source, "its memory was erased meanwhile, or belongs to another session"
+                )
+            )
         else:
             self.updated += 1
 
@@ -216,7 +270,8 @@ def read_again(context: Context) -> None:
 
 
 def read_all(context: Context) -> list[Ingested]:
-    """Bring the skills of every folder up to date, and log what could not be read and what is gone."""
+    """Bring the skills of every folder up to date, and log what could not be read and what is
+    gone."""
     given = context.options.skill_directories or []
     context.check_enabled()
     context.state.skills_read.add(context.reader.user_id)
@@ -225,7 +280,9 @@ def read_all(context: Context) -> list[Ingested]:
         for failed in folder.failed:
             _log.warning("no skill from %s in %s: %s", failed.source, folder.root, failed.reason)
         for gone in folder.gone:
-            _log.warning("the file of skill %s is gone: %s; the skill is kept", gone.id, gone.source)
+            _log.warning(
+                "the file of skill %s is gone: %s; the skill is kept", gone.id, gone.source
+            )
     return done
 
 
@@ -237,7 +294,11 @@ def read_folder(context: Context, path: str) -> Ingested:
         return Ingested(path, failed=[Failed("./", str(error))])
     listed = list(folder.files(_FILES))
     files = set(learning.skill_files(entry.source for entry in listed))
-    drafts, failed, counts = list[SkillDraft](), list[Failed](), dict.fromkeys(("add", "update", ""), 0)
+    drafts, failed, counts = (
+        list[SkillDraft](),
+        list[Failed](),
+        dict.fromkeys(("add", "update", ""), 0),
+    )
     for entry in listed:
         if entry.source in files or entry.source.endswith("/"):
             try:
@@ -262,15 +323,22 @@ def _draft(context: Context, folder: Folder, entry: Listed) -> Iterator[SkillDra
         raise InvalidInput(f"it is not UTF-8 text (byte {error.start + 1:,})") from None
     path = f"{folder.root}/{entry.source}"
     if path.endswith((f"/{learning.FILE}", ".yamo")) or learning.is_skill_text(text):
-        yield skills.prepare(context, text, None, source=path, default_name=learning.default_name(path))
+        yield skills.prepare(
+            context, text, None, source=path, default_name=learning.default_name(path)
+        )
 
 
 def _gone(context: Context, root: str, found: set[str], failed: Sequence[Failed]) -> Iterator[Gone]:
-    """Yield the active skills whose file was in the folder. A file that could not be read is still there."""
+    """Yield the active skills whose file was in the folder. A file that could not be read is
+    still there."""
     gate = context.gate()  # paths are stored masked
     prefix = gate.redact(f"{root}/")
     there = tuple(gate.redact(f"{root}/{failure.source}") for failure in failed)
     for skill in map(Skill.of, context.store.find(Kind.SKILL, readable(context))):
         source = str(skill.metadata.get("source", ""))
-        if source.startswith(prefix) and skill.fingerprint not in found and not source.startswith(there):
+        if (
+            source.startswith(prefix)
+            and skill.fingerprint not in found
+            and not source.startswith(there)
+        ):
             yield Gone(source, skill.id)

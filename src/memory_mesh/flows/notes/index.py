@@ -1,8 +1,8 @@
 """The index of notes: every valid section of a file is a memory, so that all searches find it.
 
-What changed is taken over when it is used: the marks of the files are compared, and only then are the files read. The memory of a
-section is found by its file and title; a section that moved keeps its memory, and so its feedback. Removed, deprecated and
-expired ones are archived.
+What changed is taken over when it is used: the marks of the files are compared, and only then are
+the files read. The memory of a section is found by its file and title; a section that moved keeps
+its memory, and so its feedback. Removed, deprecated and expired ones are archived.
 """
 
 import logging
@@ -13,11 +13,26 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreError, StoreReadOnly, shown
+from memory_mesh.core.errors import (
+    InvalidInput,
+    NotFound,
+    StoreBusy,
+    StoreError,
+    StoreReadOnly,
+    shown,
+)
 from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
 from memory_mesh.core.model import Key, Kind, Memory, Meta, Row, Status, Value, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
-from memory_mesh.core.notes.files import Instruction, digest, double_titles, is_current, keys_of, read_file, without_section
+from memory_mesh.core.notes.files import (
+    Instruction,
+    digest,
+    double_titles,
+    is_current,
+    keys_of,
+    read_file,
+    without_section,
+)
 from memory_mesh.core.ports import NoteFile, NoteFiles
 from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.lane import lane
@@ -42,13 +57,16 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What the index of a folder holds: the marks of its files, until when it is up to date, and its sections by key."""
+    """What the index of a folder holds: the marks of its files, until when it is up to date, and
+    its sections by key."""
 
     marks: dict[str, str] = field(default_factory=dict)
     until: str | None = None
     sections: dict[str, _Entry] = field(default_factory=dict)
-    archived: dict[str, str] = field(default_factory=dict)  # the memories of removed sections, which may come back
-    written: tuple[str, ...] = ()  # the digests of the sections that the program wrote, and that were not edited since
+    # The memories of removed sections, which may come back.
+    archived: dict[str, str] = field(default_factory=dict)
+    # The digests of the sections that the program wrote, and that were not edited since.
+    written: tuple[str, ...] = ()
     root: str = ""
 
     @classmethod
@@ -56,17 +74,29 @@ class _State:
         sections = {key: _Entry(*values) for key, values in detail.get("sections", {}).items()}
         written = tuple(detail.get("written", ()))
         return cls(
-            detail.get("marks", {}), detail.get("until"), sections, detail.get("archived", {}), written, detail.get("root", "")
+            detail.get("marks", {}),
+            detail.get("until"),
+            sections,
+            detail.get("archived", {}),
+            written,
+            detail.get("root", ""),
         )
 
     @property
     def detail(self) -> dict[str, Value]:
-        sections: dict[str, Value] = {key: [one.digest, one.section, one.id] for key, one in self.sections.items()}
-        lists: dict[str, Value] = {"archived": {**self.archived}, "written": [*self.written], "root": self.root}
+        sections: dict[str, Value] = {
+            key: [one.digest, one.section, one.id] for key, one in self.sections.items()
+        }
+        lists: dict[str, Value] = {
+            "archived": {**self.archived},
+            "written": [*self.written],
+            "root": self.root,
+        }
         return {"marks": {**self.marks}, "until": self.until, "sections": sections, **lists}
 
     def without(self, gone: Mapping[str, _Entry], archived: Collection[str]) -> "_State":
-        """Return the state without these sections, the marks of their files, and these keys of the archived ones."""
+        """Return the state without these sections, the marks of their files, and these keys of
+        the archived ones."""
         lost, files = {entry.digest for entry in gone.values()}, {_file(key) for key in gone}
         return replace(
             self,
@@ -77,7 +107,8 @@ class _State:
         )
 
     def covers(self, marks: Mapping[str, str], at: str) -> bool:
-        """Return whether nothing changed: no file, and no section that begins or ends to be valid."""
+        """Return whether nothing changed: no file, and no section that begins or ends to be
+        valid."""
         return self.marks == marks and (self.until is None or at <= self.until)
 
 
@@ -85,20 +116,26 @@ class _State:
 
 
 def read_all(context: Context, listed: Sequence[NoteFile]) -> Notes:
-    """Return the notes of these files, and what is wrong in them. A file is read once until it changes."""
+    """Return the notes of these files, and what is wrong in them. A file is read once until it
+    changes."""
     known, files = context.state.note_files, context.open_notes()
     read = {
-        file.name: known[file.name] if known.get(file.name, ("",))[0] == file.mark != "" else _read(files, file)
+        file.name: known[file.name]
+        if known.get(file.name, ("",))[0] == file.mark != ""
+        else _read(files, file)
         for file in listed
     }
     context.state.note_files = read
     every = [each for _, sections in read.values() for each in sections]
     notes = [each for each in every if isinstance(each, Note)]
-    return Notes(notes, [*(each for each in every if isinstance(each, Fault)), *double_titles(notes)])
+    return Notes(
+        notes, [*(each for each in every if isinstance(each, Fault)), *double_titles(notes)]
+    )
 
 
 def _read(files: NoteFiles, file: NoteFile) -> tuple[str, list[Note | Fault]]:
-    """Return the mark of a file and what is in it; no mark if the system could not read it, so that it is read again."""
+    """Return the mark of a file and what is in it; no mark if the system could not read it, so
+    that it is read again."""
     fault, mark = file.fault, file.mark
     if fault is None:
         try:
@@ -110,11 +147,18 @@ def _read(files: NoteFiles, file: NoteFile) -> tuple[str, list[Note | Fault]]:
 
 def indexed_files(context: Context) -> Collection[str]:
     """Return the names of the files that the index holds."""
-    return _State.of(Meta.read(context.store, _scope(context)).detail).marks if context.file.is_prepared() else ()
+    return (
+        _State.of(Meta.read(context.store, _scope(context)).detail).marks
+        if context.file.is_prepared()
+        else ()
+    )
 
 
-def refresh(context: Context, notes: Notes | None = None, listed: Sequence[NoteFile] | None = None) -> Synced | None:
-    """Index the folder if a file changed, and return what did. A store that is not there yet, or is only read, is left alone."""
+def refresh(
+    context: Context, notes: Notes | None = None, listed: Sequence[NoteFile] | None = None
+) -> Synced | None:
+    """Index the folder if a file changed, and return what did. A store that is not there yet, or
+    is only read, is left alone."""
     if not context.options.enable_memory or not context.file.is_prepared():
         return None
     listed = context.open_notes().files() if listed is None else listed
@@ -135,9 +179,14 @@ def refresh(context: Context, notes: Notes | None = None, listed: Sequence[NoteF
 
 
 def sync(
-    context: Context, notes: Notes | None = None, listed: Sequence[NoteFile] | None = None, *, written: Note | None = None
+    context: Context,
+    notes: Notes | None = None,
+    listed: Sequence[NoteFile] | None = None,
+    *,
+    written: Note | None = None,
 ) -> Synced:
-    """Bring the memories of the sections up to date, and return what changed. `written` is a note that the program wrote."""
+    """Bring the memories of the sections up to date, and return what changed. `written` is a
+    note that the program wrote."""
     context.check_enabled()
     context = replace(context, reader=replace(context.reader, session_id=None))
     files = context.open_notes()
@@ -147,10 +196,16 @@ def sync(
     run.archive()
     run.move()
     run.store()
-    own = {*run.old.written, *([digest(written)] if written else [])} & {digest(note) for note in notes}
+    own = {*run.old.written, *([digest(written)] if written else [])} & {
+        digest(note) for note in notes
+    }
     unread = {name: "" for name, (mark, _) in context.state.note_files.items() if not mark}
     state = replace(
-        run.new, marks=_marks(listed) | unread, until=_until(notes, run.at), written=tuple(sorted(own)), root=files.root
+        run.new,
+        marks=_marks(listed) | unread,
+        until=_until(notes, run.at),
+        written=tuple(sorted(own)),
+        root=files.root,
     )
     if state != run.old:
         _write(context, state)
@@ -175,18 +230,25 @@ class _Run:
         # A file that cannot be read is still there, and so are all files of such a folder.
         unreadable = {fault.file for fault in notes.faults if not fault.line}
         kept = {} if not unreadable else {
-            key: entry for key, entry in self.old.sections.items() if {_file(key), context.open_notes().root} & unreadable
+            key: entry for key,
+            entry in self.old.sections.items()
+            if {_file(key), context.open_notes().root} & unreadable
         }  # fmt: skip
         self._gone = {key: entry for key, entry in self.old.sections.items() if key not in kept}
         self.new = _State(sections=dict(kept), archived=dict(self.old.archived))
         self._before = self._matched()  # and what is left in `_gone` is gone
 
     def _matched(self) -> dict[str, str]:
-        """Return the earlier key of each section that was indexed: of one with the same text, or else at the same place."""
+        """Return the earlier key of each section that was indexed: of one with the same text, or
+        else at the same place."""
         texts: dict[str, list[str]] = {}
         for known, entry in self._gone.items():
             texts.setdefault(entry.digest, []).append(known)
-        places = {(_file(old), entry.section): old for old, entry in self._gone.items() if old not in self._outdated}
+        places = {
+            (_file(old), entry.section): old
+            for old, entry in self._gone.items()
+            if old not in self._outdated
+        }
         found: dict[str, str] = {}
         for ways in (
             lambda key, note: [key] if key in texts.get(self._digests[key], ()) else [],
@@ -205,7 +267,9 @@ class _Run:
         """Archive the memories of sections that are gone."""
         for key, entry in self._gone.items():
             why = (
-                "the note is deprecated or not valid now" if key in self._outdated else f"the note was removed from {_file(key)}"
+                "the note is deprecated or not valid now"
+                if key in self._outdated
+                else f"the note was removed from {_file(key)}"
             )
             done = archive(self._context, Kind.MEMORY, [entry.id], partial(_because, why))
             self.counts["archived"] += len(done)
@@ -225,14 +289,22 @@ class _Run:
     def store(self) -> None:
         """Store the new and the edited sections."""
         vectors, known = Vectors(), self.new.sections
-        changed = [key for key, text in self._digests.items() if key not in known or known[key].digest != text]
+        changed = [
+            key
+            for key, text in self._digests.items()
+            if key not in known or known[key].digest != text
+        ]
         for key in changed:
             if key not in known:
                 self._revive(key)
         for keys in batches(changed, _AT_ONCE):
             ready = [(key, item) for key in keys for item in self._prepared(key)]
             items = [item for _, item in ready]
-            memories = commit(self._context, partial(plan_add, self._context, items, vectors)) if items else []
+            memories = (
+                commit(self._context, partial(plan_add, self._context, items, vectors))
+                if items
+                else []
+            )
             for (key, _), memory in zip(ready, memories, strict=True):
                 self.counts["updated" if key in known else "added"] += 1
                 known[key] = _Entry(self._digests[key], self._current[key].section, memory.id)
@@ -247,7 +319,10 @@ class _Run:
         """Write where a section is now, whatever the status of its memory."""
         for item in self._prepared(key):
             with suppress(NotFound):  # it was erased, and is not stored again until it is edited
-                commit(self._context, partial(_plan_place, self._context, id_, item, f"the note is in {note.file}"))
+                commit(
+                    self._context,
+                    partial(_plan_place, self._context, id_, item, f"the note is in {note.file}"),
+                )
 
     def _prepared(self, key: str) -> list[Prepared]:
         note = self._current[key]
@@ -265,7 +340,9 @@ def _file(key: str) -> str:
 def _plan_place(context: Context, id_: str, item: Prepared, why: str) -> Plan[Memory]:
     memory, seen, current = read_current(context, id_)
     columns = {"key": item.key, "fingerprint": item.fingerprint, "metadata": item.draft.metadata}
-    return replace(plan_revision(context, memory, current, action="update", why=why, **columns), seen=seen)
+    return replace(
+        plan_revision(context, memory, current, action="update", why=why, **columns), seen=seen
+    )
 
 
 def _because(why: str, memory: Memory) -> str:
@@ -273,11 +350,16 @@ def _because(why: str, memory: Memory) -> str:
 
 
 def _new_text(note: Note, key: str) -> NewText:
-    content = note.content if note.title.casefold() in note.content.casefold() else f"{note.title}\n\n{note.content}"
+    content = (
+        note.content
+        if note.title.casefold() in note.content.casefold()
+        else f"{note.title}\n\n{note.content}"
+    )
     given = {
-        "category": CATEGORY, "file": note.file, "section": note.section, "title": note.title, "tags": [*note.tags],
-        "importance": note.importance, "event_time": note.discovered_at, "discovered_by": note.discovered_by,
-        "discovered_in": note.discovered_in, "valid_from": note.valid_from, "valid_until": note.valid_until,
+        "category": CATEGORY, "file": note.file, "section": note.section, "title": note.title,
+        "tags": [*note.tags], "importance": note.importance, "event_time": note.discovered_at,
+        "discovered_by": note.discovered_by, "discovered_in": note.discovered_in,
+        "valid_from": note.valid_from, "valid_until": note.valid_until,
     }  # fmt: skip
     more = note.other if isinstance(note, Instruction) else {}
     metadata = {name: value for name, value in {**given, **more}.items() if value not in (None, "")}
@@ -293,7 +375,8 @@ def _write(context: Context, state: _State) -> None:
 
 
 def _scope(context: Context) -> str:
-    """Return the name of the state of a folder: each user and project has its own memories of it."""
+    """Return the name of the state of a folder: each user and project has its own memories of
+    it."""
     return f"{_user(context)}{_hash(context.reader.project, context.open_notes().root)}"
 
 
@@ -312,7 +395,9 @@ def _marks(listed: Iterable[NoteFile]) -> dict[str, str]:
 
 def _until(notes: Iterable[Note], at: str) -> str | None:
     """Return the next time at which a note begins or ends to be valid."""
-    times = [time for note in notes for time in (note.valid_from, note.valid_until) if time and time > at]
+    times = [
+        time for note in notes for time in (note.valid_from, note.valid_until) if time and time > at
+    ]
     return min(times, default=None)
 
 
@@ -321,7 +406,8 @@ def _until(notes: Iterable[Note], at: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The sections of erased memories, each as `path#section`, that were taken out or left, and the rows to write."""
+    """The sections of erased memories, each as `path#section`, that were taken out or left, and
+    the rows to write."""
 
     taken: tuple[str, ...]
     left: tuple[str, ...]
@@ -329,9 +415,11 @@ class Forgotten:
 
 
 def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> Forgotten:
-    """Take the sections of erased memories out of their files: those that the program wrote and, with `files`, all.
+    """Take the sections of erased memories out of their files: those that the program wrote and,
+    with `files`, all.
 
-    The index forgets them too. A section that is left stays known, so that it is not indexed again before it is edited.
+    The index forgets them too. A section that is left stays known, so that it is not indexed again
+    before it is edited.
     """
     taken, left, rows = list[str](), list[str](), list[Row]()
     for meta in Meta.with_prefix(context.store, _user(context)):
@@ -340,29 +428,40 @@ def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> For
         outdated = _outdated(context, state, archived)
         for key, entry in (*state.sections.items(), *outdated.items()):
             if entry.id in memory_ids:
-                is_ours = state.root == context.open_notes().root and (files or entry.digest in state.written)
+                is_ours = state.root == context.open_notes().root and (
+                    files or entry.digest in state.written
+                )
                 done = is_ours and _take_out(context, _file(key), entry)
                 (taken if done else left).append(f"{state.root}/{_file(key)}#{entry.section}")
                 gone |= {key: entry} if done else {}
-        if (newer := state.without(gone, archived.keys() - (outdated.keys() - gone.keys()))) != state:
+        if (
+            newer := state.without(gone, archived.keys() - (outdated.keys() - gone.keys()))
+        ) != state:
             rows.append(meta.row(newer.detail, at=iso(context.clock())))
     return Forgotten(tuple(taken), tuple(left), tuple(rows))
 
 
 def _outdated(context: Context, state: _State, archived: Mapping[str, str]) -> dict[str, _Entry]:
-    """Return those of these archived sections that are still in a file: deprecated ones, and those that are not valid now."""
+    """Return those of these archived sections that are still in a file: deprecated ones, and
+    those that are not valid now."""
     files = context.open_notes()
     if not archived or state.root != files.root:
         return {}
     notes = read_all(context, files.files())
-    found = {key: note for key, note in zip(keys_of(notes), notes, strict=True) if key in archived.keys() - state.sections.keys()}
+    found = {
+        key: note
+        for key, note in zip(keys_of(notes), notes, strict=True)
+        if key in archived.keys() - state.sections.keys()
+    }
     return {key: _Entry(digest(note), note.section, archived[key]) for key, note in found.items()}
 
 
 def state_keys(context: Context) -> list[Key]:
     """Return the keys of all that is kept about the notes of the user of a context."""
     names = (_user(context), _runs(context))
-    return [Key(Kind.META, meta.id) for name in names for meta in Meta.with_prefix(context.store, name)]
+    return [
+        Key(Kind.META, meta.id) for name in names for meta in Meta.with_prefix(context.store, name)
+    ]
 
 
 def runs_name(context: Context, agent: str) -> str:
@@ -375,11 +474,16 @@ def _runs(context: Context) -> str:
 
 
 def _take_out(context: Context, file: str, entry: _Entry) -> bool:
-    """Remove a section from its file, unless it was edited since it was indexed. Return whether it is not there any more."""
+    """Remove a section from its file, unless it was edited since it was indexed. Return whether
+    it is not there any more."""
     gone = list[bool]()
 
     def make(data: bytes | None) -> bytes | None:
-        found = [each for each in read_file(file, data or b"") if isinstance(each, Note) and digest(each) == entry.digest]
+        found = [
+            each
+            for each in read_file(file, data or b"")
+            if isinstance(each, Note) and digest(each) == entry.digest
+        ]
         gone[:] = [data is None or bool(found)]
         return without_section(data, found[0].section) if data and found else None
 
@@ -392,9 +496,12 @@ def _take_out(context: Context, file: str, entry: _Entry) -> bool:
 
 
 def ranked(context: Context, notes: Sequence[Note], found: Iterable[Relevance]) -> list[Relevance]:
-    """Return what may be injected, in the order of points × feedback: no note whose memory is erased or not active."""
+    """Return what may be injected, in the order of points × feedback: no note whose memory is
+    erased or not active."""
     entries = _entries(context, notes)
-    rows = context.store.get(Kind.MEMORY, [entry.id for entry in entries.values()]) if entries else {}
+    rows = (
+        context.store.get(Kind.MEMORY, [entry.id for entry in entries.values()]) if entries else {}
+    )
     kept: list[Relevance] = []
     for each in found:
         entry = entries.get((each.note.file, each.note.section))
@@ -406,7 +513,9 @@ def ranked(context: Context, notes: Sequence[Note], found: Iterable[Relevance]) 
     return sorted(kept, key=lambda each: -each.rank)
 
 
-def feedback(context: Context, notes: Sequence[Note], file: object, section: object, signal: object) -> Memory:
+def feedback(
+    context: Context, notes: Sequence[Note], file: object, section: object, signal: object
+) -> Memory:
     """Rate a note: the count is kept with its memory, not in the file."""
     entry = _entries(context, notes).get((file, section))
     if entry is None:

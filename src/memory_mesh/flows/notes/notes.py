@@ -39,7 +39,15 @@ from memory_mesh.core.notes import (
     Notes,
     Relevance,
 )
-from memory_mesh.core.notes.extraction import ExtractionInput, ExtractionOutput, distinct, is_known, note_of, nothing, origin
+from memory_mesh.core.notes.extraction import (
+    ExtractionInput,
+    ExtractionOutput,
+    distinct,
+    is_known,
+    note_of,
+    nothing,
+    origin,
+)
 from memory_mesh.core.notes.files import (
     Imported,
     InstructionFiles,
@@ -69,7 +77,8 @@ _log = logging.getLogger("memory_mesh")
 
 @runtime_checkable
 class NewNote(Protocol):
-    """What an extraction decided: whether to keep a note, and which one. `frontmatter` has the keys of a file."""
+    """What an extraction decided: whether to keep a note, and which one. `frontmatter` has the
+    keys of a file."""
 
     @property
     def should_create_memory(self) -> bool: ...
@@ -96,20 +105,30 @@ def load(context: Context) -> Notes:
 
 
 def match(context: Context, task: MatchContext, min_importance: object = None) -> list[Relevance]:
-    """Return the notes that a task needs, each with the parts of its score, the highest rank first."""
+    """Return the notes that a task needs, each with the parts of its score, the highest rank
+    first."""
     ms, agent, notes = context.clock(), _agent(context, task.agent_name), load(context)
     current = [note for note in notes if is_current(note, iso(ms))]
     found = core.find_relevant(
-        current, task, ms=ms, max_notes=None, specialty=agent.specialty, close=_close(context, task.task, current),
-        min_importance=None if min_importance is None else one_of("min_importance", min_importance, IMPORTANCES),
+        current, task, ms=ms, max_notes=None, specialty=agent.specialty,
+        close=_close(context, task.task, current),
+        min_importance=None if min_importance is None
+        else one_of("min_importance", min_importance, IMPORTANCES),
     )  # fmt: skip
     return note_index.ranked(context, notes, found)
 
 
-def find_relevant(context: Context, task: MatchContext, max_memories: object, min_importance: object) -> list[Note]:
-    """Return the notes to inject: as many and as important as given, or else as the agent's configuration says."""
+def find_relevant(
+    context: Context, task: MatchContext, max_memories: object, min_importance: object
+) -> list[Note]:
+    """Return the notes to inject: as many and as important as given, or else as the agent's
+    configuration says."""
     agent = _agent(context, task.agent_name)
-    most = agent.max_injected if max_memories is None else whole_number("max_memories", max_memories, min_=0)
+    most = (
+        agent.max_injected
+        if max_memories is None
+        else whole_number("max_memories", max_memories, min_=0)
+    )
     found = match(context, task, agent.min_importance if min_importance is None else min_importance)
     return [each.note for each in found[:most]]
 
@@ -119,7 +138,9 @@ def format_for_prompt(context: Context, notes: Sequence[Note], max_tokens: objec
     budget = None if max_tokens is None else whole_number("max_tokens", max_tokens)
     for note in listed("notes", notes, expected="the notes of find_relevant or load"):
         if not isinstance(note, Note):
-            raise InvalidInput(f"a note is {shown(note)}", expected="the notes of find_relevant or load")
+            raise InvalidInput(
+                f"a note is {shown(note)}", expected="the notes of find_relevant or load"
+            )
     return core.format_for_prompt(notes, max_tokens=budget, count=token_counter(context))
 
 
@@ -133,7 +154,8 @@ def _agent(context: Context, name: str) -> NoteAgent:
 
 
 def _close(context: Context, task: str, notes: Sequence[Note]) -> Close:
-    """Return whether a plain-language pattern is close to the task. Nothing is embedded before it is asked for."""
+    """Return whether a plain-language pattern is close to the task. Nothing is embedded before
+    it is asked for."""
     if context.embedder is None:
         return never_close
     plain = sorted({pattern for note in notes for pattern in note.when_to_use if is_plain(pattern)})
@@ -144,7 +166,10 @@ def _close(context: Context, task: str, notes: Sequence[Note]) -> Close:
 def _cosines(context: Context, task: str, patterns: Sequence[str]) -> dict[str, float]:
     """Return the similarity of each pattern to the task; nothing if the embedder fails."""
     assert context.embedder is not None  # noqa: S101  (checked by the caller)
-    missing, gate = [one for one in patterns if one not in context.state.patterns], context.query_gate()
+    missing, gate = (
+        [one for one in patterns if one not in context.state.patterns],
+        context.query_gate(),
+    )
     texts = [gate.redact(text.encode("utf-8", "replace").decode()) for text in (task, *missing)]
     try:
         asked, *vectors = embed_texts(context.embedder, texts)
@@ -152,7 +177,8 @@ def _cosines(context: Context, task: str, patterns: Sequence[str]) -> dict[str, 
         _log.warning("notes are matched by words only: %s", error)
         return {}
     known = {**context.state.patterns, **dict(zip(missing, vectors, strict=True))}
-    context.state.patterns = {one: known[one] for one in patterns}  # those of removed notes are dropped
+    # Those of removed notes are dropped.
+    context.state.patterns = {one: known[one] for one in patterns}
     return {one: cosine(asked, known[one]) for one in patterns}
 
 
@@ -168,7 +194,8 @@ def append(context: Context, values: Mapping[str, object], content: object) -> A
 
 
 def save(context: Context, output: NewNote) -> Appended | None:
-    """Append what an extraction found; None if it is not to be kept, is not valid, or repeats a note."""
+    """Append what an extraction found; None if it is not to be kept, is not valid, or repeats a
+    note."""
     if not isinstance(output, NewNote):
         raise InvalidInput(f"output is {shown(output)}", expected="what extract returns")
     if not output.should_create_memory:
@@ -184,8 +211,12 @@ def save(context: Context, output: NewNote) -> Appended | None:
 
 def new_note(context: Context, output: NewNote) -> Note:
     """Return the note of an extraction as it is written, or raise `InvalidInput`."""
-    values = {name: value for name, value in (output.frontmatter or {}).items() if value is not None}
-    return _checked(context, {**values, "title": output.memory_title or values.get("title", "")}, output.content)
+    values = {
+        name: value for name, value in (output.frontmatter or {}).items() if value is not None
+    }
+    return _checked(
+        context, {**values, "title": output.memory_title or values.get("title", "")}, output.content
+    )
 
 
 def _append(context: Context, note: Note, *, once: bool) -> Appended | None:
@@ -196,19 +227,26 @@ def _append(context: Context, note: Note, *, once: bool) -> Appended | None:
     def make(existing: bytes | None) -> bytes | None:
         known = list(read_file(name, existing or b""))
         if any(isinstance(each, Fault) and not each.line for each in known):
-            raise InvalidInput(f"{name} is not UTF-8 text", remedy="convert it, or give the note another title")
+            raise InvalidInput(
+                f"{name} is not UTF-8 text", remedy="convert it, or give the note another title"
+            )
         if once and repeats(note, (each for each in known if isinstance(each, Note))):
             return None
         new = existing + (core.SEPARATOR + note.text).encode() if existing else note.text.encode()
         if len(new) > MAX_BYTES:
             expected = f"at most {MAX_BYTES:,}"
-            raise InvalidInput(f"{name} would have {len(new):,} bytes", expected=expected, remedy="give it another title")
+            raise InvalidInput(
+                f"{name} would have {len(new):,} bytes",
+                expected=expected,
+                remedy="give it another title",
+            )
         *_, last = (each for each in read_file(name, new) if isinstance(each, Note))
         done[:] = [Appended(name, last.section, not existing)]
         return new
 
     context.open_notes().change(name, make)
-    with suppress(StoreReadOnly):  # the file is written; a process that may write the store indexes it
+    # The file is written; a process that may write the store indexes it.
+    with suppress(StoreReadOnly):
         note_index.sync(context, written=note if done else None)
     return done[0] if done else None
 
@@ -216,25 +254,40 @@ def _append(context: Context, note: Note, *, once: bool) -> Appended | None:
 def _checked(context: Context, values: Mapping[str, object], content: object) -> Note:
     """Return a valid note, masked, that is read again as it is written."""
     own = {"discoveredAt": iso(context.clock()), "discoveredBy": context.reader.agent_id}
-    values = {name: [*value] if isinstance(value, tuple) else value for name, value in values.items()}
+    values = {
+        name: [*value] if isinstance(value, tuple) else value for name, value in values.items()
+    }
     given = read_metadata({"importance": "medium", "tags": [], **own, **values}, context.limits)
-    note = _masked(context.gate(), core.read_note(given, read_content(content, context.limits).strip()))
+    note = _masked(
+        context.gate(), core.read_note(given, read_content(content, context.limits).strip())
+    )
     if not note.when_to_use:
         raise InvalidInput("whenToUse has no pattern", expected='one or more, such as "auth|login"')
-    written = [each for each in core.read_sections("", note.text) if not (isinstance(each, Fault) and each.warning)]
+    written = [
+        each
+        for each in core.read_sections("", note.text)
+        if not (isinstance(each, Fault) and each.warning)
+    ]
     if written and isinstance(written[0], Fault):
         raise InvalidInput(f"the note cannot be read again: {written[0].what}")
     if written != [note]:
-        raise InvalidInput("the note cannot be read again as it is", expected="one note, without the frontmatter of another")
+        raise InvalidInput(
+            "the note cannot be read again as it is",
+            expected="one note, without the frontmatter of another",
+        )
     return note
 
 
 def _masked(gate: "Layer0", note: Note) -> Note:
-    texts: dict[str, Any] = {name: gate.redact(text) for name in _TEXTS if (text := getattr(note, name)) is not None}
+    texts: dict[str, Any] = {
+        name: gate.redact(text) for name in _TEXTS if (text := getattr(note, name)) is not None
+    }
     texts |= {name: tuple(map(gate.redact, getattr(note, name))) for name in _LISTS}
     claim = None if note.claim is None else gate.clean_metadata(dict(note.claim))
     other = gate.clean_metadata(read_metadata(note.other, Limits()))
-    return replace(note, **texts, claim=claim, content=gate.redact_markup(note.content).strip(), other=other)
+    return replace(
+        note, **texts, claim=claim, content=gate.redact_markup(note.content).strip(), other=other
+    )
 
 
 # --- prompts ---
@@ -264,7 +317,8 @@ def build_agent_prompt(
 
 
 def import_files(context: Context, paths: object) -> Imported:
-    """Bring the memories of the files up to date: of those at these paths, and of those that were imported before."""
+    """Bring the memories of the files up to date: of those at these paths, and of those that
+    were imported before."""
     context.check_enabled()
     given = [path("a path", one) for one in listed("paths", paths, expected="a list of paths")]
     files = context.open_instructions()
@@ -272,10 +326,17 @@ def import_files(context: Context, paths: object) -> Imported:
     known = note_index.indexed_files(own)
     found = files.find(given, known)
     every = list(_read(files, [one for one in found if not one.name.endswith("/")]))
-    notes = Notes((one for one in every if isinstance(one, Note)), (one for one in every if isinstance(one, Fault)))
+    notes = Notes(
+        (one for one in every if isinstance(one, Note)),
+        (one for one in every if isinstance(one, Fault)),
+    )
     done = note_index.sync(own, notes, [one for one in found if not one.fault or one.name in known])
-    skills = [read_folder(context, f"{files.root}/{one.name}") for one in found if one.name.endswith("/")]
-    return Imported(files=tuple(dict.fromkeys(note.file for note in notes)), sections=done, skills=tuple(skills))
+    skills = [
+        read_folder(context, f"{files.root}/{one.name}") for one in found if one.name.endswith("/")
+    ]
+    return Imported(
+        files=tuple(dict.fromkeys(note.file for note in notes)), sections=done, skills=tuple(skills)
+    )
 
 
 def _read(files: InstructionFiles, found: Sequence[NoteFile]) -> Iterator[Note | Fault]:
@@ -290,7 +351,9 @@ def _read(files: InstructionFiles, found: Sequence[NoteFile]) -> Iterator[Note |
         if fault:
             yield Fault(file.name, 0, fault)
         elif (first := texts.setdefault(data, file.name)) != file.name:
-            yield Fault(file.name, 1, f"it has the same text as {first}, and is left out", warning=True)
+            yield Fault(
+                file.name, 1, f"it has the same text as {first}, and is left out", warning=True
+            )
         else:
             yield from read_instructions(file.name, data)
 
@@ -304,7 +367,8 @@ _SHOWN_NOTES = 100
 
 
 def extract(context: Context, run: ExtractionInput) -> ExtractionOutput:
-    """Return the note of a run, or why there is none. Nothing is written, and no answer of a model is an error."""
+    """Return the note of a run, or why there is none. Nothing is written, and no answer of a
+    model is an error."""
     if not isinstance(run, ExtractionInput):
         raise InvalidInput(f"run is {shown(run)}", expected="an ExtractionInput")
     if not (run.agent_output.strip() or run.error):
@@ -315,15 +379,20 @@ def extract(context: Context, run: ExtractionInput) -> ExtractionOutput:
         run, agent=redact(run.agent), task=redact(run.task), agent_output=redact(run.agent_output),
         error=run.error and redact(run.error),
     )  # fmt: skip
-    found = _judged(context, run, existing) if context.chat is None else _asked(context, run, existing)
+    found = (
+        _judged(context, run, existing) if context.chat is None else _asked(context, run, existing)
+    )
     return _checked_output(context, found, existing) if found.should_create_memory else found
 
 
 def extract_and_save(context: Context, run: ExtractionInput, *, dry_run: bool) -> ExtractionOutput:
-    """Extract a note of a run, unless the setting leaves this run out, and save it. A dry run only extracts."""
+    """Extract a note of a run, unless the setting leaves this run out, and save it. A dry run
+    only extracts."""
     if dry_run:
         return extract(context, run)
-    if (every := context.options.note_extraction_every) != 1 and not _is_due(context, run.agent, every):
+    if (every := context.options.note_extraction_every) != 1 and not _is_due(
+        context, run.agent, every
+    ):
         return nothing(f"not extracted: note_extraction_every is {every}")
     found = extract(context, run)
     saved = save(context, found)
@@ -343,7 +412,9 @@ def _is_due(context: Context, agent: str, every: int) -> bool:
     return commit(context, decide) % every == 0
 
 
-def _checked_output(context: Context, found: ExtractionOutput, existing: Sequence[Note]) -> ExtractionOutput:
+def _checked_output(
+    context: Context, found: ExtractionOutput, existing: Sequence[Note]
+) -> ExtractionOutput:
     """Return the output if its note is valid, new and harmless; else why there is none."""
     from memory_mesh.core.language.safety.injection import detect  # many patterns
 
@@ -366,17 +437,28 @@ def _judged(context: Context, run: ExtractionInput, existing: Sequence[Note]) ->
     from memory_mesh.core.notes import extraction  # many patterns
 
     given = extraction.statements(run.agent_output)
-    embedder, judge, vectors = context.embedder, extraction.judge_without_vectors(), list[Sequence[float]]()
+    embedder, judge, vectors = (
+        context.embedder,
+        extraction.judge_without_vectors(),
+        list[Sequence[float]](),
+    )
     if given and embedder and embedder.model == extraction.model_of_vectors():
         try:
-            vectors = [array("f", vector.data) for vector in embed_texts(embedder, [each.text for each in given])]
+            vectors = [
+                array("f", vector.data)
+                for vector in embed_texts(embedder, [each.text for each in given])
+            ]
             judge = extraction.judge_with_vectors()
         except EmbeddingError:  # judged without vectors
             vectors = []
     found = distinct(judge(given, vectors))
     new = [each for each in found if not is_known(each.text, existing)]
     if not new:
-        return nothing("an existing note says it already" if found else "nothing in the report is surely worth a note")
+        return nothing(
+            "an existing note says it already"
+            if found
+            else "nothing in the report is surely worth a note"
+        )
     return note_of(run, new, iso(context.clock()))
 
 
@@ -397,8 +479,13 @@ def _asked(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> 
     parts["Report"] = _ends(run.agent_output, max(room // 2, room - sum(map(len, parts.values()))))
     text = "\n".join(f"{name}: {value}" for name, value in parts.items() if value)
     redact = context.gate().redact
-    known = [redact(f"{each.title}: {each.content}"[: 10 * _SHOWN_CHARS])[:_SHOWN_CHARS] for each in existing[:_SHOWN_NOTES]]
-    asked = prompt.build_prompt(text, known, context.ids.salt(), max_tokens=context.options.answer_tokens)
+    known = [
+        redact(f"{each.title}: {each.content}"[: 10 * _SHOWN_CHARS])[:_SHOWN_CHARS]
+        for each in existing[:_SHOWN_NOTES]
+    ]
+    asked = prompt.build_prompt(
+        text, known, context.ids.salt(), max_tokens=context.options.answer_tokens
+    )
     try:
         proposed = prompt.read_reply(context.chat.reply(asked))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
@@ -406,16 +493,19 @@ def _asked(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> 
     if not proposed.create:
         return nothing(proposed.reasoning or "the language model found nothing worth a note")
     frontmatter = {
-        "whenToUse": [*proposed.when_to_use], "tags": [*proposed.tags], "importance": proposed.importance,
-        "discoveredAt": iso(context.clock()), "discoveredBy": run.agent, "discoveredIn": origin(run.task),
+        "whenToUse": [*proposed.when_to_use], "tags": [*proposed.tags],
+        "importance": proposed.importance, "discoveredAt": iso(context.clock()),
+        "discoveredBy": run.agent, "discoveredIn": origin(run.task),
     }  # fmt: skip
     return ExtractionOutput(
-        should_create_memory=True, memory_title=proposed.title, frontmatter=frontmatter, content=proposed.content,
+        should_create_memory=True, memory_title=proposed.title, frontmatter=frontmatter,
+        content=proposed.content,
         reasoning=proposed.reasoning or "the language model found it worth a note",
     )  # fmt: skip
 
 
 def _ends(text: str, max_chars: int) -> str:
-    """Return a text, or if it is longer its beginning and its end, where reports have their conclusions."""
+    """Return a text, or if it is longer its beginning and its end, where reports have their
+    conclusions."""
     half = max_chars // 2
     return text if len(text) <= max_chars else f"{text[:half]}\n[…]\n{text[-half:]}"

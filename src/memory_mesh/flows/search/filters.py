@@ -52,14 +52,23 @@ def where_of(given: Filter | None) -> Where:
 
 def text_of(given: Filter | None) -> str | None:
     """Return a valid filter as text, for the audit log."""
-    return json.dumps(dict(given), ensure_ascii=False, default=_listed) if isinstance(given, Mapping) else given
+    return (
+        json.dumps(dict(given), ensure_ascii=False, default=_listed)
+        if isinstance(given, Mapping)
+        else given
+    )
 
 
 def parse(text: object) -> Where:
-    """Return the condition of a filter, or raise `InvalidFilter` for anything outside the allowed language."""
+    """Return the condition of a filter, or raise `InvalidFilter` for anything outside the
+    allowed language."""
     if not isinstance(text, str) or not text.strip():
         what = "the filter is blank" if isinstance(text, str) else f"the filter is {shown(text)}"
-        raise InvalidFilter(what, expected="""a text such as "memory_type = 'global'", or a mapping such as {"tags": "ops"}""")
+        raise InvalidFilter(
+            what,
+            expected="""a text such as "memory_type = 'global'", or a \
+mapping such as {"tags": "ops"}""",
+        )
     _check_text(text)
     trees = _trees(text)
     if len(trees) != 1 or trees[0] is None:
@@ -69,7 +78,9 @@ def parse(text: object) -> Where:
 
 def _check_text(text: str) -> None:
     if len(text) > _MAX_CHARS:
-        raise InvalidFilter(f"the filter has {len(text):,} characters", expected=f"at most {_MAX_CHARS:,}")
+        raise InvalidFilter(
+            f"the filter has {len(text):,} characters", expected=f"at most {_MAX_CHARS:,}"
+        )
     if wrong := model.fault(model.BY_NAME["content"], text):
         raise InvalidFilter(f"the filter{wrong.removeprefix('content')}", expected="valid Unicode")
 
@@ -90,16 +101,24 @@ def _entries(given: Mapping[str, object], depth: int) -> Where:
 def _entry(key: object, value: object, depth: int) -> Where:
     """Return the condition of one entry. A key that is not a column is a key of the metadata."""
     if not isinstance(key, str) or not key.removeprefix(METADATA).strip():
-        raise InvalidFilter(f"the filter has the key {shown(key)}", expected="the name of a column or of a metadata key")
+        raise InvalidFilter(
+            f"the filter has the key {shown(key)}",
+            expected="the name of a column or of a metadata key",
+        )
     if key in _JOINS:
         return _joined(key, value, depth - 1)
     if key.startswith("$"):
-        raise InvalidFilter(f"unknown operator {shown(key)}", expected=f"{' or '.join(_JOINS)}, or the name of a column")
+        raise InvalidFilter(
+            f"unknown operator {shown(key)}",
+            expected=f"{' or '.join(_JOINS)}, or the name of a column",
+        )
     _check_text(key)
     column = FILTERABLE.get(key)
     name = column.name if column else METADATA + key.removeprefix(METADATA)
     operations = value if isinstance(value, Mapping) and value else {"$eq": value}
-    return model.all_of(*(_operation(name, column.type if column else None, *each) for each in operations.items()))
+    return model.all_of(
+        *(_operation(name, column.type if column else None, *each) for each in operations.items())
+    )
 
 
 def _joined(key: str, value: object, depth: int) -> Where:
@@ -118,7 +137,10 @@ def _operation(name: str, type_: Type | None, operator: object, value: object) -
     if operator in ("$ne", "$nin"):
         return Not(_equal(name, type_, value))
     if not isinstance(operator, str) or operator not in _ORDERS:
-        raise InvalidFilter(f"unknown operator {shown(operator)} of {name}", expected=f"one of {', '.join(_OPERATORS)}")
+        raise InvalidFilter(
+            f"unknown operator {shown(operator)} of {name}",
+            expected=f"one of {', '.join(_OPERATORS)}",
+        )
     limit = _value(name, type_, value)
     if isinstance(limit, bool):
         raise InvalidFilter(f"{operator} orders true and false", expected="$eq or $ne")
@@ -142,7 +164,9 @@ def _value(name: str, type_: Type | None, value: object) -> Scalar:
         return _checked(name, type_, value)
     if isinstance(value, int | float):
         return _checked(name, type_, _finite(value))
-    expected = 'a text, a number, true, false, None, a list of them, or an operator such as {"$gt": 3}'
+    expected = (
+        'a text, a number, true, false, None, a list of them, or an operator such as {"$gt": 3}'
+    )
     raise InvalidFilter(f"{name} is {shown(value)}", expected=expected)
 
 
@@ -166,7 +190,9 @@ def _trees(text: str) -> list[Any]:
         # Parsed as a condition, not as a statement: for some statements the parser prints warnings.
         trees = dialect.parser().parse_into(exp.Condition, tokens, text)
     except (SqlglotError, RecursionError) as error:
-        raise InvalidFilter(f"the filter cannot be parsed: {_reason(error):.200}", expected=_ALLOWED) from None
+        raise InvalidFilter(
+            f"the filter cannot be parsed: {_reason(error):.200}", expected=_ALLOWED
+        ) from None
     if any(token.comments for token in tokens):
         raise InvalidFilter("the filter contains a comment", expected=_ALLOWED)
     return trees
@@ -181,9 +207,12 @@ def _reason(error: Exception) -> str:
 
 def _where(node: Any, depth: int) -> Where:
     if depth == 0:
-        raise InvalidFilter("the filter is nested too deeply", expected=f"at most {_MAX_DEPTH} levels")
+        raise InvalidFilter(
+            "the filter is nested too deeply", expected=f"at most {_MAX_DEPTH} levels"
+        )
     read = _READERS.get(node.key)
-    # Arguments other than the operands (NOT LIKE, BETWEEN SYMMETRIC) change the meaning, so unknown ones are refused.
+    # Arguments other than the operands (NOT LIKE, BETWEEN SYMMETRIC) change the meaning, so unknown
+    # ones are refused.
     given = {name for name, value in node.args.items() if value}
     if read is None or given - _OPERANDS - _MODIFIERS.get(node.key, set()):
         raise InvalidFilter(f"{node.sql()[:80]!r} is not allowed in a filter", expected=_ALLOWED)
@@ -191,7 +220,8 @@ def _where(node: Any, depth: int) -> Where:
 
 
 def _and_or(node: Any, depth: int) -> Where:
-    # A long chain of ANDs is parsed as a deep tree. It is flattened, so that its length does not count as depth.
+    # A long chain of ANDs is parsed as a deep tree. It is flattened, so that its length does not
+    # count as depth.
     parts: list[Where] = []
     kind = node.key
     while node.key == kind:
@@ -217,7 +247,9 @@ def _compare(node: Any, depth: int) -> Where:
 def _in(node: Any, depth: int) -> Where:
     name, type_ = _column(node.this)
     if node.args.get("query") or not node.expressions:
-        raise InvalidFilter(f"{node.sql()[:80]!r} is not allowed in a filter", expected="IN with a list of literals")
+        raise InvalidFilter(
+            f"{node.sql()[:80]!r} is not allowed in a filter", expected="IN with a list of literals"
+        )
     return In(name, tuple(_literal(name, type_, item) for item in node.expressions))
 
 
@@ -225,14 +257,19 @@ def _like(node: Any, depth: int) -> Where:
     name, type_ = _column(node.this)
     pattern = _literal(name, type_, node.expression, is_pattern=True)
     if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN_CHARS:
-        raise InvalidFilter(f"LIKE {str(pattern)[:60]!r}", expected=f"a text of at most {_MAX_PATTERN_CHARS:,} characters")
+        raise InvalidFilter(
+            f"LIKE {str(pattern)[:60]!r}",
+            expected=f"a text of at most {_MAX_PATTERN_CHARS:,} characters",
+        )
     like = Like(name, pattern)
     return Not(like) if node.args.get("negate") else like
 
 
 def _is(node: Any, depth: int) -> Where:
     if node.expression.key != "null":
-        raise InvalidFilter(f"{node.sql()[:80]!r} is not allowed in a filter", expected="IS NULL or IS NOT NULL")
+        raise InvalidFilter(
+            f"{node.sql()[:80]!r} is not allowed in a filter", expected="IS NULL or IS NOT NULL"
+        )
     return IsNull(_column(node.this)[0])
 
 
@@ -254,7 +291,8 @@ def _column(node: Any) -> tuple[str, Type | None]:
     name = ".".join(parts)[:80]
     raise InvalidFilter(
         f"unknown column {name!r}",
-        expected=f"metadata.{name} for a key of the metadata, or one of {', '.join(sorted(FILTERABLE))}",
+        expected=f"metadata.{name} for a key of the metadata, or one of "
+        f"{', '.join(sorted(FILTERABLE))}",
     )
 
 
@@ -269,9 +307,15 @@ def _checked(name: str, type_: Type | None, value: Any, *, is_pattern: bool = Fa
             return model.parse_time(value, name)
         except InvalidInput as error:
             raise InvalidFilter(error.what, expected=error.expected) from None
-    wrong = type_ is not Type.BOOL if isinstance(value, bool) else not isinstance(value, _LITERALS.get(type_ or Type.TEXT, str))
+    wrong = (
+        type_ is not Type.BOOL
+        if isinstance(value, bool)
+        else not isinstance(value, _LITERALS.get(type_ or Type.TEXT, str))
+    )
     if type_ is not None and wrong:
-        raise InvalidFilter(f"{name} is compared with {shown(value)}", expected=_EXPECTED.get(type_, "a text"))
+        raise InvalidFilter(
+            f"{name} is compared with {shown(value)}", expected=_EXPECTED.get(type_, "a text")
+        )
     checked: Scalar = value
     return checked
 
@@ -285,7 +329,10 @@ def _constant(node: Any) -> Scalar:
             raise InvalidFilter(f"{node.sql()[:80]!r} is not a number")
         return -value
     if node.key != "literal":
-        raise InvalidFilter(f"{node.sql()[:80]!r} is not a literal", expected="a text in single quotes, a number, TRUE or FALSE")
+        raise InvalidFilter(
+            f"{node.sql()[:80]!r} is not a literal",
+            expected="a text in single quotes, a number, TRUE or FALSE",
+        )
     return str(node.this) if node.is_string else _number(str(node.this))
 
 
@@ -308,7 +355,12 @@ def _finite(value: float, text: str = "") -> int | float:
 
 # The types of literals; columns of every other type are compared with texts.
 _LITERALS: dict[Type, Any] = {Type.INT: int | float, Type.REAL: int | float, Type.BOOL: bool}
-_EXPECTED = {Type.INT: "a number", Type.REAL: "a number", Type.BOOL: "true or false", Type.TIME: "a time"}
+_EXPECTED = {
+    Type.INT: "a number",
+    Type.REAL: "a number",
+    Type.BOOL: "true or false",
+    Type.TIME: "a time",
+}
 
 _READERS: dict[str, Callable[[Any, int], Where]] = {
     "and": _and_or,

@@ -35,7 +35,14 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import Query
 from memory_mesh.core.text import shortened
 from memory_mesh.flows.audit import audit
-from memory_mesh.flows.context import Context, count_skills, count_visible, paged, read_once, require_memory
+from memory_mesh.flows.context import (
+    Context,
+    count_skills,
+    count_visible,
+    paged,
+    read_once,
+    require_memory,
+)
 from memory_mesh.flows.graph.links import links_of, read_active
 from memory_mesh.flows.search import readable
 from memory_mesh.flows.search.readable import is_readable, periods, trusts
@@ -84,17 +91,20 @@ class Numbers:
 
 
 def numbers(context: Context) -> Numbers:
-    """Count what the reader can see. The result is kept until the store changes, for up to a minute."""
+    """Count what the reader can see. The result is kept until the store changes, for up to a
+    minute."""
     return _kept(context, ("numbers", context.reader), lambda: _numbers(context))
 
 
 def _kept(context: Context, name: Hashable, read: Callable[[], View]) -> View:
-    """Call `read`, or return what it returned since the last change of the store in the same minute.
+    """Call `read`, or return what it returned since the last change of the store in the same
+    minute.
 
     Trust and validity change with time. Callers choose the names, so only a few views are kept.
     """
     version, name = context.store.data_version(), (name, context.clock() // _MINUTE_MS)
-    views: dict[Hashable, View] = read_once(context, version, "views", dict)  # a write of this process keeps it
+    # A write of this process keeps it.
+    views: dict[Hashable, View] = read_once(context, version, "views", dict)
     found = views.get((version, name))
     if found is None:
         found = read()
@@ -108,7 +118,8 @@ def _numbers(context: Context) -> Numbers:
     by_status = {status: _count(context, equals("status", status)) for status in _EVERY}
     total = sum(by_status.values())
     by_type = {
-        type_.value: _count(context, In("status", _EVERY), equals("memory_type", type_)) for type_ in MemoryType
+        type_.value: _count(context, In("status", _EVERY), equals("memory_type", type_))
+        for type_ in MemoryType
     }  # fmt: skip
     by_type["other"] = total - sum(by_type.values())
     trust, trust_of = _trust(context)
@@ -127,7 +138,11 @@ def _count(context: Context, *conditions: Where) -> int:
 
 
 def _trust(context: Context) -> tuple[list[int], int]:
-    condition = all_of(visible_to(context.reader), in_project(context.reader.project), equals("status", Status.ACTIVE))
+    condition = all_of(
+        visible_to(context.reader),
+        in_project(context.reader.project),
+        equals("status", Status.ACTIVE),
+    )
     memories = [Memory.of(row) for row in islice(paged(context, Kind.MEMORY, condition), _TRUST_OF)]
     known = [trust.value for trust in trusts(context, memories).values()]
     counts = Counter(min(9, int(trust * 10)) for trust in known)
@@ -144,13 +159,27 @@ def _days(context: Context, until: str | None = None) -> Days:
     last = date.fromisoformat(newest[0].created_at[:10])
     first = _first_day(context, last)
     step = -(-((last - first).days + 1) // MAX_BARS)
-    starts = [first + timedelta(days=step * at) for at in range(-(-((last - first).days + 1) // step))]
-    counts = [(start.isoformat(), _stored(context, stored, *_between(start, start + timedelta(days=step)))) for start in starts]
-    return Days(counts=[one for one in counts if one[1]], step=step, first=first.isoformat(), last=last.isoformat())
+    starts = [
+        first + timedelta(days=step * at) for at in range(-(-((last - first).days + 1) // step))
+    ]
+    counts = [
+        (
+            start.isoformat(),
+            _stored(context, stored, *_between(start, start + timedelta(days=step))),
+        )
+        for start in starts
+    ]
+    return Days(
+        counts=[one for one in counts if one[1]],
+        step=step,
+        first=first.isoformat(),
+        last=last.isoformat(),
+    )
 
 
 def _stored(context: Context, *times: Where) -> int:
-    """Count what the reader can see by times only. Stores have an index of partition and time, so no row is read for it."""
+    """Count what the reader can see by times only. Stores have an index of partition and time,
+    so no row is read for it."""
     reader = context.reader
     if reader.project is not None:
         return _count(context, *times)
@@ -168,7 +197,8 @@ def _midnight(day: date) -> str:
 
 
 def _first_day(context: Context, last: date) -> date:
-    """Return the day of the oldest memory. Stores read the newest first, so the day is found by halves."""
+    """Return the day of the oldest memory. Stores read the newest first, so the day is found by
+    halves."""
     low, high = _FIRST_DAY, last
     while low < high:
         middle = low + (high - low) // 2
@@ -193,9 +223,11 @@ class Timeline:
 
 
 def timeline(
-    context: Context, *, as_of: object = None, known_at: object = None, limit: object = 50, after: str | None = None
+    context: Context, *, as_of: object = None, known_at: object = None, limit: object = 50,
+    after: str | None = None
 ) -> Timeline:  # fmt: skip
-    """Return a page of the memories that were valid (`as_of`) or believed (`known_at`) at a time, newest first."""
+    """Return a page of the memories that were valid (`as_of`) or believed (`known_at`) at a
+    time, newest first."""
     most = whole_number("limit", limit, max_=_PAGE)
     at, known = readable.read_time("as_of", as_of), readable.read_known_at(context, known_at)
     days = _kept(context, ("days", context.reader), lambda: _days(context))
@@ -204,17 +236,28 @@ def timeline(
         memories = get_all(context, limit=most, where=where, statuses=statuses, after=after)
         valid = valid_in(periods(iso(context.clock()), statuses, where))
         count = _count(context, where, In("status", statuses), valid)
-        return Timeline(days=days, count=count, memories=memories, next=memories[-1].id if len(memories) == most else None)
+        return Timeline(
+            days=days,
+            count=count,
+            memories=memories,
+            next=memories[-1].id if len(memories) == most else None,
+        )
     memories, last = _known(context, known, at, limit=most, after=after)
-    return Timeline(days=days, count=_stored(context, readable.stored_by(known)), memories=memories, next=last)
+    return Timeline(
+        days=days, count=_stored(context, readable.stored_by(known)), memories=memories, next=last
+    )
 
 
-def _known(context: Context, known: str, at: str | None, *, limit: int, after: str | None) -> tuple[list[Memory], str | None]:
+def _known(
+    context: Context, known: str, at: str | None, *, limit: int, after: str | None
+) -> tuple[list[Memory], str | None]:
     """Return memories as they were at a time, and the id to continue after."""
     where, statuses = readable.narrowed(at, ANYTHING, (Status.ACTIVE,))
     test, found, read = is_readable(context, statuses, where, at=known), list[Memory](), 0
     while read < _MAX_READ:
-        page = get_all(context, limit=_PAGE, where=readable.stored_by(known), statuses=_EVERY, after=after)
+        page = get_all(
+            context, limit=_PAGE, where=readable.stored_by(known), statuses=_EVERY, after=after
+        )
         read += len(page)
         for row in readable.rewind(context, [memory.row() for memory in page], known):
             if test(row):
@@ -252,7 +295,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """Linked memories: at most so many nodes, so groups of memories may be one node each, the largest ones."""
+    """Linked memories: at most so many nodes, so groups of memories may be one node each, the
+    largest ones."""
 
     nodes: Sequence[Node] = ()
     edges: Sequence[Edge] = ()
@@ -260,9 +304,15 @@ class Picture:
     newest: int | None = None  # only so many links were read, the newest ones
 
 
-def picture(context: Context, *, seed: str | None = None, limit: object = 500, depth: object = 2) -> Picture:
-    """Return the linked memories that the reader can see; with `seed`, those within `depth` links of a memory."""
-    most, hops = whole_number("limit", limit, max_=_MAX_NODES), whole_number("depth", depth, max_=_MAX_DEPTH)
+def picture(
+    context: Context, *, seed: str | None = None, limit: object = 500, depth: object = 2
+) -> Picture:
+    """Return the linked memories that the reader can see; with `seed`, those within `depth`
+    links of a memory."""
+    most, hops = (
+        whole_number("limit", limit, max_=_MAX_NODES),
+        whole_number("depth", depth, max_=_MAX_DEPTH),
+    )
     name = ("picture", context.reader, seed, most, hops)
     return _kept(context, name, lambda: _picture(context, seed, most, hops))
 
@@ -286,7 +336,9 @@ def _around(context: Context, start: Memory, depth: int) -> tuple[dict[str, Memo
     for _ in range(depth):
         found = links_of(context, edge)
         links |= {one.id: one for one in found[:_MAX_STEP]}
-        new = read_active(context, (id_ for one in found for id_ in (one.ref, one.target) if id_ not in memories))
+        new = read_active(
+            context, (id_ for one in found for id_ in (one.ref, one.target) if id_ not in memories)
+        )
         memories |= dict(islice(new.items(), max(0, _MAX_NODES - len(memories))))
         edge = [id_ for id_ in new if id_ in memories]
     return memories, list(links.values())
@@ -296,31 +348,49 @@ def _edges(links: Iterable[Link]) -> list[Edge]:
     return [Edge(one.ref, one.target, one.link_type, one.similarity) for one in links]
 
 
-def _drawn(memories: Mapping[str, Memory], edges: Sequence[Edge], limit: int, *, first: str | None) -> Picture:
-    """Return all memories as nodes if they are few, else groups of linked memories as nodes, the largest ones."""
+def _drawn(
+    memories: Mapping[str, Memory], edges: Sequence[Edge], limit: int, *, first: str | None
+) -> Picture:
+    """Return all memories as nodes if they are few, else groups of linked memories as nodes, the
+    largest ones."""
     degree = Counter(id_ for one in edges for id_ in (one.source, one.target))
     pairs = [(one.source, one.target, one.strength or 0.0) for one in edges]
     if len(memories) <= limit:
         groups = {id_: at for at, group in enumerate(connected(pairs)) for id_ in group}
         order = sorted(memories, key=lambda id_: (id_ != first, -degree[id_], id_))
-        nodes = [Node(memory=memories[id_], links=degree[id_], group=groups.get(id_, len(groups))) for id_ in order]
+        nodes = [
+            Node(memory=memories[id_], links=degree[id_], group=groups.get(id_, len(groups)))
+            for id_ in order
+        ]
         return Picture(nodes=nodes, edges=edges)
     joined = connected(pairs, max_size=_MAX_GROUP)[: min(limit, _MAX_CIRCLES)]
-    best = {id_: max(group, key=lambda id_: (degree[id_], id_)) for group in joined for id_ in group}
-    nodes = [Node(memory=memories[best[group[0]]], links=sum(degree[id_] for id_ in group), count=len(group), group=at)
+    best = {
+        id_: max(group, key=lambda id_: (degree[id_], id_)) for group in joined for id_ in group
+    }
+    nodes = [Node(memory=memories[best[group[0]]], links=sum(degree[id_] for id_ in group),
+                  count=len(group), group=at)
              for at, group in enumerate(joined)]  # fmt: skip
     between: dict[tuple[str, str], list[float]] = defaultdict(list)
     for one in edges:
-        if (source := best.get(one.source)) and (target := best.get(one.target)) and source != target:
+        if (
+            (source := best.get(one.source))
+            and (target := best.get(one.target))
+            and source != target
+        ):
             between[min(source, target), max(source, target)].append(one.strength or 0.0)
-    return Picture(nodes=nodes, edges=[Edge(*ends, "links", max(all_)) for ends, all_ in between.items()], aggregated=True)
+    return Picture(
+        nodes=nodes,
+        edges=[Edge(*ends, "links", max(all_)) for ends, all_ in between.items()],
+        aggregated=True,
+    )
 
 
 # --- one memory ---
 
 
 def blocks_of(context: Context, memory_id: str) -> list[Block]:
-    """Return the audit blocks about a memory, oldest first. Texts that the reader may not see are withheld."""
+    """Return the audit blocks about a memory, oldest first. Texts that the reader may not see
+    are withheld."""
     rows = context.store.find(Kind.BLOCK, equals("ref", memory_id), limit=_PAGE)
     found = audit.within_scope(context, [Block.of(row) for row in rows])
     return sorted(found, key=lambda block: (block.created_at, block.number))
@@ -341,6 +411,7 @@ def title_of(memory: Memory) -> str:
 
 
 def prepare_search(context: Context) -> None:
-    """Build the index of the reader, unless it is up to date. Nothing is embedded: a model may be a paid one."""
+    """Build the index of the reader, unless it is up to date. Nothing is embedded: a model may
+    be a paid one."""
     query = Query(tokens=["memory"], vector=None, reader=context.reader, at=iso(context.clock()))
     context.index.snapshot(context.reader).candidates(query, size=1)

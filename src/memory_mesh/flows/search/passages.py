@@ -24,19 +24,25 @@ if TYPE_CHECKING:
 
 # --- passages ---
 
-_WINDOW = 256  # tokens of a passage that is split again; also the window of the smallest usual model
+# Tokens of a passage that is split again; also the window of the smallest usual model.
+_WINDOW = 256
 
 
 def best_passages(context: Context, query: Query, rows: Sequence[Row]) -> dict[str, Passage]:
     """Return the best passage of each memory that has more than one, by id."""
     contents = {row.id: row for row in rows}
-    found = ((id_, _best(context, query, contents[id_], stored)) for id_, stored in stored_passages(context, rows).items())
+    found = (
+        (id_, _best(context, query, contents[id_], stored))
+        for id_, stored in stored_passages(context, rows).items()
+    )
     return {id_: passage for id_, passage in found if passage}
 
 
 def stored_passages(context: Context, rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the rows of further passages of each memory that is long enough to have some, by id."""
-    # A text of words has fewer tokens than half its bytes: a shorter one is a single passage, and costs no read.
+    """Return the rows of further passages of each memory that is long enough to have some, by
+    id."""
+    # A text of words has fewer tokens than half its bytes: a shorter one is a single passage, and
+    # costs no read.
     max_bytes = 2 * min(passage_window(context, _WINDOW), _WINDOW)
     stored = {row.id: list[Row]() for row in rows if _has_more_bytes(_content(row), max_bytes)}
     for row in context.store.find(Kind.PASSAGE, In("ref", tuple(stored))) if stored else ():
@@ -44,15 +50,24 @@ def stored_passages(context: Context, rows: Sequence[Row]) -> dict[str, list[Row
     return stored
 
 
-def within(context: Context, results: Sequence[SearchResult], max_chars: int, words: Sequence[str]) -> list[SearchResult]:
-    """Return the first results whose texts have at most so many characters together; a first one that is longer is shortened."""
+def within(
+    context: Context, results: Sequence[SearchResult], max_chars: int, words: Sequence[str]
+) -> list[SearchResult]:
+    """Return the first results whose texts have at most so many characters together; a first one
+    that is longer is shortened."""
     if kept := fitting(results, max_chars):
         return kept
-    return [replace(result, passage=_shortened(context, result, max_chars, words)) for result in results[:1]]
+    return [
+        replace(result, passage=_shortened(context, result, max_chars, words))
+        for result in results[:1]
+    ]
 
 
-def _shortened(context: Context, result: SearchResult, max_chars: int, words: Sequence[str]) -> Passage:
-    """Return the part of a result's text that fits the query best, in at most so many characters."""
+def _shortened(
+    context: Context, result: SearchResult, max_chars: int, words: Sequence[str]
+) -> Passage:
+    """Return the part of a result's text that fits the query best, in at most so many
+    characters."""
     from memory_mesh.core.language.scrubbing import is_heading
 
     begin, text = result.passage.start if result.passage else 0, result.excerpt
@@ -64,7 +79,9 @@ def _shortened(context: Context, result: SearchResult, max_chars: int, words: Se
 
 def _best(context: Context, query: Query, memory: Row, stored: Sequence[Row]) -> Passage | None:
     content = _content(memory)
-    pieces = _with_headings(content, _stored_pieces(query, memory, stored) or _split(context, content))
+    pieces = _with_headings(
+        content, _stored_pieces(query, memory, stored) or _split(context, content)
+    )
     if len(pieces) < 2:
         return None
     best = best_piece(content, pieces, query.tokens, language=context.options.stemmer_language)
@@ -75,11 +92,14 @@ def passage_of(content: str, start: int, end: int) -> Passage:
     """Return a piece of a content as a passage."""
     from memory_mesh.core.language.scrubbing import section_at  # few memories are that long
 
-    return Passage(text=content[start:end], section=section_at(content, end - 1), start=start, end=end)
+    return Passage(
+        text=content[start:end], section=section_at(content, end - 1), start=start, end=end
+    )
 
 
 def _stored_pieces(query: Query, memory: Row, stored: Sequence[Row]) -> list[Piece]:
-    """Return the pieces that the stored passages name, or an empty list if they do not belong to this content."""
+    """Return the pieces that the stored passages name, or an empty list if they do not belong to
+    this content."""
     # While a store changes to another model, it has passages of both.
     model = query.vector.model if query.vector else None
     rows = [row for row in stored if row.vector and row.vector.model == model] or stored
@@ -92,14 +112,19 @@ def _stored_pieces(query: Query, memory: Row, stored: Sequence[Row]) -> list[Pie
         vectors[len(head) - len(head.lstrip("\n")), len(head.rstrip())] = memory.vector
     cosines: dict[str, float] = {}
     if own := query.vector:
-        same = {start: each for (start, _), each in vectors.items() if each and each.dimension == own.dimension}
+        same = {
+            start: each
+            for (start, _), each in vectors.items()
+            if each and each.dimension == own.dimension
+        }
         data = [(str(start), each.data) for start, each in same.items() if each.model == model]
         cosines = dict(best_cosines(own.data, data, len(data)))
     return [Piece(start, end, cosines.get(str(start), 0.0)) for start, end in sorted(vectors)]
 
 
 def _span(row: Row, content: str) -> tuple[int, int] | None:
-    """Return the place of a stored passage; None if it is missing, or if the content has another text there."""
+    """Return the place of a stored passage; None if it is missing, or if the content has another
+    text there."""
     start, end = row.value("text_start"), row.value("text_end")
     if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(content)):
         return None
@@ -108,7 +133,8 @@ def _span(row: Row, content: str) -> tuple[int, int] | None:
 
 
 def _split(context: Context, content: str) -> list[Piece]:
-    """Split a long content that has no stored passages: without an embedder, or if all of it fits a large window."""
+    """Split a long content that has no stored passages: without an embedder, or if all of it
+    fits a large window."""
     rules = context.query_gate().scrub.chunking
     if estimate(content) <= rules.max_tokens:
         return []
@@ -116,27 +142,39 @@ def _split(context: Context, content: str) -> list[Piece]:
 
 
 def _pieces(context: Context, text: str, max_tokens: int) -> list[Piece]:
-    """Split a text at natural places into pieces of at most so many tokens, as estimated; no pieces if there is no room."""
+    """Split a text at natural places into pieces of at most so many tokens, as estimated; no
+    pieces if there is no room."""
     from memory_mesh.core.language.scrubbing import split_chunks
 
     rules = context.query_gate().scrub.chunking
     small = replace(rules, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
-    return [Piece(chunk.start, chunk.end) for chunk in split_chunks(text, small, estimate)] if max_tokens else []
+    return (
+        [Piece(chunk.start, chunk.end) for chunk in split_chunks(text, small, estimate)]
+        if max_tokens
+        else []
+    )
 
 
 def _with_headings(content: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """Join each piece that is only a heading with the one after it: it has the words of a query, but no answer."""
+    """Join each piece that is only a heading with the one after it: it has the words of a query,
+    but no answer."""
     from memory_mesh.core.language.scrubbing import is_heading
 
     joined: list[Piece] = []
     for piece in pieces:
-        before = joined.pop() if joined and is_heading(content[joined[-1].start : joined[-1].end]) else piece
+        before = (
+            joined.pop()
+            if joined and is_heading(content[joined[-1].start : joined[-1].end])
+            else piece
+        )
         joined.append(piece._replace(start=before.start))
     return joined
 
 
 def _has_more_bytes(text: str, count: int) -> bool:
-    return len(text) > count or (not text.isascii() and len(text.encode("utf-8", "replace")) > count)
+    return len(text) > count or (
+        not text.isascii() and len(text.encode("utf-8", "replace")) > count
+    )
 
 
 def _content(memory: Row) -> str:
@@ -159,11 +197,16 @@ def wanted(context: Context, ranker: str, mode: str) -> bool:
 
 
 def load(context: Context) -> None:
-    """Load the model for the searches to come, unless the settings exclude it or it is not on this computer.
+    """Load the model for the searches to come, unless the settings exclude it or it is not on this
+    computer.
 
     A process that computes its vectors without the local model does not load it for this either.
     """
-    if context.deep is not None and context.options.embedder == "local" and _allowed(context, context.options.ranker):
+    if (
+        context.deep is not None
+        and context.options.embedder == "local"
+        and _allowed(context, context.options.ranker)
+    ):
         context.deep.load()
 
 
@@ -178,8 +221,11 @@ def best_ids(ranking: "Ranking") -> list[str]:
     return [each.id for each in ranking.best(0.0, MAX_READ)]
 
 
-def read_best(context: Context, ranking: "Ranking", query: Query, text: str, rows: Mapping[str, Row]) -> "Ranking":
-    """Return the ranking after the best candidates were read; the same one if the model cannot be used or time is too short."""
+def read_best(
+    context: Context, ranking: "Ranking", query: Query, text: str, rows: Mapping[str, Row]
+) -> "Ranking":
+    """Return the ranking after the best candidates were read; the same one if the model cannot
+    be used or time is too short."""
     from memory_mesh.core.search.deep import MAX_READ, reread
 
     chosen = [each for each in ranking.best(0.0, MAX_READ) if each.id in rows]
@@ -189,26 +235,35 @@ def read_best(context: Context, ranking: "Ranking", query: Query, text: str, row
     before, passages = _previous(context, found), best_passages(context, query, found)
     texts = [_text(row, passages[row.id].text if row.id in passages else None) for row in found]
     pairs = [(each, before.get(row.id, "")) for each, row in zip(texts, found, strict=True)]
-    logits = context.deep.read(without_masks(text), pairs, seconds=context.options.deep_budget_ms / 1000)
+    logits = context.deep.read(
+        without_masks(text), pairs, seconds=context.options.deep_budget_ms / 1000
+    )
     return reread(ranking, {each.at: logit for each, logit in zip(chosen, logits, strict=False)})
 
 
 def _text(row: Row, passage: str | None = None) -> str:
-    """Return a memory as the model learnt to read it: the speaker, then the text, or the passage that fits best."""
+    """Return a memory as the model learnt to read it: the speaker, then the text, or the passage
+    that fits best."""
     speaker, text = row.fields.get("speaker"), passage or str(row.value("content") or "")
     return text if not speaker or text.startswith(f"{speaker}:") else f"{speaker}: {text}"
 
 
 def _previous(context: Context, rows: Sequence[Row]) -> dict[str, str]:
-    """Return by id the text of the turn before, where a memory is a numbered turn of a session and the reader can see it."""
+    """Return by id the text of the turn before, where a memory is a numbered turn of a session
+    and the reader can see it."""
     places = {row.id: (row.partition, str(session), int(str(turn)) - 1) for row in rows
-              if (session := row.fields.get("session_id")) and (turn := row.fields.get("turn"))}  # fmt: skip
+              if (session := row.fields.get("session_id")) and (
+                  turn := row.fields.get("turn")
+              )}  # fmt: skip
     if not places:
         return {}
-    sessions, turns = {place[1] for place in places.values()}, {place[2] for place in places.values()}
+    sessions, turns = (
+        {place[1] for place in places.values()},
+        {place[2] for place in places.values()},
+    )
     where = all_of(
-        visible_to(context.reader), In("session_id", tuple(sorted(sessions))), In("turn", tuple(sorted(turns))),
-        In("status", ("active",)),
+        visible_to(context.reader), In("session_id", tuple(sorted(sessions))),
+        In("turn", tuple(sorted(turns))), In("status", ("active",)),
     )  # fmt: skip
     found = {
         (row.partition, str(row.fields.get("session_id")), row.fields.get("turn")): _text(row)

@@ -49,20 +49,32 @@ _STATUSES, _KNOWN_STATUSES = ", ".join(Status), frozenset(Status)
 _VALIDITY, _PAST = {"valid_from", "valid_until"}, {Status.SUPERSEDED, Status.ARCHIVED}
 
 
-def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,), where: Where = ANYTHING) -> Where:
-    """Return the condition that the reader's memories meet now: in scope, with one of these statuses, not expired, valid."""
+def readable(
+    context: Context, statuses: Sequence[str] = (Status.ACTIVE,), where: Where = ANYTHING
+) -> Where:
+    """Return the condition that the reader's memories meet now: in scope, with one of these
+    statuses, not expired, valid."""
     at, allowed = iso(context.clock()), known_statuses(statuses)
     valid = model.valid_in(periods(at, allowed, where))
-    return all_of(model.visible_to(context.reader), In("status", allowed), model.not_expired(at), valid, where)
+    return all_of(
+        model.visible_to(context.reader), In("status", allowed), model.not_expired(at), valid, where
+    )
 
 
 def is_readable(
-    context: Context, statuses: Sequence[str], where: Where, *, at: str | None = None, valid: Sequence[Period] | None = None
+    context: Context,
+    statuses: Sequence[str],
+    where: Where,
+    *,
+    at: str | None = None,
+    valid: Sequence[Period] | None = None,
 ) -> Callable[[Row], bool]:
-    """Return `readable` and a filter as a test of one row, which is faster than evaluating the condition.
+    """Return `readable` and a filter as a test of one row, which is faster than evaluating the
+    condition.
 
-    With `at`, memories may not have expired by then; the default is now. `valid` says in which periods they have to be valid, as
-    `periods` returns them; the default is at that time, by the same rule.
+    With `at`, memories may not have expired by then; the default is now. `valid` says in which
+    periods they have to be valid, as `periods` returns them; the default is at that time, by the
+    same rule.
     """
     allowed, at = frozenset(known_statuses(statuses)), at or iso(context.clock())
     when = periods(at, statuses, where) if valid is None else valid
@@ -76,12 +88,18 @@ def is_readable(
     return test
 
 
-def periods(at: str, statuses: Sequence[str], where: Where, spans: Sequence[Span] = ()) -> tuple[Period, ...]:
-    """Return the periods in one of which a memory has to be valid: a time, and the times that a question names.
+def periods(
+    at: str, statuses: Sequence[str], where: Where, spans: Sequence[Span] = ()
+) -> tuple[Period, ...]:
+    """Return the periods in one of which a memory has to be valid: a time, and the times that a
+    question names.
 
-    There are none if the past is asked for by a status, if nothing active is, or if the condition is about validity itself.
+    There are none if the past is asked for by a status, if nothing active is, or if the condition
+    is about validity itself.
     """
-    is_asked_for = Status.ACTIVE not in statuses or _PAST & set(statuses) or columns_in(where) & _VALIDITY
+    is_asked_for = (
+        Status.ACTIVE not in statuses or _PAST & set(statuses) or columns_in(where) & _VALIDITY
+    )
     return () if is_asked_for else about(at, spans)
 
 
@@ -91,10 +109,15 @@ def about(at: str, spans: Sequence[Span]) -> tuple[Period, ...]:
 
 
 def count_not_valid(context: Context, query: Query) -> int:
-    """Return how many memories a search left out because they are not valid at the times that it is about."""
+    """Return how many memories a search left out because they are not valid at the times that it
+    is about."""
     if not query.periods:
         return 0
-    seen = all_of(model.visible_to(query.reader), In("status", tuple(query.statuses)), model.not_expired(query.at))
+    seen = all_of(
+        model.visible_to(query.reader),
+        In("status", tuple(query.statuses)),
+        model.not_expired(query.at),
+    )
     return context.store.count(Kind.MEMORY, all_of(seen, Not(model.valid_in(query.periods))))
 
 
@@ -111,7 +134,8 @@ def known_statuses(statuses: Sequence[str], name: str = "status") -> tuple[str, 
 # `as_of` asks for what was valid at a time, and `known_at` for what was believed then. Only the
 # history is read for that. Erased memories and texts are gone from every time.
 
-KNOWN_POOL = 1_000  # candidates of a search at an earlier time: status and filter apply to what they were then
+# Candidates of a search at an earlier time: status and filter apply to what they were then.
+KNOWN_POOL = 1_000
 
 
 def read_time(name: str, given: object) -> str | None:
@@ -120,22 +144,30 @@ def read_time(name: str, given: object) -> str | None:
 
 
 def read_known_at(context: Context, given: object) -> str | None:
-    """Return the time of the option `known_at`, or raise `InvalidInput`, also if it lies in the future."""
+    """Return the time of the option `known_at`, or raise `InvalidInput`, also if it lies in the
+    future."""
     at, present = read_time("known_at", given), iso(context.clock())
     if at is not None and at > present:
         raise InvalidInput(
-            f"known_at {at} is in the future", expected=f"a time until now ({present})", remedy="leave known_at out"
+            f"known_at {at} is in the future",
+            expected=f"a time until now ({present})",
+            remedy="leave known_at out",
         )
     return at
 
 
-def narrowed(at: str | None, where: Where, statuses: Sequence[str]) -> tuple[Where, tuple[str, ...]]:
-    """Return the condition and the statuses of a search, narrowed to what was valid at a time; unchanged without one."""
+def narrowed(
+    at: str | None, where: Where, statuses: Sequence[str]
+) -> tuple[Where, tuple[str, ...]]:
+    """Return the condition and the statuses of a search, narrowed to what was valid at a time;
+    unchanged without one."""
     if at is None:
         return where, tuple(statuses)
     from memory_mesh.core.claims.claim import as_of  # few searches name a time
 
-    return all_of(where, as_of(at, statuses)), tuple(dict.fromkeys([*statuses, Status.SUPERSEDED.value]))
+    return all_of(where, as_of(at, statuses)), tuple(
+        dict.fromkeys([*statuses, Status.SUPERSEDED.value])
+    )
 
 
 def stored_by(at: str) -> Where:
@@ -150,9 +182,14 @@ def changes_of(context: Context, memory_id: str) -> list[Change]:
 
 
 def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:
-    """Return memories as they were at a time, without those that were stored later, or that the reader could not see then."""
+    """Return memories as they were at a time, without those that were stored later, or that the
+    reader could not see then."""
     here = in_project(context.reader.project)
-    memories = {row.id: (row, Memory.of(row)) for row in rows if visible(context.reader, row) and here.matches(row)}
+    memories = {
+        row.id: (row, Memory.of(row))
+        for row in rows
+        if visible(context.reader, row) and here.matches(row)
+    }
     changes = _changes(context, [memory for _, memory in memories.values()])
     found: list[Row] = []
     for id_, (row, memory) in memories.items():
@@ -164,7 +201,8 @@ def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:
 
 
 def as_known(context: Context, memories: Sequence[Memory], at: str) -> list[Memory]:
-    """Return memories as they were at a time, without those that were stored later. The reader is not checked."""
+    """Return memories as they were at a time, without those that were stored later. The reader
+    is not checked."""
     changes = _changes(context, memories)
     return [then for memory in memories if (then := rewound(memory, changes[memory.id], at))]
 
@@ -187,48 +225,68 @@ Result = TypeVar("Result", bound=SearchResult)
 
 
 def record(context: Context, memory: Memory) -> MemoryRecord:
-    """Return the public part of a memory, with its trust now. What is stored and sealed is its base trust."""
+    """Return the public part of a memory, with its trust now. What is stored and sealed is its
+    base trust."""
     return records(context, [memory])[0]
 
 
-def records(context: Context, memories: Sequence[Memory], *, ms: int | None = None) -> list[MemoryRecord]:
+def records(
+    context: Context, memories: Sequence[Memory], *, ms: int | None = None
+) -> list[MemoryRecord]:
     """Return the public part of memories, each with its trust now or at another time."""
     known = trusts(context, memories, ms=ms)
     return [memory.record(known[memory.id].value) for memory in memories]
 
 
-def with_trust(context: Context, results: Sequence[Result], *, known_at: str | None = None) -> list[Result]:
-    """Return the results of a search, which have their base trust, with their trust now or at the time of `known_at`."""
+def with_trust(
+    context: Context, results: Sequence[Result], *, known_at: str | None = None
+) -> list[Result]:
+    """Return the results of a search, which have their base trust, with their trust now or at
+    the time of `known_at`."""
     known = trusts(context, results, known_at=known_at)
     return [result.changed(trust=known[result.id].value) for result in results]
 
 
 def trusts(
-    context: Context, memories: Sequence[MemoryRecord], *, ms: int | None = None, known_at: str | None = None
+    context: Context,
+    memories: Sequence[MemoryRecord],
+    *,
+    ms: int | None = None,
+    known_at: str | None = None,
 ) -> dict[str, Trust]:
     """Return the trust of memories by id, now or at another time.
 
-    A digest or reflection is trusted no more than the least trusted of its sources, and of their sources. Erased sources do not
-    count. With `known_at`, the memories are given as they were then, and so count their sources.
+    A digest or reflection is trusted no more than the least trusted of its sources, and of their
+    sources. Erased sources do not count. With `known_at`, the memories are given as they were then,
+    and so count their sources.
     """
     at = millis(known_at) if known_at else context.clock() if ms is None else ms
     if not any(memory.sources for memory in memories):  # as most: nothing is read
         return {memory.id: trust_of(memory, at) for memory in memories}
     known, unread = _with_sources(context, memories, known_at)
     own = {id_: trust_of(memory, at) for id_, memory in known.items()}
-    values = {id_: trust.value for id_, trust in own.items()} | dict.fromkeys(unread, BASE_TRUST[Source.INFERENCE])
+    values = {id_: trust.value for id_, trust in own.items()} | dict.fromkeys(
+        unread, BASE_TRUST[Source.INFERENCE]
+    )
     changed = True
     while changed:  # in a cycle, all get the trust of the least
-        lowered = {id_: min(values[one] for one in (id_, *memory.sources) if one in values) for id_, memory in known.items()}
+        lowered = {
+            id_: min(values[one] for one in (id_, *memory.sources) if one in values)
+            for id_, memory in known.items()
+        }
         changed, values = any(lowered[id_] < values[id_] for id_ in lowered), values | lowered
-    least = {one.id: min((values[id_] for id_ in one.sources if id_ in values), default=None) for one in memories}
+    least = {
+        one.id: min((values[id_] for id_ in one.sources if id_ in values), default=None)
+        for one in memories
+    }
     return {id_: replace(own[id_], least_source=source) for id_, source in least.items()}
 
 
 def _with_sources(
     context: Context, memories: Sequence[MemoryRecord], known_at: str | None
 ) -> tuple[dict[str, MemoryRecord], set[str]]:
-    """Return the memories with their sources and those of the sources, by id, and the ids that were not read."""
+    """Return the memories with their sources and those of the sources, by id, and the ids that
+    were not read."""
     known = {memory.id: memory for memory in memories}
     missing, asked = _sources(memories), set(known)
     for _ in range(_MAX_LEVELS):

@@ -1,8 +1,9 @@
 """Read memories: by id, newest first, or by a query.
 
-A search goes: scope and status → candidates of every channel → one ranker → minimum score → the rows, read again. The index only
-proposes. Results are read from the store under the reader's condition, so a wrong index could miss a memory for a moment, but
-never show one that the reader may not see.
+A search goes: scope and status → candidates of every channel → one ranker → minimum score → the
+rows, read again. The index only proposes. Results are read from the store under the reader's
+condition, so a wrong index could miss a memory for a moment, but never show one that the reader may
+not see.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,14 @@ from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
 from memory_mesh.core.search.lexical import query_tokens
-from memory_mesh.core.search.mentions import is_general, is_personal, proper_names, speaker_roles, time_spans, without_speakers
+from memory_mesh.core.search.mentions import (
+    is_general,
+    is_personal,
+    proper_names,
+    speaker_roles,
+    time_spans,
+    without_speakers,
+)
 from memory_mesh.core.text import without_masks
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
 from memory_mesh.flows.search import passages as deep
@@ -92,30 +100,47 @@ def get(context: Context, memory_id: str) -> Memory | None:
 
 
 def named(context: Context, memory_id: str | None, key: str | None) -> str | None:
-    """Return the id that the caller gives, or that of the memory with the caller's own key in the reader's project.
+    """Return the id that the caller gives, or that of the memory with the caller's own key in the
+    reader's project.
 
-    A memory that fewer agents see comes first: what others store under the key for all hides it from no reader, and an erasure
-    takes the reader's own.
+    A memory that fewer agents see comes first: what others store under the key for all hides it
+    from no reader, and an erasure takes the reader's own.
     """
     if (memory_id is None) == (key is None):
-        raise InvalidInput("id and key are both given" if key is not None else "no id is given", expected="an id or a key")
+        raise InvalidInput(
+            "id and key are both given" if key is not None else "no id is given",
+            expected="an id or a key",
+        )
     if key is None:
         return memory_id
     # By its fingerprint: the key itself may be stored masked.
     prefix = key_prefix(key)
-    has_key = all_of(Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~"))
-    here = all_of(model.visible_to(context.reader), equals("project", context.reader.project), equals("status", Status.ACTIVE))
-    rows = context.store.find(Kind.MEMORY, all_of(here, model.not_expired(iso(context.clock())), has_key))
+    has_key = all_of(
+        Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~")
+    )
+    here = all_of(
+        model.visible_to(context.reader),
+        equals("project", context.reader.project),
+        equals("status", Status.ACTIVE),
+    )
+    rows = context.store.find(
+        Kind.MEMORY, all_of(here, model.not_expired(iso(context.clock())), has_key)
+    )
     found = map(Memory.of, intact(context, rows))
-    narrowest = max(found, key=lambda memory: list(Reach).index(model.reach_of(memory.memory_type, memory.reach)), default=None)
+    narrowest = max(
+        found,
+        key=lambda memory: list(Reach).index(model.reach_of(memory.memory_type, memory.reach)),
+        default=None,
+    )
     return narrowest.id if narrowest else None
 
 
 def get_all(
-    context: Context, *, limit: int | None, where: Where = ANYTHING, statuses: Sequence[str] = (Status.ACTIVE,),
-    after: str | None = None,
+    context: Context, *, limit: int | None, where: Where = ANYTHING,
+    statuses: Sequence[str] = (Status.ACTIVE,), after: str | None = None,
 ) -> list[Memory]:  # fmt: skip
-    """Return the memories visible to the reader, newest first; with `after`, those behind the memory with this id."""
+    """Return the memories visible to the reader, newest first; with `after`, those behind the
+    memory with this id."""
     missing = None if limit is None else checked_limit(limit)
     condition = all_of(readable(context, statuses, where), model.in_project(context.reader.project))
     last, found = _position(context, after), list[Row]()
@@ -129,7 +154,8 @@ def get_all(
 
 
 def _position(context: Context, memory_id: str | None) -> Row | None:
-    """Return the row to continue behind. If the memory was erased, continue from the millisecond in its id."""
+    """Return the row to continue behind. If the memory was erased, continue from the millisecond
+    in its id."""
     if memory_id is None:
         return None
     check_texts(id=memory_id)
@@ -138,14 +164,20 @@ def _position(context: Context, memory_id: str | None) -> Row | None:
         return row
     ms = model.time_of_id(memory_id)
     if ms is None:
-        raise NotFound(f"no memory {shown(memory_id)} to continue after", remedy="check the id, or list from the start")
+        raise NotFound(
+            f"no memory {shown(memory_id)} to continue after",
+            remedy="check the id, or list from the start",
+        )
     return Row(kind=Kind.MEMORY, id="", partition="", created_at=iso(ms + 1))
 
 
 def history(context: Context, memory_id: str) -> list[Change]:
     """Return the changes of a memory or skill, oldest first, or raise `NotFound`."""
     memory = require_memory(context, memory_id, kinds=CONTENTS)
-    return [model.creation(memory), *model.since_visible(context.reader, memory, changes_of(context, memory_id))]
+    return [
+        model.creation(memory),
+        *model.since_visible(context.reader, memory, changes_of(context, memory_id)),
+    ]
 
 
 # --- by a query ---
@@ -169,7 +201,9 @@ class Request:
 
     def with_filter(self, given: Filter | None) -> "Request":
         """Return the same request with a filter. Raise `InvalidFilter` if it is not valid."""
-        return self if given is None else replace(self, where=where_of(given), filter=text_of(given))
+        return (
+            self if given is None else replace(self, where=where_of(given), filter=text_of(given))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,8 +220,10 @@ class _Ranked:
     readable: Callable[[Row], bool]  # scope, status, expiry and the caller's filter
     as_of: str | None = None  # the time that the question is about, if the caller named one
     known_at: str | None = None  # rows are shown as they were then
-    rows: Mapping[str, Row] = field(default_factory=dict)  # readable ones that have been read already
-    first: "Sequence[ScoredCandidate] | None" = None  # the best ones, as many as the caller asked for, if they are known already
+    # Readable ones that have been read already.
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    # The best ones, as many as the caller asked for, if they are known already.
+    first: "Sequence[ScoredCandidate] | None" = None
 
 
 def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
@@ -210,11 +246,21 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         results = tuple(_results(context, request, ranked))
         if request.max_chars is not None:
             results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
-        # Results by keywords only, because the embedder failed, are not cached: it may be back within the five minutes.
+        # Results by keywords only, because the embedder failed, are not cached: it may be back
+        # within the five minutes.
         if use_cache and (ranked.query.vector or context.embedder is None):
-            context.state.cache.put(key, mark, results, at, until=_until(snapshot, ranked.query, results, at))
+            context.state.cache.put(
+                key, mark, results, at, until=_until(snapshot, ranked.query, results, at)
+            )
     usage.count(context, [result.id for result in results])
-    usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
+    usage.log_search(
+        context,
+        query=request.query,
+        limit=request.limit,
+        filter=request.filter,
+        ms=at,
+        results=results,
+    )
     shown_ = with_trust(context, results, known_at=_known_at(request))
     if not use_cache:
         return shown_
@@ -227,14 +273,22 @@ def _known_at(request: Request) -> str | None:
     return None if request.known_at is None else str(request.known_at)
 
 
-def _until(snapshot: Snapshot, query: Query, results: Sequence[SearchResult], at: int) -> int | None:
-    """Return when the same search may find something else though nothing was written: a result expires, the validity of a
-    result or of another memory begins or ends, or another day begins, by which a query names times ("yesterday")."""
-    times = [model.millis(time) for one in results for time in (one.expires_at, one.valid_from) if time]
-    times += [model.millis(one.valid_until) + 1 for one in results if one.valid_until]  # its end belongs to it
+def _until(
+    snapshot: Snapshot, query: Query, results: Sequence[SearchResult], at: int
+) -> int | None:
+    """Return when the same search may find something else though nothing was written: a result
+    expires, the validity of a result or of another memory begins or ends, or another day begins,
+    by which a query names times ("yesterday")."""
+    times = [
+        model.millis(time) for one in results for time in (one.expires_at, one.valid_from) if time
+    ]
+    # Its end belongs to it.
+    times += [model.millis(one.valid_until) + 1 for one in results if one.valid_until]
     begins = snapshot.next_valid(query) if query.periods else None
     midnight = at - at % DAY_MS + DAY_MS if query.spans else None
-    return min((ms for ms in (*times, begins, midnight) if ms is not None and ms > at), default=None)
+    return min(
+        (ms for ms in (*times, begins, midnight) if ms is not None and ms > at), default=None
+    )
 
 
 def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchResult]:
@@ -247,24 +301,38 @@ def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchRes
 
 
 def explain(context: Context, request: Request) -> Explanation:
-    """Run the same search and return it with its reasons. It does not count as a use of the results."""
+    """Run the same search and return it with its reasons. It does not count as a use of the
+    results."""
     _check(request)
     request = _narrowed(context, request)
     ranked = rank_candidates(context, context.index.snapshot(context.reader), request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = _results(context, request, ranked)
-    shown_ = with_trust(context, [*results, *_read(context, ranked, below[:_NEAR_MISSES])], known_at=_known_at(request))
+    shown_ = with_trust(
+        context,
+        [*results, *_read(context, ranked, below[:_NEAR_MISSES])],
+        known_at=_known_at(request),
+    )
     explained = _explain(ranked, shown_)
     ids = [each.id for each in best]
     altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, ids).values()))
-    excluded = {"min_score": len(below), "altered": altered, "copies": sum(result.copies - 1 for result in results)}
+    excluded = {
+        "min_score": len(below),
+        "altered": altered,
+        "copies": sum(result.copies - 1 for result in results),
+    }
     if ranked.known_at:  # what it was then is known only after it was read
-        excluded["known_at"] = len(best) - altered - len(_rows(context, ranked, ids).keys() & set(ids))
+        excluded["known_at"] = (
+            len(best) - altered - len(_rows(context, ranked, ids).keys() & set(ids))
+        )
     excluded["limit"] = len(best) - len(results) - sum(excluded.values()) + excluded["min_score"]
     if hidden := count_not_valid(context, ranked.query):
         excluded |= {"not_valid": hidden, "filter": ranked.pool.excluded.get("filter", 0) - hidden}
     if ranked.known_at:  # the only filter of its candidates
-        excluded["known_at"], excluded["filter"] = excluded["known_at"] + ranked.pool.excluded.get("filter", 0), 0
+        excluded["known_at"], excluded["filter"] = (
+            excluded["known_at"] + ranked.pool.excluded.get("filter", 0),
+            0,
+        )
     return Explanation(
         query=ranked.text,
         tokens=list(ranked.query.tokens),
@@ -276,7 +344,11 @@ def explain(context: Context, request: Request) -> Explanation:
         min_score=ranked.min_score,
         documents=ranked.pool.documents,
         candidates=len(ranked.pool.ids),
-        left_out={reason: count for reason, count in {**ranked.pool.excluded, **excluded}.items() if count > 0},
+        left_out={
+            reason: count
+            for reason, count in {**ranked.pool.excluded, **excluded}.items()
+            if count > 0
+        },
         answers=explained[: len(results)],
         nearly=explained[len(results) :],
     )
@@ -290,7 +362,11 @@ def checked_query(query: object) -> str:
         raise InvalidInput("the query is blank", expected="some words to look for")
     if len(query) > MAX_QUERY_LENGTH:
         what = f"the query has {len(query):,} characters"
-        raise InvalidInput(what, expected=f"at most {MAX_QUERY_LENGTH:,}", remedy="shorten it to the part that matters")
+        raise InvalidInput(
+            what,
+            expected=f"at most {MAX_QUERY_LENGTH:,}",
+            remedy="shorten it to the part that matters",
+        )
     return query
 
 
@@ -309,7 +385,8 @@ def _check(request: Request) -> None:
 
 
 def _narrowed(context: Context, request: Request) -> Request:
-    """Return the request with its times read, and its condition narrowed to the reader's project and to what was valid."""
+    """Return the request with its times read, and its condition narrowed to the reader's project
+    and to what was valid."""
     if request.as_of is not None or request.known_at is not None:
         at, known_at = read_time("as_of", request.as_of), read_known_at(context, request.known_at)
         where, statuses = narrowed(at, request.where, request.statuses)
@@ -323,36 +400,56 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     """Return the candidates of a search with their scores, and the minimum score of its mode."""
     from memory_mesh.core.search.ranker import rank  # it needs numpy, which only searches use
 
-    # An embedder sees nothing that a store may not keep: neither what is redacted nor unpaired surrogates.
+    # An embedder sees nothing that a store may not keep: neither what is redacted nor unpaired
+    # surrogates.
     text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
-    query = _query(context, snapshot, request, query_tokens(text, language=context.options.stemmer_language), without_masks(text))
-    as_of, known_at = (at if isinstance(at, str) else None for at in (request.as_of, request.known_at))
-    pool = snapshot.candidates(query, size=max(KNOWN_POOL if known_at else _POOL, 2 * request.limit))
+    query = _query(
+        context,
+        snapshot,
+        request,
+        query_tokens(text, language=context.options.stemmer_language),
+        without_masks(text),
+    )
+    as_of, known_at = (
+        at if isinstance(at, str) else None for at in (request.as_of, request.known_at)
+    )
+    pool = snapshot.candidates(
+        query, size=max(KNOWN_POOL if known_at else _POOL, 2 * request.limit)
+    )
     embed.warn_without_vectors(context, query, pool, snapshot.data_version)
-    # Without a vector among the visible memories, vectors count for nothing, whatever others have stored.
+    # Without a vector among the visible memories, vectors count for nothing, whatever others have
+    # stored.
     by_vector = query.vector is not None and pool.without_vector < pool.documents
     ranker = request.ranker or context.options.ranker
     spelled = by_vector and embed.is_spelled(context, text)
     ranking = rank(
-        ranker, pool, depth=2 * request.limit, by_vector=by_vector, spelled=spelled, weights=context.options.channel_weights
+        ranker,
+        pool,
+        depth=2 * request.limit,
+        by_vector=by_vector,
+        spelled=spelled,
+        weights=context.options.channel_weights,
     )
     valid = periods(query.at, request.statuses, request.where, query.spans)
     test = is_readable(context, request.statuses, request.where, at=query.at, valid=valid)
     ranked = _Ranked(
-        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=0.0,
-        readable=test, as_of=as_of, known_at=known_at,
+        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector,
+        min_score=0.0, readable=test, as_of=as_of, known_at=known_at,
     )  # fmt: skip
     if deep.wanted(context, ranker, _mode(context, request)):
         rows = _rows(context, ranked, deep.best_ids(ranking))
         ranking = deep.read_best(context, ranking, query, text, rows)
-        ranked = replace(ranked, ranking=ranking, rows=rows, ranker=deep.DEEP if ranking.read else "learnt")
+        ranked = replace(
+            ranked, ranking=ranking, rows=rows, ranker=deep.DEEP if ranking.read else "learnt"
+        )
     by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
     ranked = replace(ranked, min_score=by_mode if request.min_score is None else request.min_score)
     return _newest_first(context, ranked, request.limit)
 
 
 def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
-    """Return the same candidates with the newest of several versions of a statement, or the valid claim, above the others."""
+    """Return the same candidates with the newest of several versions of a statement, or the
+    valid claim, above the others."""
     from memory_mesh.core.search.passages import versions
 
     if ranked.ranking.found is None:  # ranked by a formula
@@ -370,31 +467,44 @@ def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
 
 
 def _valid_first(context: Context, ranked: _Ranked, keys: tuple[str, ...]) -> _Ranked:
-    """Return the same candidates with the claim that is valid at the time of the question above others with the same key."""
+    """Return the same candidates with the claim that is valid at the time of the question above
+    others with the same key."""
     from memory_mesh.core.claims import read_schemas
     from memory_mesh.core.claims.claim import asked_time, claim_groups
     from memory_mesh.core.search.ranker import ScoredCandidate
 
     pool, scores = {id_: at for at, id_ in enumerate(ranked.pool.ids)}, ranked.ranking.scores
-    about = context.store.ids(Kind.MEMORY, all_of(model.visible_to(context.reader), In("claim_key", keys)))
+    about = context.store.ids(
+        Kind.MEMORY, all_of(model.visible_to(context.reader), In("claim_key", keys))
+    )
     rows = _rows(context, ranked, [id_ for id_ in about if id_ in pool])
     asked = asked_time(() if ranked.as_of else ranked.query.spans, ranked.as_of or ranked.query.at)
     groups = claim_groups(rows.values(), asked, read_schemas(context.options.predicate_schemas))
-    ordered = [[ScoredCandidate(float(scores[pool[row.id]]), row.id, pool[row.id]) for row in group] for group in groups]
+    ordered = [
+        [ScoredCandidate(float(scores[pool[row.id]]), row.id, pool[row.id]) for row in group]
+        for group in groups
+    ]
     return _reordered(replace(ranked, rows=rows), ordered)
 
 
 def _reordered(ranked: _Ranked, ordered: Sequence[Sequence["ScoredCandidate"]]) -> _Ranked:
     """Return the same with these candidates in their order."""
-    return replace(ranked, ranking=ranked.ranking.newest_first(ordered), first=None) if ordered else ranked
+    return (
+        replace(ranked, ranking=ranked.ranking.newest_first(ordered), first=None)
+        if ordered
+        else ranked
+    )
 
 
 def _mode(context: Context, request: Request) -> str:
     return request.mode or context.options.search_mode
 
 
-def _query(context: Context, snapshot: Snapshot, request: Request, keywords: list[str], text: str) -> Query:
-    """Return the query of a text without masks: a mask would match the masks of other people's values."""
+def _query(
+    context: Context, snapshot: Snapshot, request: Request, keywords: list[str], text: str
+) -> Query:
+    """Return the query of a text without masks: a mask would match the masks of other people's
+    values."""
     at, language = str(request.known_at or iso(context.clock())), context.options.stemmer_language
     # What a memory was then decides; its present columns do not.
     statuses = tuple(Status) if request.known_at else tuple(request.statuses)
@@ -423,15 +533,22 @@ def _query(context: Context, snapshot: Snapshot, request: Request, keywords: lis
 
 
 def _results(context: Context, request: Request, ranked: _Ranked) -> list[SearchResult]:
-    """Return what reaches the minimum score, best first; of equal texts that are not turns the best one, with their number.
+    """Return what reaches the minimum score, best first; of equal texts that are not turns the best
+    one, with their number.
 
     Rows are read in batches: the first one nearly always suffices.
     """
-    first = ranked.ranking.best(ranked.min_score, request.limit) if ranked.first is None else ranked.first
+    first = (
+        ranked.ranking.best(ranked.min_score, request.limit)
+        if ranked.first is None
+        else ranked.first
+    )
     found, at = dict[str, SearchResult](), request.limit
     for result in _read(context, ranked, first):
         _collapse(found, result, add=True)
-    if len(first) < request.limit or (len(found) == request.limit and all(map(_is_distinct, found.values()))):
+    if len(first) < request.limit or (
+        len(found) == request.limit and all(map(_is_distinct, found.values()))
+    ):
         return list(found.values())
     best = ranked.ranking.best(ranked.min_score)
     while len(found) < request.limit and at < len(best):
@@ -449,20 +566,34 @@ def _results(context: Context, request: Request, ranked: _Ranked) -> list[Search
 
 
 def _collapse(found: dict[str, SearchResult], result: SearchResult, *, add: bool) -> None:
-    """Count a result whose text was found already; if `add` is set, add another one. A reflection does not hide its source."""
-    key = f"id:{result.id}" if _is_distinct(result) else f"{result.status}:{normal_text(result.content)}"
+    """Count a result whose text was found already; if `add` is set, add another one. A
+    reflection does not hide its source."""
+    key = (
+        f"id:{result.id}"
+        if _is_distinct(result)
+        else f"{result.status}:{normal_text(result.content)}"
+    )
     if first := found.get(key):
-        found[key] = replace(result if result.id in first.sources else first, copies=first.copies + 1)
+        found[key] = replace(
+            result if result.id in first.sources else first, copies=first.copies + 1
+        )
     elif add:
         found[key] = result
 
 
 def _is_distinct(result: SearchResult) -> bool:
-    """Return whether a result is shown besides others of the same text: a turn of a conversation, or a lesson of its pattern."""
-    return result.speaker is not None or result.turn is not None or result.memory_type == MemoryType.LESSON
+    """Return whether a result is shown besides others of the same text: a turn of a
+    conversation, or a lesson of its pattern."""
+    return (
+        result.speaker is not None
+        or result.turn is not None
+        or result.memory_type == MemoryType.LESSON
+    )
 
 
-def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandidate"]) -> list[SearchResult]:
+def _read(
+    context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandidate"]
+) -> list[SearchResult]:
     rows = _rows(context, ranked, [each.id for each in candidates])
     shown = [(rows[each.id], each) for each in candidates if each.id in rows]
     passages = best_passages(context, ranked.query, [row for row, _ in shown])
@@ -475,17 +606,22 @@ def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandida
 
 
 def _rows(context: Context, ranked: _Ranked, ids: Sequence[str]) -> dict[str, Row]:
-    """Return the readable rows of these ids. They are checked again: a row may have changed since the index proposed it."""
+    """Return the readable rows of these ids. They are checked again: a row may have changed
+    since the index proposed it."""
     missing = [id_ for id_ in ids if id_ not in ranked.rows]
     rows = context.store.get(Kind.MEMORY, missing).values() if missing else ()
     if ranked.known_at is None:
-        return {**ranked.rows, **{row.id: row for row in intact(context, filter(ranked.readable, rows))}}
+        return {
+            **ranked.rows,
+            **{row.id: row for row in intact(context, filter(ranked.readable, rows))},
+        }
     then = rewind(context, intact(context, rows), ranked.known_at)
     return {**ranked.rows, **{row.id: row for row in filter(ranked.readable, then)}}
 
 
 def _similarities(ranked: _Ranked, places: list[int]) -> list[float | None]:
-    """Return the document's similarity of these candidates: 1 − distance ÷ 2, where distance is 1 − cosine."""
+    """Return the document's similarity of these candidates: 1 − distance ÷ 2, where distance is
+    1 − cosine."""
     if not ranked.by_vector:
         return [None] * len(places)
     cosines: list[float] = ranked.pool.signals["vectors"].take(places).tolist()
@@ -497,13 +633,32 @@ def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained
     from memory_mesh.core.search.ranker import contributions, order
 
     pool, explained = ranked.pool, list[Explained]()
-    channels = [name for name in _CHANNELS if name in pool.signals and (ranked.by_vector or not name.startswith("vectors"))]
+    channels = [
+        name
+        for name in _CHANNELS
+        if name in pool.signals and (ranked.by_vector or not name.startswith("vectors"))
+    ]
     positions = {id_: at for at, id_ in enumerate(pool.ids)}
-    ranks = {name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)} for name in channels}
+    ranks = {
+        name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)}
+        for name in channels
+    }
     for id_, at, result in ((result.id, positions[result.id], result) for result in results):
-        placings = {name: Placing(rank[id_], float(pool.signals[name][at])) for name, rank in ranks.items() if id_ in rank}
+        placings = {
+            name: Placing(rank[id_], float(pool.signals[name][at]))
+            for name, rank in ranks.items()
+            if id_ in rank
+        }
         features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
         features |= {deep.DEEP: ranked.ranking.read[at]} if at in ranked.ranking.read else {}
         parts, newer = contributions(ranked.ranking, at), ranked.ranking.newer.get(id_)
-        explained.append(Explained(result=result, channels=placings, features=features, contributions=parts, newer=newer))
+        explained.append(
+            Explained(
+                result=result,
+                channels=placings,
+                features=features,
+                contributions=parts,
+                newer=newer,
+            )
+        )
     return explained

@@ -17,7 +17,20 @@ from typing import TypeVar
 
 from memory_mesh.core.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, shown
 from memory_mesh.core.intake import EXPERIENCE_KEY, LEARNING_KEY, TRACE_KEY, NewText, Terms
-from memory_mesh.core.model import Compare, In, Key, Kind, Memory, Meta, Row, Status, Where, all_of, equals, iso
+from memory_mesh.core.model import (
+    Compare,
+    In,
+    Key,
+    Kind,
+    Memory,
+    Meta,
+    Row,
+    Status,
+    Where,
+    all_of,
+    equals,
+    iso,
+)
 from memory_mesh.core.ports import TraceFiles
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import (
@@ -32,7 +45,14 @@ from memory_mesh.core.traces import (
     read_traces,
     without_documents,
 )
-from memory_mesh.core.traces.learnings import DECIDED, LEARNING, PATTERN, avoid, lesson_metadata, without_sections
+from memory_mesh.core.traces.learnings import (
+    DECIDED,
+    LEARNING,
+    PATTERN,
+    avoid,
+    lesson_metadata,
+    without_sections,
+)
 from memory_mesh.core.traces.retention import (
     DEFAULT_PROJECT,
     FOLDER_ID,
@@ -71,13 +91,18 @@ def projects(files: TraceFiles) -> list[Project]:
 def check_known(files: TraceFiles, project: Project) -> None:
     """Raise `NotFound` if a project has no folder, as for a name that is misspelt."""
     if all(each.name != project.name for each in projects(files)):
-        raise NotFound(f"no traces of a project {shown(project.name, max_length=80)}", remedy="see memory-mesh trace list")
+        raise NotFound(
+            f"no traces of a project {shown(project.name, max_length=80)}",
+            remedy="see memory-mesh trace list",
+        )
 
 
 def _project(files: TraceFiles, name: str) -> Project:
     if not IS_HASHED.fullmatch(name):
         return Project(name)
-    return Project.of_folder(name, files.read(f"{PROJECTS}/{name}/context.md").decode("utf-8", "replace"))
+    return Project.of_folder(
+        name, files.read(f"{PROJECTS}/{name}/context.md").decode("utf-8", "replace")
+    )
 
 
 def create_project(files: TraceFiles, project: Project) -> None:
@@ -95,7 +120,9 @@ def text_of(files: TraceFiles, name: str) -> str:
     return data[:at].decode("utf-8", "replace")
 
 
-def _documents(files: TraceFiles, name: str, read: Callable[[str, str], Iterator[Found]]) -> Iterator[Found | Fault]:
+def _documents(
+    files: TraceFiles, name: str, read: Callable[[str, str], Iterator[Found]]
+) -> Iterator[Found | Fault]:
     """Yield the documents of a file; one that cannot be read is a fault, so that the others are."""
     try:
         text = text_of(files, name)
@@ -105,9 +132,18 @@ def _documents(files: TraceFiles, name: str, read: Callable[[str, str], Iterator
         yield from read(text, name)
 
 
-def traces_of(files: TraceFiles, project: Project, *, archived: bool = False) -> Iterator[Trace | Fault]:
+def traces_of(
+    files: TraceFiles, project: Project, *, archived: bool = False
+) -> Iterator[Trace | Fault]:
     """Yield the traces of a project and what is wrong in its files, each trace once."""
-    names = [project.log, *(f"{project.archive}/{name}" for name in reversed(files.names(project.archive)) if archived)]
+    names = [
+        project.log,
+        *(
+            f"{project.archive}/{name}"
+            for name in reversed(files.names(project.archive))
+            if archived
+        ),
+    ]
     seen: set[str] = set()
     for name in names:
         for each in _documents(files, name, read_traces):
@@ -120,12 +156,14 @@ def traces_of(files: TraceFiles, project: Project, *, archived: bool = False) ->
 def archived_traces(files: TraceFiles, project: Project, ids: Collection[str]) -> Iterator[Trace]:
     """Yield the traces with these ids from the archives of a project, until all are found.
 
-    An archive is named after its first trace, and ids are in the order of time unless a clock was set back. So those that should
-    have one of them are read first.
+    An archive is named after its first trace, and ids are in the order of time unless a clock was
+    set back. So those that should have one of them are read first.
     """
     names = files.names(project.archive) if ids else []
     firsts, moments = [name[:_MOMENT] for name in names], {id_[:_MOMENT] for id_ in ids}
-    places = (range(max(0, bisect_left(firsts, at) - 1), bisect_right(firsts, at)) for at in moments)
+    places = (
+        range(max(0, bisect_left(firsts, at) - 1), bisect_right(firsts, at)) for at in moments
+    )
     likely, missing = sorted({names[at] for some in places for at in some}), set(ids)
     for name in (*likely, *(each for each in names if each not in likely)):
         if not missing:
@@ -137,9 +175,13 @@ def archived_traces(files: TraceFiles, project: Project, ids: Collection[str]) -
 
 
 def find_trace(files: TraceFiles, trace_id: str) -> Trace | None:
-    """Return a trace by its id, also from an archive. Only documents that hold the id are parsed."""
+    """Return a trace by its id, also from an archive. Only documents that hold the id are
+    parsed."""
     for project in projects(files):
-        for name in (project.log, *(f"{project.archive}/{each}" for each in reversed(files.names(project.archive)))):
+        for name in (
+            project.log,
+            *(f"{project.archive}/{each}" for each in reversed(files.names(project.archive))),
+        ):
             with suppress(InvalidInput):  # a file that cannot be read
                 parts = [part for _, part in documents(text_of(files, name)) if trace_id in part]
                 for each in read_traces("".join(parts)):
@@ -149,10 +191,20 @@ def find_trace(files: TraceFiles, trace_id: str) -> Trace | None:
 
 
 def experiences_of(files: TraceFiles, *, archived: bool = False) -> Iterator[Experience | Fault]:
-    """Yield the entries of the experience log, the archived ones first, and what is wrong in it, each entry once."""
-    archives = [f"{SYSTEM_ARCHIVE}/{name}" for name in files.names(SYSTEM_ARCHIVE)] if archived else []
-    found = {name: list(_documents(files, name, read_experiences)) for name in (*archives, SYSTEM_LOG)}
-    entries = {each.number: each for every in found.values() for each in every if isinstance(each, Experience)}
+    """Yield the entries of the experience log, the archived ones first, and what is wrong in it,
+    each entry once."""
+    archives = (
+        [f"{SYSTEM_ARCHIVE}/{name}" for name in files.names(SYSTEM_ARCHIVE)] if archived else []
+    )
+    found = {
+        name: list(_documents(files, name, read_experiences)) for name in (*archives, SYSTEM_LOG)
+    }
+    entries = {
+        each.number: each
+        for every in found.values()
+        for each in every
+        if isinstance(each, Experience)
+    }
     yield from (entries[number] for number in sorted(entries))
     yield from (each for every in found.values() for each in every if isinstance(each, Fault))
 
@@ -164,7 +216,9 @@ def faults_of(found: Iterable[object]) -> list[Fault]:
 
 def faults(files: TraceFiles) -> list[Fault]:
     """Return what is wrong in the files of traces and in the experience log, archives included."""
-    found = [each for project in projects(files) for each in traces_of(files, project, archived=True)]
+    found = [
+        each for project in projects(files) for each in traces_of(files, project, archived=True)
+    ]
     return faults_of([*found, *experiences_of(files, archived=True)])
 
 
@@ -172,13 +226,15 @@ def faults(files: TraceFiles) -> list[Fault]:
 
 
 def append_document(files: TraceFiles, name: str, text: str, *, clean: bool = False) -> None:
-    """Append a document to a file, whose lock the caller has. `clean` says that the file is known to end with a whole one."""
+    """Append a document to a file, whose lock the caller has. `clean` says that the file is
+    known to end with a whole one."""
     end = b"" if clean else _repaired(files, name)
     files.append(name, end + text.encode())
 
 
 def _repaired(files: TraceFiles, name: str) -> bytes:
-    """Move the part of a document that a crash cut to a file beside it, and return the end of line that the file lacks."""
+    """Move the part of a document that a crash cut to a file beside it, and return the end of
+    line that the file lacks."""
     data = files.read(name)
     at = cut_at(data.decode("latin-1"))
     if at is not None:
@@ -190,8 +246,11 @@ def _repaired(files: TraceFiles, name: str) -> bytes:
     return b"" if not data or data.endswith(b"\n") else b"\n"
 
 
-def append_entry(files: TraceFiles, values: dict[str, object], *, clean: bool = False) -> Experience:
-    """Append an entry with the next number to the experience log, and return it. The oldest beyond 1000 go to the archive."""
+def append_entry(
+    files: TraceFiles, values: dict[str, object], *, clean: bool = False
+) -> Experience:
+    """Append an entry with the next number to the experience log, and return it. The oldest
+    beyond 1000 go to the archive."""
     with files.locked(SYSTEM):
         entry = checked_experience(**values, experience_id=f"exp_{last_number(files) + 1}")
         append_document(files, SYSTEM_LOG, entry.text, clean=clean)
@@ -206,7 +265,11 @@ def last_number(files: TraceFiles) -> int:
     last = _NUMBER.match(log, log.rfind(b"\nexperience_id:") + 1)
     numbers = [int(known) if known.isdigit() else 0, int(last[1]) if last else 0]
     if not known or max(numbers) >= _MAX_NUMBER:  # the file is lost, or was never written
-        numbers += [each.number for each in experiences_of(files, archived=True) if isinstance(each, Experience)]
+        numbers += [
+            each.number
+            for each in experiences_of(files, archived=True)
+            if isinstance(each, Experience)
+        ]
     return max((number for number in numbers if number < _MAX_NUMBER), default=0)
 
 
@@ -224,11 +287,16 @@ def _move_oldest(files: TraceFiles) -> None:
     files.write(SYSTEM_LOG, data[starts[extra] :])
 
 
-def write_results(files: TraceFiles, project: Project, trace_id: str, results: list[tuple[str, str]]) -> None:
+def write_results(
+    files: TraceFiles, project: Project, trace_id: str, results: list[tuple[str, str]]
+) -> None:
     """Write what tools returned, each bounded, to the folder of a trace."""
     for number, (tool, text) in enumerate(results, 1):
         safe = re.sub(r"[^\w.-]+", "-", tool, flags=re.ASCII)[:60].strip("-.") or "tool"
-        files.write(f"{project.tool_results}/{trace_id}/{number}-{safe}.txt", bounded(text).encode("utf-8", "replace"))
+        files.write(
+            f"{project.tool_results}/{trace_id}/{number}-{safe}.txt",
+            bounded(text).encode("utf-8", "replace"),
+        )
 
 
 def bounded(text: str, max_chars: int = MAX_RESULT_CHARS) -> str:
@@ -239,7 +307,9 @@ def bounded(text: str, max_chars: int = MAX_RESULT_CHARS) -> str:
     return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"
 
 
-def entry_values(project: Project, trace: Trace, *, agents: Sequence[str] = (), recovered: bool = False) -> dict[str, object]:
+def entry_values(
+    project: Project, trace: Trace, *, agents: Sequence[str] = (), recovered: bool = False
+) -> dict[str, object]:
     """Return what the experience log says about an execution."""
     return {
         "project_name": project.name,
@@ -267,7 +337,8 @@ _log = logging.getLogger("memory_mesh")
 
 
 def refresh(context: Context) -> None:
-    """Index the files that changed. A store that is not there yet, or is only read, is left alone."""
+    """Index the files that changed. A store that is not there yet, or is only read, is left
+    alone."""
     if not context.options.enable_memory or not context.file.is_prepared():
         return
     files = context.open_traces()
@@ -293,11 +364,14 @@ def _only_logged() -> Iterator[None]:
 
 
 def is_indexed(context: Context, files: TraceFiles, name: str, *, clean: bool = False) -> bool:
-    """Return whether a file is as it was when it was indexed; with `clean`, also whether it can be appended to."""
+    """Return whether a file is as it was when it was indexed; with `clean`, also whether it can
+    be appended to."""
     mark, scope = files.mark(name), _scope(context, files, name)
     wanted = (mark,) if clean else (mark, mark + _CUT)
     if context.state.traces_read.get(scope) not in wanted:
-        context.state.traces_read[scope] = str(Meta.read(context.store, scope).detail.get("mark", ""))
+        context.state.traces_read[scope] = str(
+            Meta.read(context.store, scope).detail.get("mark", "")
+        )
     return context.state.traces_read[scope] in wanted
 
 
@@ -305,19 +379,33 @@ def sync_project(context: Context, files: TraceFiles, project: Project) -> None:
     """Bring the memories of the traces of a project up to date with its log."""
     with files.locked(project.short_term):
         mark = _mark(files, project.log)
-        traces = {each.trace_id: each for each in traces_of(files, project) if isinstance(each, Trace)}
+        traces = {
+            each.trace_id: each for each in traces_of(files, project) if isinstance(each, Trace)
+        }
         live = all_of(equals("project", project.name), equals("status", Status.ACTIVE))
         known = _known(context, of_folder(context, TRACE_KEY, live), "trace_id")
-        known |= _known(context, _with_ids(context, TRACE_KEY, traces.keys() - known.keys()), "trace_id")
+        known |= _known(
+            context, _with_ids(context, TRACE_KEY, traces.keys() - known.keys()), "trace_id"
+        )
         new = [trace for id_, trace in traces.items() if id_ not in known]
         entries = _entries_of(context, files, project, new)
-        changed = [trace for id_, trace in traces.items() if id_ in known and known[id_].metadata.get("digest") != digest(trace)]
+        changed = [
+            trace
+            for id_, trace in traces.items()
+            if id_ in known and known[id_].metadata.get("digest") != digest(trace)
+        ]
         for id_ in traces.keys() & known.keys():
             _revive(context, known[id_])
-        pairs = [(trace, entries.get(trace.trace_id) or str(known[trace.trace_id].metadata.get("experience_id", "")))
+        pairs = [(trace,
+                  entries.get(trace.trace_id)
+                  or str(known[trace.trace_id].metadata.get("experience_id", "")))
                  for trace in (*new, *changed)]  # fmt: skip
         data = files.read(project.log)  # a trace that cannot be read at the moment is still there
-        gone = [memory.id for id_, memory in known.items() if id_ not in traces and id_.encode() not in data]
+        gone = [
+            memory.id
+            for id_, memory in known.items()
+            if id_ not in traces and id_.encode() not in data
+        ]
         archive(context, Kind.MEMORY, gone, lambda _: f"the trace was removed from {project.log}")
         index(context, files, project, pairs, marks={project.log: mark})
 
@@ -326,32 +414,48 @@ def sync_log(context: Context, files: TraceFiles) -> None:
     """Bring the memories of the entries up to date with the experience log."""
     with files.locked(SYSTEM):
         mark = _mark(files, SYSTEM_LOG)
-        entries = {each.experience_id: each for each in experiences_of(files) if isinstance(each, Experience)}
+        entries = {
+            each.experience_id: each
+            for each in experiences_of(files)
+            if isinstance(each, Experience)
+        }
         known = _known(context, _with_ids(context, EXPERIENCE_KEY, entries), "experience_id")
         changed = [
-            entry for id_, entry in entries.items() if id_ not in known or known[id_].metadata.get("digest") != digest(entry)
+            entry
+            for id_, entry in entries.items()
+            if id_ not in known or known[id_].metadata.get("digest") != digest(entry)
         ]
-        traces = {id_: str(memory.metadata["trace_id"]) for id_, memory in known.items() if "trace_id" in memory.metadata}
-        texts = [experience_text(context, entry, traces.get(entry.experience_id)) for entry in changed]
+        traces = {
+            id_: str(memory.metadata["trace_id"])
+            for id_, memory in known.items()
+            if "trace_id" in memory.metadata
+        }
+        texts = [
+            experience_text(context, entry, traces.get(entry.experience_id)) for entry in changed
+        ]
         _store(context, texts, {_scope(context, files, SYSTEM_LOG): mark})
 
 
 def index(
-    context: Context, files: TraceFiles, project: Project, pairs: Sequence[tuple[Trace, Experience | str]], *,
-    marks: Mapping[str, str],
+    context: Context, files: TraceFiles, project: Project,
+    pairs: Sequence[tuple[Trace, Experience | str]], *, marks: Mapping[str, str],
 ) -> list[Memory]:  # fmt: skip
-    """Store the memories of traces, each with its entry of the log or the id of one that is indexed, and the marks, at once."""
+    """Store the memories of traces, each with its entry of the log or the id of one that is
+    indexed, and the marks, at once."""
     texts: list[NewText] = []
     for trace, entry in pairs:
         id_ = entry.experience_id if isinstance(entry, Experience) else entry
         texts.append(trace_text(context, project, trace, id_))
         if isinstance(entry, Experience):
             texts.append(experience_text(context, entry, trace.trace_id))
-    return _store(context, texts, {_scope(context, files, name): mark for name, mark in marks.items()})
+    return _store(
+        context, texts, {_scope(context, files, name): mark for name, mark in marks.items()}
+    )
 
 
 def index_entry(context: Context, files: TraceFiles, entry: Experience, *, mark: str) -> None:
-    """Store the memory of an entry of the log that has no trace, and the mark of the log, at once."""
+    """Store the memory of an entry of the log that has no trace, and the mark of the log, at
+    once."""
     _store(context, [experience_text(context, entry)], {_scope(context, files, SYSTEM_LOG): mark})
 
 
@@ -370,16 +474,23 @@ def _store(context: Context, texts: Sequence[NewText], marks: Mapping[str, str])
 
 def mark_rows(context: Context, marks: Mapping[str, str]) -> list[Row]:
     """Return the rows that record the marks of files, by scope."""
-    return [Meta.read(context.store, scope).row({"mark": mark}, at=iso(context.clock())) for scope, mark in marks.items()]
+    return [
+        Meta.read(context.store, scope).row({"mark": mark}, at=iso(context.clock()))
+        for scope, mark in marks.items()
+    ]
 
 
 def project_of(context: Context, given: object) -> Project:
-    """Return the project that is given, or else that of the reader, or `default`. Its name is masked too."""
+    """Return the project that is given, or else that of the reader, or `default`. Its name is
+    masked too."""
     name = context.reader.project or DEFAULT_PROJECT if given is None else given
     if not isinstance(name, str) or not name.strip() or len(name) > 500 or not name.isprintable():
         raise InvalidInput(f"project is {shown(name)}", expected="a name")
     if context.reader.only_project and name != context.reader.project:
-        raise InvalidInput(f"the reader is of the project {context.reader.project} only", expected="no other project")
+        raise InvalidInput(
+            f"the reader is of the project {context.reader.project} only",
+            expected="no other project",
+        )
     return Project(context.query_gate().redact(" ".join(name.split())))
 
 
@@ -393,23 +504,32 @@ def own_projects(context: Context) -> list[Project]:
 
 
 def trace_text(context: Context, project: Project, trace: Trace, experience_id: str) -> NewText:
-    """Return the memory of a trace. Its content is the goal alone, so that its vector is that of the goal."""
+    """Return the memory of a trace. Its content is the goal alone, so that its vector is that of
+    the goal."""
     metadata: dict[str, object] = {
-        "category": TRACE, "project": project.name, "event_time": trace.timestamp, "trace_id": trace.trace_id,
-        "status": trace.status, "duration_ms": trace.duration_ms, "tools_used": _items(trace.tools_used),
-        "files_created": _items(trace.files_created), "digest": digest(trace), "file": project.log,
+        "category": TRACE, "project": project.name, "event_time": trace.timestamp,
+        "trace_id": trace.trace_id, "status": trace.status, "duration_ms": trace.duration_ms,
+        "tools_used": _items(trace.tools_used), "files_created": _items(trace.files_created),
+        "digest": digest(trace), "file": project.log,
     }  # fmt: skip
-    more = {"experience_id": experience_id, "plan": shortened(trace.plan, _MAX_PLAN_CHARS), "avoid": _items(avoid(trace))}
+    more = {
+        "experience_id": experience_id,
+        "plan": shortened(trace.plan, _MAX_PLAN_CHARS),
+        "avoid": _items(avoid(trace)),
+    }
     metadata |= {name: value for name, value in more.items() if value}
     return _text(context, trace.goal, metadata, f"{TRACE_KEY}{folder_id(context)}/{trace.trace_id}")
 
 
 def experience_text(context: Context, entry: Experience, trace_id: str | None = None) -> NewText:
     """Return the memory of an entry of the experience log."""
-    content = f"{entry.primary_goal.rstrip('.')}: {entry.final_outcome}. {entry.output_summary}".rstrip()
+    content = (
+        f"{entry.primary_goal.rstrip('.')}: {entry.final_outcome}. {entry.output_summary}".rstrip()
+    )
     metadata: dict[str, object] = {
         "category": EXPERIENCE, "project": entry.project_name, "event_time": entry.timestamp,
-        "experience_id": entry.experience_id, "outcome": entry.final_outcome, "digest": digest(entry), "file": SYSTEM_LOG,
+        "experience_id": entry.experience_id, "outcome": entry.final_outcome,
+        "digest": digest(entry), "file": SYSTEM_LOG,
         "components_used": _items(entry.components_used),
     }  # fmt: skip
     metadata |= {"trace_id": trace_id} if trace_id else {}
@@ -419,7 +539,12 @@ def experience_text(context: Context, entry: Experience, trace_id: str | None = 
 
 
 def _text(context: Context, content: str, metadata: dict[str, object], key: str) -> NewText:
-    return NewText(shortened(content, context.limits.content_chars), metadata, key=key, terms=Terms(claims="off"))
+    return NewText(
+        shortened(content, context.limits.content_chars),
+        metadata,
+        key=key,
+        terms=Terms(claims="off"),
+    )
 
 
 def _items(texts: Sequence[str]) -> list[str]:
@@ -432,15 +557,23 @@ def of_user(context: Context, category: str, *others: Where) -> Where:
 
 
 def of_folder(context: Context, key: str, *others: Where) -> Where:
-    """Return the condition that a memory is one of the traces, or of the entries of the log, of this folder."""
+    """Return the condition that a memory is one of the traces, or of the entries of the log, of
+    this folder."""
     category = TRACE if key == TRACE_KEY else EXPERIENCE
     start = f"{key}{folder_id(context)}/"
     # A range of keys, because a pattern takes longer.
-    return of_user(context, category, Compare("key", ">=", start), Compare("key", "<", f"{start[:-1]}0"), *others)
+    return of_user(
+        context,
+        category,
+        Compare("key", ">=", start),
+        Compare("key", "<", f"{start[:-1]}0"),
+        *others,
+    )
 
 
 def folder_id(context: Context) -> str:
-    """Return the id of the folder of traces; one that is there without an id gets one. Raises `InvalidInput` for a damaged id."""
+    """Return the id of the folder of traces; one that is there without an id gets one. Raises
+    `InvalidInput` for a damaged id."""
     files = context.open_traces()
     if not files.mark(FOLDER_ID):
         if not files.mark(""):
@@ -449,10 +582,13 @@ def folder_id(context: Context) -> str:
             if not files.mark(FOLDER_ID):
                 files.write(FOLDER_ID, context.ids.salt()[:ID_LENGTH].encode())
     known = files.read(FOLDER_ID).decode("ascii", "replace")
-    if len(known) != ID_LENGTH or not {*known} <= {*hexdigits}:  # with another id, every trace would be indexed a second time
+    # With another id, every trace would be indexed a second time.
+    if len(known) != ID_LENGTH or not {*known} <= {*hexdigits}:
         expected = f"{ID_LENGTH} hexadecimal digits"
         remedy = "restore it from a backup; without it the traces are indexed again under a new id"
-        raise InvalidInput(f"{FOLDER_ID} in {files.root} is damaged", expected=expected, remedy=remedy)
+        raise InvalidInput(
+            f"{FOLDER_ID} in {files.root} is damaged", expected=expected, remedy=remedy
+        )
     return known
 
 
@@ -468,7 +604,10 @@ def ids_of(context: Context, traces: Collection[str]) -> list[str]:
 
 def _known(context: Context, where: Where, name: str) -> dict[str, Memory]:
     """Return memories by the id of their trace or entry, which is in their metadata."""
-    return {str(memory.metadata.get(name)): memory for memory in map(Memory.of, paged(context, Kind.MEMORY, where))}
+    return {
+        str(memory.metadata.get(name)): memory
+        for memory in map(Memory.of, paged(context, Kind.MEMORY, where))
+    }
 
 
 def _revive(context: Context, memory: Memory) -> None:
@@ -477,12 +616,19 @@ def _revive(context: Context, memory: Memory) -> None:
             set_columns(context, memory.id, action="unarchive", status=Status.ACTIVE.value)
 
 
-def _entries_of(context: Context, files: TraceFiles, project: Project, traces: Sequence[Trace]) -> dict[str, Experience | str]:
-    """Return the entry of each trace that is not indexed yet; one that the log lacks is appended."""
+def _entries_of(
+    context: Context, files: TraceFiles, project: Project, traces: Sequence[Trace]
+) -> dict[str, Experience | str]:
+    """Return the entry of each trace that is not indexed yet; one that the log lacks is
+    appended."""
     if not traces:
         return {}
     with files.locked(SYSTEM):
-        logged = {_identity(each): each for each in experiences_of(files, archived=True) if isinstance(each, Experience)}
+        logged = {
+            _identity(each): each
+            for each in experiences_of(files, archived=True)
+            if isinstance(each, Experience)
+        }
         made: dict[str, Experience | str] = {}
         for trace in traces:
             values = entry_values(project, trace)
@@ -496,7 +642,8 @@ def _identity(entry: Experience) -> tuple[str, str, str, int]:
 
 
 def _mark(files: TraceFiles, name: str) -> str:
-    """Return the mark of a file, with a sign if something must be repaired before it is appended to."""
+    """Return the mark of a file, with a sign if something must be repaired before it is appended
+    to."""
     mark, data = files.mark(name), files.read(name)
     whole = cut_at(data.decode("latin-1")) is None and (not data or data.endswith(b"\n"))
     return mark if whole else mark + _CUT
@@ -518,17 +665,21 @@ def _hash(*parts: str | None) -> str:
 
 def state_keys(context: Context) -> list[Key]:
     """Return the keys of all that the index of traces holds for the user of a context."""
-    return [Key(Kind.META, meta.id) for meta in Meta.with_prefix(context.store, state_prefix(context))]
+    return [
+        Key(Kind.META, meta.id) for meta in Meta.with_prefix(context.store, state_prefix(context))
+    ]
 
 
 # --- erasing ---
 # Compressed archives are searched too.
 
-_DIGESTS = ("digest", "edited", "pattern_digest")  # the metadata by which the sections of a learning are known
+# The metadata by which the sections of a learning are known.
+_DIGESTS = ("digest", "edited", "pattern_digest")
 
 
 def take_out(context: Context, memories: Iterable[Memory]) -> list[str]:
-    """Remove what the files say of these memories, and return the ids of the traces, entries and learnings."""
+    """Remove what the files say of these memories, and return the ids of the traces, entries and
+    learnings."""
     ids: dict[str, list[str]] = {TRACE_KEY: [], EXPERIENCE_KEY: [], LEARNING_KEY: []}
     digests: set[str] = set()
     projects: set[str] = set()
@@ -540,7 +691,11 @@ def take_out(context: Context, memories: Iterable[Memory]) -> list[str]:
             continue
         ids[f"{kind}:"].append(id_)
         projects.add(str(memory.project))
-        digests |= {str(memory.metadata[name]) for name in _DIGESTS if name in memory.metadata} if kind == "learning" else set()
+        digests |= (
+            {str(memory.metadata[name]) for name in _DIGESTS if name in memory.metadata}
+            if kind == "learning"
+            else set()
+        )
     files, traces, entries = context.open_traces(), set(ids[TRACE_KEY]), set(ids[EXPERIENCE_KEY])
     for name in sorted(projects) if traces or digests else ():
         _from_project(files, Project(name), traces, digests)
@@ -558,8 +713,17 @@ def _from_project(files: TraceFiles, project: Project, traces: set[str], digests
         for folder in (project.tool_results, f"{project.archive}/tool_results"):
             for trace_id in traces.intersection(files.names(folder, folders=True)):
                 files.remove(f"{folder}/{trace_id}")
-        for name in (*_inside(files, project.long_term), *_inside(files, f"{project.long_term}/archive")):
-            _rewrite(files, name, _without_learnings(files.read(name).decode("utf-8", "replace"), traces, digests).encode())
+        for name in (
+            *_inside(files, project.long_term),
+            *_inside(files, f"{project.long_term}/archive"),
+        ):
+            _rewrite(
+                files,
+                name,
+                _without_learnings(
+                    files.read(name).decode("utf-8", "replace"), traces, digests
+                ).encode(),
+            )
         _remove_damaged(files, project.short_term, traces)
 
 
@@ -576,7 +740,9 @@ def _without_learnings(text: str, traces: set[str], digests: set[str]) -> str:
         text = without_sections(text, start, digests)
     ends = tuple(f"[{trace_id}]" for trace_id in traces)
     lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if not (line.startswith(DECIDED) and line.rstrip().endswith(ends)))
+    return "".join(
+        line for line in lines if not (line.startswith(DECIDED) and line.rstrip().endswith(ends))
+    )
 
 
 def _inside(files: TraceFiles, folder: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Consolidate traces: draw learnings from groups of runs, and store them as files and memories.
 
-Every step may be killed: files are replaced whole, and the rows come last. The next run completes what is missing, and a further
-one changes nothing.
+Every step may be killed: files are replaced whole, and the rows come last. The next run completes
+what is missing, and a further one changes nothing.
 """
 
 import logging
@@ -35,7 +35,14 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.traces import Trace, read_traces
 from memory_mesh.core.traces import learnings as core
-from memory_mesh.core.traces.learnings import DECIDED, LEARNING, PATTERN, Consolidation, Pattern, section_digest
+from memory_mesh.core.traces.learnings import (
+    DECIDED,
+    LEARNING,
+    PATTERN,
+    Consolidation,
+    Pattern,
+    section_digest,
+)
 from memory_mesh.core.traces.retention import COMPRESS_DAYS, PROJECTS, Project
 from memory_mesh.flows.context import Context, Plan, commit, intact, paged
 from memory_mesh.flows.learning import skills as skill_flow
@@ -49,7 +56,8 @@ CATEGORY = "insight"
 DUE_TRACES = 10
 _LEARNINGS, _PATTERNS, DECISIONS = "learnings.md", "patterns.md", "decisions.md"
 STARTS = {_PATTERNS: PATTERN, _LEARNINGS: LEARNING, DECISIONS: DECIDED}
-DIGESTS = {_PATTERNS: "pattern_digest", _LEARNINGS: "digest"}  # the metadata by which our section is known
+# The metadata by which our section is known.
+DIGESTS = {_PATTERNS: "pattern_digest", _LEARNINGS: "digest"}
 _log = logging.getLogger("memory_mesh")
 
 
@@ -57,9 +65,15 @@ _log = logging.getLogger("memory_mesh")
 
 
 def consolidate(
-    context: Context, project: object = None, *, dry_run: bool = False, skills: bool = True, regroup: bool = False
+    context: Context,
+    project: object = None,
+    *,
+    dry_run: bool = False,
+    skills: bool = True,
+    regroup: bool = False,
 ) -> Consolidation:
-    """Draw the learnings of a project from its traces: those of short-term memory and those of its learnings.
+    """Draw the learnings of a project from its traces: those of short-term memory and those of its
+    learnings.
 
     With `regroup`, also from the archived traces of the last year that belong to no learning.
     """
@@ -94,54 +108,86 @@ class _Consolidation:
         self._known = learnings_of(context, project)
         self._state = read_state(context, project)
         self._regroup = regroup or bool(self._state.get("regroup"))
-        self._rows = {str(row.metadata.get("trace_id")): row for row in map(Memory.of, self._read_rows())}
+        self._rows = {
+            str(row.metadata.get("trace_id")): row for row in map(Memory.of, self._read_rows())
+        }
         self._traces = self._read()
         vectors = {id_: row.vector for id_, row in self._rows.items() if row.vector}
         groups = core.grouped(self._traces.values(), vectors, context.options.trace_similarity)
         self._mask = cache(context.gate().redact_markup)
-        self._patterns = [core.with_texts(each, self._mask) for each in self._named(map(core.draw, groups))]
+        self._patterns = [
+            core.with_texts(each, self._mask) for each in self._named(map(core.draw, groups))
+        ]
         self._changed = [each for each in self._patterns if not self._is_known(each)]
         ids = {each.learning_id for each in self._patterns}
-        self._gone = {id_: row for id_, row in self._known.items() if id_ not in ids and row.status == Status.ACTIVE}
+        self._gone = {
+            id_: row
+            for id_, row in self._known.items()
+            if id_ not in ids and row.status == Status.ACTIVE
+        }
         self._decisions = self._new_decisions()
 
     def result(self, *, dry_run: bool) -> Consolidation:
         return Consolidation(
             project=self._project.name, traces=len(self._traces), patterns=tuple(self._patterns),
-            written=tuple(each.learning_id for each in self._changed), merged=tuple(sorted(self._gone)),
-            decisions=len(self._decisions), dry_run=dry_run,
+            written=tuple(each.learning_id for each in self._changed),
+            merged=tuple(sorted(self._gone)), decisions=len(self._decisions), dry_run=dry_run,
         )  # fmt: skip
 
     def announce(self) -> None:
-        """Record which sections will be written, so that they are known as ours if the rows are not written after them."""
+        """Record which sections will be written, so that they are known as ours if the rows are
+        not written after them."""
         if self._changed:
-            digests: list[Value] = [section_digest(text) for each in self._changed for text in (each.text, each.learning.text)]
+            digests: list[Value] = [
+                section_digest(text)
+                for each in self._changed
+                for text in (each.text, each.learning.text)
+            ]
             write_state(self._context, self._project, {**self._state, "announced": digests})
 
     def write_files(self) -> None:
-        """Write the sections of learnings and patterns in place of our earlier ones, and append new decisions."""
+        """Write the sections of learnings and patterns in place of our earlier ones, and append
+        new decisions."""
         announced = self._state.get("announced")
-        left = {str(digest) for digest in (announced if isinstance(announced, list) else ())}  # by a run that was killed
+        # By a run that was killed.
+        left = {str(digest) for digest in (announced if isinstance(announced, list) else ())}
         for name in (_LEARNINGS, _PATTERNS):
             new = [
-                (self._old(each, DIGESTS[name]), each.text if name == _PATTERNS else each.learning.text) for each in self._changed
+                (
+                    self._old(each, DIGESTS[name]),
+                    each.text if name == _PATTERNS else each.learning.text,
+                )
+                for each in self._changed
             ]
-            kept = {section_digest(text) for _, text in new} | {str(row.metadata.get(DIGESTS[name])) for row in self._active()}
+            kept = {section_digest(text) for _, text in new} | {
+                str(row.metadata.get(DIGESTS[name])) for row in self._active()
+            }
             lost = {str(row.metadata.get(DIGESTS[name])) for row in self._gone.values()}
             self._rewrite(name, new, lost | (left - kept))
         self._rewrite(DECISIONS, [(None, line) for line in self._decisions], set())
 
     def write_rows(self) -> None:
-        """Store the new and changed learnings, and archive those whose runs belong to others now."""
+        """Store the new and changed learnings, and archive those whose runs belong to others
+        now."""
         if self._changed:
-            store(self._context, [(self._text(each), self._sources(each)) for each in self._changed])
+            store(
+                self._context, [(self._text(each), self._sources(each)) for each in self._changed]
+            )
         gone = [row.id for row in self._gone.values()]
-        archive_rows(self._context, Kind.MEMORY, gone, lambda _: "its runs belong to another learning")
+        archive_rows(
+            self._context, Kind.MEMORY, gone, lambda _: "its runs belong to another learning"
+        )
 
     def write_skills(self) -> tuple[str, ...]:
-        """Store a skill for each pattern that qualifies. One that was archived stays so until its learning changes."""
-        # A skill is followed as an instruction, so one that tool output or a request may have dictated is left out.
-        drafts = [self._skill(each) for each in self._patterns if each.makes_skill and not detect(each.learning.text)]
+        """Store a skill for each pattern that qualifies. One that was archived stays so until
+        its learning changes."""
+        # A skill is followed as an instruction, so one that tool output or a request may have
+        # dictated is left out.
+        drafts = [
+            self._skill(each)
+            for each in self._patterns
+            if each.makes_skill and not detect(each.learning.text)
+        ]
         stored = skill_flow.store(self._context, drafts, revive=False)
         return tuple(each.skill.name for each in stored if each.action)
 
@@ -149,7 +195,9 @@ class _Consolidation:
         """Record up to which row traces were consolidated, if that changed."""
         last = max(self._rows.values(), key=lambda row: row.number, default=None)
         is_later = last is not None and last.number > _number(self._state)
-        new: dict[str, Value] = {"number": last.number, "until": last.created_at} if last and is_later else {}
+        new: dict[str, Value] = (
+            {"number": last.number, "until": last.created_at} if last and is_later else {}
+        )
         new |= {"read": len(self._traces)} if is_later else {}
         new |= {"regrouped_at": iso(self._at), "regroup": False} if self._regroup else {}
         new |= {"announced": []} if self._changed or self._state.get("announced") else {}
@@ -162,27 +210,40 @@ class _Consolidation:
         if self._regroup:
             return paged(self._context, Kind.MEMORY, where)
         live = paged(self._context, Kind.MEMORY, all_of(where, equals("status", Status.ACTIVE)))
-        sources = self._context.store.get(Kind.MEMORY, sorted({id_ for row in self._active() for id_ in row.sources}))
+        sources = self._context.store.get(
+            Kind.MEMORY, sorted({id_ for row in self._active() for id_ in row.sources})
+        )
         return chain(sources.values(), live)
 
     def _read(self) -> dict[str, Trace]:
-        """Return the traces to group by id. Without its row, by which it can be erased, a trace is left out."""
+        """Return the traces to group by id. Without its row, by which it can be erased, a trace
+        is left out."""
         wanted = {id_ for row in self._active() for id_ in texts(row, "trace_ids")}
         if self._regroup:
             oldest = iso(self._at - COMPRESS_DAYS * DAY_MS)
             wanted |= {id_ for id_, row in self._rows.items() if str(row.event_time) > oldest}
         found = {each.trace_id: each for each in traces_of(self._context, self._project)}
-        archived = trace_index.archived_traces(self._context.open_traces(), self._project, wanted - found.keys())
+        archived = trace_index.archived_traces(
+            self._context.open_traces(), self._project, wanted - found.keys()
+        )
         found |= {each.trace_id: each for each in archived}
         return {id_: each for id_, each in found.items() if id_ in self._rows}
 
     def _named(self, patterns: Iterable[Pattern]) -> Iterator[Pattern]:
-        """Yield the patterns, each with the id of the learning that most of its runs belong to, if there is one."""
-        owner = {id_: name for name, row in self._known.items() if row.status == Status.ACTIVE for id_ in texts(row, "trace_ids")}
+        """Yield the patterns, each with the id of the learning that most of its runs belong to,
+        if there is one."""
+        owner = {
+            id_: name
+            for name, row in self._known.items()
+            if row.status == Status.ACTIVE
+            for id_ in texts(row, "trace_ids")
+        }
         taken: set[str] = set()
         for each in patterns:
             counts = Counter(
-                owner[id_] for id_ in each.trace_ids if owner.get(id_, each.learning_id) not in taken and id_ in owner
+                owner[id_]
+                for id_ in each.trace_ids
+                if owner.get(id_, each.learning_id) not in taken and id_ in owner
             )
             name = max(sorted(counts), key=counts.__getitem__, default=each.learning_id)
             taken.add(name)
@@ -192,7 +253,8 @@ class _Consolidation:
         return [row for row in self._known.values() if row.status == Status.ACTIVE]
 
     def _is_known(self, pattern: Pattern) -> bool:
-        """Return whether the learning was stored as it is. What people edit or remove stays so until a run changes it."""
+        """Return whether the learning was stored as it is. What people edit or remove stays so
+        until a run changes it."""
         digests = section_digest(pattern.text), section_digest(pattern.learning.text)
         return tuple(self._old(pattern, name) for name in DIGESTS.values()) == digests
 
@@ -204,7 +266,11 @@ class _Consolidation:
         """Return the new decisions of traces that no earlier consolidation has read."""
         last = _number(self._state)
         recent = [each for id_, each in self._traces.items() if self._rows[id_].number > last]
-        new = [replace(each, learnings=tuple(map(self._mask, each.learnings))) for each in recent if each.decisions]
+        new = [
+            replace(each, learnings=tuple(map(self._mask, each.learnings)))
+            for each in recent
+            if each.decisions
+        ]
         return core.new_decisions(long_term_text(self._context, self._project, DECISIONS), new)
 
     def _rewrite(self, name: str, new: Sequence[tuple[str | None, str]], lost: set[str]) -> None:
@@ -220,8 +286,9 @@ class _Consolidation:
         found = pattern.learning
         metadata = {
             "category": CATEGORY, "project": self._project.name, "event_time": pattern.last_run,
-            "learning_id": pattern.learning_id, "trace_ids": [*pattern.trace_ids], **_metadata_of(found),
-            "digest": section_digest(found.text), "pattern_digest": section_digest(pattern.text),
+            "learning_id": pattern.learning_id, "trace_ids": [*pattern.trace_ids],
+            **_metadata_of(found), "digest": section_digest(found.text),
+            "pattern_digest": section_digest(pattern.text),
         }  # fmt: skip
         key = f"{LEARNING_KEY}{self._project.name}:{pattern.learning_id}"
         return NewText(found.text, metadata, key=key, terms=Terms(claims="off"))
@@ -232,15 +299,20 @@ class _Consolidation:
         return [row.id for row in rows]
 
     def _skill(self, pattern: Pattern) -> skill_flow.SkillDraft:
-        draft = skill_flow.prepare(self._context, core.skill_text(pattern), {"learning_id": pattern.learning_id})
+        draft = skill_flow.prepare(
+            self._context, core.skill_text(pattern), {"learning_id": pattern.learning_id}
+        )
         sources = self._sources(pattern)
         columns = {**draft.columns, "sources": sources, "project": self._project.name}
-        fingerprint = learning.skill_fingerprint(columns, self._context.reader, "lesson", str(sources[0]))
+        fingerprint = learning.skill_fingerprint(
+            columns, self._context.reader, "lesson", str(sources[0])
+        )
         return replace(draft, columns=columns, fingerprint=fingerprint)
 
 
 def consolidate_due(context: Context, project: Project) -> None:
-    """Consolidate a project if ten traces were recorded since the last time. A failure is only logged.
+    """Consolidate a project if ten traces were recorded since the last time. A failure is only
+    logged.
 
     That reads all traces of the project, so with more than a hundred it waits for a tenth of them.
     """
@@ -279,7 +351,8 @@ def has_projects(context: Context) -> bool:
 
 
 def regrouping_rows(context: Context, memories: Iterable[Memory]) -> list[Row]:
-    """Return the rows by which the next consolidation draws erased learnings anew, from the traces that are left."""
+    """Return the rows by which the next consolidation draws erased learnings anew, from the
+    traces that are left."""
     names = sorted({str(memory.project) for memory in memories if memory.category == CATEGORY})
     metas = [Meta.read(context.store, _state_id(context, Project(name))) for name in names]
     return [meta.row({**meta.detail, "regroup": True}, at=iso(context.clock())) for meta in metas]
@@ -290,7 +363,12 @@ def regrouping_rows(context: Context, memories: Iterable[Memory]) -> list[Row]:
 
 def learnings_of(context: Context, project: Project) -> dict[str, Memory]:
     """Return the learnings of a project by id, archived ones too; the latest row of each."""
-    where = trace_index.of_user(context, CATEGORY, equals("project", project.name), Compare("metadata.learning_id", "<>", ""))
+    where = trace_index.of_user(
+        context,
+        CATEGORY,
+        equals("project", project.name),
+        Compare("metadata.learning_id", "<>", ""),
+    )
     found: dict[str, Memory] = {}
     for memory in map(Memory.of, intact(context, paged(context, Kind.MEMORY, where))):
         known = found.get(str(memory.metadata["learning_id"]))
@@ -303,22 +381,41 @@ def learnings_from(context: Context, trace_rows: Sequence[str]) -> list[Memory]:
     """Return the active learnings that are drawn from these memories of traces."""
     # Without other conditions the store uses its index of sources.
     where = all_of(equals("user_id", context.reader.user_id), In("sources", tuple(trace_rows)))
-    found = map(Memory.of, intact(context, context.store.find(Kind.MEMORY, where)) if trace_rows else ())
-    return [row for row in found if row.status == Status.ACTIVE and row.category == CATEGORY and "learning_id" in row.metadata]
+    found = map(
+        Memory.of, intact(context, context.store.find(Kind.MEMORY, where)) if trace_rows else ()
+    )
+    return [
+        row
+        for row in found
+        if row.status == Status.ACTIVE
+        and row.category == CATEGORY
+        and "learning_id" in row.metadata
+    ]
 
 
 def take_over_edits(context: Context, project: Project) -> None:
-    """Change the memories of learnings that a person edited in learnings.md, and archive those that were removed."""
+    """Change the memories of learnings that a person edited in learnings.md, and archive those
+    that were removed."""
     files, name = context.open_traces(), f"{project.long_term}/{_LEARNINGS}"
     mark, scope = files.mark(name), f"{files.root} {name}"
-    if not mark or context.state.traces_read.get(scope) == mark:  # without a file it is not known what was removed
+    # Without a file it is not known what was removed.
+    if not mark or context.state.traces_read.get(scope) == mark:
         return
     text = long_term_text(context, project, _LEARNINGS)
-    for row in [row for row in learnings_of(context, project).values() if row.status == Status.ACTIVE]:
-        section = core.find_section(text, LEARNING, str(row.metadata.get("digest")), str(row.metadata.get("pattern")))
+    for row in [
+        row for row in learnings_of(context, project).values() if row.status == Status.ACTIVE
+    ]:
+        section = core.find_section(
+            text, LEARNING, str(row.metadata.get("digest")), str(row.metadata.get("pattern"))
+        )
         if section is None:
-            archive_rows(context, Kind.MEMORY, [row.id], lambda _: f"it was removed from {_LEARNINGS}")
-        elif section_digest(section) not in (row.metadata.get("digest"), row.metadata.get("edited")):
+            archive_rows(
+                context, Kind.MEMORY, [row.id], lambda _: f"it was removed from {_LEARNINGS}"
+            )
+        elif section_digest(section) not in (
+            row.metadata.get("digest"),
+            row.metadata.get("edited"),
+        ):
             read = core.read_learning(section)
             more = {**(_metadata_of(read) if read else {}), "edited": section_digest(section)}
             update(context, row.id, content=section.strip(), metadata={**row.metadata, **more})
@@ -327,15 +424,19 @@ def take_over_edits(context: Context, project: Project) -> None:
 
 def _metadata_of(found: core.Learning) -> dict[str, Value]:
     return {
-        "pattern": found.name, "count": found.count, "success_rate": found.rate, "tools_used": [*found.tools],
-        "insights": [*found.insights], "anti_patterns": [*found.anti_patterns],
+        "pattern": found.name, "count": found.count, "success_rate": found.rate,
+        "tools_used": [*found.tools], "insights": [*found.insights],
+        "anti_patterns": [*found.anti_patterns],
         "recommended_approach": found.approach if found.rate else "",
     }  # fmt: skip
 
 
 def learning_of(row: Memory) -> core.Learning:
     """Return the learning of a memory."""
-    number = {name: value if isinstance(value := row.metadata.get(name), int) else 0 for name in ("count", "success_rate")}
+    number = {
+        name: value if isinstance(value := row.metadata.get(name), int) else 0
+        for name in ("count", "success_rate")
+    }
     return core.Learning(
         name=str(row.metadata.get("pattern")), count=number["count"], rate=number["success_rate"],
         tools=texts(row, "tools_used"), insights=texts(row, "insights"),
@@ -365,19 +466,23 @@ def rows_of(context: Context, project: Project) -> Where:
 
 
 def traces_of(context: Context, project: Project) -> Iterator[Trace]:
-    """Yield the traces of short-term memory; not what is invalid. Raises `InvalidInput` if the file cannot be read."""
+    """Yield the traces of short-term memory; not what is invalid. Raises `InvalidInput` if the
+    file cannot be read."""
     text = trace_index.text_of(context.open_traces(), project.log)
     return (each for each in read_traces(text, project.log) if isinstance(each, Trace))
 
 
 def without_session(context: Context) -> Context:
-    """Return the context of a reader without a session: traces belong to a project, whatever the session."""
+    """Return the context of a reader without a session: traces belong to a project, whatever the
+    session."""
     return replace(context, reader=replace(context.reader, session_id=None))
 
 
 def long_term_text(context: Context, project: Project, name: str) -> str:
     """Return the text of a file of long-term memory."""
-    return context.open_traces().read(f"{project.long_term}/{name}").decode(errors="surrogateescape")
+    return (
+        context.open_traces().read(f"{project.long_term}/{name}").decode(errors="surrogateescape")
+    )
 
 
 def rewrite(context: Context, project: Project, name: str, change: Callable[[str], str]) -> None:
@@ -401,7 +506,8 @@ def read_state(context: Context, project: Project) -> dict[str, Value]:
 
 
 def _number(state: dict[str, Value], name: str = "number") -> int:
-    """Return a number of the state: that of the last row that was consolidated, or how many traces were `read`."""
+    """Return a number of the state: that of the last row that was consolidated, or how many
+    traces were `read`."""
     number = state.get(name)
     return number if isinstance(number, int) else 0
 
@@ -417,4 +523,7 @@ def write_state(context: Context, project: Project, detail: dict[str, Value]) ->
 
 
 def _state_id(context: Context, project: Project) -> str:
-    return f"{trace_index.state_prefix(context)}upkeep {sha256(project.name.encode()).hexdigest()[:16]}"
+    return (
+        f"{trace_index.state_prefix(context)}upkeep "
+        f"{sha256(project.name.encode()).hexdigest()[:16]}"
+    )

@@ -1,7 +1,7 @@
 """Retention of traces: move what is old to compressed archives. Nothing is deleted.
 
-Every step may be killed: an archive is on disk before its text leaves the live file, and the rows come last. The next run
-completes what is missing, and a further one changes nothing.
+Every step may be killed: an archive is on disk before its text leaves the live file, and the rows
+come last. The next run completes what is missing, and a further one changes nothing.
 """
 
 import re
@@ -14,7 +14,15 @@ from memory_mesh.core.model import Compare, Kind, Memory, Status, Value, all_of,
 from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.traces import learnings as core
 from memory_mesh.core.traces.learnings import DECIDED, Consolidation, section_digest
-from memory_mesh.core.traces.retention import IDLE_MS, Action, Move, Project, ProjectState, Retention, planned_moves
+from memory_mesh.core.traces.retention import (
+    IDLE_MS,
+    Action,
+    Move,
+    Project,
+    ProjectState,
+    Retention,
+    planned_moves,
+)
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.traces import index as trace_index
 from memory_mesh.flows.traces.learnings import (
@@ -51,7 +59,11 @@ def retention(context: Context, *, dry_run: bool = False) -> Retention:
                 if not dry_run:
                     _perform(without_session(context), project, move)
                 moves.append(move)
-    entries = () if context.reader.only_project else trace_index.experiences_of(context.open_traces(), archived=True)
+    entries = (
+        ()
+        if context.reader.only_project
+        else trace_index.experiences_of(context.open_traces(), archived=True)
+    )
     faults = trace_index.faults_of(entries)
     return Retention(moves=tuple(moves), dry_run=dry_run, faults=tuple(faults))
 
@@ -66,7 +78,8 @@ def archive(context: Context, project: object = None) -> Consolidation:
 
 
 def reopen(context: Context, project: Project) -> None:
-    """Archive what an earlier session left in short-term memory, if this one is new to the project or after 24 idle hours."""
+    """Archive what an earlier session left in short-term memory, if this one is new to the
+    project or after 24 idle hours."""
     ms, is_new = context.clock(), not context.open_traces().mark(project.log)
     if is_new:  # nothing is older than now
         write_state(context, project, {"until": iso(ms)})
@@ -87,7 +100,9 @@ def _is_new_session(context: Context, project: Project) -> bool:
 
     Sessions that take turns archive each other once: one that is known reopens nothing.
     """
-    return context.reader.session_id is not None and _session(context) not in _sessions(read_state(context, project))
+    return context.reader.session_id is not None and _session(context) not in _sessions(
+        read_state(context, project)
+    )
 
 
 def _session(context: Context) -> Value:
@@ -110,13 +125,18 @@ def _perform(context: Context, project: Project, move: Move) -> None:
 
 def _project_state(context: Context, project: Project) -> ProjectState:
     known = [row for row in learnings_of(context, project).values() if row.status == Status.ACTIVE]
-    results = context.open_traces().names(project.tool_results, folders=True)  # a crash may have left those of archived traces
+    # A crash may have left those of archived traces.
+    results = context.open_traces().names(project.tool_results, folders=True)
     _, lines = core.split_sections(long_term_text(context, project, DECISIONS), DECIDED)
     return ProjectState(
         project=project.name,
-        trace_ids=list(dict.fromkeys((*(each.trace_id for each in traces_of(context, project)), *results))),
+        trace_ids=list(
+            dict.fromkeys((*(each.trace_id for each in traces_of(context, project)), *results))
+        ),
         last_activity=_last_activity(context, project),
-        learnings={str(row.metadata["learning_id"]): row.event_time or row.created_at for row in known},
+        learnings={
+            str(row.metadata["learning_id"]): row.event_time or row.created_at for row in known
+        },
         decisions={section_digest(line): day[1] for line in lines if (day := _DAY.match(line))},
         regrouped_at=str(read_state(context, project).get("regrouped_at", "")),
     )
@@ -128,20 +148,28 @@ def _last_activity(context: Context, project: Project) -> str | None:
 
 
 def _archive_session(context: Context, project: Project, reason: str) -> None:
-    """Move short-term memory to the archive. It is archived before it leaves the live files, and the rows come last."""
+    """Move short-term memory to the archive. It is archived before it leaves the live files, and
+    the rows come last."""
     files = context.open_traces()
     with files.locked(project.short_term):
         if (data := files.read(project.log)).strip():
-            first = next((each.trace_id for each in traces_of(context, project)), sha256(data).hexdigest()[:16])
+            first = next(
+                (each.trace_id for each in traces_of(context, project)),
+                sha256(data).hexdigest()[:16],
+            )
             name = f"{project.archive}/{first}.md.gz"
-            old = files.read(name)  # of a crash, or of an archive from which a person took the first trace back
+            # Of a crash, or of an archive from which a person took the first trace back.
+            old = files.read(name)
             if not old.startswith(data):
                 files.write(name, data if data.startswith(old) else data.rstrip() + b"\n\n" + old)
             context.step("traces.archived")
             files.write(project.log, b"")
             context.step("traces.cut")
         for trace_id in files.names(project.tool_results, folders=True):
-            live, archived = (f"{folder}/{trace_id}" for folder in (project.tool_results, f"{project.archive}/tool_results"))
+            live, archived = (
+                f"{folder}/{trace_id}"
+                for folder in (project.tool_results, f"{project.archive}/tool_results")
+            )
             for name in files.names(live):
                 files.write(f"{archived}/{name}.gz", files.read(f"{live}/{name}"))
             context.step("traces.archived")
@@ -151,7 +179,8 @@ def _archive_session(context: Context, project: Project, reason: str) -> None:
 
 
 def _compress(context: Context, project: Project, move: Move) -> None:
-    """Move old learnings with their patterns, and old decisions, to archives of long-term memory."""
+    """Move old learnings with their patterns, and old decisions, to archives of long-term
+    memory."""
     known, ids = learnings_of(context, project), set(move.ids)
     with context.open_traces().locked(project.short_term):
         for id_ in sorted(ids & known.keys()):
@@ -161,14 +190,20 @@ def _compress(context: Context, project: Project, move: Move) -> None:
         _, lines = core.split_sections(long_term_text(context, project, DECISIONS), DECIDED)
         if old := "".join(line for line in lines if section_digest(line) in ids):
             _write_archive(context, project, f"decisions-{section_digest(old)}", [old])
-            rewrite(context, project, DECISIONS, lambda text: core.without_sections(text, DECIDED, ids))
+            rewrite(
+                context, project, DECISIONS, lambda text: core.without_sections(text, DECIDED, ids)
+            )
 
 
 def _compress_learning(context: Context, project: Project, row: Memory) -> None:
-    # The pattern leaves its file first: a learning that is not in its file counts as removed by a person.
+    # The pattern leaves its file first: a learning that is not in its file counts as removed by a
+    # person.
     sections = {
         name: core.find_section(
-            long_term_text(context, project, name), STARTS[name], str(row.metadata.get(digest)), str(row.metadata.get("pattern"))
+            long_term_text(context, project, name),
+            STARTS[name],
+            str(row.metadata.get(digest)),
+            str(row.metadata.get("pattern")),
         )
         for name, digest in DIGESTS.items()
     }
@@ -176,7 +211,9 @@ def _compress_learning(context: Context, project: Project, row: Memory) -> None:
     _write_archive(context, project, str(row.metadata["learning_id"]), list(found.values()))
     for name, section in found.items():
         lost = {section_digest(section)}
-        rewrite(context, project, name, partial(core.without_sections, start=STARTS[name], digests=lost))
+        rewrite(
+            context, project, name, partial(core.without_sections, start=STARTS[name], digests=lost)
+        )
         context.step("traces.cut")
 
 

@@ -83,7 +83,8 @@ _log = logging.getLogger("memory_mesh")
 
 
 class Documents(list[Document]):
-    """What was read from files of traces. `faults` is what cannot be read, with file, line and reason."""
+    """What was read from files of traces. `faults` is what cannot be read, with file, line and
+    reason."""
 
     def __init__(self, documents: Sequence[Document] = (), faults: Sequence[Fault] = ()) -> None:
         super().__init__(documents)
@@ -102,20 +103,32 @@ class Experiences(Documents[Experience]):
 
 
 def record(
-    context: Context, goal: object, *, learnings: object = (), decisions: object = (), agents: object = (),
-    project: object = None, recovered: object = False, tool_results: object = None, timestamp: object = None, **values: Any,
+    context: Context, goal: object, *, learnings: object = (), decisions: object = (),
+    agents: object = (), project: object = None, recovered: object = False,
+    tool_results: object = None, timestamp: object = None, **values: Any,
 ) -> Trace:  # fmt: skip
-    """Write the trace of an execution and its entry of the experience log, masked, and index both."""
+    """Write the trace of an execution and its entry of the experience log, masked, and index
+    both."""
     context.check_enabled()
     context.file.check_writable()
     ms = context.clock()
     values["timestamp"] = iso(ms) if timestamp is None else timestamp
-    values["learnings"] = (*_list("learnings", learnings), *(f"{DECISION}{each}" for each in _list("decisions", decisions)))
-    trace = _masked_trace(context, checked_trace(trace_id=_new_id(context, ms), goal=goal, **values))
+    values["learnings"] = (
+        *_list("learnings", learnings),
+        *(f"{DECISION}{each}" for each in _list("decisions", decisions)),
+    )
+    trace = _masked_trace(
+        context, checked_trace(trace_id=_new_id(context, ms), goal=goal, **values)
+    )
     if not isinstance(recovered, bool) or (recovered and trace.status != "success"):
-        raise InvalidInput(f"recovered is {shown(recovered)} and status {trace.status}", expected="a success for recovered=True")
+        raise InvalidInput(
+            f"recovered is {shown(recovered)} and status {trace.status}",
+            expected="a success for recovered=True",
+        )
     results, place = _masked_results(context, tool_results), project_of(context, project)
-    entry = trace_index.entry_values(place, trace, agents=[*map(_mask(context), _list("agents", agents))], recovered=recovered)
+    entry = trace_index.entry_values(
+        place, trace, agents=[*map(_mask(context), _list("agents", agents))], recovered=recovered
+    )
     checked_experience(**entry)
     retention.reopen(context, place)
     _write(context, place, trace, entry, results)
@@ -123,7 +136,13 @@ def record(
     return trace
 
 
-def _write(context: Context, project: Project, trace: Trace, entry: dict[str, object], results: list[tuple[str, str]]) -> None:
+def _write(
+    context: Context,
+    project: Project,
+    trace: Trace,
+    entry: dict[str, object],
+    results: list[tuple[str, str]],
+) -> None:
     files = context.open_traces()
     with files.locked(project.short_term):
         trace_index.create_project(files, project)
@@ -141,19 +160,27 @@ def _write(context: Context, project: Project, trace: Trace, entry: dict[str, ob
 
 
 def append_logged(context: Context, files: TraceFiles, values: dict[str, object]) -> Experience:
-    """Append an entry to the experience log, whose lock the caller has, after what others changed in it is indexed."""
+    """Append an entry to the experience log, whose lock the caller has, after what others
+    changed in it is indexed."""
     clean = trace_index.is_indexed(context, files, SYSTEM_LOG, clean=True)
     if not clean and files.mark(SYSTEM_LOG):
         trace_index.sync_log(context, files)
     return trace_index.append_entry(files, values, clean=clean)
 
 
-def log_experience(context: Context, primary_goal: object, *, project: object, timestamp: object, **values: Any) -> Experience:
+def log_experience(
+    context: Context, primary_goal: object, *, project: object, timestamp: object, **values: Any
+) -> Experience:
     """Append one entry to the experience log, masked, and index it."""
     context.check_enabled()
     context.file.check_writable()
-    values |= {"timestamp": iso(context.clock()) if timestamp is None else timestamp, "primary_goal": primary_goal}
-    masked = with_texts(checked_experience(**values, project_name=project_of(context, project).name), _mask(context))
+    values |= {
+        "timestamp": iso(context.clock()) if timestamp is None else timestamp,
+        "primary_goal": primary_goal,
+    }
+    masked = with_texts(
+        checked_experience(**values, project_name=project_of(context, project).name), _mask(context)
+    )
     masked = replace(masked, primary_goal=summarised_goal(masked.primary_goal))
     entry = {name: getattr(masked, name) for name in (*values, "project_name")}
     files = context.open_traces()
@@ -164,7 +191,8 @@ def log_experience(context: Context, primary_goal: object, *, project: object, t
 
 
 class Run:
-    """An execution that is under way: what is known of it so far, until its trace is recorded at its end."""
+    """An execution that is under way: what is known of it so far, until its trace is recorded at
+    its end."""
 
     def __init__(self, goal: object, values: dict[str, Any], show: Callable[["Run"], None]) -> None:
         self.goal, self._values, self._show = goal, values, show
@@ -216,13 +244,24 @@ class Run:
 
     def values(self, ms: int) -> dict[str, Any]:
         """Return what is recorded of it after so many milliseconds."""
-        names = ("status", "results", "plan", "steps", "tools_used", "tool_results", "files_created", "learnings", "decisions")
+        names = (
+            "status",
+            "results",
+            "plan",
+            "steps",
+            "tools_used",
+            "tool_results",
+            "files_created",
+            "learnings",
+            "decisions",
+        )
         return {**self._values, **{name: getattr(self, name) for name in names}, "duration_ms": ms}
 
 
 @contextmanager
 def run(context: Context, goal: object, values: dict[str, Any]) -> Iterator[Run]:
-    """Time an execution and record it: a success, or a failure with the exception, which is raised again."""
+    """Time an execution and record it: a success, or a failure with the exception, which is
+    raised again."""
     context.check_enabled()
     context.file.check_writable()
     checked_trace(goal=goal)
@@ -261,7 +300,10 @@ def _show(context: Context, project: Project, current: Run, start: int) -> None:
     files = context.open_traces()
     with files.locked(project.short_term):
         trace_index.create_project(files, project)
-        files.write(project.cache, f"# {goal}\n\nStarted: {iso(start)}\n\n## Plan\n{plan}\n".encode("utf-8", "replace"))
+        files.write(
+            project.cache,
+            f"# {goal}\n\nStarted: {iso(start)}\n\n## Plan\n{plan}\n".encode("utf-8", "replace"),
+        )
 
 
 def _new_id(context: Context, ms: int) -> str:
@@ -280,8 +322,13 @@ def _masked_trace(context: Context, trace: Trace) -> Trace:
 def _masked_results(context: Context, given: object) -> list[tuple[str, str]]:
     items = given.items() if isinstance(given, Mapping) else given or ()
     pairs = [tuple(each) for each in iterable("tool_results", items, expected="texts by tool")]
-    if len(pairs) > MAX_TOOL_RESULTS or not all(len(pair) == 2 and all(isinstance(one, str) for one in pair) for pair in pairs):
-        raise InvalidInput(f"tool_results is {shown(given)}", expected=f"at most {MAX_TOOL_RESULTS:,} texts by tool")
+    if len(pairs) > MAX_TOOL_RESULTS or not all(
+        len(pair) == 2 and all(isinstance(one, str) for one in pair) for pair in pairs
+    ):
+        raise InvalidInput(
+            f"tool_results is {shown(given)}",
+            expected=f"at most {MAX_TOOL_RESULTS:,} texts by tool",
+        )
     mask = context.gate().redact
     return [(mask(tool), mask(text)) for tool, text in pairs]
 
@@ -301,18 +348,28 @@ def traces(context: Context, *, project: object, limit: object, archived: object
     most, files = whole_number("limit", limit, max_=MAX_LIMIT), context.open_traces()
     named = project is not None or context.reader.project is not None
     places = [project_of(context, project)] if named else trace_index.projects(files)
-    found = [each for place in places for each in trace_index.traces_of(files, place, archived=bool(archived))]
-    every = sorted((each for each in found if isinstance(each, Trace)), key=lambda each: each.timestamp)
+    found = [
+        each
+        for place in places
+        for each in trace_index.traces_of(files, place, archived=bool(archived))
+    ]
+    every = sorted(
+        (each for each in found if isinstance(each, Trace)), key=lambda each: each.timestamp
+    )
     return Traces(every[::-1][:most], trace_index.faults_of(found))
 
 
 def get(context: Context, trace_id: object) -> Trace | None:
     """Return a trace by its id, also from an archive; None if there is none."""
     if not isinstance(trace_id, str):
-        raise InvalidInput(f"trace_id is {shown(trace_id)}", expected="a text such as trace-1760000000000-3fa9c2")
+        raise InvalidInput(
+            f"trace_id is {shown(trace_id)}", expected="a text such as trace-1760000000000-3fa9c2"
+        )
     if context.reader.only_project:
         own = trace_index.traces_of(context.open_traces(), project_of(context, None), archived=True)
-        return next((each for each in own if isinstance(each, Trace) and each.trace_id == trace_id), None)
+        return next(
+            (each for each in own if isinstance(each, Trace) and each.trace_id == trace_id), None
+        )
     return trace_index.find_trace(context.open_traces(), trace_id)
 
 
@@ -321,29 +378,43 @@ def experiences(context: Context, *, limit: object, archived: object) -> Experie
     most = whole_number("limit", limit, max_=MAX_LIMIT)
     found = list(trace_index.experiences_of(context.open_traces(), archived=bool(archived)))
     own = {project_of(context, None).name} if context.reader.only_project else None
-    every = [each for each in found if isinstance(each, Experience) and (own is None or each.project_name in own)]
+    every = [
+        each
+        for each in found
+        if isinstance(each, Experience) and (own is None or each.project_name in own)
+    ]
     # Of which project an unreadable entry is cannot be told, so a reader of one project gets none.
     return Experiences(every[::-1][:most], trace_index.faults_of(found) if own is None else [])
 
 
 def similar(
-    context: Context, goal: object, *, limit: object = 3, min_similarity: object = 0.3, time_window: object = None,
-    project: object = None, archived: object = True,
+    context: Context, goal: object, *, limit: object = 3, min_similarity: object = 0.3,
+    time_window: object = None, project: object = None, archived: object = True,
 ) -> list[PatternMatch]:  # fmt: skip
     """Return executions of the user with a similar goal, the most similar first."""
     best = find_similar(
-        context, goal, limit=limit, min_similarity=min_similarity, time_window=time_window, project=project, archived=archived
+        context,
+        goal,
+        limit=limit,
+        min_similarity=min_similarity,
+        time_window=time_window,
+        project=project,
+        archived=archived,
     )
     approaches = _approaches(context, [memory.id for memory, _ in best])
     return [match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
 
 
 def find_similar(
-    context: Context, goal: object, *, limit: object, min_similarity: object = 0.3, time_window: object = None,
-    project: object = None, archived: object = True,
+    context: Context, goal: object, *, limit: object, min_similarity: object = 0.3,
+    time_window: object = None, project: object = None, archived: object = True,
 ) -> list[tuple[Memory, float]]:  # fmt: skip
-    """Return the memories of executions with a similar goal, and how similar it is, the most similar first."""
-    most, least = whole_number("limit", limit, max_=MAX_LIMIT), fraction("min_similarity", min_similarity)
+    """Return the memories of executions with a similar goal, and how similar it is, the most
+    similar first."""
+    most, least = (
+        whole_number("limit", limit, max_=MAX_LIMIT),
+        fraction("min_similarity", min_similarity),
+    )
     if not isinstance(goal, str):
         raise InvalidInput(f"goal is {shown(goal)}", expected="a text")
     query = normalised(context.query_gate().redact(goal.encode("utf-8", "replace").decode()))
@@ -357,30 +428,55 @@ def find_similar(
     if vector is None:
         valid = valid_in(about(iso(context.clock()), ()))
         rows = paged(context, Kind.MEMORY, all_of(readable(context, statuses), valid, where))
-        scored = [(memory, word_similarity(query, memory.content)) for memory in map(Memory.of, intact(context, rows))]
+        scored = [
+            (memory, word_similarity(query, memory.content))
+            for memory in map(Memory.of, intact(context, rows))
+        ]
     else:
         scored = _nearest(context, vector, where, statuses, size=most + _CANDIDATES)
     best = [(memory, min(1.0, max(0.0, score))) for memory, score in scored]
-    return sorted((pair for pair in best if pair[1] >= least), key=lambda pair: (-pair[1], pair[0].id))[:most]
+    return sorted(
+        (pair for pair in best if pair[1] >= least), key=lambda pair: (-pair[1], pair[0].id)
+    )[:most]
 
 
-def _nearest(context: Context, vector: Vector, where: Where, statuses: Sequence[str], *, size: int) -> list[tuple[Memory, float]]:
-    """Return memories with their cosine to a vector. The index only proposes: the cosines are those of the rows."""
+def _nearest(
+    context: Context, vector: Vector, where: Where, statuses: Sequence[str], *, size: int
+) -> list[tuple[Memory, float]]:
+    """Return memories with their cosine to a vector. The index only proposes: the cosines are
+    those of the rows."""
     valid = about(at := iso(context.clock()), ())
-    query = Query(tokens=[], vector=vector, reader=context.reader, at=at, statuses=statuses, where=where, periods=valid)
+    query = Query(
+        tokens=[],
+        vector=vector,
+        reader=context.reader,
+        at=at,
+        statuses=statuses,
+        where=where,
+        periods=valid,
+    )
     pool = context.index.snapshot(context.reader).candidates(query, size=size)
-    rough = sorted(zip(pool.signals["vectors"], pool.ids, strict=True), key=lambda pair: -pair[0])[:size]
+    rough = sorted(zip(pool.signals["vectors"], pool.ids, strict=True), key=lambda pair: -pair[0])[
+        :size
+    ]
     is_allowed = is_readable(context, statuses, where, valid=valid)
-    rows = [row for row in context.store.get(Kind.MEMORY, [id_ for _, id_ in rough]).values() if is_allowed(row)]
+    rows = [
+        row
+        for row in context.store.get(Kind.MEMORY, [id_ for _, id_ in rough]).values()
+        if is_allowed(row)
+    ]
     return [(Memory.of(row), cosine(vector, row.vector)) for row in intact(context, rows)]
 
 
 def _within(window: object) -> list[Where]:
-    """Return the conditions of a range of times, both ends included; a day as its end is included as a whole."""
+    """Return the conditions of a range of times, both ends included; a day as its end is
+    included as a whole."""
     if window is None:
         return []
     if not isinstance(window, tuple | list) or len(window) != 2:
-        raise InvalidInput(f"time_window is {shown(window)}", expected="(start, end), each a time or None")
+        raise InvalidInput(
+            f"time_window is {shown(window)}", expected="(start, end), each a time or None"
+        )
     start, end = (None if each is None else parse_time(each, "time_window") for each in window)
     if end is not None and ":" not in str(window[1]):
         end = f"{end[:10]}T23:59:59.999Z"
@@ -391,7 +487,8 @@ def _within(window: object) -> list[Where]:
 
 
 def _approaches(context: Context, ids: Sequence[str]) -> dict[str, str]:
-    """Return what learnings recommend, by the memory of a trace that they are drawn from; the newest counts."""
+    """Return what learnings recommend, by the memory of a trace that they are drawn from; the
+    newest counts."""
     found: dict[str, str] = {}
     for memory in trace_learnings.learnings_from(context, ids):
         if approach := memory.metadata.get("recommended_approach"):
@@ -419,9 +516,15 @@ _MAX_CONTEXT_CHARS = 2000
 
 
 def plan_context(
-    context: Context, goal: object, *, project: object = None, limit: object = 3, max_tokens: object = None
+    context: Context,
+    goal: object,
+    *,
+    project: object = None,
+    limit: object = 3,
+    max_tokens: object = None,
 ) -> PlanContext:
-    """Return what worked, what failed and what was learnt in runs with a similar goal, each with traces to cite."""
+    """Return what worked, what failed and what was learnt in runs with a similar goal, each with
+    traces to cite."""
     most = checked_limit(limit)
     tokens = None if max_tokens is None else whole_number("max_tokens", max_tokens)
     best = find_similar(context, goal, limit=max(_PLAN_CANDIDATES, most))
@@ -429,10 +532,19 @@ def plan_context(
     with suppress(StoreReadOnly):
         trace_learnings.take_over_edits(context, own)
     learnings = trace_learnings.learnings_from(context, [memory.id for memory, _ in best])
-    approaches = {source: str(row.metadata.get("recommended_approach")) for row in reversed(learnings) for source in row.sources}
+    approaches = {
+        source: str(row.metadata.get("recommended_approach"))
+        for row in reversed(learnings)
+        for source in row.sources
+    }
     matches = [match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
     failed = [
-        FailedRun(goal=match.goal, similarity=score, trace_id=match.trace_id, avoid=trace_learnings.texts(memory, "avoid"))
+        FailedRun(
+            goal=match.goal,
+            similarity=score,
+            trace_id=match.trace_id,
+            avoid=trace_learnings.texts(memory, "avoid"),
+        )
         for match, (memory, score) in zip(matches, best, strict=True)
         if not match.success
     ]
@@ -449,38 +561,58 @@ def plan_context(
 
 
 def _project_context(context: Context, project: Project) -> str:
-    """Return what people wrote into the context file of a project; nothing if it is as it was created."""
+    """Return what people wrote into the context file of a project; nothing if it is as it was
+    created."""
     text = context.open_traces().read(project.context).decode("utf-8", "replace")
     is_empty = text == project.files[project.context]
-    return "" if is_empty else shortened(context.query_gate().redact(text.strip()), _MAX_CONTEXT_CHARS)
+    return (
+        "" if is_empty else shortened(context.query_gate().redact(text.strip()), _MAX_CONTEXT_CHARS)
+    )
 
 
 def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownLearning]:
-    """Return learnings in the order of the runs that they are drawn from, each with those runs first."""
+    """Return learnings in the order of the runs that they are drawn from, each with those runs
+    first."""
     order = {id_: at for at, id_ in enumerate(trace_ids)}
     found: list[KnownLearning] = []
     for row in learnings:
-        cited = sorted(trace_learnings.texts(row, "trace_ids"), key=lambda id_: order.get(id_, len(order)))
+        cited = sorted(
+            trace_learnings.texts(row, "trace_ids"), key=lambda id_: order.get(id_, len(order))
+        )
         learning_id = str(row.metadata["learning_id"])
-        found.append(KnownLearning(learning=trace_learnings.learning_of(row), learning_id=learning_id, trace_ids=tuple(cited)))
+        found.append(
+            KnownLearning(
+                learning=trace_learnings.learning_of(row),
+                learning_id=learning_id,
+                trace_ids=tuple(cited),
+            )
+        )
     return sorted(found, key=lambda each: order.get(each.trace_ids[0], len(order)))
 
 
 def keep_decisions(context: Context, trace_id: object) -> list[Memory]:
-    """Store each decision of a trace as a memory of the category `decision`. A second call stores nothing new.
+    """Store each decision of a trace as a memory of the category `decision`. A second call stores
+    nothing new.
 
     It is erased with the trace.
     """
     trace = get(context, trace_id)
     if trace is None:
-        raise NotFound(f"no trace {shown(trace_id, max_length=80)}", remedy="see memory-mesh trace list")
+        raise NotFound(
+            f"no trace {shown(trace_id, max_length=80)}", remedy="see memory-mesh trace list"
+        )
     rows = context.store.get(Kind.MEMORY, trace_index.ids_of(context, [trace.trace_id])).values()
     sources: list[Value] = [row.id for row in rows]
     project = DerivedScope.of([*map(Memory.of, rows)], project=context.reader.project).project
     texts = [
         NewText(
             decision,
-            {"category": "decision", "event_time": trace.timestamp, "trace_id": trace.trace_id, "project": project},
+            {
+                "category": "decision",
+                "event_time": trace.timestamp,
+                "trace_id": trace.trace_id,
+                "project": project,
+            },
             key=f"decision:{trace.trace_id}:{number}",
             terms=Terms(claims="off"),
         )

@@ -37,7 +37,8 @@ def export(context: Context, vectors: bool, progress: Progress) -> Iterator[str]
 
 
 def copy(context: Context, source: RowSource, progress: Progress) -> Copied:
-    """Copy all rows into the store of the context, which is empty or has a part of them, and verify the copy."""
+    """Copy all rows into the store of the context, which is empty or has a part of them, and
+    verify the copy."""
     context.check_enabled()
     run = _Copying(context, source, progress)
     try:
@@ -47,14 +48,19 @@ def copy(context: Context, source: RowSource, progress: Progress) -> Copied:
         raise StoreBusy(what, remedy="wait until it is done, then copy again") from error
     found = _tally(StoreRows(context.store), progress)
     if found.values() != tally.values():
-        what = f"{shown_url(context.store.url)} differs from {source.name}: {_differences(found, tally)}"
-        raise StoreCorrupt(what, remedy="another program wrote to it during the copy; remove it and copy again")
+        what = (
+            f"{shown_url(context.store.url)} differs from {source.name}: "
+            f"{_differences(found, tally)}"
+        )
+        raise StoreCorrupt(
+            what, remedy="another program wrote to it during the copy; remove it and copy again"
+        )
     broken = broken_chains(context, run.chains)
     run.finish(tally)
     rows = {str(kind): count for kind, count in tally.counts.items()}
     return Copied(
-        source=source.name, rows=rows, written=run.written, digest=tally.digest, chains=len(run.chains),
-        broken=tuple(broken),
+        source=source.name, rows=rows, written=run.written, digest=tally.digest,
+        chains=len(run.chains), broken=tuple(broken),
     )  # fmt: skip
 
 
@@ -72,10 +78,16 @@ def with_vectors(context: Context, done: Copied, progress: Progress) -> Copied:
 
 
 class _Copying:
-    """One run of `copy`. The row `MARK` of the target says what is copied into it, and whether the copy is complete."""
+    """One run of `copy`. The row `MARK` of the target says what is copied into it, and whether
+    the copy is complete."""
 
     def __init__(self, context: Context, source: RowSource, progress: Progress) -> None:
-        self._target, self._source, self._progress, self._step = context.store, source, progress, context.step
+        self._target, self._source, self._progress, self._step = (
+            context.store,
+            source,
+            progress,
+            context.step,
+        )
         self._at = iso(context.clock())
         self.chains: set[str] = set()
         self.written = 0
@@ -87,8 +99,14 @@ class _Copying:
     def _check_target(self) -> None:
         begun, place = self._mark.detail.get("from"), shown_url(self._target.url)
         if not self._is_empty and begun != self._source.name:
-            what = f"{place} has a part of {shown(begun, max_length=200)}" if begun else f"{place} is not empty"
-            raise InvalidInput(what, expected="an empty store, or one with a part of the same copy", remedy=_REMEDY)
+            what = (
+                f"{place} has a part of {shown(begun, max_length=200)}"
+                if begun
+                else f"{place} is not empty"
+            )
+            raise InvalidInput(
+                what, expected="an empty store, or one with a part of the same copy", remedy=_REMEDY
+            )
 
     def copy(self) -> Tally:
         """Copy until the target has what the source had at one moment, and return what that is."""
@@ -98,11 +116,14 @@ class _Copying:
             state, written, tally = self._source.state(), self.written, Tally()
             for kind in KINDS:
                 self._copy_kind(kind, tally, is_first=number == 0)
-            # If a whole pass finds what the one before found, then the source was in this state between the two.
+            # If a whole pass finds what the one before found, then the source was in this state
+            # between the two.
             if self._source.state() == state or (number and self.written == written):
                 return tally
         what = f"{self._source.name} was written to during each of {_MAX_PASSES} passes"
-        raise StoreBusy(what, remedy="make a backup of it, and copy that; the next copy continues this one")
+        raise StoreBusy(
+            what, remedy="make a backup of it, and copy that; the next copy continues this one"
+        )
 
     def finish(self, tally: Tally) -> None:
         if not self._is_done:
@@ -131,20 +152,35 @@ class _Copying:
 
     def _refuse_others(self, batch: Sequence[_Pair], *, is_first: bool) -> None:
         """Raise `InvalidInput` if the target was used by itself since it was copied to."""
-        own = [there for row, there in batch if there and (row is None or there.revision > row.revision)]
+        own = [
+            there
+            for row, there in batch
+            if there and (row is None or there.revision > row.revision)
+        ]
         if self._is_done or (own and is_first):
-            what = f"{shown_url(self._target.url)} has a copy of {self._source.name}, and one of them was changed since"
-            raise InvalidInput(what, expected="an empty store, or one with a part of the same copy", remedy=_REMEDY)
+            what = (
+                f"{shown_url(self._target.url)} has a copy of {self._source.name}, and one of them "
+                "was changed since"
+            )
+            raise InvalidInput(
+                what, expected="an empty store, or one with a part of the same copy", remedy=_REMEDY
+            )
 
     def _apply(self, kind: Kind, batch: Sequence[_Pair], *, is_new: bool) -> None:
-        """Write one batch. A change contains rows of one user only, because some stores keep users apart."""
+        """Write one batch. A change contains rows of one user only, because some stores keep
+        users apart."""
         rows = [row for row, _ in batch if row]
         gone = [there for row, there in batch if there and row is None]
         known = {} if is_new else self._target.get(kind, [row.id for row in rows])
         kept = self._source.present(kind, [row.id for row in gone]) if gone else ()
-        puts, deletes = defaultdict[str | None, list[Row]](list), defaultdict[str | None, list[Key]](list)
+        puts, deletes = (
+            defaultdict[str | None, list[Row]](list),
+            defaultdict[str | None, list[Key]](list),
+        )
         for row in rows:
-            puts[_user_of(row)].append(replace(row, replaces=known[row.id].revision if row.id in known else 0))
+            puts[_user_of(row)].append(
+                replace(row, replaces=known[row.id].revision if row.id in known else 0)
+            )
         for row in gone:
             if row.id not in kept:
                 deletes[_user_of(row)].append(row.key)
@@ -154,7 +190,8 @@ class _Copying:
 
 
 def _changed(rows: Iterator[Row], there: Iterator[Row], tally: Tally) -> Iterator[_Pair]:
-    """Yield the rows that differ, with what the target has in their place; both are sorted by age, newest first."""
+    """Yield the rows that differ, with what the target has in their place; both are sorted by
+    age, newest first."""
     row, other = next(rows, None), next(there, None)
     while row or other:
         line = archive.encode(row) if row else ""

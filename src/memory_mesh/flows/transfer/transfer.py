@@ -84,13 +84,21 @@ def backup(context: Context, file: str, progress: Progress) -> model.BackedUp:
 
 
 def export(context: Context, progress: Progress) -> Iterator[str]:
-    """Yield the lines of all visible memories, and then of all visible skills, of every status, oldest first."""
+    """Yield the lines of all visible memories, and then of all visible skills, of every status,
+    oldest first."""
     yield transfer.header()
     visible = model.visible_to(context.reader)
-    ids = [id_ for kind in CONTENTS for id_ in reversed([row.id for row in paged(context, kind, visible)])]
+    ids = [
+        id_
+        for kind in CONTENTS
+        for id_ in reversed([row.id for row in paged(context, kind, visible)])
+    ]
     for done, batch in enumerate(batches(ids, _AT_ONCE)):
         rows = find_rows(context, batch)
-        yield from (one.line() for one in _read(context, intact(context, [rows[id_] for id_ in batch if id_ in rows])))
+        yield from (
+            one.line()
+            for one in _read(context, intact(context, [rows[id_] for id_ in batch if id_ in rows]))
+        )
         progress("exporting", min((done + 1) * _AT_ONCE, len(ids)), len(ids))
 
 
@@ -105,28 +113,54 @@ def _read(context: Context, rows: Iterable[Row]) -> list[Exported]:
     return [
         Exported(
             memory,
-            model.since_visible(context.reader, memory, sorted(histories[memory.id], key=lambda change: change.number)),
-            sorted(sightings.get(memory.id, []), key=lambda sighting: (sighting.created_at, sighting.id)),
+            model.since_visible(
+                context.reader,
+                memory,
+                sorted(histories[memory.id], key=lambda change: change.number),
+            ),
+            sorted(
+                sightings.get(memory.id, []),
+                key=lambda sighting: (sighting.created_at, sighting.id),
+            ),
         )
         for memory in usage.with_counts(context, memories)
     ]
 
 
 def _with_wire(context: Context, memories: Sequence[Memory]) -> list[Memory]:
-    """Return the memories, those of lessons with the texts of their blocks: an export has no blocks."""
-    bare = [one.id for one in memories if one.memory_type == MemoryType.LESSON and learning.wire_text(one) is None]
-    texts = {id_: text for id_, text in lessons.block_texts(context, bare).items() if text != audit.ERASED}
-    return [replace(one, metadata={**one.metadata, learning.WIRE: texts[one.id]}) if one.id in texts else one for one in memories]
+    """Return the memories, those of lessons with the texts of their blocks: an export has no
+    blocks."""
+    bare = [
+        one.id
+        for one in memories
+        if one.memory_type == MemoryType.LESSON and learning.wire_text(one) is None
+    ]
+    texts = {
+        id_: text
+        for id_, text in lessons.block_texts(context, bare).items()
+        if text != audit.ERASED
+    }
+    return [
+        replace(one, metadata={**one.metadata, learning.WIRE: texts[one.id]})
+        if one.id in texts
+        else one
+        for one in memories
+    ]
 
 
 # --- import ---
 
 
 def import_memories(context: Context, lines: Iterable[object], progress: Progress) -> Imported:
-    """Store the memories of an export. Raise `InvalidInput` if the first line is not that of an export."""
+    """Store the memories of an export. Raise `InvalidInput` if the first line is not that of an
+    export."""
     context.check_enabled()
     given = errors.iterable("lines", lines, expected="the lines of an export, such as an open file")
-    filled = ((at, text) for at, text in enumerate(given, start=1) if not isinstance(text, str) or text.strip())
+    filled = (
+        (at, text)
+        for at, text in enumerate(given, start=1)
+        if not isinstance(text, str) or text.strip()
+    )
     at, first = next(filled, (1, ""))
     with numbered("line", at):
         transfer.check_header(first)
@@ -138,7 +172,9 @@ def import_memories(context: Context, lines: Iterable[object], progress: Progres
     return total
 
 
-def import_batch(context: Context, batch: Sequence[tuple[int, Given]], read: Callable[[Given], Exported]) -> Imported:
+def import_batch(
+    context: Context, batch: Sequence[tuple[int, Given]], read: Callable[[Given], Exported]
+) -> Imported:
     """Store the memories that `read` makes of numbered items, in one write."""
     items: list[tuple[int, Exported]] = []
     total = Imported()
@@ -156,36 +192,64 @@ def import_batch(context: Context, batch: Sequence[tuple[int, Given]], read: Cal
 
 
 def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int]]:
-    """Return a memory as it is stored, and how many values of each kind were masked in its content and metadata."""
+    """Return a memory as it is stored, and how many values of each kind were masked in its
+    content and metadata."""
     memory, gate = given.memory, context.gate()
     owner = Reader(context.reader.user_id, memory.agent_id, memory.session_id, memory.project)
     if memory.user_id != owner.user_id:
-        what = f"it belongs to user {shown(memory.user_id)}, and this mesh to {shown(owner.user_id)}"
+        what = (
+            f"it belongs to user {shown(memory.user_id)}, and this mesh to {shown(owner.user_id)}"
+        )
         raise InvalidInput(what, remedy="open the mesh of that user")
     if isinstance(memory, Skill):
         memory, redactions = skills.cleaned(context, memory)
     else:
         checked = draft(memory.content, memory.metadata, owner, context.limits, gate)
-        redactions, keywords = checked.redactions, tokens(checked.content, language=context.options.stemmer_language)
-        memory = replace(memory, content=checked.content, metadata=checked.metadata, keywords=keywords)
-    texts = gate.clean_metadata({name: getattr(memory, name) for name in ("tags", "category", "speaker", "heritage_chain")})
-    memory = replace(memory, **texts, key=memory.key and gate.redact(memory.key), salt=context.ids.salt())  # type: ignore[arg-type]
+        redactions, keywords = (
+            checked.redactions,
+            tokens(checked.content, language=context.options.stemmer_language),
+        )
+        memory = replace(
+            memory, content=checked.content, metadata=checked.metadata, keywords=keywords
+        )
+    texts = gate.clean_metadata(
+        {name: getattr(memory, name) for name in ("tags", "category", "speaker", "heritage_chain")}
+    )
+    memory = replace(
+        memory,
+        **texts,  # type: ignore[arg-type]
+        key=memory.key and gate.redact(memory.key),
+        salt=context.ids.salt(),
+    )
     if memory.claim:
         claim = clean_claim(gate, read_claim(memory.claim, None))
-        columns = replace(claim, session_id=memory.session_id if memory.memory_type == MemoryType.SESSION else None).columns
+        columns = replace(
+            claim,
+            session_id=memory.session_id if memory.memory_type == MemoryType.SESSION else None,
+        ).columns
         memory = replace(memory, claim=columns["claim"], claim_key=claim.key)  # type: ignore[arg-type]
         check_window(Window(start=memory.valid_from, end=memory.valid_until))
     memory = replace(memory, fingerprint=_print(owner, memory))
     if not model.visible(owner, memory.row()):  # also raises for what no store accepts
-        raise InvalidInput("no agent could see it: it has no agent_id or no session_id", expected="both, as its type needs")
+        raise InvalidInput(
+            "no agent could see it: it has no agent_id or no session_id",
+            expected="both, as its type needs",
+        )
     history = [_cleaned_change(context, change) for change in given.history]
-    return Exported(memory, history, [_cleaned_sighting(context, one) for one in given.sightings]), redactions
+    return Exported(
+        memory, history, [_cleaned_sighting(context, one) for one in given.sightings]
+    ), redactions
 
 
 def _cleaned_change(context: Context, change: Change) -> Change:
     gate = context.gate()
     detail = None if change.detail is None else gate.clean_metadata(change.detail)
-    return replace(change, before=gate.clean_metadata(change.before), detail=detail, why=change.why and gate.redact(change.why))
+    return replace(
+        change,
+        before=gate.clean_metadata(change.before),
+        detail=detail,
+        why=change.why and gate.redact(change.why),
+    )
 
 
 def _cleaned_sighting(context: Context, sighting: Sighting) -> Sighting:
@@ -196,7 +260,8 @@ def _cleaned_sighting(context: Context, sighting: Sighting) -> Sighting:
 
 
 def _print(owner: Reader, memory: Memory) -> str:
-    """Return the fingerprint by which `add`, `ingest_dir` and `ingest_skill` find the memory again."""
+    """Return the fingerprint by which `add`, `ingest_dir` and `ingest_skill` find the memory
+    again."""
     if isinstance(memory, Skill):
         return skills.fingerprint_of(memory)
     columns = {column.name: getattr(memory, column.name) for column in fields(memory)}
@@ -207,11 +272,19 @@ def _print(owner: Reader, memory: Memory) -> str:
     return fingerprint(owner, as_draft, None if memory.key is None else read_key(memory.key))
 
 
-def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vectors: Vectors) -> Plan[Imported]:
-    """Store the memories that are new. The answer counts them and the equal ones, and names those that cannot be stored."""
-    readers = [Reader(item.memory.user_id, item.memory.agent_id) for _, item in items if item.memory.claim]
+def _plan_import(
+    context: Context, items: Sequence[tuple[int, Exported]], vectors: Vectors
+) -> Plan[Imported]:
+    """Store the memories that are new. The answer counts them and the equal ones, and names
+    those that cannot be stored."""
+    readers = [
+        Reader(item.memory.user_id, item.memory.agent_id) for _, item in items if item.memory.claim
+    ]
     compared = {name for reader in readers for name in model.partitions(reader)}
-    seen = {name: context.store.version(name) for name in compared | {item.memory.partition for _, item in items}}
+    seen = {
+        name: context.store.version(name)
+        for name in compared | {item.memory.partition for _, item in items}
+    }
     rows = find_rows(context, [item.memory.id for _, item in items])
     known = {one.memory.id: one for one in _read(context, rows.values())}
     key_used = _with_used_key(context, [item.memory for _, item in items])
@@ -222,7 +295,11 @@ def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vector
         if stored and _same(item, stored):
             skipped += 1
         elif stored or id_ in key_used:
-            what = f"{id_} is stored with other values" if stored else f"another memory has the key {shown(item.memory.key)}"
+            what = (
+                f"{id_} is stored with other values"
+                if stored
+                else f"another memory has the key {shown(item.memory.key)}"
+            )
             failed.append(FailedLine(line, f"{what}; nothing was changed"))
         else:
             new.append(item)
@@ -230,21 +307,31 @@ def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vector
     vectors.embed(context, [item.memory.embedded_text for item in new])
     judged, conflicts = _judged(context, new)
     answer = Imported(imported=len(new), skipped=skipped, failed=tuple(failed))
-    return Plan(answer, [*_rows(context, judged, vectors, dict(seen)), *conflicts], seen=seen if new else {})
+    return Plan(
+        answer, [*_rows(context, judged, vectors, dict(seen)), *conflicts], seen=seen if new else {}
+    )
 
 
 def _judged(context: Context, items: Sequence[Exported]) -> tuple[list[Exported], list[Row]]:
-    """Return the memories as they are stored, and conflicts: one whose claim excludes an active memory's is quarantined.
+    """Return the memories as they are stored, and conflicts: one whose claim excludes an active
+    memory's is quarantined.
 
-    An import supersedes nothing: the file may be older than what is stored, and its trusts are not checked.
+    An import supersedes nothing: the file may be older than what is stored, and its trusts are not
+    checked.
     """
     with_claims = [item.memory for item in items if item.memory.claim]
-    readers = {agent: Reader(context.reader.user_id, agent) for agent in {memory.agent_id for memory in with_claims}}
+    readers = {
+        agent: Reader(context.reader.user_id, agent)
+        for agent in {memory.agent_id for memory in with_claims}
+    }
     claims = {
         agent: Claims(replace(context, reader=reader), [Claim.of(memory) for memory in with_claims])
         for agent, reader in readers.items()
     }
-    memories, ms = {memory.id: memory for each in claims.values() for memory in each.stored}, context.clock()
+    memories, ms = (
+        {memory.id: memory for each in claims.values() for memory in each.stored},
+        context.clock(),
+    )
     judged, rows = list[Exported](), list[Row]()
     for item in items:
         memory, claim = item.memory, Claim.of(item.memory)
@@ -252,7 +339,9 @@ def _judged(context: Context, items: Sequence[Exported]) -> tuple[list[Exported]
             own = claims[memory.agent_id]
             verdict = own.judge(claim, trust_of(memory, ms).value, memories, ms, is_turn=True)
             if verdict.of(Outcome.QUARANTINE, Outcome.SUPERSEDE):
-                effects = own.effects(context, memory, verdict, memories, Terms(quarantine=True), ms)
+                effects = own.effects(
+                    context, memory, verdict, memories, Terms(quarantine=True), ms
+                )
                 memory, rows = replace(memory, status=effects.status), [*rows, *effects.rows]
             memories[memory.id] = memory
             for agent, reader in readers.items():
@@ -264,34 +353,68 @@ def _judged(context: Context, items: Sequence[Exported]) -> tuple[list[Exported]
 
 def _with_used_key(context: Context, memories: Sequence[Memory]) -> set[str]:
     """Return the ids of the memories whose key another one has: a stored one, or one before it."""
-    current = model.all_of(equals("status", model.Status.ACTIVE), model.not_expired(model.iso(context.clock())))
-    keyed = {memory.id: str(memory.fingerprint) for memory in memories if memory.key and current.matches(memory.row())}
+    current = model.all_of(
+        equals("status", model.Status.ACTIVE), model.not_expired(model.iso(context.clock()))
+    )
+    keyed = {
+        memory.id: str(memory.fingerprint)
+        for memory in memories
+        if memory.key and current.matches(memory.row())
+    }
     owners = {key: id_ for id_, key in reversed(keyed.items())}
-    for row in context.store.find(Kind.MEMORY, model.all_of(In("fingerprint", tuple(owners)), current)) if owners else ():
+    for row in (
+        context.store.find(Kind.MEMORY, model.all_of(In("fingerprint", tuple(owners)), current))
+        if owners
+        else ()
+    ):
         owners[str(row.value("fingerprint"))] = row.id
     return {id_ for id_, key in keyed.items() if owners[key] != id_}
 
 
 def _same(*items: Exported) -> bool:
-    ours, theirs = (replace(item, memory=replace(item.memory, access_count=0, last_accessed=None)).values() for item in items)
+    ours, theirs = (
+        replace(item, memory=replace(item.memory, access_count=0, last_accessed=None)).values()
+        for item in items
+    )
     return ours == theirs
 
 
-def _rows(context: Context, items: Sequence[Exported], vectors: Vectors, numbers: dict[str, int]) -> list[Row]:
+def _rows(
+    context: Context, items: Sequence[Exported], vectors: Vectors, numbers: dict[str, int]
+) -> list[Row]:
     ms, rows, entries = context.clock(), list[Row](), []
     for item in items:
         place, embedded = item.memory.partition, vectors[item.memory.embedded_text]
         numbers[place] += 1
-        memory = replace(item.memory, number=numbers[place], vector=embedded.own, pending=embedded.pending)
+        memory = replace(
+            item.memory, number=numbers[place], vector=embedded.own, pending=embedded.pending
+        )
         changes = [change.row(place) for change in item.history]
         passages = passage_rows(memory, embedded) if memory.kind is Kind.MEMORY else []
-        rows += [memory.row(), *changes, *passages, *(sighting.row(place) for sighting in item.sightings)]
+        rows += [
+            memory.row(),
+            *changes,
+            *passages,
+            *(sighting.row(place) for sighting in item.sightings),
+        ]
         if memory.access_count:
             at = memory.last_accessed or memory.created_at
-            counted = model.Usage(id=memory.id, created_at=at, ref=memory.id, access_count=memory.access_count, last_accessed=at)
+            counted = model.Usage(
+                id=memory.id,
+                created_at=at,
+                ref=memory.id,
+                access_count=memory.access_count,
+                last_accessed=at,
+            )
             rows.append(counted.row(model.partition(memory.user_id, None)))
-        entries.append(retain_entry(context, ms, memory, "import", changes[-1] if changes else None))
-    return [*rows, *(vectors.model_rows(context) if items else []), *own_audit_rows(context, entries)]
+        entries.append(
+            retain_entry(context, ms, memory, "import", changes[-1] if changes else None)
+        )
+    return [
+        *rows,
+        *(vectors.model_rows(context) if items else []),
+        *own_audit_rows(context, entries),
+    ]
 
 
 # --- importing a file ---
@@ -315,41 +438,65 @@ def import_file(context: Context, path: str, format_: str | None, progress: Prog
         if file.is_fixed and moving.was_copied(context.store, file.content):
             moving.with_vectors(context, Copied(source=file.content.name), progress)
             return FileImport(format=file.format, skipped={STORED: file.content.count()})
-        copied = moving.with_vectors(context, moving.copy(context, file.content, progress), progress)
-        return FileImport(format=file.format, memories=copied.rows.get(Kind.MEMORY, 0), copied=copied)
+        copied = moving.with_vectors(
+            context, moving.copy(context, file.content, progress), progress
+        )
+        return FileImport(
+            format=file.format, memories=copied.rows.get(Kind.MEMORY, 0), copied=copied
+        )
 
 
 def _of_lines(format_: str, done: Imported) -> FileImport:
     skipped = {STORED: done.skipped} if done.skipped else {}
-    return FileImport(format=format_, memories=done.imported, skipped=skipped, failed=done.failed, redactions=done.redactions)
+    return FileImport(
+        format=format_,
+        memories=done.imported,
+        skipped=skipped,
+        failed=done.failed,
+        redactions=done.redactions,
+    )
 
 
-def _import_items(context: Context, format_: str, items: Iterable[Foreign], progress: Progress) -> FileImport:
+def _import_items(
+    context: Context, format_: str, items: Iterable[Foreign], progress: Progress
+) -> FileImport:
     memories, links, done = Imported(), 0, 0
     skipped: Counter[str] = Counter()
     failed: list[FailedLine] = []
     for batch in batches(items, _IMPORTED_AT_ONCE):
-        failed += [FailedLine(item.place, item.reason) for item in batch if isinstance(item, Unusable)]
+        failed += [
+            FailedLine(item.place, item.reason) for item in batch if isinstance(item, Unusable)
+        ]
         found = [item for item in batch if isinstance(item, ForeignMemory)]
         new = _new(context, found, skipped)
-        memories += import_batch(context, [(item.place, item.memory) for item in new], lambda memory: _owned(context, memory))
-        links += _store_links(context, [item for item in batch if isinstance(item, ForeignLink)], skipped)
+        memories += import_batch(
+            context,
+            [(item.place, item.memory) for item in new],
+            lambda memory: _owned(context, memory),
+        )
+        links += _store_links(
+            context, [item for item in batch if isinstance(item, ForeignLink)], skipped
+        )
         done += len(batch)
         progress("importing", done, done)
     failed = sorted([*failed, *memories.failed], key=lambda one: one.line)
     return FileImport(
-        format=format_, memories=memories.imported, links=links, skipped=dict(skipped), failed=tuple(failed),
-        redactions=memories.redactions,
+        format=format_, memories=memories.imported, links=links, skipped=dict(skipped),
+        failed=tuple(failed), redactions=memories.redactions,
     )  # fmt: skip
 
 
-def _new(context: Context, items: Sequence[ForeignMemory], skipped: Counter[str]) -> list[ForeignMemory]:
+def _new(
+    context: Context, items: Sequence[ForeignMemory], skipped: Counter[str]
+) -> list[ForeignMemory]:
     """Return the memories that are not stored yet, each once."""
     usable = [item.memory.id for item in items if item.memory.id.isprintable()]
     stored, new = find_rows(context, usable), dict[str, ForeignMemory]()
     for item in items:
         key = item.memory.key
-        known = item.memory.id in stored or (key is not None and search.named(context, None, key) is not None)
+        known = item.memory.id in stored or (
+            key is not None and search.named(context, None, key) is not None
+        )
         if known or item.memory.id in new:
             skipped[STORED if known else TWICE] += 1
         else:
@@ -362,7 +509,12 @@ def _owned(context: Context, memory: Memory) -> Exported:
     reader = context.reader
     check_id(memory.id)
     return Exported(
-        replace(memory, user_id=memory.user_id or reader.user_id, agent_id=memory.agent_id or reader.agent_id, vector=None)
+        replace(
+            memory,
+            user_id=memory.user_id or reader.user_id,
+            agent_id=memory.agent_id or reader.agent_id,
+            vector=None,
+        )
     )
 
 
@@ -372,15 +524,27 @@ def _store_links(context: Context, links: Sequence[ForeignLink], skipped: Counte
     def decide() -> Plan[tuple[int, Counter[str]]]:
         ids = {id_ for one in links for id_ in (one.source_id, one.target_id)}
         rows = find_rows(context, sorted(ids), (Kind.MEMORY,))
-        memories = {id_: Memory.of(row) for id_, row in rows.items() if row.value("user_id") == context.reader.user_id}
-        seen = {memory.partition: context.store.version(memory.partition) for memory in memories.values()}
+        memories = {
+            id_: Memory.of(row)
+            for id_, row in rows.items()
+            if row.value("user_id") == context.reader.user_id
+        }
+        seen = {
+            memory.partition: context.store.version(memory.partition)
+            for memory in memories.values()
+        }
         left_out, made = Counter[str](), {}
         for one in links:
-            if not {one.source_id, one.target_id} <= memories.keys() or one.source_id == one.target_id:
+            if (
+                not {one.source_id, one.target_id} <= memories.keys()
+                or one.source_id == one.target_id
+            ):
                 left_out[NO_END] += 1
                 continue
             source = memories[one.source_id]
-            new = link(source, memories[one.target_id], one.link_type, context.clock()).row(source.partition)
+            new = link(source, memories[one.target_id], one.link_type, context.clock()).row(
+                source.partition
+            )
             left_out[TWICE] += new.id in made
             made[new.id] = new
         known = context.store.get(Kind.LINK, [*made])
@@ -400,5 +564,9 @@ def restore(context: Context, path: str, progress: Progress) -> Copied:
     with context.open_import(path, None) as file:
         if isinstance(file.content, ExportLines | ForeignItems | LessonBlocks):
             what = f"{path} has the format {file.format}, which is not a whole store"
-            raise InvalidInput(what, expected="a backup, or a file of memory-mesh export --all", remedy="use import for it")
+            raise InvalidInput(
+                what,
+                expected="a backup, or a file of memory-mesh export --all",
+                remedy="use import for it",
+            )
         return moving.with_vectors(context, moving.copy(context, file.content, progress), progress)

@@ -50,7 +50,14 @@ from memory_mesh.flows.claims.claims import Claims, schemas
 from memory_mesh.flows.claims.review import owner_of, rows_about
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
 from memory_mesh.flows.graph.links import cosine
-from memory_mesh.flows.learning.reflect import SYNTHESIZE, as_text, check_sources, draw, plan_reflection, source_text
+from memory_mesh.flows.learning.reflect import (
+    SYNTHESIZE,
+    as_text,
+    check_sources,
+    draw,
+    plan_reflection,
+    source_text,
+)
 from memory_mesh.flows.search.readable import records, trusts
 from memory_mesh.flows.upkeep.decay import archive_weak, find_weak
 from memory_mesh.flows.write.embed import Vectors
@@ -72,13 +79,20 @@ _SKIPPED = (MemoryType.LESSON, MemoryType.REFLECTION)
 
 
 def auto_compress(
-    context: Context, *, max_digests: object = 5, min_cluster_size: object = 3, archive_originals: object = False,
-    agent: str | None = None, method: object = "extractive", progress: Progress = no_progress,
+    context: Context, *, max_digests: object = 5, min_cluster_size: object = 3,
+    archive_originals: object = False, agent: str | None = None, method: object = "extractive",
+    progress: Progress = no_progress,
 ) -> Compressed:  # fmt: skip
-    """Store digests of the largest clusters, of all agents of the user or of one. Archive what has a digest, if asked."""
-    most, size = whole_number("max_digests", max_digests), whole_number("min_cluster_size", min_cluster_size, min_=2)
+    """Store digests of the largest clusters, of all agents of the user or of one. Archive what
+    has a digest, if asked."""
+    most, size = (
+        whole_number("max_digests", max_digests),
+        whole_number("min_cluster_size", min_cluster_size, min_=2),
+    )
     if not isinstance(archive_originals, bool):
-        raise InvalidInput(f"archive_originals is {shown(archive_originals)}", expected="True or False")
+        raise InvalidInput(
+            f"archive_originals is {shown(archive_originals)}", expected="True or False"
+        )
     if method not in METHODS:
         raise InvalidInput(f"method is {shown(method)}", expected=f"one of {', '.join(METHODS)}")
     if agent is not None:
@@ -95,12 +109,18 @@ def auto_compress(
     archived: list[str] = []
     if archive_originals:
         originals = sorted(_digested(context) & _scopes(context, agent).keys())
-        archived = archive(context, Kind.MEMORY, originals, lambda memory: None if memory.pinned else "it has a digest")
+        archived = archive(
+            context,
+            Kind.MEMORY,
+            originals,
+            lambda memory: None if memory.pinned else "it has a digest",
+        )
     return Compressed(digests=tuple(records(context, digests)), archived=tuple(archived))
 
 
 def find_clusters(context: Context, *, min_size: int, agent: str | None = None) -> list[list[str]]:
-    """Return the groups of linked active memories of one scope that have no digest, the largest first."""
+    """Return the groups of linked active memories of one scope that have no digest, the largest
+    first."""
     scopes, done = _scopes(context, agent), _digested(context)
     found = (
         (each.ref, each.target, 1.0 if each.similarity is None else each.similarity)
@@ -112,14 +132,19 @@ def find_clusters(context: Context, *, min_size: int, agent: str | None = None) 
 
 
 def _scopes(context: Context, agent: str | None) -> dict[str, tuple[Reach, Reader]]:
-    """Return who sees each memory that may be digested, by id: active ones that are valid now, no lessons, no reflections."""
+    """Return who sees each memory that may be digested, by id: active ones that are valid now,
+    no lessons, no reflections."""
     moment, kept = iso(context.clock()), dict[tuple[Reach, Reader], tuple[Reach, Reader]]()
     own = [of_user(context.reader), equals("status", Status.ACTIVE)]
-    ids = context.store.ids(Kind.MEMORY, all_of(*own, *([] if agent is None else [equals("agent_id", agent)])))
+    ids = context.store.ids(
+        Kind.MEMORY, all_of(*own, *([] if agent is None else [equals("agent_id", agent)]))
+    )
     scopes: dict[str, tuple[Reach, Reader]] = {}
     for batch in batches(sorted(ids), _AT_ONCE):
         check_cancelled()
-        for memory in map(Memory.of, intact(context, context.store.get(Kind.MEMORY, batch).values())):
+        for memory in map(
+            Memory.of, intact(context, context.store.get(Kind.MEMORY, batch).values())
+        ):
             ends = [end for end in (memory.valid_until, memory.expires_at) if end]
             if memory.memory_type not in _SKIPPED and all(end >= moment for end in ends):
                 scope = scope_of(context, memory)
@@ -128,10 +153,13 @@ def _scopes(context: Context, agent: str | None) -> dict[str, tuple[Reach, Reade
 
 
 def scope_of(context: Context, memory: Memory) -> tuple[Reach, Reader]:
-    """Return how widely a memory is seen, and who writes a digest of it: its agent, or for a global one the caller."""
+    """Return how widely a memory is seen, and who writes a digest of it: its agent, or for a
+    global one the caller."""
     reach = reach_of(memory.memory_type, memory.reach)
     agent = context.reader.agent_id if reach is Reach.GLOBAL else memory.agent_id
-    return reach, Reader(memory.user_id, agent, memory.session_id if reach is Reach.SESSION else None, memory.project)
+    return reach, Reader(
+        memory.user_id, agent, memory.session_id if reach is Reach.SESSION else None, memory.project
+    )
 
 
 def _digested(context: Context, ids: Sequence[str] | None = None) -> set[str]:
@@ -141,8 +169,15 @@ def _digested(context: Context, ids: Sequence[str] | None = None) -> set[str]:
         if each.link_type == DIGEST_OF:
             targets[each.ref].add(each.target)
     active = equals("status", Status.ACTIVE)
-    groups = (all_of(In("id", tuple(batch)), active) for batch in batches(sorted(targets), _AT_ONCE))
-    return {target for where in groups for digest in context.store.ids(Kind.MEMORY, where) for target in targets[digest]}
+    groups = (
+        all_of(In("id", tuple(batch)), active) for batch in batches(sorted(targets), _AT_ONCE)
+    )
+    return {
+        target
+        for where in groups
+        for digest in context.store.ids(Kind.MEMORY, where)
+        for target in targets[digest]
+    }
 
 
 def _links(context: Context, targets: Sequence[str] | None = None) -> Iterator[Link]:
@@ -157,11 +192,14 @@ def _links(context: Context, targets: Sequence[str] | None = None) -> Iterator[L
 
 
 def digest_cluster(context: Context, ids: Sequence[str]) -> Memory | None:
-    """Store the digest of a cluster. Return None if there is no sentence to quote, or if another process made one."""
+    """Store the digest of a cluster. Return None if there is no sentence to quote, or if another
+    process made one."""
     rows = context.store.get(Kind.MEMORY, ids)
     sources = [Memory.of(row) for row in intact(context, rows.values())]
     owner = replace(context, reader=scope_of(context, sources[0])[1], chat=None)
-    task = replace(SYNTHESIZE, max_statements=min(SYNTHESIZE.max_statements, ceil(len(sources) / 2)))
+    task = replace(
+        SYNTHESIZE, max_statements=min(SYNTHESIZE.max_statements, ceil(len(sources) / 2))
+    )
     found = [source_text(memory, 1.0) for memory in sources]
     drawn = draw(owner, task, found)
     if not drawn.statements:
@@ -176,7 +214,10 @@ def digest_cluster(context: Context, ids: Sequence[str]) -> Memory | None:
         if _digested(owner, ids):
             return Plan(None)
         plan = plan_reflection(owner, task, prepared, sources, frozenset(ids), vectors)
-        links = [link(plan.answer, source, DIGEST_OF, owner.clock()).row(plan.answer.partition) for source in sources]
+        links = [
+            link(plan.answer, source, DIGEST_OF, owner.clock()).row(plan.answer.partition)
+            for source in sources
+        ]
         return Plan(plan.answer, [*plan.puts, *links], seen=seen)
 
     return commit(owner, decide)
@@ -184,28 +225,38 @@ def digest_cluster(context: Context, ids: Sequence[str]) -> Memory | None:
 
 def _columns(sources: Sequence[Memory]) -> dict[str, object]:
     """Return the highest importance of the sources and all their tags."""
-    importance = max((one.importance for one in sources if one.importance is not None), default=None)
+    importance = max(
+        (one.importance for one in sources if one.importance is not None), default=None
+    )
     tags = list(dict.fromkeys(tag for one in sources for tag in one.tags))
-    return {**({} if importance is None else {"importance": importance}), **({"tags": tags} if tags else {})}
+    return {
+        **({} if importance is None else {"importance": importance}),
+        **({"tags": tags} if tags else {}),
+    }
 
 
 # --- the phases ---
 
 PHASES = ("dedupe", "contradictions", "corroboration", "compress", "prune")
-SAME, ALIKE = 0.95, 0.90  # the lowest cosines of duplicates, and of memories that corroborate each other
+# The lowest cosines of duplicates, and of memories that corroborate each other.
+SAME, ALIKE = 0.95, 0.90
 _OLD_DAYS, OUTDATED_DAYS = 30, 90
 _CORROBORATES = "corroborates"
 _MAX_COMPARED = 20  # memories with the same words that one is compared with
 
 
 def consolidate(
-    context: Context, *, dry_run: object = False, max_digests: object = 5, min_cluster_size: object = 3,
-    progress: Progress = no_progress,
+    context: Context, *, dry_run: object = False, max_digests: object = 5,
+    min_cluster_size: object = 3, progress: Progress = no_progress,
 ) -> Consolidated:  # fmt: skip
-    """Run the five phases in their order on the memories of the user, or return what each would do now."""
+    """Run the five phases in their order on the memories of the user, or return what each would
+    do now."""
     if not isinstance(dry_run, bool):
         raise InvalidInput(f"dry_run is {shown(dry_run)}", expected="True or False")
-    most, size = whole_number("max_digests", max_digests), whole_number("min_cluster_size", min_cluster_size, min_=2)
+    most, size = (
+        whole_number("max_digests", max_digests),
+        whole_number("min_cluster_size", min_cluster_size, min_=2),
+    )
     context.check_enabled()
     phases: dict[str, Callable[[], Iterator[Step]]] = {
         "dedupe": lambda: _dedupe(context, write=not dry_run),
@@ -231,7 +282,8 @@ def find_duplicates(context: Context) -> Iterator[Step]:
 
 
 def _dedupe(context: Context, *, write: bool) -> Iterator[Step]:
-    """Yield the merges of memories of one scope that say the same: the more trusted one stays, at a tie the earlier one."""
+    """Yield the merges of memories of one scope that say the same: the more trusted one stays,
+    at a tie the earlier one."""
     for kept, other, likeness in _pairs(context):
         if likeness >= SAME and not other.pinned:
             why = f"says the same as {kept.id}, with a cosine of {likeness:.3f}"
@@ -241,20 +293,29 @@ def _dedupe(context: Context, *, write: bool) -> Iterator[Step]:
 
 
 def _corroboration(context: Context, *, write: bool) -> Iterator[Step]:
-    """Yield the corroborations of memories by others that say the same and come from another source."""
+    """Yield the corroborations of memories by others that say the same and come from another
+    source."""
     for kept, other, likeness in _pairs(context):
         mark = link(other, kept, _CORROBORATES, context.clock())
-        known = context.store.get(Kind.LINK, [mark.id, link(kept, other, _CORROBORATES, context.clock()).id])
+        known = context.store.get(
+            Kind.LINK, [mark.id, link(kept, other, _CORROBORATES, context.clock()).id]
+        )
         if ALIKE <= likeness < SAME and _source(kept) != _source(other) and not known:
             why = f"{other.id} says the same, from another source"
             step = Step("corroborate", kept.id, other.id, why)
-            yield from _write_pair(context, kept, other, mark.row(other.partition), step) if write else [step]
+            yield from (
+                _write_pair(context, kept, other, mark.row(other.partition), step)
+                if write
+                else [step]
+            )
 
 
 def _pairs(context: Context) -> Iterator[tuple[Memory, Memory, float]]:
-    """Yield each memory with the one that it repeats, which is trusted at least as much, and their cosine.
+    """Yield each memory with the one that it repeats, which is trusted at least as much, and their
+    cosine.
 
-    Texts that say the same consist of the same words, so only memories with the same words are compared.
+    Texts that say the same consist of the same words, so only memories with the same words are
+    compared.
     """
     groups: defaultdict[bytes, list[str]] = defaultdict(list)
     for memory in _active(context):
@@ -267,15 +328,25 @@ def _pairs(context: Context) -> Iterator[tuple[Memory, Memory, float]]:
 
 
 def _repeated(context: Context, ids: Sequence[str]) -> Iterator[tuple[Memory, Memory, float]]:
-    rows = [row for batch in batches(ids, _AT_ONCE) for row in context.store.get(Kind.MEMORY, batch).values()]
+    rows = [
+        row
+        for batch in batches(ids, _AT_ONCE)
+        for row in context.store.get(Kind.MEMORY, batch).values()
+    ]
     memories = [one for one in map(Memory.of, intact(context, rows)) if one.status == Status.ACTIVE]
     known = trusts(context, memories)
     kept: list[Memory] = []
-    for memory in sorted(memories, key=lambda one: (-_rank(known[one.id]), one.created_at, one.number, one.id)):
+    for memory in sorted(
+        memories, key=lambda one: (-_rank(known[one.id]), one.created_at, one.number, one.id)
+    ):
         for first in kept[:_MAX_COMPARED]:
             likeness = cosine(first.vector, memory.vector)
             same_claim = _claim(first) == _claim(memory)
-            if likeness >= ALIKE and same_claim and is_near_duplicate(first, memory, cosine=likeness, min_cosine=ALIKE):
+            if (
+                likeness >= ALIKE
+                and same_claim
+                and is_near_duplicate(first, memory, cosine=likeness, min_cosine=ALIKE)
+            ):
                 yield first, memory, likeness
                 break
         else:
@@ -283,7 +354,8 @@ def _repeated(context: Context, ids: Sequence[str]) -> Iterator[tuple[Memory, Me
 
 
 def _rank(trust: Trust) -> float:
-    """Return the trust without regard to age: of two memories of one source, neither is trusted less for being older."""
+    """Return the trust without regard to age: of two memories of one source, neither is trusted
+    less for being older."""
     return round(replace(trust, age=0.0).value, 6)
 
 
@@ -301,7 +373,8 @@ def _compared(memory: Memory) -> tuple[object, ...]:
 
 
 def _write_pair(context: Context, kept: Memory, other: Memory, made: Row, step: Step) -> list[Step]:
-    """Write a merge or a corroboration with its link, unless one of the two was changed since they were compared."""
+    """Write a merge or a corroboration with its link, unless one of the two was changed since
+    they were compared."""
 
     def decide() -> Plan[list[Step]]:
         seen = {name: context.store.version(name) for name in {kept.partition, other.partition}}
@@ -309,12 +382,18 @@ def _write_pair(context: Context, kept: Memory, other: Memory, made: Row, step: 
         if stored.keys() != {kept.id, other.id}:
             return Plan([])
         first, second = (Memory.of(stored[one.id]) for one in (kept, other))
-        if any(_compared(one) != _compared(before) for one, before in ((first, kept), (second, other))):
+        if any(
+            _compared(one) != _compared(before) for one, before in ((first, kept), (second, other))
+        ):
             return Plan([])
-        changed: list[tuple[Memory, dict[str, Any]]] = [(first, {"corroborations": first.corroborations + 1})]
+        changed: list[tuple[Memory, dict[str, Any]]] = [
+            (first, {"corroborations": first.corroborations + 1})
+        ]
         if step.action == "supersede":
             times = first.times_observed + second.times_observed
-            changed = [(first, {"supersedes": [*first.supersedes, second.id], "times_observed": times})]
+            changed = [
+                (first, {"supersedes": [*first.supersedes, second.id], "times_observed": times})
+            ]
             changed.append((second, {"status": Status.SUPERSEDED.value, "superseded_by": first.id}))
         rows, entries = _revised(context, changed, step.action, step.why)
         return Plan([step], [*rows, made, *own_audit_rows(context, entries)], seen=seen)
@@ -327,7 +406,9 @@ def _revised(
 ) -> tuple[list[Row], list[Entry]]:
     rows, entries = list[Row](), list[Entry]()
     for memory, columns in changed:
-        newer, change, entry = revise(context, context.clock(), memory, action=action, why=why, **columns)
+        newer, change, entry = revise(
+            context, context.clock(), memory, action=action, why=why, **columns
+        )
         rows += [newer.row(replaces=memory.revision), change]
         entries.append(entry)
     return rows, entries
@@ -337,14 +418,20 @@ def _revised(
 
 
 def _contradictions(context: Context, *, write: bool) -> Iterator[Step]:
-    """Yield what follows from active claims that exclude each other, by the rules and policies of `store`."""
-    groups: defaultdict[tuple[str | None, ...], dict[str, tuple[tuple[str, int, str], Window]]] = defaultdict(dict)
+    """Yield what follows from active claims that exclude each other, by the rules and policies
+    of `store`."""
+    groups: defaultdict[tuple[str | None, ...], dict[str, tuple[tuple[str, int, str], Window]]] = (
+        defaultdict(dict)
+    )
     known = schemas(context)
     for memory in _active(context, Not(IsNull("claim_key"))):
         claim = Claim.of(memory)
         if claim is None or not claim.exclusive or known[claim.predicate].cardinality == "multi":
             continue
-        groups[memory.claim_key, claim.session_id, claim.project][memory.id] = _order(memory), claim.window
+        groups[memory.claim_key, claim.session_id, claim.project][memory.id] = (
+            _order(memory),
+            claim.window,
+        )
     for group in groups.values():
         # A history of many claims that were valid one after the other needs no judgement.
         clashing = overlapping({id_: window for id_, (_, window) in group.items()})
@@ -357,24 +444,36 @@ def _contradictions(context: Context, *, write: bool) -> Iterator[Step]:
 
 
 def _judge_again(context: Context, memory_id: str) -> Plan[list[Step]]:
-    """Return the plan that treats a memory as if it was stored now, after those that were stored before it.
+    """Return the plan that treats a memory as if it was stored now, after those that were stored
+    before it.
 
-    Pairs with a recorded conflict are decided already: by a policy, by a review, or by one that is still to come.
+    Pairs with a recorded conflict are decided already: by a policy, by a review, or by one that is
+    still to come.
     """
     row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
     if row is None:
         return Plan([])
     owner = replace(context, reader=owner_of(Memory.of(row)))
-    seen = {name: context.store.version(name) for name in {row.partition, *partitions(owner.reader)}}
+    seen = {
+        name: context.store.version(name) for name in {row.partition, *partitions(owner.reader)}
+    }
     memory = Memory.of(context.store.get(Kind.MEMORY, [memory_id])[memory_id])
     claim = Claim.of(memory)
     if claim is None or memory.status != Status.ACTIVE:
         return Plan([])
     claims, ms = Claims(owner, [claim]), context.clock()
     memories = {one.id: one for one in claims.stored}
-    recorded = {one.value(end) for one in rows_about(context, Kind.CONFLICT, memory_id) for end in ("ref", "target")}
-    earlier = {id_ for id_, one in memories.items() if _order(one) < _order(memory) and id_ not in recorded}
-    others = {id_: one if id_ in earlier else replace(one, status="") for id_, one in memories.items()}
+    recorded = {
+        one.value(end)
+        for one in rows_about(context, Kind.CONFLICT, memory_id)
+        for end in ("ref", "target")
+    }
+    earlier = {
+        id_ for id_, one in memories.items() if _order(one) < _order(memory) and id_ not in recorded
+    }
+    others = {
+        id_: one if id_ in earlier else replace(one, status="") for id_, one in memories.items()
+    }
     verdict = claims.judge(claim, trusts(context, [memory], ms=ms)[memory_id].value, others, ms)
     verdict = Verdict(verdict.of(Outcome.SUPERSEDE, Outcome.QUARANTINE, Outcome.KEEP_BOTH))
     if not verdict.judgements:
@@ -382,7 +481,8 @@ def _judge_again(context: Context, memory_id: str) -> Plan[list[Step]]:
     effects = claims.effects(context, memory, verdict, memories, Terms(), ms)
     first = verdict.judgements[0]
     changed = [] if effects.status == memory.status and not effects.superseded else [
-        (memory, {"status": effects.status, "supersedes": [*memory.supersedes, *effects.superseded]})
+        (memory,
+         {"status": effects.status, "supersedes": [*memory.supersedes, *effects.superseded]})
     ]  # fmt: skip
     action = "quarantine" if effects.status == Status.QUARANTINED else "consolidate"
     rows, entries = _revised(context, changed, action, first.why)
@@ -411,14 +511,24 @@ def _compress(context: Context, most: int, size: int, *, write: bool) -> Iterato
         digest = digest_cluster(context, group) if write else None
         if digest or not write:
             made += 1
-            yield Step("digest", digest.id if digest else None, None, f"of {len(group)} memories: {', '.join(group)}")
+            yield Step(
+                "digest",
+                digest.id if digest else None,
+                None,
+                f"of {len(group)} memories: {', '.join(group)}",
+            )
 
 
 def _prune(context: Context, *, write: bool) -> Iterator[Step]:
-    """Yield what is archived: memories superseded over 90 days ago that are not part of the past, and those too weak to keep."""
+    """Yield what is archived: memories superseded over 90 days ago that are not part of the
+    past, and those too weak to keep."""
     outdated = {memory.id: memory.superseded_by for memory in find_outdated(context)}
     why = f"superseded over {OUTDATED_DAYS} days ago"
-    archived = archive(context, Kind.MEMORY, outdated, lambda _: why, status=Status.SUPERSEDED) if write else list(outdated)
+    archived = (
+        archive(context, Kind.MEMORY, outdated, lambda _: why, status=Status.SUPERSEDED)
+        if write
+        else list(outdated)
+    )
     yield from (Step("archive", id_, outdated[id_], why) for id_ in archived)
     weak, _ = find_weak(context)
     done = archive_weak(context, weak) if write else list(weak)
@@ -426,13 +536,18 @@ def _prune(context: Context, *, write: bool) -> Iterator[Step]:
 
 
 def find_outdated(context: Context) -> Iterator[Memory]:
-    """Yield memories superseded over 90 days ago. A claim that was true until then stays, because `as_of` returns it."""
+    """Yield memories superseded over 90 days ago. A claim that was true until then stays,
+    because `as_of` returns it."""
     cutoff = iso(max(0, context.clock() - OUTDATED_DAYS * DAY_MS))
     for batch in batches(_memories(context, Status.SUPERSEDED), _AT_ONCE):
-        last = context.store.get(Kind.CHANGE, [change_id(memory.id, memory.revision) for memory in batch])
+        last = context.store.get(
+            Kind.CHANGE, [change_id(memory.id, memory.revision) for memory in batch]
+        )
         times = {str(row.value("ref")): Change.of(row).created_at for row in last.values()}
         for memory in batch:
-            if times.get(memory.id, memory.updated_at) < cutoff and not (memory.pinned or memory.valid_until):
+            if times.get(memory.id, memory.updated_at) < cutoff and not (
+                memory.pinned or memory.valid_until
+            ):
                 yield memory
 
 

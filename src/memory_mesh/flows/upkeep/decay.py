@@ -1,7 +1,8 @@
 """Decay: archive memories that have become weak, and remove links to memories that are gone.
 
-Everything is decided first and written in batches, each of them one change of the store, so a run that was interrupted is
-continued by the next one. A memory that was changed or used since it was judged is left alone.
+Everything is decided first and written in batches, each of them one change of the store, so a run
+that was interrupted is continued by the next one. A memory that was changed or used since it was
+judged is left alone.
 """
 
 from collections import defaultdict
@@ -56,21 +57,43 @@ class Weak:
     status: str
 
 
-def decay(context: Context, *, dry_run: object = False, delete: object = False, progress: Progress = no_progress) -> Decayed:
-    """Archive the user's memories that are too weak, erase the weakest if `delete` is set, and remove broken links."""
+def decay(
+    context: Context,
+    *,
+    dry_run: object = False,
+    delete: object = False,
+    progress: Progress = no_progress,
+) -> Decayed:
+    """Archive the user's memories that are too weak, erase the weakest if `delete` is set, and
+    remove broken links."""
     for name, value in (("dry_run", dry_run), ("delete", delete)):
         if not isinstance(value, bool):
             raise InvalidInput(f"{name} is {shown(value)}", expected="True or False")
     context.check_enabled()
     weak, examined = find_weak(context, erases=bool(delete), progress=progress)
     doomed = {id_: one for id_, one in weak.items() if delete and one.strength < ERASE_BELOW}
-    fading = {id_: one for id_, one in weak.items() if id_ not in doomed and one.status == Status.ACTIVE}
+    fading = {
+        id_: one for id_, one in weak.items() if id_ not in doomed and one.status == Status.ACTIVE
+    }
     links = _broken_links(context)
     if dry_run:
-        return Decayed(examined=examined, archived=(*fading,), erased=(*doomed,), links=len(links), dry_run=True)
-    removed = sum(commit(context, partial(_plan_links, context, batch)) for batch in batches(links, _AT_ONCE))
+        return Decayed(
+            examined=examined,
+            archived=(*fading,),
+            erased=(*doomed,),
+            links=len(links),
+            dry_run=True,
+        )
+    removed = sum(
+        commit(context, partial(_plan_links, context, batch)) for batch in batches(links, _AT_ONCE)
+    )
     archived = archive_weak(context, fading, progress)
-    return Decayed(examined=examined, archived=tuple(archived), erased=_erase(context, doomed, progress), links=removed)
+    return Decayed(
+        examined=examined,
+        archived=tuple(archived),
+        erased=_erase(context, doomed, progress),
+        links=removed,
+    )
 
 
 def archive_one(context: Context, memory_id: str, reason: str | None = None) -> Memory:
@@ -81,7 +104,9 @@ def archive_one(context: Context, memory_id: str, reason: str | None = None) -> 
         if case.memory.status not in (Status.ACTIVE, Status.DISPUTED):
             expected = "an active or disputed memory"
             raise InvalidInput(
-                f"{memory_id} is {case.memory.status}", expected=expected, remedy="a review rejects a quarantined one"
+                f"{memory_id} is {case.memory.status}",
+                expected=expected,
+                remedy="a review rejects a quarantined one",
             )
         case.revise(case.memory, ARCHIVED, why=case.reason, status=Status.ARCHIVED.value)
         return case.plan(case.changed[0])
@@ -90,12 +115,16 @@ def archive_one(context: Context, memory_id: str, reason: str | None = None) -> 
 
 
 def unarchive(context: Context, memory_id: str) -> Memory:
-    """Make an archived memory of the user active again, unless an active claim excludes it. Its age begins anew."""
+    """Make an archived memory of the user active again, unless an active claim excludes it. Its
+    age begins anew."""
 
     def decide() -> Plan[Memory]:
         case = Case.read(context, memory_id)
         if case.memory.status != Status.ARCHIVED:
-            raise InvalidInput(f"{memory_id} is {case.memory.status}, not archived", remedy="history shows what became of it")
+            raise InvalidInput(
+                f"{memory_id} is {case.memory.status}, not archived",
+                remedy="history shows what became of it",
+            )
         active = replace(case.memory, status=Status.ACTIVE.value)
         check_alone(replace(context, reader=owner_of(active)), active)
         case.revise(case.memory, UNARCHIVED, why=None, status=active.status)
@@ -107,11 +136,13 @@ def unarchive(context: Context, memory_id: str) -> Memory:
 # --- judging ---
 
 
-def find_weak(context: Context, *, erases: bool = False, progress: Progress = no_progress) -> tuple[dict[str, Weak], int]:
+def find_weak(
+    context: Context, *, erases: bool = False, progress: Progress = no_progress
+) -> tuple[dict[str, Weak], int]:
     """Return the user's memories that are too weak to keep, and how many were examined.
 
-    Pinned memories, and notes, traces and lessons, which have a retention of their own, are not examined. To erase, those that
-    decay archived earlier are examined too.
+    Pinned memories, and notes, traces and lessons, which have a retention of their own, are not
+    examined. To erase, those that decay archived earlier are examined too.
     """
     statuses = (Status.ACTIVE, Status.ARCHIVED) if erases else (Status.ACTIVE,)
     ids = context.store.ids(Kind.MEMORY, all_of(of_user(context.reader), In("status", statuses)))
@@ -128,19 +159,37 @@ def find_weak(context: Context, *, erases: bool = False, progress: Progress = no
 
 def _examined(context: Context, ids: Sequence[str]) -> list[Memory]:
     rows = intact(context, context.store.get(Kind.MEMORY, ids).values())
-    every = [one for one in map(Memory.of, rows) if not one.pinned and one.memory_type != MemoryType.LESSON]
+    every = [
+        one
+        for one in map(Memory.of, rows)
+        if not one.pinned and one.memory_type != MemoryType.LESSON
+    ]
     every = [one for one in every if not is_note(one) and not is_of_traces(one)]
-    last = [change_id(memory.id, memory.revision) for memory in every if memory.status == Status.ARCHIVED]
-    faded = {row.value("ref") for row in context.store.get(Kind.CHANGE, last).values() if row.value("action") == ACTION}
-    return usage.with_counts(context, [one for one in every if one.status == Status.ACTIVE or one.id in faded])
+    last = [
+        change_id(memory.id, memory.revision)
+        for memory in every
+        if memory.status == Status.ARCHIVED
+    ]
+    faded = {
+        row.value("ref")
+        for row in context.store.get(Kind.CHANGE, last).values()
+        if row.value("action") == ACTION
+    }
+    return usage.with_counts(
+        context, [one for one in every if one.status == Status.ACTIVE or one.id in faded]
+    )
 
 
 def _judge(context: Context, memories: Sequence[Memory]) -> dict[str, Weak]:
-    """Return those that are too weak. Links and history can only make one stronger, so they are read for the others alone."""
+    """Return those that are too weak. Links and history can only make one stronger, so they are
+    read for the others alone."""
     ms = context.clock()
     doubtful = [memory for memory in memories if strength_of(memory, ms) < ARCHIVE_BELOW]
     links, changes = _count_links(context, doubtful), _lasting(context, doubtful)
-    strengths = {one.id: strength_of(one, ms, links=links[one.id], changes=changes[one.id]) for one in doubtful}
+    strengths = {
+        one.id: strength_of(one, ms, links=links[one.id], changes=changes[one.id])
+        for one in doubtful
+    }
     return {
         one.id: Weak(strengths[one.id], one.revision, one.access_count, owner_of(one), one.status)
         for one in doubtful
@@ -166,7 +215,11 @@ def _count_links(context: Context, memories: Sequence[Memory]) -> Mapping[str, i
     linked: defaultdict[str, set[str]] = defaultdict(set)
     ids = tuple(memory.id for memory in memories)
     # Each of the two queries uses an index; one query with an `Or` reads every link.
-    rows = [row for end in ("ref", "target") for row in context.store.find(Kind.LINK, In(end, ids))] if ids else []
+    rows = (
+        [row for end in ("ref", "target") for row in context.store.find(Kind.LINK, In(end, ids))]
+        if ids
+        else []
+    )
     for link in _without_broken(context, map(Link.of, rows)):
         linked[link.ref].add(link.target)
         linked[link.target].add(link.ref)
@@ -176,7 +229,9 @@ def _count_links(context: Context, memories: Sequence[Memory]) -> Mapping[str, i
 def _broken_links(context: Context) -> list[str]:
     """Return the user's links from or to a memory that is gone."""
     broken: list[str] = []
-    for batch in batches(sorted(context.store.ids(Kind.LINK, equals("user_id", context.reader.user_id))), _AT_ONCE):
+    for batch in batches(
+        sorted(context.store.ids(Kind.LINK, equals("user_id", context.reader.user_id))), _AT_ONCE
+    ):
         check_cancelled()
         broken += _broken(context, batch)
     return broken
@@ -192,14 +247,20 @@ def _without_broken(context: Context, links: Iterable[Link]) -> list[Link]:
     every = list(links)
     ends = tuple(sorted({id_ for link in every for id_ in (link.ref, link.target)}))
     known = {
-        id_ for batch in batches(ends, _AT_ONCE) for kind in CONTENTS for id_ in context.store.ids(kind, In("id", tuple(batch)))
+        id_
+        for batch in batches(ends, _AT_ONCE)
+        for kind in CONTENTS
+        for id_ in context.store.ids(kind, In("id", tuple(batch)))
     }
     return [link for link in every if {link.ref, link.target} <= known]
 
 
 def _plan_links(context: Context, ids: Sequence[str]) -> Plan[int]:
     """Return the plan that removes the links of a batch that are still broken."""
-    seen = {row.partition: context.store.version(row.partition) for row in context.store.get(Kind.LINK, ids).values()}
+    seen = {
+        row.partition: context.store.version(row.partition)
+        for row in context.store.get(Kind.LINK, ids).values()
+    }
     broken = _broken(context, ids)
     return Plan(len(broken), deletes=[Key(Kind.LINK, id_) for id_ in broken], seen=seen)
 
@@ -207,11 +268,18 @@ def _plan_links(context: Context, ids: Sequence[str]) -> Plan[int]:
 # --- writing ---
 
 
-def archive_weak(context: Context, weak: Mapping[str, Weak], progress: Progress = no_progress) -> list[str]:
-    """Archive weak memories that were not changed or used since they were judged, and return their ids."""
+def archive_weak(
+    context: Context, weak: Mapping[str, Weak], progress: Progress = no_progress
+) -> list[str]:
+    """Archive weak memories that were not changed or used since they were judged, and return
+    their ids."""
 
     def reason(memory: Memory) -> str | None:
-        return f"strength {weak[memory.id].strength:.3f}" if _is_as_judged(context, memory, weak) else None
+        return (
+            f"strength {weak[memory.id].strength:.3f}"
+            if _is_as_judged(context, memory, weak)
+            else None
+        )
 
     archived: list[str] = []
     for batch in batches(weak, _AT_ONCE):

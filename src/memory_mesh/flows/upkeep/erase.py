@@ -1,12 +1,14 @@
 """Erase memories for good, with everything that belongs to them or was derived from them alone.
 
-A reflection that quotes other memories too loses the sentences of the erased ones, and its past. If a language model wrote it,
-it is erased, because it is not known which words came from which memory.
+A reflection that quotes other memories too loses the sentences of the erased ones, and its past. If
+a language model wrote it, it is erased, because it is not known which words came from which memory.
 
-A memory whose text agents or sessions outside an erased scope stored too is kept for them, without what the scope stored of it.
+A memory whose text agents or sessions outside an erased scope stored too is kept for them, without
+what the scope stored of it.
 
-Audit blocks that quote an erased memory keep their number and hash and lose their text. Each chain with such a block gets an
-erasure block that names it, so that every chain can be verified by itself.
+Audit blocks that quote an erased memory keep their number and hash and lose their text. Each chain
+with such a block gets an erasure block that names it, so that every chain can be verified by
+itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -46,11 +48,13 @@ from memory_mesh.flows.write.write import plan_passages
 
 _AT_ONCE = 1000
 _ERASE = {"action": "erase"}
-_AUTHOR = ("agent_id", "session_id")  # the columns of a scope that the sightings of a memory may differ in
+# The columns of a scope that the sightings of a memory may differ in.
+_AUTHOR = ("agent_id", "session_id")
 
 
 def erase(context: Context, memory_ids: Sequence[str], *, files: bool = False) -> Erasure:
-    """Erase these memories, and free their bytes. Ids that are unknown, or that the reader may not erase, are ignored."""
+    """Erase these memories, and free their bytes. Ids that are unknown, or that the reader may
+    not erase, are ignored."""
     return free(context, delete(context, memory_ids, files=files))
 
 
@@ -60,12 +64,17 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
 
 
 def delete(
-    context: Context, memory_ids: Sequence[str], *, only: Callable[[Memory], bool] = lambda _: True, files: bool = False
+    context: Context,
+    memory_ids: Sequence[str],
+    *,
+    only: Callable[[Memory], bool] = lambda _: True,
+    files: bool = False,
 ) -> Erasure:
-    """Erase these memories from everything that is read. Their bytes are freed later, together with those of others.
+    """Erase these memories from everything that is read. Their bytes are freed later, together with
+    those of others.
 
-    `only` decides again about each one, as it is when it is erased. With `files`, notes that people wrote are also taken out of
-    their files, even if the memory was erased before.
+    `only` decides again about each one, as it is when it is erased. With `files`, notes that people
+    wrote are also taken out of their files, even if the memory was erased before.
     """
     for memory_id in memory_ids:
         check_texts(id=memory_id)
@@ -73,7 +82,8 @@ def delete(
 
 
 def delete_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
-    """Delete all memories of a scope within the reader's user, of every agent. Raise `InvalidInput` for an empty scope.
+    """Delete all memories of a scope within the reader's user, of every agent. Raise `InvalidInput`
+    for an empty scope.
 
     A memory that agents or sessions outside the scope stored too is kept for them.
     """
@@ -83,14 +93,22 @@ def delete_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     context.check_enabled()
     check_texts(**given)
     if given.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
-        raise InvalidInput(f"memory_type is {shown(given['memory_type'])}", expected=f"one of {', '.join(MemoryType)}")
+        raise InvalidInput(
+            f"memory_type is {shown(given['memory_type'])}",
+            expected=f"one of {', '.join(MemoryType)}",
+        )
     user_id = context.reader.user_id
     if given.get("user_id", user_id) != user_id:
-        raise InvalidInput(f"user {shown(given['user_id'])} is not this mesh's", remedy="call it on mesh.scoped(user_id=…)")
+        raise InvalidInput(
+            f"user {shown(given['user_id'])} is not this mesh's",
+            remedy="call it on mesh.scoped(user_id=…)",
+        )
     proof = Erasure()
     while ids := _ids_within(context, {**given, "user_id": user_id}):
         for batch in batches(ids, _AT_ONCE):
-            proof += _erase(context, batch, scope={name: given[name] for name in _AUTHOR if name in given})
+            proof += _erase(
+                context, batch, scope={name: given[name] for name in _AUTHOR if name in given}
+            )
     return replace(proof, kept=tuple(dict.fromkeys(proof.kept)))
 
 
@@ -112,28 +130,43 @@ class Preview:
 
 
 def preview(context: Context, memory_id: str, *, any_agent: bool = False) -> Preview:
-    """Return what `erase` would do with a memory. It writes nothing, and is empty for one that the reader may not erase.
+    """Return what `erase` would do with a memory. It writes nothing, and is empty for one that the
+    reader may not erase.
 
-    An erasure reaches what other agents of the user derived; without `any_agent` that is counted, and not shown.
+    An erasure reaches what other agents of the user derived; without `any_agent` that is counted,
+    and not shown.
     """
     check_texts(id=memory_id)
     plan = _plan_erasure(context, [memory_id], None, lambda _: True)
     rows = find_rows(context, plan.answer.memories)
-    erased = sorted(map(Memory.of, rows.values()), key=lambda memory: (memory.id != memory_id, memory.id))
+    erased = sorted(
+        map(Memory.of, rows.values()), key=lambda memory: (memory.id != memory_id, memory.id)
+    )
     changed = [Memory.of(row) for row in plan.puts if row.kind in CONTENTS]
-    gone, left = ([one for one in some if any_agent or may_erase(context.reader, one.row())] for some in (erased, changed))
+    gone, left = (
+        [one for one in some if any_agent or may_erase(context.reader, one.row())]
+        for some in (erased, changed)
+    )
     return Preview(gone, left, len(erased) + len(changed) - len(gone) - len(left), plan.answer)
 
 
 def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:
-    """Return the memories of a scope, and those that an agent or session of the scope stored too."""
+    """Return the memories of a scope, and those that an agent or session of the scope stored
+    too."""
     store = context.store
-    kinds = [Kind.MEMORY] if "memory_type" in scope else CONTENTS  # a type selects memories; skills have none of their own
-    ids = [id_ for kind in kinds for id_ in store.ids(kind, all_of(*(equals(name, value) for name, value in scope.items())))]
+    # A type selects memories; skills have none of their own.
+    kinds = [Kind.MEMORY] if "memory_type" in scope else CONTENTS
+    ids = [
+        id_
+        for kind in kinds
+        for id_ in store.ids(kind, all_of(*(equals(name, value) for name, value in scope.items())))
+    ]
     authors = {name: value for name, value in scope.items() if name in (*_AUTHOR, "user_id")}
     if len(authors) == 1:  # all agents and sessions of the user
         return ids
-    seen = store.find(Kind.SIGHTING, all_of(*(equals(name, value) for name, value in authors.items())))
+    seen = store.find(
+        Kind.SIGHTING, all_of(*(equals(name, value) for name, value in authors.items()))
+    )
     refs = {str(row.value("ref")) for row in seen}.difference(ids)
     rest = all_of(*(equals(name, value) for name, value in scope.items() if name not in _AUTHOR))
     groups = [all_of(In("id", tuple(some)), rest) for some in batches(sorted(refs), _AT_ONCE)]
@@ -144,7 +177,8 @@ def _erase(
     context: Context, memory_ids: Sequence[str], *, scope: Mapping[str, str] | None = None,
     only: Callable[[Memory], bool] = lambda _: True, files: bool = False,
 ) -> Erasure:  # fmt: skip
-    """Erase memories, or with a scope what its agent or session stored of them; a scope includes all agents of the user."""
+    """Erase memories, or with a scope what its agent or session stored of them; a scope includes
+    all agents of the user."""
     context.check_enabled()
     partitions: set[str] = set()
     forgotten: set[str] = set()
@@ -152,9 +186,12 @@ def _erase(
 
     def decide() -> Plan[Erasure]:
         plan = _plan_erasure(context, memory_ids, scope, only)
-        forgotten.update(one.memory_id for one in events_of(plan.puts, plan.deletes) if one.event == DELETE)
+        forgotten.update(
+            one.memory_id for one in events_of(plan.puts, plan.deletes) if one.event == DELETE
+        )
         partitions.update(plan.seen)
-        # Before the rows are deleted, so that a crash leaves no derived files; and again after, for files written meanwhile.
+        # Before the rows are deleted, so that a crash leaves no derived files; and again after, for
+        # files written meanwhile.
         context.index.forget(plan.seen)
         if plan.answer.notes or files:
             plan = _without_notes(context, plan, memory_ids if files else (), taken)
@@ -163,7 +200,9 @@ def _erase(
         return hooks.with_events(context, plan)
 
     with hooks.no_entries(context):
-        proof, bytes_freed = write_plan(context.store, decide, pause=context.pause, step=context.step)
+        proof, bytes_freed = write_plan(
+            context.store, decide, pause=context.pause, step=context.step
+        )
         context.index.forget(partitions)
         if forgotten:
             hooks.forget(context, forgotten)
@@ -171,35 +210,53 @@ def _erase(
     return replace(proof, bytes_freed=bytes_freed)
 
 
-def _without_notes(context: Context, plan: Plan[Erasure], named: Sequence[str], taken: set[str]) -> Plan[Erasure]:
-    """Take the notes of erased memories out of their files; of those that are `named`, also what people wrote.
+def _without_notes(
+    context: Context, plan: Plan[Erasure], named: Sequence[str], taken: set[str]
+) -> Plan[Erasure]:
+    """Take the notes of erased memories out of their files; of those that are `named`, also what
+    people wrote.
 
-    A memory whose note is gone can still be erased, so the files come first. `taken` has those of earlier attempts.
+    A memory whose note is gone can still be erased, so the files come first. `taken` has those of
+    earlier attempts.
     """
     from memory_mesh.flows.notes import index as note_index  # most memories are not notes
 
     done = note_index.forget(context, {*plan.answer.notes, *named}, files=bool(named))
     taken.update(done.taken)
     left = tuple(place for place in done.left if place not in taken)
-    return replace(plan, answer=replace(plan.answer, notes=tuple(sorted(taken)), notes_left=left), puts=[*plan.puts, *done.rows])
+    return replace(
+        plan,
+        answer=replace(plan.answer, notes=tuple(sorted(taken)), notes_left=left),
+        puts=[*plan.puts, *done.rows],
+    )
 
 
 def _without_traces(context: Context, plan: Plan[Erasure]) -> Plan[Erasure]:
-    """Take erased traces, entries and learnings out of their files, before their memories are erased."""
+    """Take erased traces, entries and learnings out of their files, before their memories are
+    erased."""
     from memory_mesh.flows.traces.index import take_out  # most memories are not of traces
     from memory_mesh.flows.traces.learnings import regrouping_rows
 
-    memories = [Memory.of(row) for row in context.store.get(Kind.MEMORY, plan.answer.traces).values()]
+    memories = [
+        Memory.of(row) for row in context.store.get(Kind.MEMORY, plan.answer.traces).values()
+    ]
     answer = replace(plan.answer, traces=tuple(take_out(context, memories)))
     return replace(plan, answer=answer, puts=[*plan.puts, *regrouping_rows(context, memories)])
 
 
 def _plan_erasure(
-    context: Context, memory_ids: Sequence[str], scope: Mapping[str, str] | None, only: Callable[[Memory], bool]
+    context: Context,
+    memory_ids: Sequence[str],
+    scope: Mapping[str, str] | None,
+    only: Callable[[Memory], bool],
 ) -> Plan[Erasure]:
     seen: dict[str, int] = {}
     rows = _read(context, In("id", tuple(memory_ids)), seen) if memory_ids else []
-    rows = [row for row in rows if (scope is not None or may_erase(context.reader, row)) and only(Memory.of(row))]
+    rows = [
+        row
+        for row in rows
+        if (scope is not None or may_erase(context.reader, row)) and only(Memory.of(row))
+    ]
     rows += _companions(context, rows, seen)
     sightings = sightings_of(context, [row.id for row in rows])
     every = [keep_without(Memory.of(row), sightings.get(row.id, []), scope or {}) for row in rows]
@@ -210,14 +267,36 @@ def _plan_erasure(
     kept = [one for id_, one in shared.items() if id_ not in planned]
     if not erased and not kept:
         return Plan(Erasure())
-    redrawn = {memory.id: left for memory in derived if (left := learning.without_sources(memory, ids)) is not None}
-    forgotten = [*erased, *(one.memory for one in kept if one.purged), *(one for one in derived if one.id in redrawn)]
+    redrawn = {
+        memory.id: left
+        for memory in derived
+        if (left := learning.without_sources(memory, ids)) is not None
+    }
+    forgotten = [
+        *erased,
+        *(one.memory for one in kept if one.purged),
+        *(one for one in derived if one.id in redrawn),
+    ]
     past, about = (In("ref", tuple(memory.id for memory in some)) for some in (forgotten, erased))
-    tombstones = [audit.tombstone(block) for row in context.store.find(Kind.BLOCK, past) if audit.quotes(block := Block.of(row))]
+    tombstones = [
+        audit.tombstone(block)
+        for row in context.store.find(Kind.BLOCK, past)
+        if audit.quotes(block := Block.of(row))
+    ]
     puts = [tombstone.row(replaces=tombstone.revision - 1) for tombstone in tombstones]
-    puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, past) if row.value("request")]
-    revised = [_without_sources(context, memory, ids) for memory in derived if memory.id not in redrawn]
-    revised += [_without_statements(context, memory, redrawn[memory.id]) for memory in derived if memory.id in redrawn]
+    puts += [
+        _clear_receipt(row)
+        for row in context.store.find(Kind.RECEIPT, past)
+        if row.value("request")
+    ]
+    revised = [
+        _without_sources(context, memory, ids) for memory in derived if memory.id not in redrawn
+    ]
+    revised += [
+        _without_statements(context, memory, redrawn[memory.id])
+        for memory in derived
+        if memory.id in redrawn
+    ]
     revised += [_without_sightings(context, one) for one in kept]
     erasure_rows = _erasure_rows(context, forgotten, tombstones, [one.entry for one in revised])
     deletes = [Key(Kind.CHANGE, id_) for id_ in context.store.ids(Kind.CHANGE, past)]
@@ -232,26 +311,44 @@ def _plan_erasure(
         notes=tuple(memory.id for memory in erased if is_note(memory)),
         traces=tuple(memory.id for memory in erased if is_of_traces(memory)),
     )
-    return Plan(proof, [*puts, *(row for one in revised for row in one.puts), *erasure_rows], deletes, seen)
+    return Plan(
+        proof, [*puts, *(row for one in revised for row in one.puts), *erasure_rows], deletes, seen
+    )
 
 
 def _companions(context: Context, rows: list[Row], seen: dict[str, int]) -> list[Row]:
     """Return the entries of the experience log of these traces, and the traces of these entries."""
     keys = {key for row in rows if (key := companion_key(Memory.of(row)))}
     known = {row.id for row in rows}
-    return [row for row in _read(context, In("key", tuple(sorted(keys))), seen) if row.id not in known] if keys else []
+    return (
+        [row for row in _read(context, In("key", tuple(sorted(keys))), seen) if row.id not in known]
+        if keys
+        else []
+    )
 
 
 def _rows_about(context: Context, about: In) -> list[Key]:
     """Return the rows that are deleted with a memory, besides its history."""
-    ids = [(kind, id_) for kind in (Kind.PASSAGE, Kind.USAGE, Kind.SIGHTING) for id_ in context.store.ids(kind, about)]
+    ids = [
+        (kind, id_)
+        for kind in (Kind.PASSAGE, Kind.USAGE, Kind.SIGHTING)
+        for id_ in context.store.ids(kind, about)
+    ]
     both = (about, In("target", about.values))
-    links = {(kind, id_) for kind in (Kind.LINK, Kind.CONFLICT) for ends in both for id_ in context.store.ids(kind, ends)}
+    links = {
+        (kind, id_)
+        for kind in (Kind.LINK, Kind.CONFLICT)
+        for ends in both
+        for id_ in context.store.ids(kind, ends)
+    }
     return [Key(kind, id_) for kind, id_ in (*ids, *sorted(links))]
 
 
-def _with_derived(context: Context, rows: list[Row], seen: dict[str, int]) -> tuple[list[Memory], list[Memory]]:
-    """Return the memories to erase, with those derived from them alone, and the memories that have other sources too.
+def _with_derived(
+    context: Context, rows: list[Row], seen: dict[str, int]
+) -> tuple[list[Memory], list[Memory]]:
+    """Return the memories to erase, with those derived from them alone, and the memories that have
+    other sources too.
 
     Adds to `seen` the versions under which all of them were read.
     """
@@ -261,14 +358,20 @@ def _with_derived(context: Context, rows: list[Row], seen: dict[str, int]) -> tu
         erased |= {row.id: Memory.of(row) for row in rows}
         next_rows = _read(context, In("sources", tuple(row.id for row in rows)), seen)
         derived |= {row.id: Memory.of(row) for row in next_rows}
-        rows = [row for row in next_rows if row.id not in erased and not _survives(derived[row.id], erased.keys())]
+        rows = [
+            row
+            for row in next_rows
+            if row.id not in erased and not _survives(derived[row.id], erased.keys())
+        ]
     return list(erased.values()), [memory for id_, memory in derived.items() if id_ not in erased]
 
 
 def _survives(memory: Memory, erased: Set[str]) -> bool:
-    """Return whether a memory has other sources; of a reflection, whether a statement of them is left.
+    """Return whether a memory has other sources; of a reflection, whether a statement of them is
+    left.
 
-    A learning from traces, or its skill, may quote any of them. It does not survive, and is drawn anew from the others.
+    A learning from traces, or its skill, may quote any of them. It does not survive, and is drawn
+    anew from the others.
     """
     if memory.sources and "learning_id" in memory.metadata:
         return False
@@ -279,11 +382,13 @@ def _survives(memory: Memory, erased: Set[str]) -> bool:
 def _read(context: Context, where: In, seen: dict[str, int]) -> list[Row]:
     """Return the user's memories and skills that match, all read under the versions in `seen`.
 
-    A memory that was changed, or moved to another partition, during the read would survive the erasure. So the versions come
-    first, those of the reader's partitions by default, and rows are read again until no other partition appears.
+    A memory that was changed, or moved to another partition, during the read would survive the
+    erasure. So the versions come first, those of the reader's partitions by default, and rows are
+    read again until no other partition appears.
     """
     own = all_of(equals("user_id", context.reader.user_id), where)
-    # Counting is cheaper than reading rows, and a slow erasure loses every race against concurrent writers.
+    # Counting is cheaper than reading rows, and a slow erasure loses every race against concurrent
+    # writers.
     kinds = [kind for kind in CONTENTS if context.store.count(kind, own)]
     if not kinds:
         return []
@@ -308,19 +413,32 @@ class _Revised:
 def _without_sources(context: Context, memory: Memory, ids: Set[str]) -> _Revised:
     """Remove erased sources from a memory. Once its last source is erased, it is erased too."""
     left = [source for source in memory.sources if source not in ids]
-    newer, change, entry = revise(context, context.clock(), memory, action="source_erased", sources=left)
+    newer, change, entry = revise(
+        context, context.clock(), memory, action="source_erased", sources=left
+    )
     return _Revised(entry, [newer.row(replaces=memory.revision), change])
 
 
-def _without_statements(context: Context, memory: Memory, statements: Sequence[Statement]) -> _Revised:
-    """Write a reflection anew with the statements that are left. Its vector, of the erased words too, is computed later."""
-    ms, content, language = context.clock(), learning.render(statements), context.options.stemmer_language
-    metadata, keywords = {**memory.metadata, "statements": learning.as_metadata(statements)}, tokens(content, language=language)
+def _without_statements(
+    context: Context, memory: Memory, statements: Sequence[Statement]
+) -> _Revised:
+    """Write a reflection anew with the statements that are left. Its vector, of the erased words
+    too, is computed later."""
+    ms, content, language = (
+        context.clock(),
+        learning.render(statements),
+        context.options.stemmer_language,
+    )
+    metadata, keywords = (
+        {**memory.metadata, "statements": learning.as_metadata(statements)},
+        tokens(content, language=language),
+    )
     # The words of the topic may be those of the erased memory.
     if not set(tokens(str(metadata.get("topic", "")), language=language)) <= set(keywords):
         del metadata["topic"]
     newer = replace(
-        memory, content=content, metadata=metadata, keywords=keywords, vector=None, pending=memory.vector is not None,
+        memory, content=content, metadata=metadata, keywords=keywords, vector=None,
+        pending=memory.vector is not None,
         sources=[id_ for id_ in memory.sources if any(id_ in one.sources for one in statements)],
         fingerprint=None, revision=1, salt=context.ids.salt(), updated_at=iso(ms),
     )  # fmt: skip
@@ -329,7 +447,8 @@ def _without_statements(context: Context, memory: Memory, statements: Sequence[S
 
 
 def _without_sightings(context: Context, kept: Kept) -> _Revised:
-    """Remove sightings from a memory. If its past is erased too, it begins anew with its first revision."""
+    """Remove sightings from a memory. If its past is erased too, it begins anew with its first
+    revision."""
     ms, memory = context.clock(), kept.memory
     deletes = [Key(Kind.SIGHTING, row.id) for row in kept.removed]
     if not kept.purged:
@@ -338,7 +457,13 @@ def _without_sightings(context: Context, kept: Kept) -> _Revised:
     newer = replace(memory, **kept.updates, revision=1, salt=context.ids.salt(), updated_at=iso(ms))
     if newer.content != memory.content:  # its vector, of the erased words, is computed later
         keywords = tokens(newer.content, language=context.options.stemmer_language)
-        newer = replace(newer, keywords=keywords, vector=None, pending=memory.vector is not None, fingerprint=None)
+        newer = replace(
+            newer,
+            keywords=keywords,
+            vector=None,
+            pending=memory.vector is not None,
+            fingerprint=None,
+        )
         passages, dropped = list[Row](), _passage_keys(context, memory)
     else:
         passages, dropped = plan_passages(context, memory, newer, None)
@@ -347,17 +472,26 @@ def _without_sightings(context: Context, kept: Kept) -> _Revised:
 
 
 def _passage_keys(context: Context, memory: Memory) -> list[Key]:
-    return [Key(Kind.PASSAGE, id_) for id_ in context.store.ids(Kind.PASSAGE, equals("ref", memory.id))]
+    return [
+        Key(Kind.PASSAGE, id_) for id_ in context.store.ids(Kind.PASSAGE, equals("ref", memory.id))
+    ]
 
 
 def _clear_receipt(row: Row) -> Row:
-    """Return a receipt without its request. The key stays used, so that a late retry does not store the memory again."""
+    """Return a receipt without its request. The key stays used, so that a late retry does not
+    store the memory again."""
     fields = {name: value for name, value in row.fields.items() if name != "request"}
     return replace(row, fields=fields, revision=row.revision + 1, replaces=row.revision)
 
 
-def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequence[Block], revised: Sequence[Entry]) -> list[Row]:
-    """Return the erasure blocks for the reader's chain and for every chain with a tombstone, and the blocks of `revised`.
+def _erasure_rows(
+    context: Context,
+    erased: Sequence[Memory],
+    tombstones: Sequence[Block],
+    revised: Sequence[Entry],
+) -> list[Row]:
+    """Return the erasure blocks for the reader's chain and for every chain with a tombstone, and
+    the blocks of `revised`.
 
     The block of a memory that begins anew comes after its erasure block.
     """
@@ -368,19 +502,34 @@ def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequen
         named: dict[str, list[tuple[str, str]]] = {memory.id: [] for memory in erased}
         for block in here:
             named[str(block.ref)].append((block.id, block.block_hash))
-        # A tombstone without its erasure block looks like tampering, so it gets one even if audit blocks are disabled.
+        # A tombstone without its erasure block looks like tampering, so it gets one even if audit
+        # blocks are disabled.
         every = chain == own and (bool(here) or context.options.enable_yamo)
-        entries = [_erasure_entry(context, chain, id_, lost) for id_, lost in named.items() if lost or every]
-        more = needed_entries(context, [entry for entry in revised if entry.change]) if chain == own else []
-        anew = [entry for entry in revised if not entry.change and (tombstones or context.options.enable_yamo)]
+        entries = [
+            _erasure_entry(context, chain, id_, lost)
+            for id_, lost in named.items()
+            if lost or every
+        ]
+        more = (
+            needed_entries(context, [entry for entry in revised if entry.change])
+            if chain == own
+            else []
+        )
+        anew = [
+            entry
+            for entry in revised
+            if not entry.change and (tombstones or context.options.enable_yamo)
+        ]
         rows += audit_rows(context, chain, [*more, *entries, *(anew if chain == own else [])])
     return rows
 
 
-def _erasure_entry(context: Context, chain: str, memory_id: str, tombstones: list[tuple[str, str]]) -> Entry:
+def _erasure_entry(
+    context: Context, chain: str, memory_id: str, tombstones: list[tuple[str, str]]
+) -> Entry:
     ms = context.clock()
     write = partial(
-        blocks.erase, agent=str(audit.owner_of(chain)[1]), erased_by=str(context.reader.agent_id), memory_id=memory_id,
-        at=iso(ms), tombstones=tombstones,
+        blocks.erase, agent=str(audit.owner_of(chain)[1]), erased_by=str(context.reader.agent_id),
+        memory_id=memory_id, at=iso(ms), tombstones=tombstones,
     )  # fmt: skip
     return new_entry(context, "retain", ms, write, ref=memory_id, metadata=_ERASE)

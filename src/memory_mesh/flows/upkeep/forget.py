@@ -46,22 +46,26 @@ from memory_mesh.flows.upkeep.erase import delete_all, erase, preview
 
 # --- proof of an erasure ---
 
-# A part of a text that every place writes the same: rows as they are, history and blocks as JSON and in wire format.
+# A part of a text that every place writes the same: rows as they are, history and blocks as JSON
+# and in wire format.
 _RUN = re.compile(r'[^"\\;\x00-\x1f]+')
 _MAX_SAMPLE, _MIN_BYTES = 32, 8
 _SEARCHED = 20  # of the memories; each is searched for by its own words
 _READ = 200  # of the texts; each is compared with every row, exported line, note and trace
 _QUERY_CHARS, _RESULTS = 300, 50
 _AT_ONCE = 500
-_QUOTING = (*CONTENTS, Kind.CHANGE, Kind.BLOCK, Kind.SIGHTING, Kind.LINK, Kind.CONFLICT, Kind.EVENT)  # kinds with texts
+# Kinds with texts.
+_QUOTING = (*CONTENTS, Kind.CHANGE, Kind.BLOCK, Kind.SIGHTING, Kind.LINK, Kind.CONFLICT, Kind.EVENT)
 FILES = "bytes of the files of the store and its index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is to be erased. `samples` has some characters of each text, with the id of its memory or block.
+    """What is to be erased. `samples` has some characters of each text, with the id of its memory
+    or block.
 
-    `is_related` returns whether a row is of it, or derived from it. Other rows may have the same words.
+    `is_related` returns whether a row is of it, or derived from it. Other rows may have the same
+    words.
     """
 
     ids: Collection[str]
@@ -91,7 +95,9 @@ def erase_verified(context: Context, memory_id: str | None, *, files: bool) -> E
     related = {memory.id for memory in (*plan.erased, *plan.changed)}
 
     def is_related(row: Row) -> bool:
-        return row.id in related or bool(related & {row.fields.get("ref"), row.fields.get("target")})
+        return row.id in related or bool(
+            related & {row.fields.get("ref"), row.fields.get("target")}
+        )
 
     memories = list(plan.erased)
     wanted = target(memories, _texts(context, memories), is_related)
@@ -100,8 +106,11 @@ def erase_verified(context: Context, memory_id: str | None, *, files: bool) -> E
     return replace(proof, check=check(context, wanted, before))
 
 
-def target(memories: Sequence[Memory], texts: Iterable[tuple[str, str]], is_related: Callable[[Row], bool]) -> Target:
-    """Return what is looked for: these memories, and these texts, each with the id of what it belongs to."""
+def target(
+    memories: Sequence[Memory], texts: Iterable[tuple[str, str]], is_related: Callable[[Row], bool]
+) -> Target:
+    """Return what is looked for: these memories, and these texts, each with the id of what it
+    belongs to."""
     sampled = [(id_, sample(text)) for id_, text in texts]
     return Target(
         ids=[memory.id for memory in memories],
@@ -113,17 +122,21 @@ def target(memories: Sequence[Memory], texts: Iterable[tuple[str, str]], is_rela
 
 
 def sample(text: str) -> bytes:
-    """Return some characters of a text that are looked for in its place; empty if it is too short for that."""
+    """Return some characters of a text that are looked for in its place; empty if it is too
+    short for that."""
     part = max(_RUN.findall(text) or [""], key=len).strip()[:_MAX_SAMPLE].encode()
     return part if len(part) >= _MIN_BYTES else b""
 
 
 def look(context: Context, wanted: Target) -> Found:
-    """Look for the target in every place. Nothing is written: the searches are not logged, and not counted as uses."""
+    """Look for the target in every place. Nothing is written: the searches are not logged, and
+    not counted as uses."""
     quiet = context.with_options(enable_memory=False)
     by_id = {name: find(quiet, wanted) for name, find in _BY_ID.items()}
     by_text = {name: dict.fromkeys(find(quiet, wanted), name) for name, find in _BY_TEXT.items()}
-    return Found(by_id, by_text | {FILES: context.file.find_bytes(wanted.samples) if wanted.samples else {}})
+    return Found(
+        by_id, by_text | {FILES: context.file.find_bytes(wanted.samples) if wanted.samples else {}}
+    )
 
 
 def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0) -> ErasureCheck:
@@ -131,11 +144,22 @@ def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0
     after = look(context, wanted)
     left = {part for parts in after.samples.values() for part in parts}
     shared = _of_others(context, wanted, left) if left else set()
-    kept = {name: {part: place for part, place in parts.items() if part not in shared} for name, parts in after.samples.items()}
+    kept = {
+        name: {part: place for part, place in parts.items() if part not in shared}
+        for name, parts in after.samples.items()
+    }
     found = [(id_, name) for name, ids in after.ids.items() for id_ in sorted(ids)]
-    found += [(wanted.samples[part], place) for parts in kept.values() for part, place in parts.items()]
-    places = [CheckedPlace(name=name, before=len(before.ids[name]), after=len(ids)) for name, ids in after.ids.items()]
-    places += [CheckedPlace(name=name, before=len(before.samples[name]), after=len(parts)) for name, parts in kept.items()]
+    found += [
+        (wanted.samples[part], place) for parts in kept.values() for part, place in parts.items()
+    ]
+    places = [
+        CheckedPlace(name=name, before=len(before.ids[name]), after=len(ids))
+        for name, ids in after.ids.items()
+    ]
+    places += [
+        CheckedPlace(name=name, before=len(before.samples[name]), after=len(parts))
+        for name, parts in kept.items()
+    ]
     return ErasureCheck(
         texts=len(wanted.samples),
         too_short=wanted.too_short,
@@ -154,25 +178,38 @@ def _rows(context: Context, wanted: Target) -> set[str]:
     return {id_ for ids in batches(wanted.ids, _AT_ONCE) for id_ in find_rows(context, ids)}
 
 
-def _about(*kinds: Kind, columns: Sequence[str] = ("ref",)) -> Callable[[Context, Target], set[str]]:
+def _about(
+    *kinds: Kind, columns: Sequence[str] = ("ref",)
+) -> Callable[[Context, Target], set[str]]:
     """Return a look at the rows of these kinds that name an erased memory in one of the columns."""
 
     def find(context: Context, wanted: Target) -> set[str]:
-        asked = [In(column, tuple(ids)) for column in columns for ids in batches(wanted.ids, _AT_ONCE)]
+        asked = [
+            In(column, tuple(ids)) for column in columns for ids in batches(wanted.ids, _AT_ONCE)
+        ]
         return {id_ for where in asked for kind in kinds for id_ in context.store.ids(kind, where)}
 
     return find
 
 
 def _found(*, use_cache: bool) -> Callable[[Context, Target], set[str]]:
-    """Return a search for each memory by its own words and its vector, as the agent that stored it."""
+    """Return a search for each memory by its own words and its vector, as the agent that stored
+    it."""
 
     def find(context: Context, wanted: Target) -> set[str]:
         results: set[str] = set()
         for memory in wanted.searched:
-            own = replace(context, reader=Reader(memory.user_id, memory.agent_id, memory.session_id, memory.project))
+            own = replace(
+                context,
+                reader=Reader(memory.user_id, memory.agent_id, memory.session_id, memory.project),
+            )
             statuses = [status.value for status in Status]
-            asked = search.Request(query=memory.content[:_QUERY_CHARS], limit=_RESULTS, statuses=statuses, min_score=0.0)
+            asked = search.Request(
+                query=memory.content[:_QUERY_CHARS],
+                limit=_RESULTS,
+                statuses=statuses,
+                min_score=0.0,
+            )
             results |= {one.id for one in search.search(own, asked, use_cache=use_cache)}
         return results & {*wanted.ids}
 
@@ -199,7 +236,9 @@ def _quoting_rows(context: Context, parts: Collection[bytes]) -> Iterator[tuple[
     """Yield each row of the store with each of these parts of texts that it contains."""
     for kind in _QUOTING if parts else ():
         for row in paged(context, kind, ANYTHING):
-            text = json.dumps(dict(row.fields), ensure_ascii=False, default=str).encode("utf-8", "replace")
+            text = json.dumps(dict(row.fields), ensure_ascii=False, default=str).encode(
+                "utf-8", "replace"
+            )
             yield from ((row, part) for part in parts if part in text)
 
 
@@ -238,7 +277,9 @@ def _in_traces(context: Context, wanted: Target) -> set[bytes]:
 
 def _within(data: Iterable[bytes], parts: Collection[bytes]) -> set[bytes]:
     """Return the parts that are in these bytes, as they are or as JSON may write them."""
-    forms = {json.dumps(part.decode())[1:-1].encode(): part for part in parts} | {part: part for part in parts}
+    forms = {json.dumps(part.decode())[1:-1].encode(): part for part in parts} | {
+        part: part for part in parts
+    }
     return {part for text in data for form, part in forms.items() if form in text}
 
 
@@ -284,11 +325,19 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
     proof = delete_all(owner, {"user_id": user_id})
     pruned = prune_before(owner, iso(context.clock() + 1))
     # Idempotency keys have no column for the user, but their partition names it.
-    receipts = [row.key for row in paged(owner, Kind.RECEIPT, ANYTHING) if json.loads(row.partition)[0] == user_id]
+    receipts = [
+        row.key
+        for row in paged(owner, Kind.RECEIPT, ANYTHING)
+        if json.loads(row.partition)[0] == user_id
+    ]
     cursors = Meta.with_prefix(context.store, f"{CURSOR}{json.dumps([user_id])[:-1]},")
     if owner.open_traces().mark(""):
         owner.open_traces().remove("")
-    states = [*state_keys(owner), *trace_index.state_keys(owner), *(Key(Kind.META, meta.id) for meta in cursors)]
+    states = [
+        *state_keys(owner),
+        *trace_index.state_keys(owner),
+        *(Key(Kind.META, meta.id) for meta in cursors),
+    ]
     commit(owner, lambda: Plan(None, deletes=[*receipts, *states]))
     agents = {audit.owner_of(head.id)[1] for head in heads(owner)}
     context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
@@ -303,7 +352,9 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
         traces=proof.traces,
         damaged=tuple(broken.chain for broken in pruned.broken),
         bytes_freed=freed,
-        check=check(owner, wanted, before, rows_left=_rows_left(owner)) if wanted and before else None,
+        check=check(owner, wanted, before, rows_left=_rows_left(owner))
+        if wanted and before
+        else None,
     )
 
 
@@ -311,27 +362,35 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
 
 
 def _target(context: Context) -> Target:
-    """Return everything of the user: memories and skills, their contents and older contents, and the queries."""
+    """Return everything of the user: memories and skills, their contents and older contents, and
+    the queries."""
     own = equals("user_id", context.reader.user_id)
     memories = [Memory.of(row) for kind in CONTENTS for row in paged(context, kind, own)]
     ids = {memory.id for memory in memories}
     return target(
         memories,
         _forgotten_texts(context, memories),
-        lambda row: row.fields.get("user_id") == context.reader.user_id or row.fields.get("ref") in ids,
+        lambda row: (
+            row.fields.get("user_id") == context.reader.user_id or row.fields.get("ref") in ids
+        ),
     )
 
 
 def _forgotten_texts(context: Context, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
-    """Yield the contents, the older contents and the queries of the user, each with the id of its memory or block."""
+    """Yield the contents, the older contents and the queries of the user, each with the id of
+    its memory or block."""
     own = equals("user_id", context.reader.user_id)
     yield from ((memory.id, memory.content) for memory in memories)
     for row in paged(context, Kind.CHANGE, own):
         yield from older_content(row)
     for row in paged(context, Kind.BLOCK, own):
-        if row.value("operation_type") == "recall" and (query := _QUERY.search(str(row.value("yamo_text")))):
+        if row.value("operation_type") == "recall" and (
+            query := _QUERY.search(str(row.value("yamo_text")))
+        ):
             yield row.id, query[1]
 
 
 def _rows_left(context: Context) -> int:
-    return sum(context.store.count(kind, equals("user_id", context.reader.user_id)) for kind in _OWNED)
+    return sum(
+        context.store.count(kind, equals("user_id", context.reader.user_id)) for kind in _OWNED
+    )

@@ -64,7 +64,11 @@ def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
     if not happened:
         return plan
     erased = tuple(one.memory_id for one in happened if one.event == DELETE)
-    known = {meta.id.removeprefix(_PREFIX) for meta in _registered(context)} if erased else context.state.couriers.registered
+    known = (
+        {meta.id.removeprefix(_PREFIX) for meta in _registered(context)}
+        if erased
+        else context.state.couriers.registered
+    )
     own = {hook.name: hook for hook in context.hooks}
     if not (known or own):
         return plan
@@ -82,28 +86,38 @@ def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
                 ref=one.memory_id,
                 hook=hook,
                 action=one.event,
-                detail={**one.memory, "trust": trust[one.memory_id]} if "content" in one.memory else one.memory,
+                detail={**one.memory, "trust": trust[one.memory_id]}
+                if "content" in one.memory
+                else one.memory,
             )
             puts.append(event.row(one.partition))
     for name in own.keys() - known:
         if not (meta := Meta.read(context.store, _PREFIX + name)).revision:
             puts.append(meta.row(asdict(HookState(own[name].folder)), at=iso(ms)))
     old = context.store.ids(Kind.EVENT, In("ref", erased)) if erased else []
-    return replace(plan, puts=[*plan.puts, *puts], deletes=[*plan.deletes, *(Key(Kind.EVENT, id_) for id_ in old)])
+    return replace(
+        plan,
+        puts=[*plan.puts, *puts],
+        deletes=[*plan.deletes, *(Key(Kind.EVENT, id_) for id_ in old)],
+    )
 
 
 @contextmanager
 def no_entries(context: Context) -> Iterator[None]:
-    """Let no process write to Markdown files: what is removed after a write must not be an entry about that write."""
+    """Let no process write to Markdown files: what is removed after a write must not be an entry
+    about that write."""
     with ExitStack() as stack:
         for name, folder in _folders(context).items():
-            stack.enter_context(context.open_hook_files().turn(name, folder, seconds=RETRY_SECONDS, create=False))
+            stack.enter_context(
+                context.open_hook_files().turn(name, folder, seconds=RETRY_SECONDS, create=False)
+            )
         yield
     start(context)
 
 
 def forget(context: Context, memory_ids: Collection[str]) -> None:
-    """Remove erased memories from the files of hooks. What fails is repeated when the hook gets the erasure."""
+    """Remove erased memories from the files of hooks. What fails is repeated when the hook gets
+    the erasure."""
     for folder in _folders(context).values():
         try:
             context.open_hook_files().forget(folder, memory_ids)
@@ -131,7 +145,8 @@ def start(context: Context, names: Collection[str] | None = None) -> None:
 
 
 def resume(context: Context) -> None:
-    """Deliver what an earlier process left. A store that has no file yet, or is only read, is left alone."""
+    """Deliver what an earlier process left. A store that has no file yet, or is only read, is
+    left alone."""
     with suppress(StoreError):  # what is wrong with the store is an error of the next call
         context.file.check_writable()
         if context.options.enable_memory and context.file.is_prepared():
@@ -144,8 +159,11 @@ def close(context: Context) -> None:
     for courier in couriers.by_hook.values():
         courier.closing.set()
     for hook in context.hooks:
-        if (one := couriers.by_hook.get(hook.name)) and not one.close(_CLOSING_SECONDS / len(couriers.by_hook)):
-            # Otherwise a series of short programs would each send the same event and end before the answer.
+        if (one := couriers.by_hook.get(hook.name)) and not one.close(
+            _CLOSING_SECONDS / len(couriers.by_hook)
+        ):
+            # Otherwise a series of short programs would each send the same event and end before the
+            # answer.
             with suppress(StoreError):
                 _record(context, hook, [], "the program ended before the hook did")
     couriers.stopped = True
@@ -161,17 +179,23 @@ def _deliver_quietly(context: Context, hook: Hook, forced: bool) -> float | None
         return None
 
 
-def deliver(context: Context, hook: Hook, *, force: bool = False, wait_seconds: float = 0.0) -> float | None:
-    """Deliver what waits for a hook. Return the seconds until the next attempt; None if nothing waits, or others deliver it.
+def deliver(
+    context: Context, hook: Hook, *, force: bool = False, wait_seconds: float = 0.0
+) -> float | None:
+    """Deliver what waits for a hook. Return the seconds until the next attempt; None if nothing
+    waits, or others deliver it.
 
-    After a failure nothing is delivered until its time, unless `force` is set. `wait_seconds` is how long to wait for others.
+    After a failure nothing is delivered until its time, unless `force` is set. `wait_seconds` is
+    how long to wait for others.
     """
     # Looked up again after the last turn: who queued an event during it did not get the turn.
     while waiting := _waiting(context, hook.name):
         for ids in batches(waiting, _AT_ONCE):
             if context.state.couriers.stopped:
                 return None
-            with context.open_hook_files().turn(hook.name, hook.folder, seconds=wait_seconds) as is_ours:
+            with context.open_hook_files().turn(
+                hook.name, hook.folder, seconds=wait_seconds
+            ) as is_ours:
                 if not is_ours:
                     return None
                 delay = _deliver_some(context, hook, ids, force=force)
@@ -195,7 +219,11 @@ def _deliver_some(context: Context, hook: Hook, ids: Sequence[str], *, force: bo
             hook.deliver(event)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a hook is the code of others)
             # The message of an unknown error may quote the memory.
-            why = str(error) if isinstance(error, MemoryMeshError) else _os_error(error) or f"unexpected {type(error).__name__}"
+            why = (
+                str(error)
+                if isinstance(error, MemoryMeshError)
+                else _os_error(error) or f"unexpected {type(error).__name__}"
+            )
             _log.debug("the hook %s failed", hook.name, exc_info=error)
             if (delay := _fail(context, hook, done, row, why)) is not None:
                 return delay
@@ -214,15 +242,28 @@ def _fail(context: Context, hook: Hook, done: list[Row], row: Row, why: str) -> 
     state = _record(context, hook, done, why)
     if not state.gives_up:
         return state.wait_ms(context.clock()) / 1000
-    letter = {"hook": hook.name, "error": why, "failed_at": iso(context.clock()), **HookEvent.of(row).as_dict()}
-    context.open_hook_files().add_dead_letter(letter, lambda: bool(context.store.get(Kind.EVENT, [row.id])))
+    letter = {
+        "hook": hook.name,
+        "error": why,
+        "failed_at": iso(context.clock()),
+        **HookEvent.of(row).as_dict(),
+    }
+    context.open_hook_files().add_dead_letter(
+        letter, lambda: bool(context.store.get(Kind.EVENT, [row.id]))
+    )
     _commit(context, lambda: Plan(None, deletes=[row.key]))
-    _log.warning("the hook %s failed %s times: %s; see memory-mesh hooks status", hook.name, state.failures, why)
+    _log.warning(
+        "the hook %s failed %s times: %s; see memory-mesh hooks status",
+        hook.name,
+        state.failures,
+        why,
+    )
     return None
 
 
 def _record(context: Context, hook: Hook, done: Sequence[Row], error: str | None) -> HookState:
-    """Delete what was delivered, and write the state of the hook if it changed. Return the state."""
+    """Delete what was delivered, and write the state of the hook if it changed. Return the
+    state."""
     result: list[HookState] = []
 
     def decide() -> Plan[None]:
@@ -247,13 +288,16 @@ def _commit(context: Context, decide: Callable[[], Plan[None]]) -> None:
 
 def status(context: Context) -> list[HookStatus]:
     """Return the hooks of this mesh, and those that other programs use on the store, by name."""
-    states = {meta.id.removeprefix(_PREFIX): HookState.of(meta.detail) for meta in _registered(context)}
+    states = {
+        meta.id.removeprefix(_PREFIX): HookState.of(meta.detail) for meta in _registered(context)
+    }
     own = {hook.name for hook in context.hooks}
     dead = [letter.get("hook") for letter in context.open_hook_files().dead_letters()]
     return [
         HookStatus(
-            name=name, configured=name in own, waiting=len(_waiting(context, name)), dead_letters=dead.count(name),
-            failures=state.failures, next_attempt=iso(state.next_at) if state.failures and state.next_at else None,
+            name=name, configured=name in own, waiting=len(_waiting(context, name)),
+            dead_letters=dead.count(name), failures=state.failures,
+            next_attempt=iso(state.next_at) if state.failures and state.next_at else None,
             error=state.error,
         )
         for name in sorted({*states, *own})
@@ -262,7 +306,8 @@ def status(context: Context) -> list[HookStatus]:
 
 
 def retry(context: Context) -> list[HookStatus]:
-    """Queue the dead letters of this mesh's hooks again, deliver what waits now, and return the status."""
+    """Queue the dead letters of this mesh's hooks again, deliver what waits now, and return the
+    status."""
     context.check_enabled()
     for hook in context.hooks:
         _queue_letters(context, hook)
@@ -277,9 +322,17 @@ def _queue_letters(context: Context, hook: Hook) -> None:
 
     def decide() -> Plan[None]:
         ids = sorted({_memory_of(letter) for letter in letters})
-        seen = {row.partition: context.store.version(row.partition) for row in find_rows(context, ids).values()}
-        known = find_rows(context, ids)  # after the versions: a memory that is erased meanwhile is not queued again
-        events = [_queued(letter) for letter in letters if _memory_of(letter) in known or letter.get("event") == DELETE]
+        seen = {
+            row.partition: context.store.version(row.partition)
+            for row in find_rows(context, ids).values()
+        }
+        # After the versions: a memory that is erased meanwhile is not queued again.
+        known = find_rows(context, ids)
+        events = [
+            _queued(letter)
+            for letter in letters
+            if _memory_of(letter) in known or letter.get("event") == DELETE
+        ]
         stored = context.store.get(Kind.EVENT, [event.id for event in events])
         puts = [event.row("") for event in events if event.id not in stored]
         meta, state = _state(context, hook)
@@ -290,20 +343,24 @@ def _queue_letters(context: Context, hook: Hook) -> None:
     _commit(context, decide)
     if letters:
         queued = [letter.get("id") for letter in letters]
-        context.open_hook_files().keep_dead_letters(lambda one: one.get("hook") != hook.name or one.get("id") not in queued)
+        context.open_hook_files().keep_dead_letters(
+            lambda one: one.get("hook") != hook.name or one.get("id") not in queued
+        )
 
 
 def _queued(letter: Mapping[str, Any]) -> QueuedEvent:
     name = letter["hook"]
     return QueuedEvent(
-        id=f"{name} {letter['id']}", created_at=letter["at"], ref=_memory_of(letter), hook=name, action=letter["event"],
-        detail=letter["memory"],
+        id=f"{name} {letter['id']}", created_at=letter["at"], ref=_memory_of(letter), hook=name,
+        action=letter["event"], detail=letter["memory"],
     )  # fmt: skip
 
 
 def _is_whole(letter: Mapping[str, Json]) -> bool:
     """Return whether a letter has all that an event needs. People can edit the file."""
-    return all(isinstance(letter.get(name), str) for name in ("id", "at", "event")) and bool(_memory_of(letter))
+    return all(isinstance(letter.get(name), str) for name in ("id", "at", "event")) and bool(
+        _memory_of(letter)
+    )
 
 
 def _memory_of(letter: Mapping[str, Json]) -> str:
@@ -314,7 +371,10 @@ def _memory_of(letter: Mapping[str, Json]) -> str:
 def _waiting(context: Context, name: str) -> list[str]:
     """Return the ids of the events that wait for a hook, oldest first."""
     # Ids are indexed. Those of a hook whose name begins with this one are among them.
-    found = context.store.ids(Kind.EVENT, all_of(Compare("id", ">", f"{name} event_"), Compare("id", "<", f"{name} event`")))
+    found = context.store.ids(
+        Kind.EVENT,
+        all_of(Compare("id", ">", f"{name} event_"), Compare("id", "<", f"{name} event`")),
+    )
     return sorted(id_ for id_ in found if id_.rpartition(" ")[0] == name)
 
 
@@ -324,7 +384,9 @@ def _registered(context: Context) -> list[Meta]:
 
 def _folders(context: Context) -> dict[str, str]:
     """Return the folders of the hooks that the store knows, by the name of the hook."""
-    states = {meta.id.removeprefix(_PREFIX): HookState.of(meta.detail) for meta in _registered(context)}
+    states = {
+        meta.id.removeprefix(_PREFIX): HookState.of(meta.detail) for meta in _registered(context)
+    }
     return {name: state.folder for name, state in states.items() if state.folder}
 
 

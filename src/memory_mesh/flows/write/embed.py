@@ -1,7 +1,8 @@
 """Compute vectors: for memories that are written, for queries, and for a whole store.
 
-A write never waits for an embedder that fails: the memory is stored as pending and found by keywords. A store has one model, the
-one of its first vector. Vectors of two models are never mixed or compared.
+A write never waits for an embedder that fails: the memory is stored as pending and found by
+keywords. A store has one model, the one of its first vector. Vectors of two models are never mixed
+or compared.
 """
 
 import logging
@@ -12,7 +13,13 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
+from memory_mesh.core.errors import (
+    Conflict,
+    EmbeddingError,
+    MemoryMeshError,
+    ModelMismatch,
+    SettingsError,
+)
 from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
@@ -42,13 +49,15 @@ if TYPE_CHECKING:
 _META = "embedding"
 _WORD = re.compile(r"[^\W\d_]+")
 _LAST_LATIN = "\u02ff"
-_MIN_TOKENS, _MAX_TOKENS, _MAX_LATIN = 0.15, 0.8, 0.33  # per letter, if a model has words for the script, or for the language
+# Per letter, if a model has words for the script, or for the language.
+_MIN_TOKENS, _MAX_TOKENS, _MAX_LATIN = 0.15, 0.8, 0.33
 _SAMPLED = 20  # candidates that are read for a warning
 _EMBEDDED_AT_ONCE = 256  # texts of one write between two reports of progress
 _log = logging.getLogger("memory_mesh")
 
 
-# The fields of a passage besides its vector: its section, its start and end in the text, and the hash of its text.
+# The fields of a passage besides its vector: its section, its start and end in the text, and the
+# hash of its text.
 _PLACE = ("section", "text_start", "text_end", "content_hash")
 
 
@@ -81,21 +90,28 @@ class Embedded:
 class Vectors(dict[str, Embedded]):
     """The vectors of one write, by text. A retry after a conflict embeds nothing twice."""
 
-    def __init__(self, progress: Progress = no_progress, *, batch_size: int = _EMBEDDED_AT_ONCE) -> None:
+    def __init__(
+        self, progress: Progress = no_progress, *, batch_size: int = _EMBEDDED_AT_ONCE
+    ) -> None:
         self._store_model: str | None = None
         self._progress, self._batch_size = progress, batch_size
 
     def embed(self, context: Context, texts: Sequence[str], data_version: Hashable = None) -> None:
         """Embed the texts that are new.
 
-        The model of the store is read each time, because it may change between two attempts; with a data version, once for it.
+        The model of the store is read each time, because it may change between two attempts; with a
+        data version, once for it.
         """
-        self._store_model = store_model(context, data_version) if context.embedder and (texts or self) else None
+        self._store_model = (
+            store_model(context, data_version) if context.embedder and (texts or self) else None
+        )
         embedder = embedder_for(context, self._store_model)
         if embedder and self._store_model and self._store_model != embedder.model:
             raise ModelMismatch(
-                f"the store has vectors of {self._store_model}, and the embedder is {embedder.model}",
-                remedy="use the store's model, or run `memory-mesh reembed` to change the store to the new one",
+                f"the store has vectors of {self._store_model}, and the embedder is "
+                f"{embedder.model}",
+                remedy="use the store's model, or run `memory-mesh reembed` to change the store to "
+                "the new one",
             )
         new = list(dict.fromkeys(text for text in texts if text not in self))
         if embedder is None:
@@ -107,12 +123,17 @@ class Vectors(dict[str, Embedded]):
                 context.state.down.clear()
                 self._progress("embedding", start * self._batch_size + len(batch), len(new))
         except EmbeddingError as error:
-            _warn_down(context, "stored without vectors, found by keywords until `memory-mesh reembed`", error)
+            _warn_down(
+                context,
+                "stored without vectors, found by keywords until `memory-mesh reembed`",
+                error,
+            )
             # The other batches would fail too, each after the same wait.
             self.update({text: Embedded(pending=True) for text in new if text not in self})
 
     def model_rows(self, context: Context) -> list[Row]:
-        """Return the row that records the model, to be written with the first vector of a store; later an empty list."""
+        """Return the row that records the model, to be written with the first vector of a store;
+        later an empty list."""
         first = next((embedded.own for embedded in self.values() if embedded.own), None)
         return [model_row(context, first.model)] if first and self._store_model is None else []
 
@@ -120,25 +141,41 @@ class Vectors(dict[str, Embedded]):
 def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
     """Return the vectors of the passages of each text, embedded in one batch."""
     split = [split_passages(lambda: context.gate().scrub, embedder, text) for text in texts]
-    vectors = iter(embed_texts(embedder, [text for parts in split for text, _ in parts]) if texts else ())
-    embedded = [Embedded(tuple(EmbeddedPassage(next(vectors), place) for _, place in parts)) for parts in split]
-    # The vectors of a fallback have the name of its model. If it differs, the memory waits for the right model.
+    vectors = iter(
+        embed_texts(embedder, [text for parts in split for text, _ in parts]) if texts else ()
+    )
+    embedded = [
+        Embedded(tuple(EmbeddedPassage(next(vectors), place) for _, place in parts))
+        for parts in split
+    ]
+    # The vectors of a fallback have the name of its model. If it differs, the memory waits for the
+    # right model.
     pending = Embedded(pending=True)
-    return [one if all(passage.vector.model == embedder.model for passage in one.passages) else pending for one in embedded]
+    return [
+        one if all(passage.vector.model == embedder.model for passage in one.passages) else pending
+        for one in embedded
+    ]
 
 
 def embed_query(context: Context, query: str, data_version: Hashable) -> Vector | None:
-    """Return the vector of a query, or None if only keywords can be searched. The store's model is read once per data version."""
+    """Return the vector of a query, or None if only keywords can be searched. The store's model
+    is read once per data version."""
     return embed_queries(context, [query], data_version)[0]
 
 
-def embed_queries(context: Context, queries: Sequence[str], data_version: Hashable) -> list[Vector | None]:
+def embed_queries(
+    context: Context, queries: Sequence[str], data_version: Hashable
+) -> list[Vector | None]:
     """Return what `embed_query` returns for each query, embedded in one batch."""
     model = store_model(context, data_version)
     embedder = embedder_for(context, model)
     if embedder is None or model != embedder.model:
         if embedder and model:
-            warn_once(context, f"the store has vectors of {model}, not of {embedder.model}: searched by keywords only")
+            warn_once(
+                context,
+                f"the store has vectors of {model}, not of {embedder.model}: searched by "
+                "keywords only",
+            )
         return [None for _ in queries]
     try:
         vectors = embed_texts(embedder, queries) if queries else []
@@ -150,7 +187,8 @@ def embed_queries(context: Context, queries: Sequence[str], data_version: Hashab
 
 
 def embedder_for(context: Context, model: str | None) -> Embedder | None:
-    """Return the embedder for a store with vectors of a model. A store of an older local model goes on with it."""
+    """Return the embedder for a store with vectors of a model. A store of an older local model
+    goes on with it."""
     own = context.embedder
     if own is None or model in (None, own.model):
         return own
@@ -158,36 +196,56 @@ def embedder_for(context: Context, model: str | None) -> Embedder | None:
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
-    """Return one valid vector for each text, or raise `EmbeddingError`, whatever the embedder does."""
+    """Return one valid vector for each text, or raise `EmbeddingError`, whatever the embedder
+    does."""
     with _embedding_errors(embedder):
         # An embedder may return anything.
         vectors = Vector.made(embedder.model, embedder.embed(texts))
         length = len(vectors[0].data) if vectors else 0
-        valid = sum(length == len(one.data) == one.dimension * 4 > 0 and one.finite for one in vectors)
+        valid = sum(
+            length == len(one.data) == one.dimension * 4 > 0 and one.finite for one in vectors
+        )
     if not len(texts) == len(vectors) == valid:
-        what = f"{embedder.model} returned {len(vectors):,} vectors for {len(texts):,} texts, {len(vectors) - valid:,} invalid"
-        expected = "for each text a Vector, or a list or an array of finite numbers, all of one length"
+        what = (
+            f"{embedder.model} returned {len(vectors):,} vectors for {len(texts):,} texts, "
+            f"{len(vectors) - valid:,} invalid"
+        )
+        expected = (
+            "for each text a Vector, or a list or an array of finite numbers, all of one length"
+        )
         raise EmbeddingError(what, expected=expected, remedy="check the embedder")
     return vectors
 
 
 def warn_once(context: Context, what: str) -> None:
-    """Log, once for each open mesh, that some memories cannot be compared until `reembed` has run."""
+    """Log, once for each open mesh, that some memories cannot be compared until `reembed` has
+    run."""
     if not context.state.warned.is_set():
         context.state.warned.set()
         _log.warning("%s; run memory-mesh reembed", what)
 
 
-def warn_without_vectors(context: Context, query: Query, pool: Pool, data_version: Hashable) -> None:
-    """Log, once, that memories are found by keywords only, because they have no vector of the embedder's model."""
+def warn_without_vectors(
+    context: Context, query: Query, pool: Pool, data_version: Hashable
+) -> None:
+    """Log, once, that memories are found by keywords only, because they have no vector of the
+    embedder's model."""
     if context.state.warned.is_set() or not pool.documents:
         return
     if query.vector and pool.without_vector:
-        what = f"{pool.without_vector:,} memories have no vector of {query.vector.model}{_other_models(context, pool)}"
+        what = (
+            f"{pool.without_vector:,} memories have no vector of "
+            f"{query.vector.model}{_other_models(context, pool)}"
+        )
         warn_once(context, f"{what} and are found by keywords")
-    elif context.embedder and not context.state.down and not store_model(context, data_version):  # an outage was reported
+    elif context.embedder and not context.state.down and not store_model(context, data_version):
+        # An outage was reported.
         own = context.embedder.model
-        warn_once(context, f"no memory has a vector of {own}{_other_models(context, pool)}: searched by keywords only")
+        warn_once(
+            context,
+            f"no memory has a vector of {own}{_other_models(context, pool)}: searched by "
+            "keywords only",
+        )
 
 
 def _other_models(context: Context, pool: Pool) -> str:
@@ -200,46 +258,63 @@ def _other_models(context: Context, pool: Pool) -> str:
 
 def _warn_down(context: Context, what: str, error: EmbeddingError) -> None:
     """Log what the failure of an embedder leads to, once until it works again."""
-    _log.log(logging.DEBUG if what in context.state.down else logging.WARNING, "%s: %s", what, error)
+    _log.log(
+        logging.DEBUG if what in context.state.down else logging.WARNING, "%s: %s", what, error
+    )
     context.state.down.add(what)
 
 
 def split_passages(
     scrub_settings: Callable[[], "ScrubSettings"], embedder: Embedder, text: str
 ) -> list[tuple[str, dict[str, Value]]]:
-    """Split a text into passages that fit the embedder's window, each with its place. Nearly every text is a single passage."""
+    """Split a text into passages that fit the embedder's window, each with its place. Nearly
+    every text is a single passage."""
     with _embedding_errors(embedder):
         window = embedder.window
-        # A token has at least one byte, and two tokens frame the text, so most texts need no counting.
+        # A token has at least one byte, and two tokens frame the text, so most texts need no
+        # counting.
         if len(text.encode()) <= window - 2 or embedder.count(text) <= window:
             return [(text, {})]
-        from memory_mesh.core.language.scrubbing import annotate, split_chunks, validate  # few texts are that long
+        # Few texts are that long.
+        from memory_mesh.core.language.scrubbing import annotate, split_chunks, validate
 
         settings = scrub_settings()
         max_tokens = min(settings.chunking.max_tokens, window)
-        rules = replace(settings.chunking, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
+        rules = replace(
+            settings.chunking, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens
+        )
         chunks = validate(annotate(split_chunks(text, rules, embedder.count)), settings)
         return [(chunk.text, _place_of(chunk)) for chunk in chunks] or [(text, {})]
 
 
 def _place_of(chunk: "Chunk") -> dict[str, Value]:
-    return dict(zip(_PLACE, (list(chunk.section), chunk.start, chunk.end, chunk.content_hash), strict=True))
+    return dict(
+        zip(_PLACE, (list(chunk.section), chunk.start, chunk.end, chunk.content_hash), strict=True)
+    )
 
 
 def token_counter(context: Context) -> TokenCounter:
-    """Return the counter of all budgets: the embedder's tokenizer; without one, or if it fails, an estimate."""
-    return estimate if getattr(context.embedder, "counts_too_many", False) else _embedder_counter(context)
+    """Return the counter of all budgets: the embedder's tokenizer; without one, or if it fails,
+    an estimate."""
+    return (
+        estimate
+        if getattr(context.embedder, "counts_too_many", False)
+        else _embedder_counter(context)
+    )
 
 
 def _embedder_counter(context: Context) -> TokenCounter:
-    return lambda text: _of_embedder(context, lambda embedder: embedder.count(text), otherwise=lambda: estimate(text))
+    return lambda text: _of_embedder(
+        context, lambda embedder: embedder.count(text), otherwise=lambda: estimate(text)
+    )
 
 
 def is_spelled(context: Context, text: str) -> bool:
-    """Return whether the embedder has no words for the script of a text: it reads it letter by letter, or as one unknown word.
+    """Return whether the embedder has no words for the script of a text: it reads it letter by
+    letter, or as one unknown word.
 
-    A model that was trained on English does so with Greek or Chinese, and splits most words of German or Turkish into pieces.
-    Vectors of such texts compare letters, not meanings.
+    A model that was trained on English does so with Greek or Chinese, and splits most words of
+    German or Turkish into pieces. Vectors of such texts compare letters, not meanings.
     """
     in_latin = text.isascii() or max(text) <= _LAST_LATIN
     letters = sum(map(str.isalpha, text)) if not in_latin or function_words(text) else 0
@@ -249,7 +324,8 @@ def is_spelled(context: Context, text: str) -> bool:
 
 
 def knows_word(context: Context, text: str, token: str) -> bool:
-    """Return whether `token` is the keyword of a word of the text that the embedder's tokenizer has as a whole: it splits typos.
+    """Return whether `token` is the keyword of a word of the text that the embedder's tokenizer has
+    as a whole: it splits typos.
 
     A counter that splits the reversed word as little does not know words: it counts characters.
     """
@@ -263,7 +339,9 @@ def passage_window(context: Context, otherwise: int) -> int:
     return _of_embedder(context, lambda embedder: embedder.window, otherwise=lambda: otherwise)
 
 
-def _of_embedder(context: Context, ask: Callable[[Embedder], int], *, otherwise: Callable[[], int]) -> int:
+def _of_embedder(
+    context: Context, ask: Callable[[Embedder], int], *, otherwise: Callable[[], int]
+) -> int:
     if context.embedder is None:
         return otherwise()
     try:
@@ -274,7 +352,8 @@ def _of_embedder(context: Context, ask: Callable[[Embedder], int], *, otherwise:
 
 
 def store_model(context: Context, data_version: Hashable = None) -> str | None:
-    """Return the model of the store's vectors; None before the first vector. With a data version, it is read once for it."""
+    """Return the model of the store's vectors; None before the first vector. With a data
+    version, it is read once for it."""
     if data_version is not None:
         return read_once(context, data_version, _META, lambda: store_model(context))
     model = Meta.read(context.store, _META).detail.get("model")
@@ -288,7 +367,10 @@ def model_row(context: Context, model: str) -> Row:
 
 def passage_rows(memory: Memory, embedded: Embedded) -> list[Row]:
     """Return a row for each further passage of a long memory."""
-    return [passage_row(memory, f"{memory.id}.{n}", passage) for n, passage in enumerate(embedded.passages[1:], start=1)]
+    return [
+        passage_row(memory, f"{memory.id}.{n}", passage)
+        for n, passage in enumerate(embedded.passages[1:], start=1)
+    ]
 
 
 def passage_row(memory: Memory, id_: str, passage: EmbeddedPassage) -> Row:
@@ -296,8 +378,10 @@ def passage_row(memory: Memory, id_: str, passage: EmbeddedPassage) -> Row:
     source = memory.metadata.get("source")
     return checked(
         Row(
-            kind=Kind.PASSAGE, id=id_, partition=memory.partition, created_at=memory.updated_at, vector=passage.vector,
-            fields={"ref": memory.id, "source": source if isinstance(source, str) else None, **memory.scope, **passage.place},
+            kind=Kind.PASSAGE, id=id_, partition=memory.partition, created_at=memory.updated_at,
+            vector=passage.vector,
+            fields={"ref": memory.id, "source": source if isinstance(source, str) else None,
+                    **memory.scope, **passage.place},
         )
     )  # fmt: skip
 
@@ -305,7 +389,8 @@ def passage_row(memory: Memory, id_: str, passage: EmbeddedPassage) -> Row:
 def replace_passages(old: Mapping[str, Row], new: Sequence[Row]) -> tuple[list[Row], list[Key]]:
     """Return the puts and deletes that turn the old passages of a memory, by id, into the new ones.
 
-    Rows are replaced where possible: a delete makes the store free bytes, and the history keeps the old text anyway.
+    Rows are replaced where possible: a delete makes the store free bytes, and the history keeps the
+    old text anyway.
     """
     revisions = {row.id: old[row.id].revision if row.id in old else 0 for row in new}
     puts = [replace(row, revision=revisions[row.id] + 1, replaces=revisions[row.id]) for row in new]
@@ -321,15 +406,18 @@ def _embedding_errors(embedder: Embedder) -> Iterator[None]:
         raise
     except Exception as error:
         # Only the type: the message may quote the text, and this is logged.
-        raise EmbeddingError(f"{embedder.model} failed: {type(error).__name__}", remedy="check the embedder") from error
+        raise EmbeddingError(
+            f"{embedder.model} failed: {type(error).__name__}", remedy="check the embedder"
+        ) from error
 
 
 # --- reembed ---
 #
-# Memories of the same model that are pending get their vector in place. A change of model is staged: the new vectors are
-# written as passages, which no search compares with vectors of the old model. When every memory has one, a single row changes
-# the model of the store, and from then on searches use the new vectors. Then they are moved into their memories. A run that was
-# stopped continues where it was. Memories that another process adds meanwhile are found by the next round.
+# Memories of the same model that are pending get their vector in place. A change of model is
+# staged: the new vectors are written as passages, which no search compares with vectors of the old
+# model. When every memory has one, a single row changes the model of the store, and from then on
+# searches use the new vectors. Then they are moved into their memories. A run that was stopped
+# continues where it was. Memories that another process adds meanwhile are found by the next round.
 
 _STAGED_AT_ONCE = 64  # memories in one batch: the most that a stopped run loses
 _MOVED_AT_ONCE = 500  # more: nothing is embedded, so a stopped run loses little
@@ -345,7 +433,11 @@ def reembed(context: Context, progress: Progress) -> Reembedded:
     """Give every memory of the store a vector of the embedder's model."""
     context.check_enabled()
     if context.embedder is None:
-        raise SettingsError("no embedder is set", expected="embedder = local", remedy="set one, then run reembed again")
+        raise SettingsError(
+            "no embedder is set",
+            expected="embedder = local",
+            remedy="set one, then run reembed again",
+        )
     before, model = store_model(context), context.embedder.model
     run = _Reembedding(context, context.embedder, progress)
     if before not in (None, model):
@@ -370,15 +462,21 @@ class _Reembedding:
         self._rounds("embedding", _STAGED_AT_ONCE, self._unstaged, self._plan_staging)
 
     def fill(self) -> int:
-        """Set the vector of every memory that has none of this model: from its staged passages, or embedded now."""
+        """Set the vector of every memory that has none of this model: from its staged passages,
+        or embedded now."""
         return self._rounds("storing", _MOVED_AT_ONCE, self._outdated, self._plan_filling)
 
-    def _rounds(self, what: str, at_once: int, find: Callable[[], list[str]], decide: _Decide) -> int:
-        """Write what is decided for the memories that `find` returns, until a round finds none. Return how many were written."""
+    def _rounds(
+        self, what: str, at_once: int, find: Callable[[], list[str]], decide: _Decide
+    ) -> int:
+        """Write what is decided for the memories that `find` returns, until a round finds none.
+        Return how many were written."""
         written = 0
         for _ in range(_MAX_ROUNDS):
             ids = find()
-            for start, batch in zip(range(0, len(ids), at_once), batches(ids, at_once), strict=True):
+            for start, batch in zip(
+                range(0, len(ids), at_once), batches(ids, at_once), strict=True
+            ):
                 check_cancelled()
                 written += self._write(batch, decide)
                 self._progress(what, start + len(batch), len(ids))
@@ -390,8 +488,8 @@ class _Reembedding:
     def _write(self, ids: Sequence[str], decide: _Decide) -> int:
         """Write what is decided for some memories, and return how many were written.
 
-        After a conflict they are written one by one, so that one contended memory does not hold up the others. The next round
-        finds those that still could not be written.
+        After a conflict they are written one by one, so that one contended memory does not hold up
+        the others. The next round finds those that still could not be written.
         """
         try:
             plan = decide(ids)
@@ -416,39 +514,56 @@ class _Reembedding:
             passages[str(row.value("ref"))][row.id] = row
         vectors: dict[str, Embedded] = {}
         for memory in memories:
-            staged = [passages[memory.id].get(self._stage_id(memory.id, n)) for n in range(len(passages[memory.id]))]
-            vectors[memory.id] = Embedded(tuple(passage for row in staged if row and (passage := EmbeddedPassage.of(row))))
+            staged = [
+                passages[memory.id].get(self._stage_id(memory.id, n))
+                for n in range(len(passages[memory.id]))
+            ]
+            vectors[memory.id] = Embedded(
+                tuple(passage for row in staged if row and (passage := EmbeddedPassage.of(row)))
+            )
         unstaged = [memory for memory in memories if not vectors[memory.id].own]
         vectors |= zip((memory.id for memory in unstaged), self._embed(unstaged), strict=True)
         current, model = store_model(self._context), self._embedder.model
         if current not in (None, model):
-            what = f"another run changed the store to {current}, while this one changed it to {model}"
-            raise ModelMismatch(what, remedy="run reembed again with the model that the store should have")
+            what = (
+                f"another run changed the store to {current}, while this one changed it to {model}"
+            )
+            raise ModelMismatch(
+                what, remedy="run reembed again with the model that the store should have"
+            )
         puts = [] if current else [model_row(self._context, model)]
         deletes: list[Key] = []
         for memory in memories:
             # No new revision: the vector is derived from the content, which stays the same.
             newer = replace(memory, vector=vectors[memory.id].own, pending=False)
-            new, dropped = replace_passages(passages[memory.id], passage_rows(newer, vectors[memory.id]))
+            new, dropped = replace_passages(
+                passages[memory.id], passage_rows(newer, vectors[memory.id])
+            )
             puts += [newer.row(replaces=memory.revision), *new]
             deletes += dropped
         return Plan(None, puts, deletes, seen)
 
     def _read(self, ids: Sequence[str]) -> tuple[list[Memory], dict[str, int]]:
-        """Return memories and the versions of their partitions: no vector of a memory erased meanwhile may be written."""
+        """Return memories and the versions of their partitions: no vector of a memory erased
+        meanwhile may be written."""
         names = {row.partition for row in find_rows(self._context, ids).values()}
         seen = {name: self._context.store.version(name) for name in names}
         rows = find_rows(self._context, ids).values()
         return [Memory.of(row) for row in rows if row.partition in seen], seen
 
     def _embed(self, memories: Sequence[Memory]) -> list[Embedded]:
-        embedded = _embed_passages(self._context, self._embedder, [memory.embedded_text for memory in memories])
+        embedded = _embed_passages(
+            self._context, self._embedder, [memory.embedded_text for memory in memories]
+        )
         if any(one.pending for one in embedded):
             what = f"{self._embedder.model} is down, and its fallback is another model"
             raise EmbeddingError(what, remedy="run reembed again later: it continues where it was")
         # An intent is short; a skill has a single vector.
         skills = [memory.kind is Kind.SKILL for memory in memories]
-        return [replace(one, passages=one.passages[:1]) if skill else one for skill, one in zip(skills, embedded, strict=True)]
+        return [
+            replace(one, passages=one.passages[:1]) if skill else one
+            for skill, one in zip(skills, embedded, strict=True)
+        ]
 
     def _stage_id(self, memory_id: str, n: int) -> str:
         return f"{memory_id}.{self._stage_name}.{n}"
@@ -458,6 +573,7 @@ class _Reembedding:
         return [id_ for id_ in self._outdated() if self._stage_id(id_, 0) not in staged]
 
     def _outdated(self) -> list[str]:
-        """Return the ids of all memories and skills of the store, of every user, that have no vector of this model."""
+        """Return the ids of all memories and skills of the store, of every user, that have no
+        vector of this model."""
         rows = (row for kind in CONTENTS for row in paged(self._context, kind, ANYTHING))
         return [row.id for row in rows if lacks_vector(row, self._embedder.model)]

@@ -67,7 +67,8 @@ if TYPE_CHECKING:
 def receipt_id(context: Context, key: str | None, *position: int) -> str | None:
     """Return the id of a key's receipt; None without a key.
 
-    It differs by agent, session and position in a batch: else a session could find out the keys and texts of another.
+    It differs by agent, session and position in a batch: else a session could find out the keys and
+    texts of another.
     """
     if key is None:
         return None
@@ -85,22 +86,32 @@ def request_hash(*parts: object) -> str:
 
 
 def replayed_id(receipt: Receipt, request: str) -> str:
-    """Return the id of the memory that a key stored. Raise `KeyReused` if the request was another one or is erased."""
+    """Return the id of the memory that a key stored. Raise `KeyReused` if the request was
+    another one or is erased."""
     if receipt.request is None:
-        raise KeyReused("the memory stored under this idempotency_key has been erased", remedy="use a new key to store it again")
+        raise KeyReused(
+            "the memory stored under this idempotency_key has been erased",
+            remedy="use a new key to store it again",
+        )
     if receipt.request != request:
-        raise KeyReused("this idempotency_key was used for another request", remedy="use a new key for a new request")
+        raise KeyReused(
+            "this idempotency_key was used for another request",
+            remedy="use a new key for a new request",
+        )
     return receipt.ref
 
 
 def find_replayed(context: Context, key: str | None, request: str, *position: int) -> str | None:
-    """Return the id of the memory that an earlier call with this key stored; None for a first call."""
+    """Return the id of the memory that an earlier call with this key stored; None for a first
+    call."""
     id_ = receipt_id(context, key, *position)
     row = context.store.get(Kind.RECEIPT, [id_]).get(id_) if id_ else None
     return replayed_id(Receipt.of(row), request) if row else None
 
 
-def receipt_rows(context: Context, key: str | None, memory_id: str, request: str, *position: int) -> list[Row]:
+def receipt_rows(
+    context: Context, key: str | None, memory_id: str, request: str, *position: int
+) -> list[Row]:
     """Return the receipt of a call, to be written in the same transaction; empty without a key."""
     id_ = receipt_id(context, key, *position)
     if id_ is None:
@@ -117,7 +128,8 @@ _CHECKED_AT_ONCE = 256  # items between two reports of progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A valid, cleaned item. A message without a turn has neither fingerprint nor keywords: most messages of a list are known."""
+    """A valid, cleaned item. A message without a turn has neither fingerprint nor keywords: most
+    messages of a list are known."""
 
     draft: Draft
     partition: str
@@ -126,7 +138,8 @@ class Prepared:
     receipt_id: str | None = None  # with an idempotency key
     request: str = ""
     fingerprint: str = ""
-    same: tuple[str, ...] = ()  # the fingerprints of the stored memory that it is counted as, or that it replaces
+    # The fingerprints of the stored memory that it is counted as, or that it replaces.
+    same: tuple[str, ...] = ()
     keywords: list[str] = field(default_factory=list)
     claim: Claim | None = None
     terms: Terms = field(default_factory=Terms)
@@ -134,7 +147,10 @@ class Prepared:
     @property
     def is_turn(self) -> bool:
         """Whether it is a turn of a conversation."""
-        return self.draft.columns.get("speaker") is not None or self.draft.columns.get("turn") is not None
+        return (
+            self.draft.columns.get("speaker") is not None
+            or self.draft.columns.get("turn") is not None
+        )
 
     @property
     def needs_turn(self) -> bool:
@@ -143,20 +159,24 @@ class Prepared:
 
     @property
     def places(self) -> list[tuple[str, str | None]]:
-        """What the stored memory is found by (`found_by`): the fingerprints of earlier versions are compared with the text."""
+        """What the stored memory is found by (`found_by`): the fingerprints of earlier versions
+        are compared with the text."""
         text = None if self.key else normal_text(self.draft.content)
         return [(each, text) for each in self.same]
 
     def as_turn(self, context: Context, number: int) -> "Prepared":
         """Return a message as the turn with this number."""
-        metadata, columns = {**self.draft.metadata, "turn": number}, {**self.draft.columns, "turn": number}
+        metadata, columns = (
+            {**self.draft.metadata, "turn": number},
+            {**self.draft.columns, "turn": number},
+        )
         turn = replace(self.draft, metadata=metadata, columns=columns)
         return replace(self, draft=turn, **_derived(context, turn, None))
 
 
 def prepare(
-    context: Context, texts: Sequence[NewText], *, idempotency_key: str | None = None, request: str | None = None,
-    progress: Progress = no_progress,
+    context: Context, texts: Sequence[NewText], *, idempotency_key: str | None = None,
+    request: str | None = None, progress: Progress = no_progress,
 ) -> list[Prepared]:  # fmt: skip
     """Validate and clean texts and their metadata. Raise `InvalidInput` for the first invalid one.
 
@@ -164,23 +184,36 @@ def prepare(
     """
     prepared: list[Prepared] = []
     for batch in batches(enumerate(texts), _CHECKED_AT_ONCE):
-        # Each step runs for the whole batch before the next step: that takes less time than text by text.
-        receipts = [receipt_id(context, idempotency_key, *([] if len(texts) == 1 else [at])) for at, _ in batch]
+        # Each step runs for the whole batch before the next step: that takes less time than text by
+        # text.
+        receipts = [
+            receipt_id(context, idempotency_key, *([] if len(texts) == 1 else [at]))
+            for at, _ in batch
+        ]
         limits, gate = context.limits, context.gate()
         drafts = [_draft(context, text, limits, gate) for _, text in batch]
         parts = zip(batch, drafts, receipts, strict=True)
-        prepared += [_prepare_one(context, text, *checked, receipt, request) for (_, text), checked, receipt in parts]
+        prepared += [
+            _prepare_one(context, text, *checked, receipt, request)
+            for (_, text), checked, receipt in parts
+        ]
         if len(texts) > 1:
             progress("checking", len(prepared), len(texts))
     context.step("flow.validated")
     if idempotency_key is None:
         return prepared
-    # The messages of a list are repeated as a whole: which of them were new depends on what was stored before.
-    whole = request_hash("messages", [[item.draft.content, item.draft.metadata] for item in prepared if item.thread is not None])
+    # The messages of a list are repeated as a whole: which of them were new depends on what was
+    # stored before.
+    whole = request_hash(
+        "messages",
+        [[item.draft.content, item.draft.metadata] for item in prepared if item.thread is not None],
+    )
     return [item if item.thread is None else replace(item, request=whole) for item in prepared]
 
 
-def _draft(context: Context, text: NewText, limits: Limits, gate: "Layer0") -> tuple[Draft, str | None]:
+def _draft(
+    context: Context, text: NewText, limits: Limits, gate: "Layer0"
+) -> tuple[Draft, str | None]:
     """Return a text with its metadata, and the caller's key, both checked."""
     with numbered("item", text.item):
         checked = draft(text.content, text.metadata, context.reader, limits, gate)
@@ -188,25 +221,47 @@ def _draft(context: Context, text: NewText, limits: Limits, gate: "Layer0") -> t
 
 
 def _prepare_one(
-    context: Context, text: NewText, checked: Draft, key: str | None, receipt: str | None, request: str | None
+    context: Context,
+    text: NewText,
+    checked: Draft,
+    key: str | None,
+    receipt: str | None,
+    request: str | None,
 ) -> Prepared:
     if text.trust is not None:
         checked = replace(checked, columns={**checked.columns, "trust": text.trust})
     with numbered("item", text.item):
         claim = _claim(context, text.terms, checked)
     if claim:
-        session = {"session_id": claim.session_id, "memory_type": MemoryType.SESSION.value} if claim.session_id else {}
+        session = (
+            {"session_id": claim.session_id, "memory_type": MemoryType.SESSION.value}
+            if claim.session_id
+            else {}
+        )
         checked = replace(checked, columns={**checked.columns, **claim.columns, **session})
     if context.options.enable_heritage_tracking:
         heritage = added_heritage(checked.metadata, context.options.max_heritage_depth)
         checked = replace(checked, columns={**checked.columns, "heritage_chain": heritage})
     if receipt and request is None:
         stated = [] if claim is None or text.terms.claim is None else [claim.columns]
-        request = request_hash("add", checked.content, checked.metadata, *([key] if key else []), *stated, *text.terms.supersedes)
-    derived = {} if text.thread is not None and checked.columns["turn"] is None else _derived(context, checked, key)
+        request = request_hash(
+            "add",
+            checked.content,
+            checked.metadata,
+            *([key] if key else []),
+            *stated,
+            *text.terms.supersedes,
+        )
+    derived = (
+        {}
+        if text.thread is not None and checked.columns["turn"] is None
+        else _derived(context, checked, key)
+    )
     return Prepared(
         draft=checked,
-        partition=model.partition_for(context.reader.user_id, context.reader.agent_id, checked.memory_type, None),
+        partition=model.partition_for(
+            context.reader.user_id, context.reader.agent_id, checked.memory_type, None
+        ),
         key=key and context.gate().redact(key),
         thread=text.thread,
         receipt_id=receipt,
@@ -218,7 +273,8 @@ def _prepare_one(
 
 
 def _claim(context: Context, terms: Terms, draft: Draft) -> Claim | None:
-    """Return the claim of a text in its scope: only its session sees a memory of the type session, so its claim holds there."""
+    """Return the claim of a text in its scope: only its session sees a memory of the type
+    session, so its claim holds there."""
     if (claim := _statement(context, terms, draft)) is None:
         return None
     session = _text(draft, "session_id") if draft.memory_type == MemoryType.SESSION else None
@@ -245,16 +301,22 @@ def _statement(context: Context, terms: Terms, draft: Draft) -> Claim | None:
     if start and end and start > end:
         return None
     return Claim(
-        subject=found.subject, predicate=found.predicate, value=found.value, exclusive=found.exclusive and not found.ended,
-        window=Window(start=start, end=end), ended=found.ended,
+        subject=found.subject, predicate=found.predicate, value=found.value,
+        exclusive=found.exclusive and not found.ended, window=Window(start=start, end=end),
+        ended=found.ended,
     )  # fmt: skip
 
 
 def _beginning(since: str | None, at: str) -> str:
-    """Return when a statement of the time `at` begins: the latest day before it that `since` may mean, else `at`."""
+    """Return when a statement of the time `at` begins: the latest day before it that `since` may
+    mean, else `at`."""
     from memory_mesh.core.search.mentions import time_spans  # compiles many patterns
 
-    moments = [model.iso(round(day * model.DAY_MS)) for day, _ in time_spans(f"since {since}", at)] if since else []
+    moments = (
+        [model.iso(round(day * model.DAY_MS)) for day, _ in time_spans(f"since {since}", at)]
+        if since
+        else []
+    )
     return max((moment for moment in moments if moment <= at), default=at)
 
 
@@ -265,20 +327,30 @@ def _text(draft: Draft, name: str) -> str | None:
 
 def _derived(context: Context, draft: Draft, key: str | None) -> dict[str, Any]:
     """Return the fingerprints and the keywords of an item."""
-    same: tuple[str, ...] = (fingerprint(context.reader, draft, key),) if key else fingerprints(context.reader, draft)
+    same: tuple[str, ...] = (
+        (fingerprint(context.reader, draft, key),) if key else fingerprints(context.reader, draft)
+    )
     # Lessons are compared by their pattern instead.
     deduplicated = context.options.deduplicate and draft.memory_type != MemoryType.LESSON
     keywords = tokens(draft.content, language=context.options.stemmer_language)
-    return {"fingerprint": same[0], "same": same if deduplicated or key else (), "keywords": keywords}
+    return {
+        "fingerprint": same[0],
+        "same": same if deduplicated or key else (),
+        "keywords": keywords,
+    }
 
 
 # --- turns of a conversation ---
 
 
-def number_turns(context: Context, prepared: Sequence[Prepared], receipts: Container[str | None]) -> list[Prepared]:
-    """Give each new message the number of its turn, and leave out the messages that are stored already.
+def number_turns(
+    context: Context, prepared: Sequence[Prepared], receipts: Container[str | None]
+) -> list[Prepared]:
+    """Give each new message the number of its turn, and leave out the messages that are stored
+    already.
 
-    A message with a receipt was stored by an earlier call with the same idempotency key: the others of its list were known then.
+    A message with a receipt was stored by an earlier call with the same idempotency key: the others
+    of its list were known then.
     """
     threads: dict[tuple[int | None, Where], list[int]] = defaultdict(list)
     for at, item in enumerate(prepared):
@@ -294,13 +366,18 @@ def number_turns(context: Context, prepared: Sequence[Prepared], receipts: Conta
         size = 0 if thread == SINGLE else len(prepared)
         if conversation not in stored:
             stored[conversation] = _read_turns(context, conversation, size)
-        turns, given = stored[conversation], [(at, Turn.of_draft(prepared[at].draft)) for at in places]
+        turns, given = (
+            stored[conversation],
+            [(at, Turn.of_draft(prepared[at].draft)) for at in places],
+        )
         count = count_known([turn for _, turn in given], turns) if size else 0
         known.update(places[:count])
         last = max(turns, default=0)
         if last + len(places) >= INT_MAX:
             remedy = "give that turn a smaller number, or the messages their own"
-            raise InvalidInput(f"the last turn has number {last}, and there are no larger ones", remedy=remedy)
+            raise InvalidInput(
+                f"the last turn has number {last}, and there are no larger ones", remedy=remedy
+            )
         for number, (at, turn) in enumerate(given[count:], start=last + 1):
             numbers[at], turns[number] = number, turn
     every = ((item, numbers.get(at)) for at, item in enumerate(prepared) if at not in known)
@@ -308,7 +385,8 @@ def number_turns(context: Context, prepared: Sequence[Prepared], receipts: Conta
 
 
 def _conversation(item: Prepared) -> Where:
-    """Return the condition that selects the turns of an item's conversation, whatever their status."""
+    """Return the condition that selects the turns of an item's conversation, whatever their
+    status."""
     scope = {name: item.draft.columns[name] for name in ("session_id", "project")}
     same = (equals(name, None if value is None else str(value)) for name, value in scope.items())
     return all_of(equals("partition", item.partition), *same, Compare("turn", ">=", 0))
@@ -317,14 +395,19 @@ def _conversation(item: Prepared) -> Where:
 def _read_turns(context: Context, conversation: Where, size: int) -> dict[int, Turn]:
     """Return the last turn of a conversation and the first and last `size` ones, by number."""
     store = context.store
-    # Numbers from 0 or 1 on are distinct, so the highest is at least their count less one, unless the caller used one twice.
+    # Numbers from 0 or 1 on are distinct, so the highest is at least their count less one, unless
+    # the caller used one twice.
     lowest = Compare("turn", ">=", store.count(Kind.MEMORY, conversation) - 1)
-    rows = store.find(Kind.MEMORY, all_of(conversation, lowest)) or store.find(Kind.MEMORY, conversation)
+    rows = store.find(Kind.MEMORY, all_of(conversation, lowest)) or store.find(
+        Kind.MEMORY, conversation
+    )
     if rows and size:
         last = max(int(str(row.value("turn"))) for row in rows)
         ends = Or((Compare("turn", "<=", size), Compare("turn", ">", last - size)))
         rows = store.find(Kind.MEMORY, all_of(conversation, ends))
-    return {int(str(row.value("turn"))): Turn.of_row(row, altered=audit.is_altered(row)) for row in rows}
+    return {
+        int(str(row.value("turn"))): Turn.of_row(row, altered=audit.is_altered(row)) for row in rows
+    }
 
 
 # --- sightings ---
@@ -340,14 +423,21 @@ def sightings(context: Context, memory_id: str) -> list[Sighting]:
 def sightings_of(context: Context, memory_ids: Sequence[str]) -> dict[str, list[Sighting]]:
     """Return the stored sightings of memories, by memory."""
     found: dict[str, list[Sighting]] = {}
-    for row in context.store.find(Kind.SIGHTING, In("ref", tuple(memory_ids))) if memory_ids else ():
+    for row in (
+        context.store.find(Kind.SIGHTING, In("ref", tuple(memory_ids))) if memory_ids else ()
+    ):
         found.setdefault(str(row.value("ref")), []).append(Sighting.of(row))
     return found
 
 
 def retired_sightings(context: Context, before: Memory, memory: Memory) -> list[Row]:
-    """Return the rows of the sightings of a memory that has another text or scope now: they saw what the history has."""
-    if (before.fingerprint, before.session_id, before.content) == (memory.fingerprint, memory.session_id, memory.content):
+    """Return the rows of the sightings of a memory that has another text or scope now: they saw
+    what the history has."""
+    if (before.fingerprint, before.session_id, before.content) == (
+        memory.fingerprint,
+        memory.session_id,
+        memory.content,
+    ):
         return []
     sightings = Sightings(context, [memory])
     sightings.replace(memory, Author.of(memory), at=memory.updated_at)
@@ -358,11 +448,17 @@ class Sightings:
     """The sightings of the memories that a write observes or replaces."""
 
     def __init__(self, context: Context, memories: Sequence[Memory]) -> None:
-        self._stored = {row.id: row for rows in sightings_of(context, [one.id for one in memories]).values() for row in rows}
+        self._stored = {
+            row.id: row
+            for rows in sightings_of(context, [one.id for one in memories]).values()
+            for row in rows
+        }
         self._partitions = {memory.id: memory.partition for memory in memories}
         self._current = dict(self._stored)
 
-    def add(self, memory: Memory, author: Author, *, at: str, metadata: dict[str, Value], trust: Value) -> None:
+    def add(
+        self, memory: Memory, author: Author, *, at: str, metadata: dict[str, Value], trust: Value
+    ) -> None:
         """Count that an author stored the text of a memory once more."""
         own, id_ = own_sighting(memory), author.sighting_id(memory.id)
         self._partitions[memory.id] = memory.partition
@@ -370,23 +466,43 @@ class Sightings:
             if id_ == own.id:
                 return  # the columns of the memory say it all
             self._current[own.id] = own
-        first = replace(own, id=id_, agent_id=author.agent_id, session_id=author.session_id, created_at=at, times_observed=0)
+        first = replace(
+            own,
+            id=id_,
+            agent_id=author.agent_id,
+            session_id=author.session_id,
+            created_at=at,
+            times_observed=0,
+        )
         known = self._current.get(id_, first)
         given = trust if isinstance(trust, float) else None
-        times, best = known.times_observed + 1, best_trust(known.trust, given) if known.times_observed else given
-        self._current[id_] = replace(known, times_observed=times, last_observed=at, trust=best, metadata=metadata)
+        times, best = (
+            known.times_observed + 1,
+            best_trust(known.trust, given) if known.times_observed else given,
+        )
+        self._current[id_] = replace(
+            known, times_observed=times, last_observed=at, trust=best, metadata=metadata
+        )
 
     def replace(self, memory: Memory, author: Author, *, at: str) -> None:
-        """Record that an author replaces a memory: what was stored before is only in its history."""
+        """Record that an author replaces a memory: what was stored before is only in its
+        history."""
         if author != Author.of(memory):
             self._current.setdefault(own_sighting(memory).id, own_sighting(memory))
-        self._current |= {id_: retired(row) for id_, row in self._current.items() if row.ref == memory.id}
+        self._current |= {
+            id_: retired(row) for id_, row in self._current.items() if row.ref == memory.id
+        }
         self.add(memory, author, at=at, metadata={}, trust=None)
 
     def rows(self) -> list[Row]:
         """Return the rows of the sightings that changed."""
-        changed = [(row, self._stored.get(id_)) for id_, row in self._current.items() if row != self._stored.get(id_)]
+        changed = [
+            (row, self._stored.get(id_))
+            for id_, row in self._current.items()
+            if row != self._stored.get(id_)
+        ]
         revisions = ((row, stored.revision if stored else 0) for row, stored in changed)
         return [
-            replace(row, revision=revision + 1).row(self._partitions[row.ref], replaces=revision) for row, revision in revisions
+            replace(row, revision=revision + 1).row(self._partitions[row.ref], replaces=revision)
+            for row, revision in revisions
         ]

@@ -17,31 +17,57 @@ _METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
 
 
 def plan_revision(
-    context: Context, memory: AnyMemory, data_version: Hashable = None, *, action: str, why: str | None = None, **updates: Any
+    context: Context,
+    memory: AnyMemory,
+    data_version: Hashable = None,
+    *,
+    action: str,
+    why: str | None = None,
+    **updates: Any,
 ) -> Plan[AnyMemory]:
-    """Return the plan that writes the next revision of a memory with its history and its audit block."""
+    """Return the plan that writes the next revision of a memory with its history and its audit
+    block."""
     ms = context.clock()
     reason = context.gate().redact(why) if why else None
     newer, change, entry = revise(context, ms, memory, action=action, why=reason, **updates)
-    return Plan(newer, [newer.row(replaces=memory.revision), change, *own_audit_rows(context, [entry], data_version)])
+    return Plan(
+        newer,
+        [
+            newer.row(replaces=memory.revision),
+            change,
+            *own_audit_rows(context, [entry], data_version),
+        ],
+    )
 
 
-def revise(context: Context, ms: int, memory: AnyMemory, *, action: str, **given: Any) -> tuple[AnyMemory, Row, Entry]:
-    """Return the next revision of a memory, its history row and its audit entry. All three must be written together."""
-    # Without a salt, erased columns could be guessed from the hashes in the block. Memory Lane's rows have none.
+def revise(
+    context: Context, ms: int, memory: AnyMemory, *, action: str, **given: Any
+) -> tuple[AnyMemory, Row, Entry]:
+    """Return the next revision of a memory, its history row and its audit entry. All three must
+    be written together."""
+    # Without a salt, erased columns could be guessed from the hashes in the block. Memory Lane's
+    # rows have none.
     given["salt"] = memory.salt or context.ids.salt()
     if is_of_lane(memory):
         given["metadata"] = synced(
-            replace(memory, **{name: given[name] for name in given if name not in ("why", "detail")})
+            replace(
+                memory, **{name: given[name] for name in given if name not in ("why", "detail")}
+            )
         ).metadata
-    newer, change = model.revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, **given)
+    newer, change = model.revise(
+        memory, at=iso(ms), by=context.reader.agent_id, action=action, **given
+    )
     row = change.row(newer.partition)
     return newer, row, retain_entry(context, ms, newer, action, row)
 
 
-def retain_entry(context: Context, ms: int, memory: Memory, action: str, change: Row | None = None) -> Entry:
+def retain_entry(
+    context: Context, ms: int, memory: Memory, action: str, change: Row | None = None
+) -> Entry:
     """Return the audit entry that records an action on a memory: add, observe, update, …"""
-    repeated = {name: memory.metadata[name] for name in _METADATA_IN_BLOCK if name in memory.metadata}
+    repeated = {
+        name: memory.metadata[name] for name in _METADATA_IN_BLOCK if name in memory.metadata
+    }
     write = partial(
         blocks.retain,
         agent=str(context.reader.agent_id),
@@ -53,7 +79,15 @@ def retain_entry(context: Context, ms: int, memory: Memory, action: str, change:
         action=action,
         revision=memory.revision,
     )
-    return new_entry(context, "retain", ms, write, memory=memory, change=change, metadata={"action": action, **repeated})
+    return new_entry(
+        context,
+        "retain",
+        ms,
+        write,
+        memory=memory,
+        change=change,
+        metadata={"action": action, **repeated},
+    )
 
 
 # --- archiving ---
@@ -66,9 +100,11 @@ Reason = Callable[[Memory], str | None]  # None: the memory stays
 
 
 def archive(
-    context: Context, kind: Kind, ids: Iterable[str], reason: Reason, *, action: str = "archive", status: Status = Status.ACTIVE,
+    context: Context, kind: Kind, ids: Iterable[str], reason: Reason, *, action: str = "archive",
+    status: Status = Status.ACTIVE,
 ) -> list[str]:  # fmt: skip
-    """Archive those of these memories or skills that are active, or have another status, and have a reason, and return their ids.
+    """Archive those of these memories or skills that are active, or have another status, and have a
+    reason, and return their ids.
 
     The history records the action and the reason.
     """
@@ -77,16 +113,31 @@ def archive(
     return [id_ for batch in archived for id_ in batch]
 
 
-def _plan(context: Context, kind: Kind, ids: Sequence[str], *, reason: Reason, action: str, status: Status) -> Plan[list[str]]:
-    """Return the plan for one batch. What was erased, archived or changed meanwhile, so that it has no reason, stays as it is."""
+def _plan(
+    context: Context, kind: Kind, ids: Sequence[str], *, reason: Reason, action: str, status: Status
+) -> Plan[list[str]]:
+    """Return the plan for one batch. What was erased, archived or changed meanwhile, so that it
+    has no reason, stays as it is."""
     partitions = {row.partition for row in context.store.get(kind, ids).values()}
-    seen = {name: context.store.version(name) for name in partitions}  # before the rows that are decided on
+    # Before the rows that are decided on.
+    seen = {name: context.store.version(name) for name in partitions}
     rows = (row for row in context.store.get(kind, ids).values() if row.partition in seen)
     archived, puts, entries = list[str](), list[Row](), list[Entry]()
     for memory in map(Memory.of, intact(context, rows)):
         if memory.status == status and (why := reason(memory)):
-            newer, change, entry = revise(context, context.clock(), memory, action=action, why=why, status=Status.ARCHIVED.value)
+            newer, change, entry = revise(
+                context,
+                context.clock(),
+                memory,
+                action=action,
+                why=why,
+                status=Status.ARCHIVED.value,
+            )
             puts += [newer.row(replaces=memory.revision), change]
             entries.append(entry)
             archived.append(memory.id)
-    return Plan(archived, [*puts, *own_audit_rows(context, entries)], seen=seen) if puts else Plan(archived)
+    return (
+        Plan(archived, [*puts, *own_audit_rows(context, entries)], seen=seen)
+        if puts
+        else Plan(archived)
+    )

@@ -23,7 +23,20 @@ from memory_mesh.core.intake import (
 )
 from memory_mesh.core.lane import synced
 from memory_mesh.core.language.safety import BASE_TRUST, Source
-from memory_mesh.core.model import In, Key, Kind, Link, Memory, Reader, Receipt, Row, Status, Value, equals, iso
+from memory_mesh.core.model import (
+    In,
+    Key,
+    Kind,
+    Link,
+    Memory,
+    Reader,
+    Receipt,
+    Row,
+    Status,
+    Value,
+    equals,
+    iso,
+)
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.audit.chains import own_audit_rows
@@ -39,7 +52,14 @@ from memory_mesh.flows.context import (
     require_memory,
 )
 from memory_mesh.flows.graph import links as linking
-from memory_mesh.flows.write.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
+from memory_mesh.flows.write.embed import (
+    Embedded,
+    EmbeddedPassage,
+    Vectors,
+    passage_row,
+    passage_rows,
+    replace_passages,
+)
 from memory_mesh.flows.write.prepare import (
     Prepared,
     Sightings,
@@ -55,12 +75,13 @@ from memory_mesh.flows.write.revisions import plan_revision, retain_entry, revis
 
 NO_VERDICT = Verdict()
 _WINDOW = ("valid_from", "valid_until")
-_COMPARED = ("memory_type", "session_id", "project", "claim", *_WINDOW)  # what claims are compared by
+# What claims are compared by.
+_COMPARED = ("memory_type", "session_id", "project", "claim", *_WINDOW)
 
 
 def add(
-    context: Context, texts: Sequence[NewText], *, deduplicate: object = None, idempotency_key: str | None = None,
-    progress: Progress = no_progress,
+    context: Context, texts: Sequence[NewText], *, deduplicate: object = None,
+    idempotency_key: str | None = None, progress: Progress = no_progress,
 ) -> list[Memory]:  # fmt: skip
     """Store each text, or count it as observed again if it is known. Writes all of them or none.
 
@@ -97,7 +118,8 @@ class _Batch:
     numbers: dict[str, int]  # the last number of each partition
     stored: dict[str, Memory]  # the known memories, as they are stored
     memories: dict[str, Memory]
-    by_fingerprint: dict[tuple[str, str | None], str]  # with the text: fingerprints of earlier versions ignore case
+    # With the text: fingerprints of earlier versions ignore case.
+    by_fingerprint: dict[tuple[str, str | None], str]
     claims: Claims
     present: str
     entries: list[Entry] = field(default_factory=list)
@@ -105,28 +127,48 @@ class _Batch:
     answers: list[Added] = field(default_factory=list)
 
     def known(self, item: Prepared) -> Memory | None:
-        """Return the memory that an item would be stored as again, stored or earlier in this batch."""
+        """Return the memory that an item would be stored as again, stored or earlier in this
+        batch."""
         for known in filter(None, map(self.by_fingerprint.get, item.places)):
             memory = self.memories[known]
-            # Keys are compared by the fingerprint: what is stored of a key depends on the settings of masking.
+            # Keys are compared by the fingerprint: what is stored of a key depends on the settings
+            # of masking.
             same_key = (memory.key is None) == (item.key is None)
-            if same_key and memory.status == Status.ACTIVE and (item.key or self._is_found_again(memory, item)):
+            if (
+                same_key
+                and memory.status == Status.ACTIVE
+                and (item.key or self._is_found_again(memory, item))
+            ):
                 return memory
         return None
 
     def _is_found_again(self, memory: Memory, item: Prepared) -> bool:
-        """Return whether who reads finds what an item says if it is counted as a memory: no read shows one that is not valid."""
+        """Return whether who reads finds what an item says if it is counted as a memory: no read
+        shows one that is not valid."""
         same = all(getattr(memory, name) == item.draft.columns.get(name) for name in _WINDOW)
-        return same or Window(start=memory.valid_from, end=memory.valid_until).contains(self.present)
+        return same or Window(start=memory.valid_from, end=memory.valid_until).contains(
+            self.present
+        )
 
     def links(self, context: Context, items: Sequence[Prepared]) -> linking.Links:
         """Return the links of the new memories that are to be linked."""
         pairs = zip(self.answers, items, strict=True)
-        new = {added.memory.id: self.memories[added.memory.id] for added, item in pairs if added.is_new and item.terms.links}
-        return linking.connect(context, list(new.values()), context.clock()) if new else linking.Links()
+        new = {
+            added.memory.id: self.memories[added.memory.id]
+            for added, item in pairs
+            if added.is_new and item.terms.links
+        }
+        return (
+            linking.connect(context, list(new.values()), context.clock())
+            if new
+            else linking.Links()
+        )
 
-    def judged(self, context: Context, memory: Memory, item: Prepared, verdict: Verdict, ms: int) -> Effects:
-        """Add the memories that a verdict on a new one changes, and return all that follows from it."""
+    def judged(
+        self, context: Context, memory: Memory, item: Prepared, verdict: Verdict, ms: int
+    ) -> Effects:
+        """Add the memories that a verdict on a new one changes, and return all that follows from
+        it."""
         if not verdict.judgements and not item.terms.quarantine:
             return NO_EFFECTS
         effects = self.claims.effects(context, memory, verdict, self.memories, item.terms, ms)
@@ -136,25 +178,51 @@ class _Batch:
         return effects
 
 
-def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Memory]]:
-    """Decide what to write under the current state of the store. Vectors of an earlier attempt are reused."""
+def plan_add(
+    context: Context, prepared: Sequence[Prepared], vectors: Vectors
+) -> Plan[list[Memory]]:
+    """Decide what to write under the current state of the store. Vectors of an earlier attempt
+    are reused."""
     plan = plan_store(context, prepared, vectors)
     return Plan([added.memory for added in plan.answer], plan.puts, plan.deletes, plan.seen)
 
 
-def plan_store(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Added]]:
+def plan_store(
+    context: Context, prepared: Sequence[Prepared], vectors: Vectors
+) -> Plan[list[Added]]:
     """Return the plan of `plan_add`, with what followed from each item."""
     current, version = context.store.data_version(), context.store.version
-    seen = {name: read_once(context, current, name, partial(version, name)) for name in _partitions(context, prepared)}
-    receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
+    seen = {
+        name: read_once(context, current, name, partial(version, name))
+        for name in _partitions(context, prepared)
+    }
+    receipts = context.store.get(
+        Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id]
+    )
     prepared = number_turns(context, prepared, receipts)
     known = _known(context, prepared)
-    stored, by_fingerprint = ({memory.id: memory for memory in known}, {found_by(memory): memory.id for memory in known})
+    stored, by_fingerprint = (
+        {memory.id: memory for memory in known},
+        {found_by(memory): memory.id for memory in known},
+    )
     claims = Claims(context, [item.claim for item in prepared])
     stored |= {memory.id: memory for memory in claims.stored}
     sightings = Sightings(context, list(stored.values()))
-    batch = _Batch(vectors, sightings, dict(seen), stored, dict(stored), by_fingerprint, claims, iso(context.clock()))
-    new = [item for item in prepared if _repeated(batch, item) is None and item.receipt_id not in receipts]
+    batch = _Batch(
+        vectors,
+        sightings,
+        dict(seen),
+        stored,
+        dict(stored),
+        by_fingerprint,
+        claims,
+        iso(context.clock()),
+    )
+    new = [
+        item
+        for item in prepared
+        if _repeated(batch, item) is None and item.receipt_id not in receipts
+    ]
     vectors.embed(context, [item.draft.content for item in new], current)
     context.step("flow.embedded")
     for item in prepared:
@@ -178,32 +246,43 @@ def plan_store(context: Context, prepared: Sequence[Prepared], vectors: Vectors)
         *own_audit_rows(context, batch.entries, current),
     ]
     pairs = zip(batch.answers, prepared, strict=True)
-    answers = [_reported(added, item.draft.redactions, links.of.get(added.memory.id, ())) for added, item in pairs]
+    answers = [
+        _reported(added, item.draft.redactions, links.of.get(added.memory.id, ()))
+        for added, item in pairs
+    ]
     return Plan(answers, puts, deletes, seen if puts else {})
 
 
 def _partitions(context: Context, prepared: Sequence[Prepared]) -> set[str]:
-    """Return the partitions that a write reads: those of its memories, and of the memories that claims are compared with."""
+    """Return the partitions that a write reads: those of its memories, and of the memories that
+    claims are compared with."""
     compared = any(item.claim or item.terms.evolves or item.terms.supersedes for item in prepared)
-    return {item.partition for item in prepared} | ({*model.partitions(context.reader)} if compared else set())
+    return {item.partition for item in prepared} | (
+        {*model.partitions(context.reader)} if compared else set()
+    )
 
 
 def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
     """Return the active memories that items would be stored as again."""
     rows = intact(context, find_active(context, {each for item in prepared for each in item.same}))
     present = iso(context.clock())
-    rows.sort(key=lambda row: model.is_valid_in([(present, present)], row))  # of equal ones the last counts
-    # No block seals a fingerprint: with a forged one, a new text would be lost, or counted in another scope.
+    # Of equal ones the last counts.
+    rows.sort(key=lambda row: model.is_valid_in([(present, present)], row))
+    # No block seals a fingerprint: with a forged one, a new text would be lost, or counted in
+    # another scope.
     return [memory for memory in map(Memory.of, rows) if has_own_print(memory)]
 
 
 def find_active(context: Context, fingerprints: Collection[str]) -> list[Row]:
-    """Return the active memories with one of these fingerprints, of any scope that they stand for."""
+    """Return the active memories with one of these fingerprints, of any scope that they stand
+    for."""
     if not fingerprints:
         return []
     valid = model.not_expired(iso(context.clock()))
     found = context.store.find(Kind.MEMORY, In("fingerprint", tuple(fingerprints)))
-    return [row for row in found if row.fields.get("status") == Status.ACTIVE and valid.matches(row)]
+    return [
+        row for row in found if row.fields.get("status") == Status.ACTIVE and valid.matches(row)
+    ]
 
 
 def _reported(added: Added, redactions: dict[str, int], links: Sequence[Link]) -> Added:
@@ -215,7 +294,8 @@ def _reported(added: Added, redactions: dict[str, int], links: Sequence[Link]) -
 def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | None) -> None:
     if receipt:
         id_ = replayed_id(Receipt.of(receipt), item.request)
-        # A caller may write memories for a session that it cannot read, and repeats such a call too: visibility is not checked.
+        # A caller may write memories for a session that it cannot read, and repeats such a call
+        # too: visibility is not checked.
         if id_ not in batch.memories:
             batch.memories[id_] = batch.stored[id_] = require_memory(context, id_, any_reader=True)
         batch.answers.append(Added(batch.memories[id_]))
@@ -225,18 +305,29 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
     effects = NO_EFFECTS
     if known := _repeated(batch, item, verdict):
         if _is_replaced(known, item):
-            effects = batch.judged(context, replace(known, **_claim_columns(item)), item, verdict, ms)
+            effects = batch.judged(
+                context, replace(known, **_claim_columns(item)), item, verdict, ms
+            )
             memory, change, entry = _replace(context, batch, item, known, ms, effects)
         else:
             if item.terms.supersedes:
                 effects = batch.judged(context, known, item, verdict, ms)
-            memory, change, entry = _observe(context, batch.sightings, item, known, ms, verdict, effects.superseded)
+            memory, change, entry = _observe(
+                context, batch.sightings, item, known, ms, verdict, effects.superseded
+            )
         batch.other_rows.append(change)
     else:
         batch.numbers[item.partition] += 1
-        if item.draft.content not in batch.vectors:  # it was known until an earlier item superseded what it repeats
+        # It was known until an earlier item superseded what it repeats.
+        if item.draft.content not in batch.vectors:
             batch.vectors.embed(context, [item.draft.content])
-        memory = new_memory(context, item, batch.vectors[item.draft.content], ms=ms, number=batch.numbers[item.partition])
+        memory = new_memory(
+            context,
+            item,
+            batch.vectors[item.draft.content],
+            ms=ms,
+            number=batch.numbers[item.partition],
+        )
         effects = batch.judged(context, memory, item, verdict, ms)
         if effects is not NO_EFFECTS:
             memory = replace(memory, status=effects.status, supersedes=list(effects.superseded))
@@ -248,7 +339,9 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
     batch.by_fingerprint[found_by(memory)] = memory.id
     batch.answers.append(Added(memory, is_new=known is None, effects=effects))
     if item.receipt_id:
-        used = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)
+        used = Receipt(
+            id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request
+        )
         batch.other_rows.append(used.row(memory.partition))
 
 
@@ -259,23 +352,33 @@ def _judge(context: Context, batch: _Batch, item: Prepared, ms: int) -> Verdict:
     verdict = NO_VERDICT
     if item.claim:
         memories = batch.memories
-        if item.key and (replaced := batch.known(item)):  # a memory is not compared with what it replaces
+        # A memory is not compared with what it replaces.
+        if item.key and (replaced := batch.known(item)):
             memories = {**memories, replaced.id: replace(replaced, status=Status.ARCHIVED.value)}
         verdict = batch.claims.judge(item.claim, own, memories, ms, is_turn=item.is_turn)
     if item.terms.supersedes:
-        named = judge_named(context, item.terms.supersedes, item.draft.content, own, batch.memories, ms)
-        batch.stored |= {each.id: batch.memories[each.id] for each in named if each.id not in batch.stored}
+        named = judge_named(
+            context, item.terms.supersedes, item.draft.content, own, batch.memories, ms
+        )
+        batch.stored |= {
+            each.id: batch.memories[each.id] for each in named if each.id not in batch.stored
+        }
         verdict = Verdict((*verdict.judgements, *named))
     if item.terms.evolves and not verdict.judgements:
         return _judge_related(context, batch, item, own, ms)
     return verdict
 
 
-def _judge_related(context: Context, batch: _Batch, item: Prepared, trust: float, ms: int) -> Verdict:
-    """Compare an item with the stored memory that is most similar to it, and that it is to supersede."""
+def _judge_related(
+    context: Context, batch: _Batch, item: Prepared, trust: float, ms: int
+) -> Verdict:
+    """Compare an item with the stored memory that is most similar to it, and that it is to
+    supersede."""
     vector = batch.vectors[item.draft.content].own if item.draft.content in batch.vectors else None
     similar = linking.find_similar(context, vector)
-    related, cosine = next(((batch.memories.get(each.id, each), cosine) for each, cosine in similar), (None, 0.0))
+    related, cosine = next(
+        ((batch.memories.get(each.id, each), cosine) for each, cosine in similar), (None, 0.0)
+    )
     same = related is not None and normal_text(related.content) == normal_text(item.draft.content)
     if related is None or cosine < linking.RELATED or related.status != Status.ACTIVE or same:
         return NO_VERDICT
@@ -292,31 +395,51 @@ def _repeated(batch: _Batch, item: Prepared, verdict: Verdict = NO_VERDICT) -> M
     if item.terms.quarantine or (item.claim and not batch.claims.merges(item.claim)):
         return None
     if verdict.outcome is Outcome.CORROBORATE:
-        # Only in the same scope: an agent's own words are not shown to others, nor is a shared memory counted as a private one.
+        # Only in the same scope: an agent's own words are not shown to others, nor is a shared
+        # memory counted as a private one.
         same = (batch.memories[each.id] for each in verdict.judgements)
         scope = (item.partition, item.draft.memory_type)
-        return next((memory for memory in same if (memory.partition, memory.memory_type) == scope), None)
+        return next(
+            (memory for memory in same if (memory.partition, memory.memory_type) == scope), None
+        )
     return batch.known(item)
 
 
 def _is_replaced(known: Memory, item: Prepared) -> bool:
-    return item.key is not None and (known.content, known.metadata) != (item.draft.content, item.draft.metadata)
+    return item.key is not None and (known.content, known.metadata) != (
+        item.draft.content,
+        item.draft.metadata,
+    )
 
 
 def plan_observation(context: Context, item: Prepared, known: Memory) -> Plan[Memory]:
-    """Return the plan that counts a memory as observed once more, by an item that says the same in other words."""
+    """Return the plan that counts a memory as observed once more, by an item that says the same
+    in other words."""
     sightings, same = Sightings(context, [known]), replace(item, fingerprint=str(known.fingerprint))
     newer, change, entry = _observe(context, sightings, same, known, context.clock())
-    return Plan(newer, [newer.row(replaces=known.revision), change, *sightings.rows(), *own_audit_rows(context, [entry])])
+    return Plan(
+        newer,
+        [
+            newer.row(replaces=known.revision),
+            change,
+            *sightings.rows(),
+            *own_audit_rows(context, [entry]),
+        ],
+    )
 
 
 def _observe(
-    context: Context, sightings: Sightings, item: Prepared, known: Memory, ms: int, verdict: Verdict = NO_VERDICT,
-    superseded: Sequence[str] = (),
+    context: Context, sightings: Sightings, item: Prepared, known: Memory, ms: int,
+    verdict: Verdict = NO_VERDICT, superseded: Sequence[str] = (),
 ) -> tuple[Memory, Row, Entry]:  # fmt: skip
     """Return the known memory as observed once more, its history row and its audit entry."""
-    author, metadata, trust = _author(context, item), item.draft.metadata, item.draft.columns.get("trust")
-    if normal_text(item.draft.content) != normal_text(known.content):  # it says the same in other words, which are kept
+    author, metadata, trust = (
+        _author(context, item),
+        item.draft.metadata,
+        item.draft.columns.get("trust"),
+    )
+    # It says the same in other words, which are kept.
+    if normal_text(item.draft.content) != normal_text(known.content):
         metadata = {**metadata, "content": item.draft.content}
     updates: dict[str, Any] = {"times_observed": known.times_observed + 1, "last_observed": iso(ms)}
     if superseded:
@@ -324,9 +447,13 @@ def _observe(
     if isinstance(trust, float):
         updates["trust"] = best_trust(known.trust, trust)
     if author == Author.of(known):
-        # Metadata that differs is kept in the history. That of another author is kept with its sighting, which can be erased.
-        updates["detail"] = {key: value for key, value in metadata.items() if known.metadata.get(key) != value} or None
-    elif known.expires_at:  # what an author stores does not end with what another one stored for a shorter time
+        # Metadata that differs is kept in the history. That of another author is kept with its
+        # sighting, which can be erased.
+        updates["detail"] = {
+            key: value for key, value in metadata.items() if known.metadata.get(key) != value
+        } or None
+    elif known.expires_at:
+        # What an author stores does not end with what another one stored for a shorter time.
         expires = item.draft.columns.get("expires_at")
         updates["expires_at"] = max(known.expires_at, str(expires)) if expires else None
     sightings.add(known, author, at=iso(ms), metadata=metadata, trust=trust)
@@ -337,7 +464,8 @@ def _observe(
 
 
 def _claim_columns(item: Prepared) -> dict[str, Any]:
-    """Return the columns of an item's claim; without one, as they are in a memory without a claim."""
+    """Return the columns of an item's claim; without one, as they are in a memory without a
+    claim."""
     names = ("valid_from", "valid_until", "event_time")
     own = {name: item.draft.columns.get(name) for name in ("claim", "claim_key", *names)}
     return {**own, "corroborations": 1}
@@ -346,11 +474,26 @@ def _claim_columns(item: Prepared) -> dict[str, Any]:
 def _replace(
     context: Context, batch: _Batch, item: Prepared, known: Memory, ms: int, effects: Effects
 ) -> tuple[Memory, Row, Entry]:
-    """Return the revision of a memory that an item with the same key replaces, its history row and its audit entry."""
-    columns: dict[str, Any] = {"trust": None, **item.draft.columns, **_claim_columns(item), "agent_id": context.reader.agent_id}
+    """Return the revision of a memory that an item with the same key replaces, its history row
+    and its audit entry."""
+    columns: dict[str, Any] = {
+        "trust": None,
+        **item.draft.columns,
+        **_claim_columns(item),
+        "agent_id": context.reader.agent_id,
+    }
     columns |= {"status": effects.status, "supersedes": [*known.supersedes, *effects.superseded]}
-    columns |= {"content": item.draft.content, "metadata": item.draft.metadata, "keywords": item.keywords}
-    columns |= {"key": item.key, "updated_at": iso(ms), "last_observed": iso(ms), "times_observed": 1}
+    columns |= {
+        "content": item.draft.content,
+        "metadata": item.draft.metadata,
+        "keywords": item.keywords,
+    }
+    columns |= {
+        "key": item.key,
+        "updated_at": iso(ms),
+        "last_observed": iso(ms),
+        "times_observed": 1,
+    }
     if item.draft.content != known.content:
         batch.vectors.embed(context, [item.draft.content])
         embedded = batch.vectors[item.draft.content]
@@ -359,10 +502,14 @@ def _replace(
     return revise(context, ms, known, action="replace", **columns)
 
 
-def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, number: int, **more: Any) -> Memory:
+def new_memory(
+    context: Context, item: Prepared, vectors: Embedded, *, ms: int, number: int, **more: Any
+) -> Memory:
     """Return the memory of a prepared item; `more` sets further columns."""
     at = iso(ms)
-    columns: dict[str, Any] = {name: value for name, value in item.draft.columns.items() if value is not None}
+    columns: dict[str, Any] = {
+        name: value for name, value in item.draft.columns.items() if value is not None
+    }
     return Memory.new(
         id=context.ids.new("mem", ms),
         content=item.draft.content,
@@ -393,15 +540,19 @@ def _author(context: Context, item: Prepared) -> Author:
 
 
 def update(
-    context: Context, memory_id: str, *, content: object = None, metadata: object = None, why: str | None = None,
-    key: str | None = None,
+    context: Context, memory_id: str, *, content: object = None, metadata: object = None,
+    why: str | None = None, key: str | None = None,
 ) -> Memory:  # fmt: skip
-    """Change the content, the metadata or both. Metadata keys with the value None are removed; keys not given are kept."""
+    """Change the content, the metadata or both. Metadata keys with the value None are removed;
+    keys not given are kept."""
     if content is None and metadata is None:
         raise InvalidInput("nothing to update", expected="content, metadata or both")
     check_texts(id=memory_id, **({} if why is None else {"why": why}))
     gate, given = context.gate(), None if content is None else read_content(content, context.limits)
-    text, keys = None if given is None else gate.clean_content(given), read_metadata(metadata, context.limits)
+    text, keys = (
+        None if given is None else gate.clean_content(given),
+        read_metadata(metadata, context.limits),
+    )
     changed = gate.clean_metadata(keys)
     request = request_hash("update", memory_id, text, changed)
     vectors = Vectors()
@@ -412,18 +563,26 @@ def update(
             return Plan(memory)
         if memory.claim:  # it is compared with the claims in these
             owner = Reader(memory.user_id, memory.agent_id)
-            seen |= {name: context.store.version(name) for name in model.partitions(owner) if name not in seen}
+            seen |= {
+                name: context.store.version(name)
+                for name in model.partitions(owner)
+                if name not in seen
+            }
         plan = _plan_update(context, memory, text, changed, why, vectors, current)
         receipt = receipt_rows(context, key, memory_id, request)
-        # A receipt alone would survive a concurrent erasure, so the unchanged memory is written with it.
+        # A receipt alone would survive a concurrent erasure, so the unchanged memory is written
+        # with it.
         unchanged = [memory.row(replaces=memory.revision)] if receipt and not plan.puts else []
         return replace(plan, puts=[*plan.puts, *unchanged, *receipt], seen=seen)
 
-    return _reported(Added(commit(context, decide)), gate.count((given, text), (keys, changed)), ()).memory
+    return _reported(
+        Added(commit(context, decide)), gate.count((given, text), (keys, changed)), ()
+    ).memory
 
 
 def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any) -> Memory:
-    """Set columns of a memory (pinned, status, …). Nothing is written if they have these values already."""
+    """Set columns of a memory (pinned, status, …). Nothing is written if they have these values
+    already."""
 
     def decide() -> Plan[Memory]:
         memory, seen, current = read_current(context, memory_id)
@@ -437,47 +596,88 @@ def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any
 def read_current(context: Context, memory_id: str) -> tuple[Memory, dict[str, int], Hashable]:
     """Return a memory, the version of its partition, and the data version.
 
-    The revision is not enough: `reembed` replaces the vector without a new revision, and a concurrent change must not undo that.
+    The revision is not enough: `reembed` replaces the vector without a new revision, and a
+    concurrent change must not undo that.
     """
     current = context.store.data_version()
     seen = already_read(context, current)  # a version counts only if it was read before the memory
     while (memory := require_memory(context, memory_id)).partition not in seen:
-        seen = {memory.partition: read_once(context, current, memory.partition, partial(context.store.version, memory.partition))}
+        seen = {
+            memory.partition: read_once(
+                context, current, memory.partition, partial(context.store.version, memory.partition)
+            )
+        }
     return memory, {memory.partition: seen[memory.partition]}, current
 
 
 def _plan_update(
-    context: Context, memory: Memory, content: str | None, metadata: dict[str, Value], why: str | None, vectors: Vectors,
-    data_version: Hashable,
+    context: Context, memory: Memory, content: str | None, metadata: dict[str, Value],
+    why: str | None, vectors: Vectors, data_version: Hashable,
 ) -> Plan[Memory]:  # fmt: skip
     removed = {name for name, value in metadata.items() if value is None}
-    merged = {name: value for name, value in {**memory.metadata, **metadata}.items() if name not in removed}
-    # The owner stays the same, also when another agent makes the change. A session_id in the metadata replaces the old one.
-    session, only = None if "session_id" in metadata else memory.session_id, context.reader.only_project
-    owner = Reader(memory.user_id, memory.agent_id, session, context.reader.project if only else None, only)
-    new = draft(memory.content if content is None else content, merged, owner, context.limits, context.gate())
+    merged = {
+        name: value
+        for name, value in {**memory.metadata, **metadata}.items()
+        if name not in removed
+    }
+    # The owner stays the same, also when another agent makes the change. A session_id in the
+    # metadata replaces the old one.
+    session, only = (
+        None if "session_id" in metadata else memory.session_id,
+        context.reader.only_project,
+    )
+    owner = Reader(
+        memory.user_id, memory.agent_id, session, context.reader.project if only else None, only
+    )
+    new = draft(
+        memory.content if content is None else content,
+        merged,
+        owner,
+        context.limits,
+        context.gate(),
+    )
     merged_window = {name: new.columns[name] for name in _WINDOW}
-    columns: dict[str, Any] = {name: value for name, value in new.columns.items() if _is_set(name, value, metadata)}
+    columns: dict[str, Any] = {
+        name: value for name, value in new.columns.items() if _is_set(name, value, metadata)
+    }
     columns |= {"content": new.content, "metadata": new.metadata}
     if _has(memory, columns):
         return Plan(memory)
     claim = {"claim": _moved_claim(memory, columns)} if new.content == memory.content else {}
     columns |= claim
-    new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **claim, **columns})
+    new = replace(
+        new, columns={**{name: getattr(memory, name) for name in new.columns}, **claim, **columns}
+    )
     columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
     columns["fingerprint"] = updated_print(memory.fingerprint, owner, new)
-    if memory.key and columns["fingerprint"] != memory.fingerprint and find_active(context, [columns["fingerprint"]]):
+    if (
+        memory.key
+        and columns["fingerprint"] != memory.fingerprint
+        and find_active(context, [columns["fingerprint"]])
+    ):
         remedy = "delete that one first, or keep the type and the project"
         raise InvalidInput(f"another memory has the key {shown(memory.key)} there", remedy=remedy)
     if new.content != memory.content:
         vectors.embed(context, [new.content], data_version)
         columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
-        columns |= {"claim": None, "claim_key": None, "corroborations": 1}  # another text may say something else
+        # Another text may say something else.
+        columns |= {"claim": None, "claim_key": None, "corroborations": 1}
         if memory.claim:
             columns |= {name: merged_window[name] for name in _WINDOW}
     elif memory.claim:
-        check_alone(context, replace(memory, **{name: columns[name] for name in _COMPARED if name in columns}))
-    plan = plan_revision(context, memory, data_version, action="update", why=why, updated_at=iso(context.clock()), **columns)
+        check_alone(
+            context,
+            replace(memory, **{name: columns[name] for name in _COMPARED if name in columns}),
+        )
+    plan = plan_revision(
+        context,
+        memory,
+        data_version,
+        action="update",
+        why=why,
+        updated_at=iso(context.clock()),
+        **columns,
+    )
     passages, deletes = plan_passages(context, memory, plan.answer, vectors.get(new.content))
     sightings = retired_sightings(context, memory, plan.answer)
     model_rows = vectors.model_rows(context) if vectors else []
@@ -485,10 +685,13 @@ def _plan_update(
 
 
 def _moved_claim(memory: Memory, columns: dict[str, Any]) -> Value:
-    """Return the claim of a memory that an update may move to another session, or out of its session."""
+    """Return the claim of a memory that an update may move to another session, or out of its
+    session."""
     if (claim := Claim.of(memory)) is None:
         return memory.claim
-    moved = replace(memory, **{name: columns[name] for name in ("memory_type", "session_id") if name in columns})
+    moved = replace(
+        memory, **{name: columns[name] for name in ("memory_type", "session_id") if name in columns}
+    )
     session = moved.session_id if moved.memory_type == model.MemoryType.SESSION else None
     return replace(claim, session_id=session).columns["claim"]
 
@@ -496,8 +699,8 @@ def _moved_claim(memory: Memory, columns: dict[str, Any]) -> Value:
 def plan_passages(
     context: Context, before: Memory | None, memory: Memory, vectors: Embedded | None
 ) -> tuple[list[Row], list[Key]]:
-    """Return the puts and deletes of a memory's passages: replaced if the text changed, with the new scope or source if that
-    changed."""
+    """Return the puts and deletes of a memory's passages: replaced if the text changed, with the
+    new scope or source if that changed."""
     if before is None:
         return passage_rows(memory, vectors) if vectors else [], []
     same_source = memory.metadata.get("source") == before.metadata.get("source")
@@ -508,7 +711,11 @@ def plan_passages(
     if vectors and not same_text:
         new = passage_rows(memory, vectors)
     else:
-        new = [passage_row(memory, id_, passage) for id_, row in old.items() if (passage := EmbeddedPassage.of(row))]
+        new = [
+            passage_row(memory, id_, passage)
+            for id_, row in old.items()
+            if (passage := EmbeddedPassage.of(row))
+        ]
     return replace_passages(old, new)
 
 

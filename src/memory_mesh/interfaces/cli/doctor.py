@@ -15,7 +15,15 @@ from functools import partial
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
-from memory_mesh.api.build import check_models, context_over, hook_files, make_chat, model_paths, signing_keys, trace_files
+from memory_mesh.api.build import (
+    check_models,
+    context_over,
+    hook_files,
+    make_chat,
+    model_paths,
+    signing_keys,
+    trace_files,
+)
 from memory_mesh.api.settings import Settings, home_folder, load
 from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
@@ -28,7 +36,16 @@ from memory_mesh.flows.learning.models import pseudonym_key_error, stored_key_id
 from memory_mesh.flows.traces.index import faults as faults_in
 from memory_mesh.flows.write.embed import store_model
 from memory_mesh.interfaces.hosts.deadline import FAULT_FILE, last_fault
-from memory_mesh.interfaces.render.output import NAME, Answer, aligned, one_line, paint, safe, size, styled
+from memory_mesh.interfaces.render.output import (
+    NAME,
+    Answer,
+    aligned,
+    one_line,
+    paint,
+    safe,
+    size,
+    styled,
+)
 from memory_mesh.interfaces.render.records import fault_lines
 from memory_mesh.interfaces.values import Target
 from memory_mesh.models import MODEL, PUBLISHED_MODEL, model_status
@@ -56,8 +73,13 @@ def examine(target: Target) -> Answer:
     """Run every check that can be run."""
     checks = list(_checks(target))
     failed = sum(not check.ok for check in checks)
-    summary = f"{NAME} Doctor: {len(checks)} checks, " + (f"{failed} failed." if failed else "all passed.")
-    rows = [("ok" if one.ok else "FAILED", one.name, "; ".join(filter(None, (one.detail, one.remedy)))) for one in checks]
+    summary = f"{NAME} Doctor: {len(checks)} checks, " + (
+        f"{failed} failed." if failed else "all passed."
+    )
+    rows = [
+        ("ok" if one.ok else "FAILED", one.name, "; ".join(filter(None, (one.detail, one.remedy))))
+        for one in checks
+    ]
     return Answer(
         text=f"{summary}\n{aligned(rows)}",
         data={"ok": not failed, "checks": [asdict(check) for check in checks]},
@@ -71,7 +93,9 @@ def _checks(target: Target) -> Iterator[Check]:
     yield Check("python", ok=True, detail=platform.python_version())
     version = ".".join(map(str, _MIN_SQLITE))
     enough = sqlite3.sqlite_version_info >= _MIN_SQLITE
-    yield _check("sqlite", enough, sqlite3.sqlite_version, f"use a Python with SQLite {version} or newer")
+    yield _check(
+        "sqlite", enough, sqlite3.sqlite_version, f"use a Python with SQLite {version} or newer"
+    )
     try:
         settings = load(target.arguments)
     except SettingsError as error:
@@ -79,18 +103,25 @@ def _checks(target: Target) -> Iterator[Check]:
         return
     yield _settings(settings)
     created = "" if settings.home.exists() else " does not exist yet"
-    yield _folder("home", settings.home, f"{settings.home}{created}", remedy="set MEMORY_MESH_HOME to another")
+    yield _folder(
+        "home", settings.home, f"{settings.home}{created}", remedy="set MEMORY_MESH_HOME to another"
+    )
     yield permissions(settings)
     yield _model(settings)
     yield _llm(settings)
     if fault := last_fault():
-        remedy = f"the next run of the hook that works removes this, or remove {home_folder() / FAULT_FILE}"
+        remedy = (
+            "the next run of the hook that works removes this, or remove "
+            f"{home_folder() / FAULT_FILE}"
+        )
         yield Check("hosts", ok=False, detail=one_line(fault), remedy=remedy)
     if settings.options.enable_memory:
         yield from _traces(settings)
         yield from _store_checks(settings)
     else:
-        yield Check("store", ok=True, detail=f"memory is disabled by {settings.origins['enable_memory']}")
+        yield Check(
+            "store", ok=True, detail=f"memory is disabled by {settings.origins['enable_memory']}"
+        )
 
 
 def _store_checks(settings: Settings) -> Iterator[Check]:
@@ -100,9 +131,15 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
             yield _space(file)
         if file and not file.exists():
             url = shown_url(settings.store_url)
-            yield _folder("store", file, f"{url} does not exist yet", remedy="choose another --store")
+            yield _folder(
+                "store", file, f"{url} does not exist yet", remedy="choose another --store"
+            )
             return
-        store = open_store(settings.store_url, busy_seconds=settings.options.busy_seconds, key=settings.options.store_key)
+        store = open_store(
+            settings.store_url,
+            busy_seconds=settings.options.busy_seconds,
+            key=settings.options.store_key,
+        )
         prepared = not is_store_file(store) or store.is_prepared()  # a server is asked now
     except MemoryMeshError as error:
         yield _failed("store", error)
@@ -110,13 +147,20 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
     with closing(store):
         other = "JSON files" if store.url.startswith("json:") else "schema V2 of RFC-0011"
         schema = f"schema {VERSION}" if isinstance(store, SqliteStore) else other
-        schema = schema if prepared else "of an older version or of another program; the next write upgrades it"
+        schema = (
+            schema
+            if prepared
+            else "of an older version or of another program; the next write upgrades it"
+        )
         about = f", {size(_bytes_in(file))}, {schema}" if file else ""
         yield Check("store", ok=True, detail=f"{shown_url(store.url)}{about}")
         signing = signing_keys(settings, store)
         yield _try("pseudonyms", partial(_pseudonyms, store, settings))
         yield _try("file", partial(_file, store))
-        yield _try("keywords", partial(_keywords, file if prepared and isinstance(store, SqliteStore) else None))
+        yield _try(
+            "keywords",
+            partial(_keywords, file if prepared and isinstance(store, SqliteStore) else None),
+        )
         yield _try("audit", partial(_chains, store, signing))
         yield _try("signatures", partial(_audit_key, store, signing))
         yield _try("bytes", partial(_bytes, store))
@@ -131,12 +175,18 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
 def _settings(settings: Settings) -> Check:
     files = sorted({origin for origin in settings.origins.values() if origin.startswith("file")})
     given = sum(origin != "default" for origin in settings.origins.values())
-    return Check("settings", ok=True, detail=f"{given} given, the others default; {', '.join(files) or 'no file'}")
+    return Check(
+        "settings",
+        ok=True,
+        detail=f"{given} given, the others default; {', '.join(files) or 'no file'}",
+    )
 
 
 def _model(settings: Settings) -> Check:
     if settings.options.embedder != "local":
-        return Check("model", ok=True, detail=f"none is needed: embedder is {settings.options.embedder}")
+        return Check(
+            "model", ok=True, detail=f"none is needed: embedder is {settings.options.embedder}"
+        )
     status = model_status(model_paths(settings))
     detail = f"{status.state} in {status.folder}" + (f", {status.detail}" if status.detail else "")
     return _check("model", status.usable, detail, status.remedy)
@@ -152,7 +202,11 @@ def _llm(settings: Settings) -> Check:
     if isinstance(chat, KeylessChat):
         return _failed("llm", chat.error)
     disabled = "" if settings.options.enable_llm else ", disabled"
-    detail = f"{chat.model} is set{disabled}; memory-mesh model check calls it" if chat else "none is set, and none is needed"
+    detail = (
+        f"{chat.model} is set{disabled}; memory-mesh model check calls it"
+        if chat
+        else "none is set, and none is needed"
+    )
     return Check("llm", ok=True, detail=detail)
 
 
@@ -160,7 +214,8 @@ def _llm(settings: Settings) -> Check:
 
 
 def _traces(settings: Settings) -> Iterator[Check]:
-    """Yield a check that fails if something in the files of traces cannot be read; nothing changes them."""
+    """Yield a check that fails if something in the files of traces cannot be read; nothing
+    changes them."""
     files = trace_files(settings, settings.options.user_id)
     try:
         found = fault_lines(faults_in(files)) if files.mark("") else []
@@ -170,7 +225,9 @@ def _traces(settings: Settings) -> Iterator[Check]:
     if found:
         more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
         remedy = f"correct the file in {files.root}; it is left as it is"
-        yield Check("traces", ok=False, detail=f"{', '.join(found[:_MAX_NAMED])}{more}", remedy=remedy)
+        yield Check(
+            "traces", ok=False, detail=f"{', '.join(found[:_MAX_NAMED])}{more}", remedy=remedy
+        )
 
 
 def _folder(name: str, path: Path, detail: str, *, remedy: str) -> Check:
@@ -187,9 +244,16 @@ def permissions(settings: Settings) -> Check:
     if broken:
         names = " and ".join(map(str, broken))
         lead = "is a link that leads" if len(broken) == 1 else "are links that lead"
-        return Check("permissions", ok=False, detail=f"{names} {lead} nowhere", remedy="remove it, or restore what it leads to")
+        return Check(
+            "permissions",
+            ok=False,
+            detail=f"{names} {lead} nowhere",
+            remedy="remove it, or restore what it leads to",
+        )
     loose = [path for path in paths if os.name == "posix" and _is_loose(path)]
-    names = ", ".join(map(str, loose[:_MAX_NAMED])) + (f" and {len(loose) - _MAX_NAMED} more" if len(loose) > _MAX_NAMED else "")
+    names = ", ".join(map(str, loose[:_MAX_NAMED])) + (
+        f" and {len(loose) - _MAX_NAMED} more" if len(loose) > _MAX_NAMED else ""
+    )
     sound = f"{len(paths)} files and folders, for their owner only"
     remedy = "run chmod go-rwx " + " ".join(shlex.quote(str(path)) for path in loose)
     return _check("permissions", not loose, f"others can reach {names}" if loose else sound, remedy)
@@ -203,7 +267,12 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
         file = None
     found = [settings.home, settings.audit_key_file]
     found += (
-        [file.with_name(file.name + suffix) for suffix in ("", "-wal", "-shm", "-journal", "-index", "-hooks")] if file else []
+        [
+            file.with_name(file.name + suffix)
+            for suffix in ("", "-wal", "-shm", "-journal", "-index", "-hooks")
+        ]
+        if file
+        else []
     )
     for path in found:
         if path.exists() or path.is_symlink():
@@ -214,14 +283,17 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
 
 
 def _is_loose(path: Path) -> bool:
-    """Return whether others can reach a file or folder. The permissions of a pipe or a device are not ours to change."""
+    """Return whether others can reach a file or folder. The permissions of a pipe or a device
+    are not ours to change."""
     mode = found.st_mode if (found := stat_of(path)) else 0
     return bool(mode & 0o077) and (S_ISREG(mode) or S_ISDIR(mode))
 
 
 def _bytes_in(path: Path) -> int:
     files = (path, *(Path(place, name) for place, _, names in os.walk(path) for name in names))
-    return sum(found.st_size for file in files if (found := stat_of(file)) and S_ISREG(found.st_mode))
+    return sum(
+        found.st_size for file in files if (found := stat_of(file)) and S_ISREG(found.st_mode)
+    )
 
 
 def _space(file: Path) -> Check:
@@ -229,7 +301,9 @@ def _space(file: Path) -> Check:
         with suppress(FileNotFoundError, NotADirectoryError):
             free = shutil.disk_usage(folder).free
             break
-    return _check("space", free >= _MIN_FREE_BYTES, f"{size(free)} free", f"free some space on {folder}")
+    return _check(
+        "space", free >= _MIN_FREE_BYTES, f"{size(free)} free", f"free some space on {folder}"
+    )
 
 
 # --- the store ---
@@ -238,7 +312,9 @@ def _space(file: Path) -> Check:
 def _pseudonyms(store: Store, settings: Settings) -> Check:
     error = pseudonym_key_error(store, read_key(settings.home))
     used = "made with the key of this home" if stored_key_id(store) else "none"
-    return _check("pseudonyms", not error, error or used, f"restore {settings.home / KEY_FILE} from a backup")
+    return _check(
+        "pseudonyms", not error, error or used, f"restore {settings.home / KEY_FILE} from a backup"
+    )
 
 
 def _file(store: Store) -> Check:
@@ -249,29 +325,43 @@ def _file(store: Store) -> Check:
 
 def _keywords(file: Path | None) -> Check:
     faults = derived_faults(file) if file else []
-    return _check("keywords", not faults, "; ".join(faults) or "agree with the memories", "export the memories into a new store")
+    return _check(
+        "keywords",
+        not faults,
+        "; ".join(faults) or "agree with the memories",
+        "export the memories into a new store",
+    )
 
 
 def _audit_key(store: Store, signing: SigningKeys | None) -> Check:
     """Check that the key file can be used and has the keys of all heads."""
     keys = signing.by_id() if signing else {}
-    missing = {str(head.key_id) for head in map(Head.of, store.find(Kind.HEAD)) if head.key_id} - keys.keys()
+    missing = {
+        str(head.key_id) for head in map(Head.of, store.find(Kind.HEAD)) if head.key_id
+    } - keys.keys()
     place = signing.place if signing else "the key file"
     detail = (
         f"{place} lacks the key {', '.join(sorted(missing))}"
         if missing
         else f"{len(keys)} {'key' if len(keys) == 1 else 'keys'} in {place}"
     )
-    return _check("signatures", not missing, detail, "restore the file from a backup, or set audit_key_file")
+    return _check(
+        "signatures", not missing, detail, "restore the file from a backup, or set audit_key_file"
+    )
 
 
 def _chains(store: Store, signing: SigningKeys | None = None) -> Check:
     """Verify every chain of every user. A chain whose head was removed is found by its blocks."""
     context = context_over(store, Reader(), signing=signing)
-    chains = {row.id for row in store.find(Kind.HEAD)} | {Block.of(row).chain for row in store.find(Kind.BLOCK)}
+    chains = {row.id for row in store.find(Kind.HEAD)} | {
+        Block.of(row).chain for row in store.find(Kind.BLOCK)
+    }
     verdicts = [audit.verify(context, chain) for chain in sorted(chains)]
     breaks = [
-        f"the chain of {_owner(verdict.chain)} breaks at block {verdict.number} ({verdict.block_id or 'no id'}): {verdict.reason}"
+        (
+            f"the chain of {_owner(verdict.chain)} breaks at block {verdict.number} "
+            f"({verdict.block_id or 'no id'}): {verdict.reason}"
+        )
         for verdict in verdicts
         if isinstance(verdict, Broken)
     ]
@@ -284,39 +374,64 @@ def _bytes(store: Store) -> Check:
     if isinstance(store, ServerStore):
         return Check("bytes", ok=True, detail=_bytes_of_server(store))
     left = is_store_file(store) and store.has_deleted_bytes()
-    detail = "bytes of deleted memories are still in the files" if left else "no deleted bytes are left in the files"
+    detail = (
+        "bytes of deleted memories are still in the files"
+        if left
+        else "no deleted bytes are left in the files"
+    )
     return _check("bytes", not left, detail, "run memory-mesh compact")
 
 
 def _bytes_of_server(store: Store) -> str:
-    """Return what a server says of deleted bytes. It removes them by itself, and keeps files that are not looked at."""
+    """Return what a server says of deleted bytes. It removes them by itself, and keeps files
+    that are not looked at."""
     unknown = "its write-ahead log, free space and backups were not searched"
     if not is_store_file(store):
         return f"not known: the tables belong to a server; {unknown}"
     if store.has_deleted_bytes():
-        return f"deleted or replaced rows are in the tables until the server vacuums them, or memory-mesh compact; {unknown}"
+        return (
+            "deleted or replaced rows are in the tables until the server vacuums them, or "
+            f"memory-mesh compact; {unknown}"
+        )
     return f"the server counts no deleted rows in the tables; {unknown}"
 
 
 def _pending(store: Store, settings: Settings) -> Check:
     statuses = (Status.QUARANTINED, Status.DISPUTED)
-    counts = {str(status): store.count(Kind.MEMORY, equals("status", status)) for status in statuses}
+    counts = {
+        str(status): store.count(Kind.MEMORY, equals("status", status)) for status in statuses
+    }
     letters = len(hook_files(settings, store).dead_letters())
     counts |= {"events of hooks": store.count(Kind.EVENT), "dead letters of hooks": letters}
     waiting = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return _check("pending", not letters, waiting or "nothing waits for a decision", "run memory-mesh hooks retry")
+    return _check(
+        "pending",
+        not letters,
+        waiting or "nothing waits for a decision",
+        "run memory-mesh hooks retry",
+    )
 
 
 def _vectors(store: Store, settings: Settings) -> Iterator[Check]:
-    """Yield advice, not a failure, if the store goes on with the published model although the newer one runs here."""
+    """Yield advice, not a failure, if the store goes on with the published model although the
+    newer one runs here."""
     try:
-        model = store_model(context_over(store, Reader())) if settings.options.embedder == "local" else None
+        model = (
+            store_model(context_over(store, Reader()))
+            if settings.options.embedder == "local"
+            else None
+        )
     except MemoryMeshError as error:
         yield _failed("vectors", error)
         return
     if model == PUBLISHED_MODEL:
         detail = f"of {model}, which still works; {MODEL} finds more"
-        yield Check("vectors", ok=True, detail=detail, remedy="run memory-mesh reembed to change the store to it")
+        yield Check(
+            "vectors",
+            ok=True,
+            detail=detail,
+            remedy="run memory-mesh reembed to change the store to it",
+        )
 
 
 def _copy(store: Store) -> Iterator[Check]:
@@ -324,7 +439,9 @@ def _copy(store: Store) -> Iterator[Check]:
     about = Meta.read(store, MARK).detail
     if about and not about.get("done"):
         detail = f"of {one_line(str(about.get('from')))} is not complete"
-        yield Check("copy", ok=False, detail=detail, remedy="run the same copy, restore or import again")
+        yield Check(
+            "copy", ok=False, detail=detail, remedy="run the same copy, restore or import again"
+        )
 
 
 # --- results ---
@@ -340,7 +457,9 @@ def _try(name: str, check: Callable[[], Check]) -> Check:
     except MemoryMeshError as error:
         return _failed(name, error)
     except sqlite3.Error as error:
-        return Check(name, ok=False, detail=f"cannot be checked: {error}", remedy="restore a backup")
+        return Check(
+            name, ok=False, detail=f"cannot be checked: {error}", remedy="restore a backup"
+        )
 
 
 def _failed(name: str, error: MemoryMeshError) -> Check:

@@ -9,7 +9,18 @@ from memory_mesh.api.settings import load
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
 from memory_mesh.core.search.evaluation import CUTS, Answered, Evaluation, Finding, Retrieval
 from memory_mesh.interfaces.cli.doctor import permissions
-from memory_mesh.interfaces.render.output import NAME, OUTCOMES, Answer, aligned, counted, one_line, paint, preview, safe, table
+from memory_mesh.interfaces.render.output import (
+    NAME,
+    OUTCOMES,
+    Answer,
+    aligned,
+    counted,
+    one_line,
+    paint,
+    preview,
+    safe,
+    table,
+)
 from memory_mesh.interfaces.values import Call
 
 _FIGURES = ("figure", "value", "questions", "what would improve it")
@@ -17,46 +28,64 @@ _CHECKS = ("check", "found", "of", "what to do")
 _MAX_MISSES = 5
 _BAR, _ROW, _LABEL = 300, 26, 240  # of a chart, in pixels
 _STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1f2933;background:#fff}"
-    "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #d9e0e6;"
-    "vertical-align:top}svg text{font:13px system-ui,sans-serif;fill:#1f2933}.bad{color:#b42318;font-weight:600}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 "
+    "1rem;color:#1f2933;background:#fff}table{border-collapse:collapse;width:100%}td,th"
+    "{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #d9e0e6;vertical-align:top}svg "
+    "text{font:13px system-ui,sans-serif;fill:#1f2933}.bad{color:#b42318;font-weight:600}"
 )
 
 
 def evaluated(found: Evaluation, call: Call) -> Answer:
-    """Render an evaluation. The exit code is that of a failure if hidden text was found, or if a figure is below its minimum."""
+    """Render an evaluation. The exit code is that of a failure if hidden text was found, or if a
+    figure is below its minimum."""
     found = replace(found, hygiene=[*found.hygiene, _files(call)])
     failures = [*found.failures, *_below(found, call.options)]
-    summary = f"Evaluated {counted(found.memories, 'memory')} with {counted(len(found.answered), 'question')}: " + (
-        f"failed, {'; '.join(failures)}" if failures else "passed"
-    )
+    summary = (
+        f"Evaluated {counted(found.memories, 'memory')} with "
+        f"{counted(len(found.answered), 'question')}: "
+    ) + (f"failed, {'; '.join(failures)}" if failures else "passed")
     figures, checks = list(_figures(found)), list(_checks(found.hygiene))
     blocks = [f"{NAME} {summary}", aligned([_FIGURES, *figures]), aligned([_CHECKS, *checks])]
-    misses = [f"not found: {preview(one_line(one.question.text))}" for one in _missed(found.answered)]
+    misses = [
+        f"not found: {preview(one_line(one.question.text))}" for one in _missed(found.answered)
+    ]
     page = call.options.get("html")
     if isinstance(page, str):
         _write(page, _page(summary, found, figures, checks))
     written = [*_by_model(found), *([f"{NAME} The report is in {page}"] if page else [])]
-    shown = misses[:_MAX_MISSES] + ([f"and {len(misses) - _MAX_MISSES} more, see --json"] if len(misses) > _MAX_MISSES else [])
+    shown = misses[:_MAX_MISSES] + (
+        [f"and {len(misses) - _MAX_MISSES} more, see --json"] if len(misses) > _MAX_MISSES else []
+    )
     return Answer(
         text="\n\n".join([*blocks, *(["\n".join([*shown, *written])] if shown or written else [])]),
         data={"passed": not failures, "failures": failures, **_data(found)},
         code=OUTCOMES[MemoryMeshError].exit_code if failures else 0,
         draw=lambda: "\n".join(
-            [table(summary, _FIGURES, figures), table("Hygiene", _CHECKS, checks), paint(safe("\n".join([*shown, *written])))]
+            [
+                table(summary, _FIGURES, figures),
+                table("Hygiene", _CHECKS, checks),
+                paint(safe("\n".join([*shown, *written]))),
+            ]
         ),
     )
 
 
 def _files(call: Call) -> Finding:
-    """Return the check of `doctor` that only the owner can reach the files, as a check of the evaluation."""
+    """Return the check of `doctor` that only the owner can reach the files, as a check of the
+    evaluation."""
     check = permissions(load(call.target.arguments))
     remedy = f"{check.detail}; {check.remedy}" if not check.ok else ""
-    return Finding(name="files that others can reach", count=0 if check.ok else 1, of=1, remedy=one_line(remedy))
+    return Finding(
+        name="files that others can reach",
+        count=0 if check.ok else 1,
+        of=1,
+        remedy=one_line(remedy),
+    )
 
 
 def _below(found: Evaluation, options: Mapping[str, object]) -> Iterator[str]:
-    """Yield the figures that are below the minimum that the caller gave, or that could not be measured."""
+    """Yield the figures that are below the minimum that the caller gave, or that could not be
+    measured."""
     figures = {
         "min_recall": ("recall@10", found.retrieval.recall[max(CUTS)]),
         "min_mrr": ("mean reciprocal rank", found.retrieval.mrr),
@@ -90,9 +119,18 @@ def _figures(found: Evaluation) -> Iterator[tuple[str, str, str, str]]:
         yield f"recall@{cut}", _number(value), asked, advice
     yield "mean reciprocal rank", _number(found.retrieval.mrr), asked, found.advice.get("mrr", "")
     for kind, one in found.by_kind.items() if len(found.by_kind) > 1 else ():
-        yield f"  {one_line(kind)}: recall@10", _number(one.recall[max(CUTS)]), str(one.questions), ""
+        yield (
+            f"  {one_line(kind)}: recall@10",
+            _number(one.recall[max(CUTS)]),
+            str(one.questions),
+            "",
+        )
     nothing = found.nothing
-    advice = f"precise mode finds something for {_number(nothing.control)} of the others" if nothing.control is not None else ""
+    advice = (
+        f"precise mode finds something for {_number(nothing.control)} of the others"
+        if nothing.control is not None
+        else ""
+    )
     yield "nothing answered by nothing", _number(nothing.fraction), str(nothing.questions), advice
     times = " / ".join("–" if ms is None else f"{ms:.1f}" for ms in (found.median_ms, found.p95_ms))
     yield "median / p95 of a search, ms", times, str(len(found.answered)), ""
@@ -100,8 +138,17 @@ def _figures(found: Evaluation) -> Iterator[tuple[str, str, str, str]]:
 
 def _checks(hygiene: Sequence[Finding]) -> Iterator[tuple[str, str, str, str]]:
     for one in hygiene:
-        ids = f" ({', '.join(map(one_line, one.ids))}{', …' if one.count > len(one.ids) else ''})" if one.ids else ""
-        yield one.name, str(one.count), str(one.of), f"{one.remedy}{ids}" if one.count else one.detail
+        ids = (
+            f" ({', '.join(map(one_line, one.ids))}{', …' if one.count > len(one.ids) else ''})"
+            if one.ids
+            else ""
+        )
+        yield (
+            one.name,
+            str(one.count),
+            str(one.of),
+            f"{one.remedy}{ids}" if one.count else one.detail,
+        )
 
 
 def _number(value: float | None) -> str:
@@ -113,15 +160,20 @@ def _data(found: Evaluation) -> dict[str, object]:
     retrievals = {"retrieval": found.retrieval, **found.by_kind}
     shown = {name: _retrieval(one) for name, one in retrievals.items()}
     answered = [
-        {"question": one.question.text, "kind": one.question.kind, "expected": list(one.question.expected),
-         "ranks": [rank or 0 for rank in one.ranks], "precise": one.precise, "ms": round(one.ms, 3)}
+        {"question": one.question.text, "kind": one.question.kind,
+         "expected": list(one.question.expected), "ranks": [rank or 0 for rank in one.ranks],
+         "precise": one.precise, "ms": round(one.ms, 3)}
         for one in found.answered
     ]  # fmt: skip
     return {**data, "retrieval": shown.pop("retrieval"), "by_kind": shown, "answered": answered}
 
 
 def _retrieval(one: Retrieval) -> dict[str, object]:
-    return {"questions": one.questions, **{f"recall_at_{cut}": value for cut, value in one.recall.items()}, "mrr": one.mrr}
+    return {
+        "questions": one.questions,
+        **{f"recall_at_{cut}": value for cut, value in one.recall.items()},
+        "mrr": one.mrr,
+    }
 
 
 # --- the page ---
@@ -132,15 +184,28 @@ def _write(file: str, text: str) -> None:
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be written: {error.strerror}", expected="a file that does not exist yet") from None
+        raise InvalidInput(
+            f"{file} cannot be written: {error.strerror}", expected="a file that does not exist yet"
+        ) from None
     with os.fdopen(opened, "w", encoding="utf-8", errors="replace", newline="\n") as page:
         page.write(text)
 
 
-def _page(summary: str, found: Evaluation, figures: Sequence[Sequence[str]], checks: Sequence[Sequence[str]]) -> str:
+def _page(
+    summary: str,
+    found: Evaluation,
+    figures: Sequence[Sequence[str]],
+    checks: Sequence[Sequence[str]],
+) -> str:
     recall = [(f"recall@{cut}", value) for cut, value in found.retrieval.recall.items()]
-    recall += [("mean reciprocal rank", found.retrieval.mrr), ("nothing answered by nothing", found.nothing.fraction)]
-    kinds = [(f"{kind}, {one.questions} questions", one.recall[max(CUTS)]) for kind, one in found.by_kind.items()]
+    recall += [
+        ("mean reciprocal rank", found.retrieval.mrr),
+        ("nothing answered by nothing", found.nothing.fraction),
+    ]
+    kinds = [
+        (f"{kind}, {one.questions} questions", one.recall[max(CUTS)])
+        for kind, one in found.by_kind.items()
+    ]
     missed = "".join(f"<li>{escape(one.question.text)}</li>" for one in _missed(found.answered))
     parts = [
         f"<h1>memory-mesh eval</h1><p>{escape(summary)}</p><h2>Retrieval</h2>{bars(recall)}",
@@ -150,9 +215,12 @@ def _page(summary: str, found: Evaluation, figures: Sequence[Sequence[str]], che
         f"<h2>Not found</h2><ul>{missed}</ul>" if missed else "",
     ]
     head = (
-        f'<meta charset="utf-8"><meta name="color-scheme" content="light"><title>memory-mesh eval</title><style>{_STYLE}</style>'
+        '<meta charset="utf-8"><meta name="color-scheme" content="light"><title>memory-mesh '
+        f"eval</title><style>{_STYLE}</style>"
     )
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    return (
+        f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    )
 
 
 def bars(values: Sequence[tuple[str, float | None]]) -> str:
@@ -171,5 +239,7 @@ def bars(values: Sequence[tuple[str, float | None]]) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(one)}</th>" for one in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
     return f"<table><tr>{head}</tr>{body}</table>"

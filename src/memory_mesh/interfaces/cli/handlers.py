@@ -17,7 +17,18 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError
 from memory_mesh.core.model.background import wait
 from memory_mesh.flows.traces.index import MAX_RESULT_CHARS
 from memory_mesh.interfaces.operation import Kind
-from memory_mesh.interfaces.render.output import NAME, Answer, Form, aligned, one_line, progress, safe, show, size, table
+from memory_mesh.interfaces.render.output import (
+    NAME,
+    Answer,
+    Form,
+    aligned,
+    one_line,
+    progress,
+    safe,
+    show,
+    size,
+    table,
+)
 from memory_mesh.interfaces.render.records import trace_recorded, traces_similar
 from memory_mesh.interfaces.values import Call
 from memory_mesh.interfaces.verbs import COMMANDS, GROUPS, parameters
@@ -105,14 +116,23 @@ def config_show(call: Call) -> Answer:
 
     settings = load(call.target.arguments)
     rows, project = settings.displayed(), settings.project
-    about = f"The project file {project.path} is {project.trust}." if project else "There is no project file."
+    about = (
+        f"The project file {project.path} is {project.trust}."
+        if project
+        else "There is no project file."
+    )
     data = {
-        "settings": [{"name": name, "value": value, "origin": origin} for name, value, origin in rows],
+        "settings": [
+            {"name": name, "value": value, "origin": origin} for name, value, origin in rows
+        ],
         "project_file": {"path": str(project.path), "trust": project.trust} if project else None,
     }
     text = f"{NAME} {len(rows)} settings\n{aligned(rows)}\n{about}"
     return Answer(
-        text=text, data=data, rows="settings", draw=lambda: table("Settings", ("setting", "value", "from"), rows) + safe(about)
+        text=text,
+        data=data,
+        rows="settings",
+        draw=lambda: table("Settings", ("setting", "value", "from"), rows) + safe(about),
     )
 
 
@@ -121,7 +141,9 @@ def config_trust(call: Call) -> Answer:
     from memory_mesh.api.settings import trust
 
     if "path" not in call.arguments:
-        raise InvalidInput("PATH is missing", expected="a project's memory-mesh.toml or its folder, or --list")
+        raise InvalidInput(
+            "PATH is missing", expected="a project's memory-mesh.toml or its folder, or --list"
+        )
     file, names = trust(str(call.arguments["path"]))
     text = f"{NAME} {file} is trusted until it changes; it sets {', '.join(names) or 'nothing'}"
     return Answer(text=text, data={"path": str(file), "sets": names})
@@ -134,7 +156,11 @@ def config_trusted(call: Call) -> Answer:
     files = recorded(home_folder())
     rows = [(str(file.path), str(file.trust)) for file in files]
     data = {"files": [{"path": path, "trust": trust} for path, trust in rows]}
-    return Answer(text="\n".join([f"{NAME} {len(rows)} files", *([aligned(rows)] if rows else [])]), data=data, rows="files")
+    return Answer(
+        text="\n".join([f"{NAME} {len(rows)} files", *([aligned(rows)] if rows else [])]),
+        data=data,
+        rows="files",
+    )
 
 
 def config_untrust(call: Call) -> Answer:
@@ -184,7 +210,9 @@ def repair(call: Call) -> Answer:
 
     to = call.arguments.get("to_file")
     with progress("bar") as update:
-        return store_repaired(repair_store(call.target.store, to=str(to) if to else None, progress=update), call)
+        return store_repaired(
+            repair_store(call.target.store, to=str(to) if to else None, progress=update), call
+        )
 
 
 def copy(call: Call) -> Answer:
@@ -198,7 +226,9 @@ def copy(call: Call) -> Answer:
         raise InvalidInput("--from and --store are both given", expected="one of them")
     source = str(named or load(call.target.arguments).store_url)
     with progress("bar") as update:
-        return store_copied(copy_store(source, str(call.arguments["to_store"]), progress=update), call)
+        return store_copied(
+            copy_store(source, str(call.arguments["to_store"]), progress=update), call
+        )
 
 
 def export_graph(call: Call) -> Answer:
@@ -211,7 +241,8 @@ def export_graph(call: Call) -> Answer:
 
 
 def migrate(call: Call) -> Answer:
-    """Migrate the tables of a LanceDB folder; a folder that is not migrated cannot be opened as a mesh."""
+    """Migrate the tables of a LanceDB folder; a folder that is not migrated cannot be opened as
+    a mesh."""
     from memory_mesh.api.admin import migrate as run
     from memory_mesh.interfaces.render.records import migrated
 
@@ -230,11 +261,28 @@ def postgres_grant(call: Call) -> Answer:
     from memory_mesh.api import admin
 
     role, scope = str(call.arguments["role"]), str(call.arguments["scope"])
-    user, agent = (None if call.arguments.get(name) is None else str(call.arguments[name]) for name in ("user_id", "agent_id"))
+    user, agent = (
+        None if call.arguments.get(name) is None else str(call.arguments[name])
+        for name in ("user_id", "agent_id")
+    )
     url, limits = admin.grant(call.target.store, role, scope=scope, user_id=user, agent_id=agent)
-    data = {"store": url, "role": role, "scope": scope, "user_id": user, "agent_id": agent, "limits_to_set": limits}
+    data = {
+        "store": url,
+        "role": role,
+        "scope": scope,
+        "user_id": user,
+        "agent_id": agent,
+        "limits_to_set": limits,
+    }
     text = f"{NAME} The role {one_line(role)} may use {url} with the scope {scope}"
-    lines = ["It has no limits yet. Let an administrator run:", *(f"  {one_line(limit)};" for limit in limits)] if limits else []
+    lines = (
+        [
+            "It has no limits yet. Let an administrator run:",
+            *(f"  {one_line(limit)};" for limit in limits),
+        ]
+        if limits
+        else []
+    )
     return Answer(text="\n".join([text, *lines]), data=data)
 
 
@@ -246,14 +294,19 @@ def postgres_distribute(call: Call) -> Answer:
 
 
 def store_messages(call: Call) -> Answer:
-    """Store the messages of a file, or of standard input: a JSON list, or one message on each line."""
+    """Store the messages of a file, or of standard input: a JSON list, or one message on each
+    line."""
     import json
 
     options, expected = dict(call.arguments), "a JSON list of messages, or one message on each line"
     with _opened(options.pop("file"), expected) as file:
         text = file.read().strip()
     try:
-        messages = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines() if line.strip()]
+        messages = (
+            json.loads(text)
+            if text.startswith("[")
+            else [json.loads(line) for line in text.splitlines() if line.strip()]
+        )
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the messages are not JSON: {error}", expected=expected) from None
     from memory_mesh.interfaces.render.memories import stored_many
@@ -282,7 +335,11 @@ def _opened(file: object, expected: str) -> Iterator[TextIO]:
     """Open a file of text, or standard input for `-`."""
     try:
         # Some programs put a byte order mark before the first line.
-        with nullcontext(sys.stdin) if file == "-" else TextIOWrapper(open_regular(str(file), typed=True), "utf-8-sig") as lines:
+        with (
+            nullcontext(sys.stdin)
+            if file == "-"
+            else TextIOWrapper(open_regular(str(file), typed=True), "utf-8-sig") as lines
+        ):
             yield lines
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8"
@@ -306,7 +363,8 @@ def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -
     while True:
         answer = heartbeat(mesh.heartbeat(**options), call)  # type: ignore[arg-type]
         code = show(answer, call.form)
-        if code != answer.code:  # nothing can be shown any more, such as when the reader of a pipe is gone
+        # Nothing can be shown any more, such as when the reader of a pipe is gone.
+        if code != answer.code:
             return Answer(text="", data={}, code=code)
         pause(float(str(call.arguments["every"])))
 
@@ -328,7 +386,8 @@ def similar_traces(call: Call) -> Answer:
 
 
 def watch_notes(call: Call) -> Answer:
-    """Take over what people change in the folder of notes, until interrupted or until the output is closed."""
+    """Take over what people change in the folder of notes, until interrupted or until the output
+    is closed."""
     with call.target.mesh() as mesh:
         return follow_notes(mesh, call)
 
@@ -365,12 +424,17 @@ def model_status(call: Call) -> Answer:
     made = " (made smaller from the download)" if status.state is State.READY else ""
     rows += [("size", size(status.size) + made)] if status.size else []
     rows += [("hashes", "correct")] if status.usable else []
-    rows += [(name, text) for name, text in (("detail", status.detail), ("remedy", status.remedy)) if text]
+    rows += [
+        (name, text)
+        for name, text in (("detail", status.detail), ("remedy", status.remedy))
+        if text
+    ]
     if embedder != "local":
         rows.append(("unused", f"embedder is {embedder}, by {settings.origins['embedder']}"))
     data = {
-        "model": MODEL, "state": str(status.state), "folder": str(status.folder), "size": status.size,
-        "sums": status.usable, "detail": status.detail, "remedy": status.remedy, "embedder": embedder,
+        "model": MODEL, "state": str(status.state), "folder": str(status.folder),
+        "size": status.size, "sums": status.usable, "detail": status.detail,
+        "remedy": status.remedy, "embedder": embedder,
     }  # fmt: skip
     code = 0 if status.state is State.READY else 1
     return Answer(text=f"{NAME} {MODEL} is {status.state}\n{aligned(rows)}", data=data, code=code)
@@ -389,8 +453,8 @@ def model_fetch(call: Call) -> Answer:
 
 # --- completion ---
 
-# Each script calls the command itself for the words to offer, and falls back to file names. A word such as `severity DESC` is
-# quoted: bash does not do that by itself.
+# Each script calls the command itself for the words to offer, and falls back to file names. A word
+# such as `severity DESC` is quoted: bash does not do that by itself.
 _SCRIPTS = {
     "bash": """\
 _memory_mesh() {
@@ -411,7 +475,8 @@ _memory_mesh() {
 compdef _memory_mesh memory-mesh""",
     "fish": """\
 function __memory_mesh
-    set -l offered (memory-mesh completion fish -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+    set -l offered (memory-mesh completion fish -- (commandline -opc)[2..-1] (commandline -ct) \
+2>/dev/null)
     if set -q offered[1]
         printf '%s\\n' $offered
     else
@@ -435,10 +500,16 @@ def completion(call: Call) -> Answer:
 def completions(line: list[str]) -> list[str]:
     """Return the words that can stand in place of the last word of a line."""
     *before, last = line
-    command = next((one for one in (" ".join(before[:2]), "".join(before[:1])) if one in COMMANDS), None)
+    command = next(
+        (one for one in (" ".join(before[:2]), "".join(before[:1])) if one in COMMANDS), None
+    )
     if command is None:
         depth = len(before)
-        offered = [one.split()[depth] for one in COMMANDS if one.split()[:depth] == before and len(one.split()) > depth]
+        offered = [
+            one.split()[depth]
+            for one in COMMANDS
+            if one.split()[:depth] == before and len(one.split()) > depth
+        ]
         offered += ["--help"] if before in [[], *([group] for group in GROUPS)] else []
         offered += ["--version", "--debug"] if not before else []
         offered = [word for word in offered if word.startswith("-") == last.startswith("-")]
@@ -448,13 +519,15 @@ def completions(line: list[str]) -> list[str]:
 
 
 def _values_or_flags(command: str, before: list[str], last: str) -> list[str]:
-    """Return the choices of the flag that is being completed, or the flags of the command, or the choices of its words."""
+    """Return the choices of the flag that is being completed, or the flags of the command, or
+    the choices of its words."""
     flags = {one.word: one for one in parameters(command) if not one.positional}
     takes_value = {word: one for word, one in flags.items() if one.kind is not Kind.SWITCH}
     flag, equals, _ = last.partition("=")
     if equals and flag in takes_value:  # zsh and fish complete `--flag=value` as one word
         return [f"{flag}={choice}" for choice in takes_value[flag].choices]
-    previous = before[-2] if before[-1] == "=" else before[-1]  # bash makes `--flag`, `=` and `value` of it
+    # Bash makes `--flag`, `=` and `value` of it.
+    previous = before[-2] if before[-1] == "=" else before[-1]
     if previous in takes_value:
         return list(takes_value[previous].choices)
     if last.startswith("-") and "--" not in before:
@@ -477,7 +550,9 @@ def record(call: Call) -> Answer:
         with call.target.mesh() as mesh:
             return trace_recorded(mesh.traces.record(**given), call)  # type: ignore[arg-type]
     if unused := [name for name in ("status", "duration_ms", "results") if name in given]:
-        raise InvalidInput(f"--{unused[0].replace('_', '-')} is given with a command", expected="one of them")
+        raise InvalidInput(
+            f"--{unused[0].replace('_', '-')} is given with a command", expected="one of them"
+        )
     return _run(call, words, given)
 
 
@@ -517,11 +592,15 @@ def _run(call: Call, words: Sequence[str], given: dict[str, object]) -> Answer:
 
 
 def _passed_through(words: Sequence[str], *, to_stderr: bool) -> "tuple[int, _Kept, _Kept]":
-    """Run a command and copy what it writes; return its exit code and what is kept of its output and of its errors."""
+    """Run a command and copy what it writes; return its exit code and what is kept of its output
+    and of its errors."""
     out, err = _Kept(), _Kept()
     try:
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603  (the caller's)
-            streams = ((process.stdout, sys.stderr if to_stderr else sys.stdout, out), (process.stderr, sys.stderr, err))
+            streams = (
+                (process.stdout, sys.stderr if to_stderr else sys.stdout, out),
+                (process.stderr, sys.stderr, err),
+            )
             threads = [Thread(target=_copy, args=stream, daemon=True) for stream in streams]
             for thread in threads:
                 thread.start()
@@ -541,12 +620,14 @@ def _passed_through(words: Sequence[str], *, to_stderr: bool) -> "tuple[int, _Ke
 
 
 def _joined(out: str, err: str) -> str:
-    """Return what is kept of both streams. They are not mixed: a secret of one must not be cut in two by the other."""
+    """Return what is kept of both streams. They are not mixed: a secret of one must not be cut
+    in two by the other."""
     return f"{out.rstrip()}\n\nStandard error:\n{err}".lstrip() if err else out
 
 
 class _Kept:
-    """The beginning and the end of what a command writes, more than is recorded, so that no secret is cut before it is masked."""
+    """The beginning and the end of what a command writes, more than is recorded, so that no
+    secret is cut before it is masked."""
 
     def __init__(self) -> None:
         self._start, self._end = bytearray(), bytearray()

@@ -60,9 +60,12 @@ def _form(words: list[str]) -> "Form":
     return next((form for form in Form if f"--{form}" in flags), Form.TEXT)
 
 
-def _report_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report an unexpected error in one line, without its message, which might quote private values."""
+def _report_bug(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Report an unexpected error in one line, without its message, which might quote private
+    values."""
     sys.stderr.write(
-        f"[MemoryMesh Error] unexpected {kind.__name__}: this is a bug in memory-mesh; please report it with the output of the "
-        "same command after memory-mesh --debug\n"
+        f"[MemoryMesh Error] unexpected {kind.__name__}: this is a bug in memory-mesh; please "
+        "report it with the output of the same command after memory-mesh --debug\n"
     )

@@ -1,7 +1,7 @@
 """The command line, made from the table of operations: parse, call one operation, print.
 
-argparse formats the help of a command. It does not read the words: it takes a value that begins with a dash for a flag, loses the
-value `--`, and does not accept flags between positional words.
+argparse formats the help of a command. It does not read the words: it takes a value that begins
+with a dash for a flag, loses the value `--`, and does not accept flags between positional words.
 """
 
 import json
@@ -14,7 +14,14 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.interfaces.operation import Kind, Operation, Parameter
 from memory_mesh.interfaces.render import output
 from memory_mesh.interfaces.render.output import Answer, Form
-from memory_mesh.interfaces.values import Call, Target, confirm, did_you_mean, method_arguments, read
+from memory_mesh.interfaces.values import (
+    Call,
+    Target,
+    confirm,
+    did_you_mean,
+    method_arguments,
+    read,
+)
 from memory_mesh.interfaces.verbs import COMMANDS, GROUPS, JSON, JSONL, TARGET, YES, parameters
 
 if TYPE_CHECKING:
@@ -29,13 +36,15 @@ _ROOT_FLAGS = {
 }
 # Words of other programs, and what they are here.
 _SYNONYMS = {
-    "add": "store", "put": "store", "save": "store", "remember": "store", "upsert": "store", "ingest": "store",
-    "find": "search", "query": "search", "recall": "search", "ask": "search", "show": "get", "ls": "list", "get-all": "list",
-    "rm": "delete", "remove": "delete", "edit": "update", "set": "update", "version": "--version",
+    "add": "store", "put": "store", "save": "store", "remember": "store", "upsert": "store",
+    "ingest": "store", "find": "search", "query": "search", "recall": "search", "ask": "search",
+    "show": "get", "ls": "list", "get-all": "list", "rm": "delete", "remove": "delete",
+    "edit": "update", "set": "update", "version": "--version",
 }  # fmt: skip
 # What one begins with; `memory-mesh help --all` lists every command.
 _FIRST = (
-    "store", "search", "list", "get", "delete", "stats", "demo", "console", "init", "mcp", "serve", "doctor",
+    "store", "search", "list", "get", "delete", "stats", "demo", "console", "init", "mcp", "serve",
+    "doctor",
 )  # fmt: skip
 _ALL = "--all"
 _HEADINGS = ((re.compile(r"^(?:usage|[A-Z][a-z ]+):(?=$| memory-mesh)", re.MULTILINE), "1"),)
@@ -63,7 +72,8 @@ def dispatch(words: list[str]) -> int:
 
 
 def _resolve(words: list[str]) -> tuple[str, list[str]]:
-    """Return the command and the words after it; for a group alone, or followed by a help flag, the group."""
+    """Return the command and the words after it; for a group alone, or followed by a help flag,
+    the group."""
     first, rest, group = words[0], words[1:], ""
     if first in GROUPS:
         if not rest or rest[0] in _HELP:
@@ -73,9 +83,15 @@ def _resolve(words: list[str]) -> tuple[str, list[str]]:
         return group + first, rest
     if first.startswith("-") and first != "-":
         known = _HELP if group else _ROOT_FLAGS
-        raise _unknown_flag(first, known, f"flags stand behind their command; see memory-mesh {group}--help")
+        raise _unknown_flag(
+            first, known, f"flags stand behind their command; see memory-mesh {group}--help"
+        )
     synonym = _SYNONYMS.get(group + first)
-    hint = f"did you mean {synonym}?" if synonym else did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group)
+    hint = (
+        f"did you mean {synonym}?"
+        if synonym
+        else did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group)
+    )
     hint = hint or f"see memory-mesh {group}--help"
     raise InvalidInput(f"unknown command {shown(group + first)}", remedy=hint)
 
@@ -86,10 +102,13 @@ def _resolve(words: list[str]) -> tuple[str, list[str]]:
 def _arrange(command: str, words: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     """Split the words after a command into flags, each with its texts, and positional words.
 
-    Flags may stand before, between and behind positional words. A flag takes the next word as its value, whatever it is.
+    Flags may stand before, between and behind positional words. A flag takes the next word as its
+    value, whatever it is.
     """
     known = parameters(command)
-    takes_value = {one.word: one.kind is not Kind.SWITCH for one in known if not one.positional} | dict.fromkeys(_HELP, False)
+    takes_value = {
+        one.word: one.kind is not Kind.SWITCH for one in known if not one.positional
+    } | dict.fromkeys(_HELP, False)
     given: dict[str, list[str]] = {}
     positional: list[str] = []
     behind: list[str] = []  # of a `--`, taken as they are
@@ -116,7 +135,11 @@ def _arrange(command: str, words: Sequence[str]) -> tuple[dict[str, list[str]], 
 def _place(word: str, flag: str, command: str) -> str:
     if " " in word:
         return "write -- before a text that begins with a dash"
-    return "write it before the command" if flag in _ROOT_FLAGS else f"see memory-mesh {command} --help"
+    return (
+        "write it before the command"
+        if flag in _ROOT_FLAGS
+        else f"see memory-mesh {command} --help"
+    )
 
 
 def _next(flag: str, rest: Iterator[str], command: str) -> str:
@@ -127,7 +150,8 @@ def _next(flag: str, rest: Iterator[str], command: str) -> str:
 
 
 def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[str, list[str]]:
-    """Return the positional words by parameter, or raise `InvalidInput` if there are too many, or a required value is missing."""
+    """Return the positional words by parameter, or raise `InvalidInput` if there are too many,
+    or a required value is missing."""
     named: dict[str, list[str]] = {}
     missing: list[str] = []
     needed = {one.word for one in _chosen(COMMANDS[command], given).parameters if one.required}
@@ -137,26 +161,36 @@ def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[
             count = len(words) if one.repeated or one.kind is Kind.WORDS else 1
             named[one.word], words = words[:count], words[count:]
             if one.word in given:
-                twice = f"{one.shown_metavar} is given twice: as {shown(named[one.word][0])} and by {one.word}"
+                twice = (
+                    f"{one.shown_metavar} is given twice: as {shown(named[one.word][0])} and by "
+                    f"{one.word}"
+                )
                 raise InvalidInput(twice, expected="one of them")
             see = "write a text of several words in quotes" if one.kind is Kind.INPUT else see
         elif one.word in needed and one.word not in given:
             missing.append(one.label)
     if words:
-        raise InvalidInput(f"unexpected word {shown(words[0])}", expected=" ".join(missing), remedy=_out(command, given) or see)
+        raise InvalidInput(
+            f"unexpected word {shown(words[0])}",
+            expected=" ".join(missing),
+            remedy=_out(command, given) or see,
+        )
     if missing:
         raise InvalidInput(f"{', '.join(missing)} is missing", remedy=see)
     return named
 
 
 def _out(command: str, given: Mapping[str, object]) -> str:
-    """Return how to name the file that a command writes; empty for a command that writes none, or if one is given."""
+    """Return how to name the file that a command writes; empty for a command that writes none,
+    or if one is given."""
     writes = any(one.word == "--out" for one in parameters(command))
     return "write --out before the name of the file" if writes and "--out" not in given else ""
 
 
 def _unknown_flag(flag: str, known: Iterable[str], otherwise: str) -> InvalidInput:
-    return InvalidInput(f"unknown flag {shown(flag)}", remedy=did_you_mean(flag, known, before="--") or otherwise)
+    return InvalidInput(
+        f"unknown flag {shown(flag)}", remedy=did_you_mean(flag, known, before="--") or otherwise
+    )
 
 
 def _refuse_json(command: str, word: str, takes_value: Mapping[str, bool]) -> None:
@@ -173,15 +207,23 @@ def _refuse_json(command: str, word: str, takes_value: Mapping[str, bool]) -> No
 
 def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -> Call:
     """Read the values, and choose the operation by the given flags."""
-    values = {one.word: _value(one, given[one.word]) for one in parameters(command) if one.word in given}
+    values = {
+        one.word: _value(one, given[one.word]) for one in parameters(command) if one.word in given
+    }
     entry = _chosen(COMMANDS[command], values)
     _refuse_unused(command, entry, values)
-    target = {name: str(values[TARGET[name].word]) for name in entry.target if TARGET[name].word in values}
+    target = {
+        name: str(values[TARGET[name].word]) for name in entry.target if TARGET[name].word in values
+    }
     call = Call(
         operation=entry,
         target=Target(**target),
         arguments=method_arguments(entry, values),
-        options={one.name: values[one.word] for one in entry.parameters if (one.option or one.shared) and one.word in values},
+        options={
+            one.name: values[one.word]
+            for one in entry.parameters
+            if (one.option or one.shared) and one.word in values
+        },
         form=_form(values),
         typed=tuple(typed),
     )
@@ -201,25 +243,37 @@ def _value(parameter: Parameter, given: list[str]) -> object:
         return not (parameter.default if parameter.cli_default is None else parameter.cli_default)
     if parameter.kind is Kind.WORDS:
         return " ".join(given)
-    return [read(parameter, text) for text in given] if parameter.repeated else read(parameter, given[-1])
+    return (
+        [read(parameter, text) for text in given]
+        if parameter.repeated
+        else read(parameter, given[-1])
+    )
 
 
 def _chosen(entries: tuple[Operation, ...], values: Mapping[str, object]) -> Operation:
     """Return the variant whose flag, or one of whose keys, is given; else the operation itself."""
     for entry in entries[1:]:
-        if entry.switch in values or (not entry.switch and any(one.into and one.word in values for one in entry.parameters)):
+        if entry.switch in values or (
+            not entry.switch and any(one.into and one.word in values for one in entry.parameters)
+        ):
             return entry
     return entries[0]
 
 
 def _refuse_unused(command: str, entry: Operation, values: Mapping[str, object]) -> None:
-    """Raise `InvalidInput` for a flag of another variant of the command: it would have no effect."""
-    words = {other.name: {other.switch, *(one.word for one in other.parameters)} for other in COMMANDS[command]}
+    """Raise `InvalidInput` for a flag of another variant of the command: it would have no
+    effect."""
+    words = {
+        other.name: {other.switch, *(one.word for one in other.parameters)}
+        for other in COMMANDS[command]
+    }
     for word in values.keys() - words[entry.name]:
         switches = [other.switch for other in COMMANDS[command] if word in words[other.name]]
         if switches:
             own = {"", word}.intersection(switches)
-            needs = f"cannot be used with {entry.switch}" if own else f"needs {' or '.join(switches)}"
+            needs = (
+                f"cannot be used with {entry.switch}" if own else f"needs {' or '.join(switches)}"
+            )
             raise InvalidInput(f"{word} {needs}", remedy=f"see memory-mesh {command} --help")
 
 
@@ -257,13 +311,21 @@ def execute(call: Call) -> Answer:
 
 def first_help() -> str:
     """Return the help of a newcomer: the commands one begins with, and where the others are."""
-    rest = f"memory-mesh help {_ALL} lists all {len(COMMANDS)} commands; memory-mesh COMMAND --help shows the flags of one."
+    rest = (
+        f"memory-mesh help {_ALL} lists all {len(COMMANDS)} commands; memory-mesh COMMAND --help "
+        "shows the flags of one."
+    )
     return "\n".join([*_commands({name: COMMANDS[name] for name in _FIRST}), "", *_wrapped(rest)])
 
 
 def full_help() -> str:
     """Return the help of the whole program: every command under its heading."""
-    lines = [*_commands(COMMANDS), "", "Flags:", *_rows(_ROOT_FLAGS.items(), max(map(len, COMMANDS)))]
+    lines = [
+        *_commands(COMMANDS),
+        "",
+        "Flags:",
+        *_rows(_ROOT_FLAGS.items(), max(map(len, COMMANDS))),
+    ]
     about_help = "memory-mesh COMMAND --help shows the flags of a command, with examples."
     return "\n".join([*lines, "", *_wrapped(about_help), "", *_wrapped(output.EXIT_CODES)])
 
@@ -272,9 +334,14 @@ def _commands(chosen: Mapping[str, tuple[Operation, ...]]) -> list[str]:
     """Return the usage, and the commands under their headings."""
     by_heading: dict[str, list[tuple[str, str]]] = {}
     for command, entries in chosen.items():
-        by_heading.setdefault(entries[0].heading, []).append((command, _first_sentence(entries[0].summary)))
+        by_heading.setdefault(entries[0].heading, []).append(
+            (command, _first_sentence(entries[0].summary))
+        )
     lines = ["usage: memory-mesh [--version] [--debug] [--help] COMMAND …", ""]
-    lines += [*_wrapped("Memory for AI agents, with an audit trail."), "Start with: memory-mesh demo"]
+    lines += [
+        *_wrapped("Memory for AI agents, with an audit trail."),
+        "Start with: memory-mesh demo",
+    ]
     for heading, rows in by_heading.items():
         lines += ["", f"{heading}:", *_rows(rows, max(map(len, chosen)))]
     return lines
@@ -282,9 +349,22 @@ def _commands(chosen: Mapping[str, tuple[Operation, ...]]) -> list[str]:
 
 def group_help(group: str) -> str:
     """Return the help of a group of commands."""
-    inner = [(command, entries[0].summary) for command, entries in COMMANDS.items() if command.startswith(f"{group} ")]
+    inner = [
+        (command, entries[0].summary)
+        for command, entries in COMMANDS.items()
+        if command.startswith(f"{group} ")
+    ]
     rows = _rows(inner, max(len(command) for command, _ in inner))
-    return "\n".join([f"usage: memory-mesh {group} COMMAND …", "", *_wrapped(GROUPS[group]), "", "Commands:", *rows])
+    return "\n".join(
+        [
+            f"usage: memory-mesh {group} COMMAND …",
+            "",
+            *_wrapped(GROUPS[group]),
+            "",
+            "Commands:",
+            *rows,
+        ]
+    )
 
 
 def command_help(command: str) -> str:
@@ -305,8 +385,12 @@ def _formatter(command: str) -> "ArgumentParser":
     """Return a parser that is only used to format the help of a command."""
     from argparse import ArgumentParser  # only help needs it
 
-    parser = ArgumentParser(prog=f"memory-mesh {command}", description=COMMANDS[command][0].summary, add_help=False)
-    words, own, target = (parser.add_argument_group(title) for title in ("Arguments", "Flags", "Which memory"))
+    parser = ArgumentParser(
+        prog=f"memory-mesh {command}", description=COMMANDS[command][0].summary, add_help=False
+    )
+    words, own, target = (
+        parser.add_argument_group(title) for title in ("Arguments", "Flags", "Which memory")
+    )
     for one in parameters(command):
         group, text = target if one in TARGET.values() else own, about(one).replace("%", "%%")
         if one.positional or one.bare:
@@ -317,7 +401,9 @@ def _formatter(command: str) -> "ArgumentParser":
         elif one.kind is Kind.SWITCH:
             group.add_argument(one.word, help=text, action="store_true")
         else:
-            group.add_argument(one.word, help=text, metavar=one.shown_metavar, required=one.required)
+            group.add_argument(
+                one.word, help=text, metavar=one.shown_metavar, required=one.required
+            )
     return parser
 
 
@@ -339,7 +425,13 @@ def _wrapped(text: str, indent: int = 0) -> list[str]:
     from textwrap import wrap
 
     columns = max(get_terminal_size().columns - 2, indent + 16)
-    return wrap(text, columns, initial_indent=" " * indent, subsequent_indent=" " * indent, break_long_words=False)
+    return wrap(
+        text,
+        columns,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+    )
 
 
 def _first_sentence(text: str) -> str:
@@ -353,7 +445,8 @@ OTHER_USERS = "the store has memories of other users only; add --user NAME to re
 
 
 def explain_empty(target: Target, answer: Answer) -> None:
-    """Log one line if the answer is empty because no user was named and every memory belongs to one.
+    """Log one line if the answer is empty because no user was named and every memory belongs to
+    one.
 
     A command that reads as a user never says whether others have memories.
     """
@@ -375,10 +468,16 @@ def _has_users_only(target: Target) -> bool:
     with suppress(MemoryMeshError):  # of a hint; the command itself has worked
         settings = load(target.arguments)
         file = store_file(settings.store_url)
-        if settings.options.user_id is not None or not settings.options.enable_memory or (file and not file.exists()):
+        if (
+            settings.options.user_id is not None
+            or not settings.options.enable_memory
+            or (file and not file.exists())
+        ):
             return False
         options = settings.options
-        with closing(open_store(settings.store_url, busy_seconds=options.busy_seconds, key=options.store_key)) as store:
+        with closing(
+            open_store(settings.store_url, busy_seconds=options.busy_seconds, key=options.store_key)
+        ) as store:
             without_user = model.IsNull("user_id")
             return not store.find(model.Kind.MEMORY, without_user, limit=1) and bool(
                 store.find(model.Kind.MEMORY, model.Not(without_user), limit=1)

@@ -24,7 +24,14 @@ from memory_mesh.interfaces.rest.server import Server
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Data = dict[str, object]
-_SEARCHES = ("/v1/search", "/v1/explain", "/v1/search-for-model", "/v1/graph/search", "/v1/lane/find", "/v1/context")
+_SEARCHES = (
+    "/v1/search",
+    "/v1/explain",
+    "/v1/search-for-model",
+    "/v1/graph/search",
+    "/v1/lane/find",
+    "/v1/context",
+)
 _MAX_DIGITS = 9
 
 
@@ -38,7 +45,9 @@ def routes(server: Server) -> list[tuple[str, str, Endpoint]]:
         "erase-preview": (_erase_preview, {"id": str}),
         "anchors": (_anchors, {}),
     }
-    return [("GET", f"/console/api/{name}", _endpoint(server, *page)) for name, page in pages.items()]
+    return [
+        ("GET", f"/console/api/{name}", _endpoint(server, *page)) for name, page in pages.items()
+    ]
 
 
 def _endpoint(server: Server, page: Callable[..., Data], known: Mapping[str, type]) -> Endpoint:
@@ -46,26 +55,37 @@ def _endpoint(server: Server, page: Callable[..., Data], known: Mapping[str, typ
         caller = server.admit(request)
         mesh, extent = caller.mesh(server.mesh, request.headers), caller.extent(server.mesh)
         arguments = _arguments(request, known)
-        data = await to_thread(lambda: page(_Asked(server, mesh, overview_of(mesh), extent), **arguments))
-        return Response(to_json(remote.data_of(Answer(text="", data=data))), media_type="application/json")
+        data = await to_thread(
+            lambda: page(_Asked(server, mesh, overview_of(mesh), extent), **arguments)
+        )
+        return Response(
+            to_json(remote.data_of(Answer(text="", data=data))), media_type="application/json"
+        )
 
     return read
 
 
 class _Asked:
-    """What a page is read with: the server, the mesh and the overview of the caller, and how far the caller may reach."""
+    """What a page is read with: the server, the mesh and the overview of the caller, and how far
+    the caller may reach."""
 
     def __init__(self, server: Server, mesh: Mesh, overview: Overview, extent: Extent) -> None:
         self.server, self.mesh, self.overview, self.extent = server, mesh, overview, extent
 
 
 def _arguments(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
-    """Return the arguments of the query. Raises `InvalidInput` for an unknown or repeated one, and for a wrong number."""
+    """Return the arguments of the query. Raises `InvalidInput` for an unknown or repeated one,
+    and for a wrong number."""
     found: dict[str, Any] = {}
     for name, text in request.query_params.multi_items():
         if name not in known or name in found:
-            raise InvalidInput(f"unknown or repeated argument {shown(name)}", expected=", ".join(known) or "no arguments")
-        if known[name] is int and not (text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS):
+            raise InvalidInput(
+                f"unknown or repeated argument {shown(name)}",
+                expected=", ".join(known) or "no arguments",
+            )
+        if known[name] is int and not (
+            text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+        ):
             raise InvalidInput(f"{name} is {shown(text)}", expected="a whole number")
         found[name] = known[name](text)
     return found
@@ -78,9 +98,9 @@ def _numbers(asked: _Asked) -> Data:
     found, stats = asked.overview.numbers(), asked.mesh.stats()
     types = {**found.by_type, **({"skill": found.skills} if found.skills else {})}
     data: Data = {
-        "by_day": found.days.counts, "step_days": found.days.step, "first": found.days.first, "last": found.days.last,
-        "total": sum(found.by_status.values()), "skills": found.skills, "kinds": types, "status": found.by_status,
-        "trust": found.trust, "trust_of": found.trust_of,
+        "by_day": found.days.counts, "step_days": found.days.step, "first": found.days.first,
+        "last": found.days.last, "total": sum(found.by_status.values()), "skills": found.skills,
+        "kinds": types, "status": found.by_status, "trust": found.trust, "trust_of": found.trust_of,
         "store": {"kind": asked.overview.store_kind},
     }  # fmt: skip
     if asked.extent is Extent.SERVER:  # of all users
@@ -97,7 +117,9 @@ def _timeline(asked: _Asked, **arguments: Any) -> Data:
     shown_columns = ("created_at", "valid_from", "valid_until")
     memories = [
         {**brief, **{name: getattr(one, name) for name in shown_columns}}
-        for one, brief in zip(found.memories, _brief(asked, found.memories, arguments.get("known_at")), strict=True)
+        for one, brief in zip(
+            found.memories, _brief(asked, found.memories, arguments.get("known_at")), strict=True
+        )
     ]
     days = found.days
     return {
@@ -116,9 +138,14 @@ def _graph(asked: _Asked, **arguments: Any) -> Data:
             "count": node.count,
             "cluster": node.group,
         }
-        for node, brief in zip(found.nodes, _brief(asked, [node.memory for node in found.nodes]), strict=True)
+        for node, brief in zip(
+            found.nodes, _brief(asked, [node.memory for node in found.nodes]), strict=True
+        )
     ]
-    edges = [{"from": one.source, "to": one.target, "type": one.type, "strength": one.strength} for one in found.edges]
+    edges = [
+        {"from": one.source, "to": one.target, "type": one.type, "strength": one.strength}
+        for one in found.edges
+    ]
     return {"nodes": nodes, "edges": edges, "aggregated": found.aggregated, "newest": found.newest}
 
 
@@ -128,18 +155,27 @@ def _memory(asked: _Asked, id: str = "") -> Data:
     passages = []
     for row in found.passages:
         start, end = (int(str(row.value(name) or 0)) for name in ("text_start", "text_end"))
-        passages.append({"start": start, "end": end, "text": content[start:end], "section": row.value("section")})
+        passages.append(
+            {
+                "start": start,
+                "end": end,
+                "text": content[start:end],
+                "section": row.value("section"),
+            }
+        )
     blocks = [
         {
-            "id": one.id, "chain": one.chain, "number": one.number, "operation_type": one.operation_type,
-            "agent_id": one.agent_id, "timestamp": one.created_at, "action": (one.metadata or {}).get("action"),
+            "id": one.id, "chain": one.chain, "number": one.number,
+            "operation_type": one.operation_type, "agent_id": one.agent_id,
+            "timestamp": one.created_at, "action": (one.metadata or {}).get("action"),
             "memory_revision": one.memory_revision, "block_hash": one.block_hash, "seal": one.seal,
         }
         for one in found.blocks
     ]  # fmt: skip
     return {
-        **asdict(why), "trust": {**asdict(why.trust), "value": why.trust.value}, "passages": passages, "blocks": blocks,
-        "history": [asdict(one) for one in found.history], "sightings": [asdict(one) for one in found.sightings],
+        **asdict(why), "trust": {**asdict(why.trust), "value": why.trust.value},
+        "passages": passages, "blocks": blocks, "history": [asdict(one) for one in found.history],
+        "sightings": [asdict(one) for one in found.sightings],
         "links": [asdict(one) for one in found.links],
     }  # fmt: skip
 
@@ -147,18 +183,24 @@ def _memory(asked: _Asked, id: str = "") -> Data:
 def _erase_preview(asked: _Asked, id: str = "") -> Data:
     found = asked.overview.erase_preview(id, any_agent=asked.extent >= Extent.USER)
     if not found.erased:
-        raise NotFound(f"no memory {shown(id)} that may be erased", remedy="check the id, the agent and the session")
+        raise NotFound(
+            f"no memory {shown(id)} that may be erased",
+            remedy="check the id, the agent and the session",
+        )
     proof = found.proof
     return {
-        "erased": _brief(asked, found.erased), "changed": _brief(asked, found.changed), "kept": proof.kept,
-        "hidden": found.hidden,
-        "rows": proof.rows, "tombstones": len(proof.tombstones), "notes": len(proof.notes), "traces": len(proof.traces),
+        "erased": _brief(asked, found.erased), "changed": _brief(asked, found.changed),
+        "kept": proof.kept, "hidden": found.hidden,
+        "rows": proof.rows, "tombstones": len(proof.tombstones), "notes": len(proof.notes),
+        "traces": len(proof.traces),
     }  # fmt: skip
 
 
 def _anchors(asked: _Asked) -> Data:
     if asked.extent is not Extent.SERVER:
-        raise AccessDenied("the anchors are those of the server", remedy="use a token of the user of the server")
+        raise AccessDenied(
+            "the anchors are those of the server", remedy="use a token of the user of the server"
+        )
     found = asked.overview.anchored()
     return {
         "configured": found.configured,
@@ -170,6 +212,12 @@ def _anchors(asked: _Asked) -> Data:
 def _brief(asked: _Asked, memories: Sequence[Memory], known_at: str | None = None) -> list[Data]:
     trust, title = asked.overview.trust(memories, known_at=known_at), asked.overview.title
     return [
-        {"id": one.id, "title": title(one), "kind": one.memory_type, "status": one.status, "trust": trust[one.id]}
+        {
+            "id": one.id,
+            "title": title(one),
+            "kind": one.memory_type,
+            "status": one.status,
+            "trust": trust[one.id],
+        }
         for one in memories
     ]

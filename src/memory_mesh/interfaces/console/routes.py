@@ -21,8 +21,9 @@ from memory_mesh.interfaces.rest.server import Server, client_of
 
 _INDEX = "index.html"
 # Not from the system's table: it may name another type for .js, which a browser would then not run.
-_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
-          ".json": "application/json", ".txt": "text/plain", ".png": "image/png"}  # fmt: skip
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css",
+          ".svg": "image/svg+xml", ".json": "application/json", ".txt": "text/plain",
+          ".png": "image/png"}  # fmt: skip
 _SHELL = ("/", "/console", "/console/", f"/console/{_INDEX}")
 _MAX_LOGIN = 4096  # bytes
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -44,7 +45,8 @@ def install(app: FastAPI, server: Server) -> None:
 
 
 def is_shell(method: str, path: str) -> bool:
-    """Return whether a request reads the HTML page into which the console loads everything else; it has no data itself."""
+    """Return whether a request reads the HTML page into which the console loads everything else;
+    it has no data itself."""
     return method == "GET" and path in _SHELL
 
 
@@ -59,7 +61,8 @@ class _File:
 
 
 def _file() -> Endpoint:
-    """Return the endpoint of the files. They are read once: no path of a request reaches the file system."""
+    """Return the endpoint of the files. They are read once: no path of a request reaches the
+    file system."""
     known = {name: _read(name, one) for name, one in _walk(files(__package__) / "web", "")}
 
     async def file(request: Request) -> Response:
@@ -84,7 +87,9 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]
 
 def _read(name: str, file: Traversable) -> _File:
     content = file.read_bytes()
-    return _File(content, _TYPES[f".{name.rpartition('.')[2]}"], f'"{sha256(content).hexdigest()[:32]}"')
+    return _File(
+        content, _TYPES[f".{name.rpartition('.')[2]}"], f'"{sha256(content).hexdigest()[:32]}"'
+    )
 
 
 async def _to_console(request: Request) -> Response:
@@ -95,7 +100,8 @@ async def _to_console(request: Request) -> Response:
 
 
 def _session(server: Server) -> Endpoint:
-    """Return the endpoint that says who is logged in. On a server without tokens it begins a session."""
+    """Return the endpoint that says who is logged in. On a server without tokens it begins a
+    session."""
 
     async def session(request: Request) -> Response:
         try:
@@ -123,10 +129,15 @@ def _login(server: Server) -> Endpoint:
             or names not in ({"token"}, {"once"})
             or not all(isinstance(one, str) for one in given.values())
         ):
-            raise InvalidInput("the body names no token", expected='an object such as {"token": "mm_…"}')
+            raise InvalidInput(
+                "the body names no token", expected='an object such as {"token": "mm_…"}'
+            )
         begun = server.log_in(request, **given)
-        server.sessions.end(request.cookies.get(cookie_name(request.headers), ""))  # the earlier one of this browser
-        return _with_cookie(request, _described(server, begun.caller, begun.session.csrf), begun.secret)
+        # The earlier one of this browser.
+        server.sessions.end(request.cookies.get(cookie_name(request.headers), ""))
+        return _with_cookie(
+            request, _described(server, begun.caller, begun.session.csrf), begun.secret
+        )
 
     return login
 
@@ -162,8 +173,17 @@ def _described(server: Server, caller: Caller, csrf: str) -> dict[str, object]:
 def _with_cookie(request: Request, data: dict[str, object], secret: str) -> Response:
     response = _json(data)
     # A proxy that speaks TLS to the browser is seen only by the origin that the browser names.
-    secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
-    response.set_cookie(cookie_name(request.headers), secret, path="/", secure=secure, httponly=True, samesite="strict")
+    secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith(
+        "https://"
+    )
+    response.set_cookie(
+        cookie_name(request.headers),
+        secret,
+        path="/",
+        secure=secure,
+        httponly=True,
+        samesite="strict",
+    )
     return response
 
 

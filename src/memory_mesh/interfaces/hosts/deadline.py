@@ -26,7 +26,8 @@ _begun: list["Deadline"] = []
 
 
 def begin(words: list[str]) -> None:
-    """Begin the deadline of this process; `words` follow `memory-mesh host`. After it the process answers empty and ends."""
+    """Begin the deadline of this process; `words` follow `memory-mesh host`. After it the
+    process answers empty and ends."""
     from memory_mesh.api.settings import load
     from memory_mesh.core.errors import SettingsError
     from memory_mesh.core.options import Options
@@ -42,7 +43,8 @@ def begin(words: list[str]) -> None:
 
 
 def leave(code: int) -> None:
-    """End the process without the clean-up of Python, which takes 70 ms. Everything that matters is closed."""
+    """End the process without the clean-up of Python, which takes 70 ms. Everything that matters
+    is closed."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             with suppress(OSError):  # the host does not read it
@@ -56,7 +58,8 @@ def current(hook: str) -> "Deadline":
 
 
 class Deadline:
-    """Writes one answer: the one that is given in time, or else the empty one. The time counts from the start of the process."""
+    """Writes one answer: the one that is given in time, or else the empty one. The time counts
+    from the start of the process."""
 
     def __init__(self, hook: str, seconds: float) -> None:
         self._hook, self._seconds = hook, seconds
@@ -78,18 +81,23 @@ class Deadline:
         self._ended.set()
 
     def watch(self, leave: Callable[[int], object]) -> None:
-        """Wait for the end or for the deadline, then answer empty if there was no answer, and leave the process."""
+        """Wait for the end or for the deadline, then answer empty if there was no answer, and
+        leave the process."""
         if self._ended.wait(max(0.0, self._at - time.monotonic())):
             return
         if self.answer(EMPTY):
             late = f"it took longer than {self._seconds:g} seconds"
             record_fault(self._hook, late)
-            _complain(f"{self._hook}: {late}; the answer is empty; MEMORY_MESH_HOST_SECONDS gives it more time")
+            _complain(
+                f"{self._hook}: {late}; the answer is empty; MEMORY_MESH_HOST_SECONDS gives "
+                "it more time"
+            )
         leave(0)
 
 
 def _complain(line: str) -> None:
-    """Write a line to standard error, which hosts put into their log and do not show to the model."""
+    """Write a line to standard error, which hosts put into their log and do not show to the
+    model."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):  # the host does not read it, or has closed it
             sys.stderr.write(f"[MemoryMesh Error] {line}\n")
@@ -97,7 +105,8 @@ def _complain(line: str) -> None:
 
 
 def _age() -> float:
-    """Return the seconds since the process began; where the system does not say, its processor time."""
+    """Return the seconds since the process began; where the system does not say, its processor
+    time."""
     used = time.process_time()
     if sys.platform != "linux":
         return used
@@ -120,7 +129,9 @@ def record_fault(hook: str, what: str) -> None:
     """Write the failure of a hook. If that is not possible, nothing is recorded."""
     with suppress(OSError, MemoryMeshError):
         create_file(path := _path())
-        path.write_text(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {hook}: {what}\n", encoding="utf-8")
+        path.write_text(
+            f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {hook}: {what}\n", encoding="utf-8"
+        )
 
 
 def clear_fault(hook: str) -> None:

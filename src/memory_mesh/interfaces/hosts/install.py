@@ -1,7 +1,8 @@
 """`memory-mesh init`: write the hooks of coding agents into a project, and take them out again.
 
-Only what this program wrote is changed or removed. In the settings of Claude Code that is a hook that is exactly ours; the
-plugin of opencode begins with a digest of the rest of the file. Files are replaced at once, and keep their permissions.
+Only what this program wrote is changed or removed. In the settings of Claude Code that is a hook
+that is exactly ours; the plugin of opencode begins with a digest of the rest of the file. Files are
+replaced at once, and keep their permissions.
 """
 
 import json
@@ -32,9 +33,11 @@ _DECODER = json.JSONDecoder()
 
 
 def insert(text: str, place: tuple[Key, ...], value: object) -> str:
-    """Return the text with a value as the last item of the object or list at the place, which exists, except for its last key.
+    """Return the text with a value as the last item of the object or list at the place, which
+    exists, except for its last key.
 
-    The last key of the place is the name of the new member; for a list it is the number of its items.
+    The last key of the place is the name of the new member; for a list it is the number of its
+    items.
     """
     *parents, key = place
     start, end = _span(text, tuple(parents))
@@ -50,13 +53,15 @@ def insert(text: str, place: tuple[Key, ...], value: object) -> str:
 
 
 def remove(text: str, place: tuple[Key, ...]) -> str:
-    """Return the text without the item at the place, and without the objects and lists that are empty then, but the outermost."""
+    """Return the text without the item at the place, and without the objects and lists that are
+    empty then, but the outermost."""
     *parents, key = place
     start, end = _span(text, tuple(parents))
     items = list(_items(text, start))
     if len(items) == 1:
         return remove(text, tuple(parents)) if parents else text[: start + 1] + text[end - 1 :]
-    position = max(n for n, (name, _, _) in enumerate(items) if name == key)  # of equal keys the last one counts
+    # Of equal keys the last one counts.
+    position = max(n for n, (name, _, _) in enumerate(items) if name == key)
     if position:
         return text[: items[position - 1][2]] + text[items[position][2] :]
     after = text.index(",", items[0][2]) + 1
@@ -73,7 +78,8 @@ def _span(text: str, place: tuple[Key, ...]) -> tuple[int, int]:
 
 
 def _items(text: str, start: int) -> Iterator[tuple[Key, int, int]]:
-    """Yield the key, the beginning and the end of each value of the object or list that begins at `start`."""
+    """Yield the key, the beginning and the end of each value of the object or list that begins
+    at `start`."""
     at, number = _skip(text, start + 1), 0
     key: Key
     while text[at] not in "]}":
@@ -103,7 +109,8 @@ _MARKS = {"added": "+", "changed": "~", "removed": "-", "unchanged": "=", "left"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to one hook or file. `left` means: it should change, but this program did not write it."""
+    """What happens to one hook or file. `left` means: it should change, but this program did not
+    write it."""
 
     action: str
     file: str
@@ -115,15 +122,26 @@ def init(call: Call) -> Answer:
     options = call.arguments
     folder = Path(str(options["path"])).expanduser()
     if not folder.is_dir():
-        raise InvalidInput(f"{shown(str(folder), max_length=120)} is not a folder", expected="the folder of a project")
+        raise InvalidInput(
+            f"{shown(str(folder), max_length=120)} is not a folder",
+            expected="the folder of a project",
+        )
     removing, dry_run = bool(options["remove"]), bool(options["dry_run"])
-    planned = [_planned(folder, host, removing=removing) for host in HOSTS if options["host"] in (host, "all")]
+    planned = [
+        _planned(folder, host, removing=removing)
+        for host in HOSTS
+        if options["host"] in (host, "all")
+    ]
     if not dry_run:
         for path, text, _ in planned:
             _write(folder, path, text)
     changes = [change for _, _, found in planned for change in found]
     answer = _answer(changes, removing=removing, dry_run=dry_run)
-    unused = "\n! The hooks use the store of the settings, not that of --store." if call.target.store else ""
+    unused = (
+        "\n! The hooks use the store of the settings, not that of --store."
+        if call.target.store
+        else ""
+    )
     return replace(answer, text=answer.text + unused)
 
 
@@ -143,7 +161,11 @@ def _answer(changes: list[Change], *, removing: bool, dry_run: bool) -> Answer:
 
 
 def _hook(event: str) -> dict[str, object]:
-    return {"type": "command", "command": f"memory-mesh host claude-code {EVENTS[event]}", "timeout": _TIMEOUT_SECONDS}
+    return {
+        "type": "command",
+        "command": f"memory-mesh host claude-code {EVENTS[event]}",
+        "timeout": _TIMEOUT_SECONDS,
+    }
 
 
 def _settings(text: str | None, *, removing: bool) -> tuple[str | None, list[Change]]:
@@ -157,8 +179,22 @@ def _settings(text: str | None, *, removing: bool) -> tuple[str | None, list[Cha
         place, same = _ours(settings, event)
         if place is None and removing:
             continue
-        action = "added" if place is None else "unchanged" if not removing else "removed" if same else "left"
-        new = _with_hook(new, settings, event) if place is None else remove(new, place) if action == "removed" else new
+        action = (
+            "added"
+            if place is None
+            else "unchanged"
+            if not removing
+            else "removed"
+            if same
+            else "left"
+        )
+        new = (
+            _with_hook(new, settings, event)
+            if place is None
+            else remove(new, place)
+            if action == "removed"
+            else new
+        )
         note = "" if place is None or same else " (changed by hand)"
         changes.append(Change(action, SETTINGS, f"{event}: {_hook(event)['command']}{note}"))
     return (None if removing and new != text and _parsed(new) == {} else new), changes
@@ -171,9 +207,13 @@ def _parsed(text: str) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{SETTINGS} is not valid JSON: {error}", remedy=remedy) from None
     hooks = value.get("hooks", {}) if isinstance(value, dict) else None
-    if not isinstance(hooks, dict) or not all(isinstance(hooks.get(event, []), list) for event in EVENTS):
+    if not isinstance(hooks, dict) or not all(
+        isinstance(hooks.get(event, []), list) for event in EVENTS
+    ):
         expected = 'an object whose "hooks" are an object of lists'
-        raise InvalidInput(f"{SETTINGS} has another form than Claude Code's", expected=expected, remedy=remedy)
+        raise InvalidInput(
+            f"{SETTINGS} has another form than Claude Code's", expected=expected, remedy=remedy
+        )
     return dict(value)
 
 
@@ -187,7 +227,9 @@ def _ours(settings: dict[str, object], event: str) -> tuple[tuple[Key, ...] | No
         for m, hook in enumerate(inner if isinstance(inner, list) else []):
             if isinstance(hook, dict) and command in str(hook.get("command")):
                 place: tuple[Key, ...] = ("hooks", event, n)
-                return place if len(group["hooks"]) == 1 else (*place, "hooks", m), hook == _hook(event)
+                return place if len(group["hooks"]) == 1 else (*place, "hooks", m), hook == _hook(
+                    event
+                )
     return None, False
 
 
@@ -214,14 +256,18 @@ def _plugin(text: str | None, *, removing: bool) -> tuple[str | None, list[Chang
     """Return the plugin of opencode, or None to remove it, and what changes."""
     new = plugin_text()
     if text is None:
-        return (None, []) if removing else (new, [Change("added", PLUGIN, "the plugin of opencode")])
+        return (
+            (None, []) if removing else (new, [Change("added", PLUGIN, "the plugin of opencode")])
+        )
     found = _DIGEST.match(text)
     if found is None or sha256(text[found.end() :].encode()).hexdigest() != found[1]:
         why = "changed by hand" if found else "not written by memory-mesh"
         return text, [Change("left", PLUGIN, f"{why}, so it stays")]
     if removing:
         return None, [Change("removed", PLUGIN, "the plugin of opencode")]
-    return new, [Change("unchanged" if text == new else "changed", PLUGIN, "the plugin of opencode")]
+    return new, [
+        Change("unchanged" if text == new else "changed", PLUGIN, "the plugin of opencode")
+    ]
 
 
 HOSTS = {"claude-code": (SETTINGS, _settings), "opencode": (PLUGIN, _plugin)}
@@ -235,19 +281,25 @@ def _planned(folder: Path, host: str, *, removing: bool) -> tuple[Path, str | No
     name, edit = HOSTS[host]
     real = Path(os.path.realpath(folder / name))
     if not real.is_relative_to(os.path.realpath(folder)):
-        raise InvalidInput(f"{name} is a link that leads out of the project", remedy="change the file it leads to by hand")
+        raise InvalidInput(
+            f"{name} is a link that leads out of the project",
+            remedy="change the file it leads to by hand",
+        )
     try:
         data = read_if_any(real)  # a link may lead to no file yet
         text = None if data is None else data.decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InvalidInput(f"{name} cannot be read: {why}", remedy="correct it; nothing was changed") from None
+        raise InvalidInput(
+            f"{name} cannot be read: {why}", remedy="correct it; nothing was changed"
+        ) from None
     new, changes = edit(text, removing=removing)
     return real, new, changes
 
 
 def _write(folder: Path, path: Path, text: str | None) -> None:
-    """Write a file at once, or remove it together with the folders that are empty then; a file that has the text stays."""
+    """Write a file at once, or remove it together with the folders that are empty then; a file
+    that has the text stays."""
     try:
         if text is not None and read_if_any(path) != text.encode():
             create_folder(path.parent)
@@ -260,4 +312,6 @@ def _write(folder: Path, path: Path, text: str | None) -> None:
                     above.rmdir()
     except OSError as error:
         remedy = "check the permissions of its folder"
-        raise MemoryMeshError(f"{path} cannot be written: {error.strerror}", remedy=remedy) from None
+        raise MemoryMeshError(
+            f"{path} cannot be written: {error.strerror}", remedy=remedy
+        ) from None

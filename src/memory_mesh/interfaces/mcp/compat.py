@@ -14,7 +14,14 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.model import MemoryRecord, Status, Value
-from memory_mesh.core.transfer.foreign import PART, RELATION, entity_part, graph_key, observation_part, relation_part
+from memory_mesh.core.transfer.foreign import (
+    PART,
+    RELATION,
+    entity_part,
+    graph_key,
+    observation_part,
+    relation_part,
+)
 from memory_mesh.interfaces.operation import Effect, Extent
 
 # --- the knowledge graph ---
@@ -36,21 +43,31 @@ class KnowledgeGraph:
     def create_entities(self, entities: Sequence[Node]) -> list[Node]:
         """Store the entities whose name is new, with their observations, and return them."""
         given = [{key: entity[key] for key in _ENTITY} for entity in entities]
-        new = [entity for entity in _distinct(given, ("name",)) if self._get("entity", entity["name"]) is None]
+        new = [
+            entity
+            for entity in _distinct(given, ("name",))
+            if self._get("entity", entity["name"]) is None
+        ]
         self._mesh.add_many([item for entity in new for item in _entity_items(entity)])
         return new
 
     def create_relations(self, relations: Sequence[Node]) -> list[Node]:
-        """Store the relations that are new, and return them. Raises `NotFound` if an entity does not exist."""
-        for name in dict.fromkeys(relation[end] for relation in relations for end in ("from", "to")):
+        """Store the relations that are new, and return them. Raises `NotFound` if an entity does
+        not exist."""
+        for name in dict.fromkeys(
+            relation[end] for relation in relations for end in ("from", "to")
+        ):
             self._require(name)
         given = [{key: relation[key] for key in RELATION} for relation in relations]
-        new = [one for one in _distinct(given, RELATION) if self._get("relation", *_parts(one)) is None]
+        new = [
+            one for one in _distinct(given, RELATION) if self._get("relation", *_parts(one)) is None
+        ]
         self._mesh.add_many([_item(relation_part(*_parts(relation))) for relation in new])
         return new
 
     def add_observations(self, observations: Sequence[Node]) -> list[Node]:
-        """Add observations to entities, and return those that are new. Raises `NotFound` if an entity does not exist."""
+        """Add observations to entities, and return those that are new. Raises `NotFound` if an
+        entity does not exist."""
         added, known = [], set[tuple[str, str]]()
         for given in observations:
             name = given["entityName"]
@@ -59,12 +76,17 @@ class KnowledgeGraph:
             new = [text for text in texts if self._get("observation", name, text) is None]
             known |= {(name, text) for text in new}
             added.append({"entityName": name, "addedObservations": new})
-        items = [_item(observation_part(one["entityName"], text)) for one in added for text in one["addedObservations"]]
+        items = [
+            _item(observation_part(one["entityName"], text))
+            for one in added
+            for text in one["addedObservations"]
+        ]
         self._mesh.add_many(items)
         return added
 
     def delete_entities(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Erase entities with their observations and relations; return the names that existed, and those that did not."""
+        """Erase entities with their observations and relations; return the names that existed,
+        and those that did not."""
         found = {name: record for name in names if (record := self._get("entity", name))}
         stored = {record.metadata["entity"] for record in found.values()}
         for record in self._records():
@@ -75,8 +97,14 @@ class KnowledgeGraph:
 
     def delete_observations(self, deletions: Sequence[Node]) -> tuple[int, list[str]]:
         """Erase observations; return how many existed, and the entities that did not."""
-        keys = [("observation", one["entityName"], text) for one in deletions for text in one["observations"]]
-        missing = [one["entityName"] for one in deletions if self._get("entity", one["entityName"]) is None]
+        keys = [
+            ("observation", one["entityName"], text)
+            for one in deletions
+            for text in one["observations"]
+        ]
+        missing = [
+            one["entityName"] for one in deletions if self._get("entity", one["entityName"]) is None
+        ]
         return self._delete(keys), missing
 
     def delete_relations(self, relations: Sequence[Node]) -> int:
@@ -90,7 +118,11 @@ class KnowledgeGraph:
         for record in self._records():
             data = record.metadata
             if data[PART] == "entity":
-                entities[data["entity"]] = {"name": data["entity"], "entityType": data["entity_type"], "observations": []}
+                entities[data["entity"]] = {
+                    "name": data["entity"],
+                    "entityType": data["entity_type"],
+                    "observations": [],
+                }
             elif data[PART] == "relation":
                 relations.append({key: data[key] for key in RELATION})
             else:
@@ -101,16 +133,21 @@ class KnowledgeGraph:
         return {"entities": list(entities.values()), "relations": relations}
 
     def search(self, query: str) -> Node:
-        """Return the entities whose name, type or observations contain a text, whatever its case, and their relations."""
+        """Return the entities whose name, type or observations contain a text, whatever its
+        case, and their relations."""
         folded = query.lower()
         return self._around(
-            lambda entity: any(folded in text.lower() for text in (entity["name"], entity["entityType"], *entity["observations"]))
+            lambda entity: any(
+                folded in text.lower()
+                for text in (entity["name"], entity["entityType"], *entity["observations"])
+            )
         )
 
     def open(self, names: Sequence[str]) -> Node:
         """Return the entities with these names, and their relations."""
         found = [record for name in dict.fromkeys(names) if (record := self._get("entity", name))]
-        stored = {record.metadata["entity"] for record in found}  # where data is masked, it is not the name that is given
+        # Where data is masked, it is not the name that is given.
+        stored = {record.metadata["entity"] for record in found}
         return self._around(lambda entity: entity["name"] in stored)
 
     # --- its file of JSON lines ---
@@ -128,16 +165,23 @@ class KnowledgeGraph:
         graph = self.read()
         entities = [entity for entity in graph["entities"] if matches(entity)]
         names = {entity["name"] for entity in entities}
-        relations = [one for one in graph["relations"] if one["from"] in names or one["to"] in names]
+        relations = [
+            one for one in graph["relations"] if one["from"] in names or one["to"] in names
+        ]
         return {"entities": entities, "relations": relations}
 
     def _records(self) -> list[MemoryRecord]:
         return self._mesh.get_all(filter={PART: ["entity", "observation", "relation"]})[::-1]
 
     def _get(self, *parts: str) -> MemoryRecord | None:
-        """Return the memory of a part: of what was given when it was stored, or of what reading shows, where data is masked."""
+        """Return the memory of a part: of what was given when it was stored, or of what reading
+        shows, where data is masked."""
         record = self._mesh.get(key=graph_key(*parts))
-        if record is None and any("[" in part for part in parts) and max(map(len, parts)) <= _MAX_MASKED:
+        if (
+            record is None
+            and any("[" in part for part in parts)
+            and max(map(len, parts)) <= _MAX_MASKED
+        ):
             where = {PART: parts[0], **dict(zip(_FIELDS[parts[0]], parts[1:], strict=True))}
             record = next(iter(self._mesh.get_all(1, filter=where)), None)
         return record if record and record.status == Status.ACTIVE else None
@@ -188,9 +232,16 @@ def _list(item: Mapping[str, Any], about: str = "") -> dict[str, Any]:
 
 
 def _object(texts: Mapping[str, str], lists: Mapping[str, str] | None = None) -> dict[str, Any]:
-    properties: dict[str, Any] = {name: {**_TEXT, "description": about} for name, about in texts.items()}
+    properties: dict[str, Any] = {
+        name: {**_TEXT, "description": about} for name, about in texts.items()
+    }
     properties |= {name: _list(_TEXT, about) for name, about in (lists or {}).items()}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 _ENTITIES = _list(
@@ -209,10 +260,12 @@ _RELATIONS = _list(
     )
 )
 _ADDED = _object(
-    {"entityName": "The name of the entity to add the observations to"}, {"contents": "An array of observation contents to add"}
+    {"entityName": "The name of the entity to add the observations to"},
+    {"contents": "An array of observation contents to add"},
 )
 _DELETED = _object(
-    {"entityName": "The name of the entity containing the observations"}, {"observations": "An array of observations to delete"}
+    {"entityName": "The name of the entity containing the observations"},
+    {"observations": "An array of observations to delete"},
 )
 _GRAPH = {"entities": _ENTITIES, "relations": _RELATIONS}
 _DONE = {"success": {"type": "boolean"}, "message": _TEXT}
@@ -262,7 +315,9 @@ def _delete_entities(graph: KnowledgeGraph, names: Any) -> Shown:
 def _delete_observations(graph: KnowledgeGraph, given: Any) -> Shown:
     deleted, missing = graph.delete_observations(given)
     count = sum(len(one["observations"]) for one in given)
-    some = f"Deleted {deleted} of {count} observations." + (f" Entities not found: {', '.join(missing)}" if missing else "")
+    some = f"Deleted {deleted} of {count} observations." + (
+        f" Entities not found: {', '.join(missing)}" if missing else ""
+    )
     return _done(some if deleted < count else "Observations deleted successfully")
 
 
@@ -275,24 +330,34 @@ def _delete_relations(graph: KnowledgeGraph, given: Any) -> Shown:
 _QUERY = "The search query to match against entity names, types, and observation content"
 _ENTRIES = (
     _Entry("create_entities", "Create multiple new entities in the knowledge graph",
-           {"entities": _ENTITIES}, {"entities": _ENTITIES}, _listing(KnowledgeGraph.create_entities, "entities"), _ADDS),
+           {"entities": _ENTITIES}, {"entities": _ENTITIES},
+           _listing(KnowledgeGraph.create_entities, "entities"), _ADDS),
     _Entry("create_relations",
-           "Create multiple new relations between entities in the knowledge graph. Relations should be in active voice",
-           {"relations": _RELATIONS}, {"relations": _RELATIONS}, _listing(KnowledgeGraph.create_relations, "relations"), _ADDS),
+           "Create multiple new relations between entities in the knowledge graph. Relations "
+           "should be in active voice",
+           {"relations": _RELATIONS}, {"relations": _RELATIONS},
+           _listing(KnowledgeGraph.create_relations, "relations"), _ADDS),
     _Entry("add_observations", "Add new observations to existing entities in the knowledge graph",
-           {"observations": _list(_ADDED)}, {"results": _list(_object({"entityName": ""}, {"addedObservations": ""}))},
+           {"observations": _list(_ADDED)},
+           {"results": _list(_object({"entityName": ""}, {"addedObservations": ""}))},
            _listing(KnowledgeGraph.add_observations, "results"), _ADDS),
-    _Entry("delete_entities", "Delete multiple entities and their associated relations from the knowledge graph",
-           {"entityNames": _list(_TEXT, "An array of entity names to delete")}, _DONE, _delete_entities, _DELETES),
-    _Entry("delete_observations", "Delete specific observations from entities in the knowledge graph",
+    _Entry("delete_entities",
+           "Delete multiple entities and their associated relations from the knowledge graph",
+           {"entityNames": _list(_TEXT, "An array of entity names to delete")}, _DONE,
+           _delete_entities, _DELETES),
+    _Entry("delete_observations",
+           "Delete specific observations from entities in the knowledge graph",
            {"deletions": _list(_DELETED)}, _DONE, _delete_observations, _DELETES),
-    _Entry("delete_relations", "Delete multiple relations from the knowledge graph", {"relations": _RELATIONS}, _DONE,
-           _delete_relations, _DELETES),
-    _Entry("read_graph", "Read the entire knowledge graph", {}, _GRAPH, _graph(lambda graph, _: graph.read())),
+    _Entry("delete_relations", "Delete multiple relations from the knowledge graph",
+           {"relations": _RELATIONS}, _DONE, _delete_relations, _DELETES),
+    _Entry("read_graph", "Read the entire knowledge graph", {}, _GRAPH,
+           _graph(lambda graph, _: graph.read())),
     _Entry("search_nodes", "Search for nodes in the knowledge graph based on a query",
-           {"query": {**_TEXT, "maxLength": 2048, "description": _QUERY}}, _GRAPH, _graph(KnowledgeGraph.search)),
+           {"query": {**_TEXT, "maxLength": 2048, "description": _QUERY}}, _GRAPH,
+           _graph(KnowledgeGraph.search)),
     _Entry("open_nodes", "Open specific nodes in the knowledge graph by their names",
-           {"names": _list(_TEXT, "An array of entity names to retrieve")}, _GRAPH, _graph(KnowledgeGraph.open)),
+           {"names": _list(_TEXT, "An array of entity names to retrieve")}, _GRAPH,
+           _graph(KnowledgeGraph.open)),
 )  # fmt: skip
 
 
@@ -307,17 +372,25 @@ class GraphTools:
         return [_tool(entry) for entry in self._entries.values()]
 
     def refusal(self, name: str, *, read_only: bool, limit: Extent) -> str | None:
-        """Return why a caller may not call a tool, an empty text if it may, and None if there is no such tool."""
+        """Return why a caller may not call a tool, an empty text if it may, and None if there is
+        no such tool."""
         if name not in self._entries:
             return None
-        return "the token is for reading only" if read_only and self._entries[name].effect is not _READS else ""
+        return (
+            "the token is for reading only"
+            if read_only and self._entries[name].effect is not _READS
+            else ""
+        )
 
     def call(self, mesh: Mesh, name: str, arguments: Mapping[str, object]) -> CallToolResult:
         """Call a tool on the graph in a mesh."""
         entry = self._entries[name]
         for key in arguments:
             if key not in entry.takes:
-                raise InvalidInput(f"unknown argument {shown(key)}", expected=", ".join(entry.takes) or "no arguments")
+                raise InvalidInput(
+                    f"unknown argument {shown(key)}",
+                    expected=", ".join(entry.takes) or "no arguments",
+                )
         for key, schema in entry.takes.items():
             _check(key, arguments.get(key), schema)
         text, data = entry.call(KnowledgeGraph(mesh), next(iter(arguments.values()), None))
@@ -326,7 +399,12 @@ class GraphTools:
 
 def _tool(entry: _Entry) -> Tool:
     takes, returns = (
-        {"type": "object", "properties": part, "required": list(part), "additionalProperties": False}
+        {
+            "type": "object",
+            "properties": part,
+            "required": list(part),
+            "additionalProperties": False,
+        }
         for part in (entry.takes, entry.returns)
     )
     hints = ToolAnnotations(
@@ -337,7 +415,8 @@ def _tool(entry: _Entry) -> Tool:
     )
     title = entry.name.replace("_", " ").title()
     return Tool(
-        name=entry.name, title=title, description=entry.description, input_schema=takes, output_schema=returns, annotations=hints
+        name=entry.name, title=title, description=entry.description, input_schema=takes,
+        output_schema=returns, annotations=hints
     )  # fmt: skip
 
 
@@ -347,14 +426,19 @@ def _check(name: str, value: object, schema: Mapping[str, Any]) -> None:
     if kind == "string":
         longest = schema.get("maxLength")
         if not isinstance(value, str) or (longest and len(value) > longest):
-            raise InvalidInput(f"{name} is {shown(value)}", expected=f"a text of at most {longest:,}" if longest else "a text")
+            raise InvalidInput(
+                f"{name} is {shown(value)}",
+                expected=f"a text of at most {longest:,}" if longest else "a text",
+            )
     elif kind == "array":
         if not isinstance(value, list):
             raise InvalidInput(f"{name} is {shown(value)}", expected="a list")
         for at, item in enumerate(value):
             _check(f"{name}[{at}]", item, schema["items"])
     elif not isinstance(value, Mapping):
-        raise InvalidInput(f"{name} is {shown(value)}", expected=f"an object with {', '.join(schema['required'])}")
+        raise InvalidInput(
+            f"{name} is {shown(value)}", expected=f"an object with {', '.join(schema['required'])}"
+        )
     else:
         for key, part in schema["properties"].items():
             _check(f"{name}.{key}", value.get(key), part)

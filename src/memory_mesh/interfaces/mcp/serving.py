@@ -12,7 +12,13 @@ from starlette.responses import Response
 
 from memory_mesh.api.handle import warming
 from memory_mesh.api.mesh_methods import Mesh
-from memory_mesh.core.errors import AccessDenied, InvalidInput, MemoryMeshError, SettingsError, not_installed
+from memory_mesh.core.errors import (
+    AccessDenied,
+    InvalidInput,
+    MemoryMeshError,
+    SettingsError,
+    not_installed,
+)
 from memory_mesh.core.model import iso
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces.mcp.server import Caller
@@ -34,16 +40,26 @@ _INTERRUPTED = 130  # what shells expect
 def serve(call: Call) -> Answer:
     """Serve until the client closes the connection, or until interrupted."""
     options = dict(call.arguments)
-    compat, toolsets = options.get("compat"), tuple(str(name) for name in _listed(options.get("toolset")))
+    compat, toolsets = (
+        options.get("compat"),
+        tuple(str(name) for name in _listed(options.get("toolset"))),
+    )
     if compat and toolsets:
-        raise InvalidInput("both --compat and --toolset are given", expected="one of them: --compat offers nine tools only")
+        raise InvalidInput(
+            "both --compat and --toolset are given",
+            expected="one of them: --compat offers nine tools only",
+        )
     try:
         from memory_mesh.interfaces.mcp import server
         from memory_mesh.interfaces.mcp.compat import GraphTools
     except ModuleNotFoundError as error:
         raise not_installed(SettingsError, error.name, "server") from error
     read_only = bool(options.get("read_only"))
-    toolbox = GraphTools(read_only=read_only) if compat else server.OperationTools(toolsets, read_only=read_only)
+    toolbox = (
+        GraphTools(read_only=read_only)
+        if compat
+        else server.OperationTools(toolsets, read_only=read_only)
+    )
     share_heaps()
     with call.target.mesh() as mesh:
         if not read_only:
@@ -54,7 +70,11 @@ def serve(call: Call) -> Answer:
             else:
                 if sys.stdin.isatty():
                     _greet(mesh)
-                _over_stdio(server.MemoryServer(toolbox, lambda _: server.Caller(mesh=mesh, read_only=read_only)).build())
+                _over_stdio(
+                    server.MemoryServer(
+                        toolbox, lambda _: server.Caller(mesh=mesh, read_only=read_only)
+                    ).build()
+                )
     return Answer(text="", data={})
 
 
@@ -75,14 +95,18 @@ def _over_stdio(built: Any) -> None:
 
 
 def _greet(mesh: Mesh) -> None:
-    """Tell the person at a terminal what the server waits for. Ctrl-C ends the process: such a read cannot be cancelled."""
+    """Tell the person at a terminal what the server waits for. Ctrl-C ends the process: such a
+    read cannot be cancelled."""
 
     def end(number: int, frame: object) -> None:
         mesh.close()
         os._exit(_INTERRUPTED)
 
     signal.signal(signal.SIGINT, end)
-    sys.stderr.write(f"{NAME} MCP server: waiting for a client on standard input; clients start it themselves; Ctrl-C ends it\n")
+    sys.stderr.write(
+        f"{NAME} MCP server: waiting for a client on standard input; clients start it themselves; "
+        "Ctrl-C ends it\n"
+    )
 
 
 def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) -> None:
@@ -97,7 +121,8 @@ def _over_http(toolbox: "Toolbox", mesh: Mesh, options: Mapping[str, object]) ->
     tokens = TokenFile(settings.home)
     check_public(host, tokens.tokens())
     built = MemoryServer(toolbox, lambda request: cast(Any, request.request).scope[CALLER]).build()
-    # Without sessions: they would be kept for half an hour, and a client that opens thousands would keep others out.
+    # Without sessions: they would be kept for half an hour, and a client that opens thousands would
+    # keep others out.
     inner = built.streamable_http_app(host=host, stateless_http=True)
     app = Guard(inner, mesh, tokens, settings.options, read_only=bool(options.get("read_only")))
     shown = f"[{host}]" if ":" in host else host
@@ -115,25 +140,33 @@ _Messages = MutableMapping[str, Any]
 
 
 class Guard:
-    """An ASGI application in front of another: it answers a request without a valid token itself."""
+    """An ASGI application in front of another: it answers a request without a valid token
+    itself."""
 
-    def __init__(self, app: Any, mesh: Mesh, tokens: TokenFile, options: Options, *, read_only: bool) -> None:
+    def __init__(
+        self, app: Any, mesh: Mesh, tokens: TokenFile, options: Options, *, read_only: bool
+    ) -> None:
         self._app, self._mesh, self._tokens, self._read_only = app, mesh, tokens, read_only
         self._names = server_names(options)
         self._rate = requests_limiter(options)
 
     async def __call__(
-        self, scope: _Messages, receive: Callable[[], Awaitable[_Messages]], send: Callable[[_Messages], Awaitable[None]]
+        self,
+        scope: _Messages,
+        receive: Callable[[], Awaitable[_Messages]],
+        send: Callable[[_Messages], Awaitable[None]],
     ) -> None:
         if scope["type"] == "http":
             try:
-                scope[CALLER] = self._caller(Headers(scope=scope), str((scope.get("client") or ("",))[0]))
+                scope[CALLER] = self._caller(
+                    Headers(scope=scope), str((scope.get("client") or ("",))[0])
+                )
             except MemoryMeshError as error:
                 await response(problem_of(error))(scope, receive, send)
                 return
-            if (
-                scope["method"] == "GET"
-            ):  # a stream for messages of the server; without sessions there are none, and it never ends
+            # A stream for messages of the server; without sessions there are none, and it never
+            # ends.
+            if scope["method"] == "GET":
                 await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -148,4 +181,9 @@ class Guard:
             raise
         self._rate.count(who.name)
         read_only = self._read_only or (who.token is not None and who.token.read_only)
-        return Caller(mesh=who.mesh(self._mesh, headers), read_only=read_only, limit=who.extent(self._mesh), is_local=False)
+        return Caller(
+            mesh=who.mesh(self._mesh, headers),
+            read_only=read_only,
+            limit=who.extent(self._mesh),
+            is_local=False,
+        )

@@ -1,7 +1,7 @@
 """Write answers and errors: as text, as JSON, or as screens, with their exit codes and statuses.
 
-The text is the same on a terminal and in a pipe; a terminal adds colour and tables. Everything is made safe before it is
-written: no stored text can control a terminal.
+The text is the same on a terminal and in a pipe; a terminal adds colour and tables. Everything is
+made safe before it is written: no stored text can control a terminal.
 """
 
 import json
@@ -84,9 +84,12 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
 
 
 EXIT_CODES = """\
-Exit codes: 0 success, 1 failure, 2 wrong usage, 3 wrong settings, 4 no such memory, 5 not in this version, 6 memory is disabled,
-130 interrupted. The store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 wrong version. The embedder: 13 no vector,
-14 another model. Calls to other machines: 15 failed, 16 refused as unsafe, 17 over the budget, 18 cancelled.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 wrong settings, 4 no such memory, 5 not in this \
+version, 6 memory is disabled,
+130 interrupted. The store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 wrong \
+version. The embedder: 13 no vector,
+14 another model. Calls to other machines: 15 failed, 16 refused as unsafe, 17 over the budget, 18 \
+cancelled.
 Servers: 19 access denied, 20 too many requests."""
 PIPE_CLOSED = 141  # what shells expect when the reader of a pipe is gone
 
@@ -101,7 +104,8 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer of a command: to people, to programs, and to the shell. With neither text nor data nothing is written."""
+    """The answer of a command: to people, to programs, and to the shell. With neither text nor
+    data nothing is written."""
 
     text: str
     data: Mapping[str, object]
@@ -109,25 +113,32 @@ class Answer:
     code: int = 0
     problems: Sequence[str] = ()  # one line each, on standard error
     draw: Callable[[], str] | None = None  # makes the text of a terminal, in colour
-    note: str = ""  # the first line of a command whose text another program reads: it goes to standard error
+    # The first line of a command whose text another program reads: it goes to standard error.
+    note: str = ""
 
 
 # --- streams ---
 
 
 def prepare_streams() -> None:
-    """Read and write every character, whatever the locale. A stream that the caller closed (`>&-`) becomes the null device."""
+    """Read and write every character, whatever the locale. A stream that the caller closed
+    (`>&-`) becomes the null device."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  (pathlib takes 5 ms; open until the end)
-    on_error = ((sys.stdin, "surrogateescape"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace"))
+    on_error = (
+        (sys.stdin, "surrogateescape"),
+        (sys.stdout, "backslashreplace"),
+        (sys.stderr, "backslashreplace"),
+    )
     for stream, errors_ in on_error:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors_)
 
 
 def use_colour(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether to colour what is written to a stream: a terminal, unless NO_COLOR is set or it cannot show colours."""
+    """Return whether to colour what is written to a stream: a terminal, unless NO_COLOR is set
+    or it cannot show colours."""
     environ = os.environ if environ is None else environ
     return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
@@ -151,7 +162,11 @@ def show(answer: Answer, form: Form = Form.TEXT) -> int:
 def _formatted(answer: Answer, form: Form) -> str:
     if form is Form.JSONL and answer.rows:
         items = answer.data[answer.rows]
-        return "\n".join(to_json(item) for item in items if isinstance(item, Mapping)) if isinstance(items, Sequence) else ""
+        return (
+            "\n".join(to_json(item) for item in items if isinstance(item, Mapping))
+            if isinstance(items, Sequence)
+            else ""
+        )
     if form is not Form.TEXT and answer.data:
         return to_json(answer.data, indent=2 if form is Form.JSON else None)
     if not sys.stdout.isatty():
@@ -161,7 +176,8 @@ def _formatted(answer: Answer, form: Form) -> str:
 
 
 def write(pieces: Iterable[str]) -> None:
-    """Write to standard output. After a failure standard output is closed for good: Python would try again at its end."""
+    """Write to standard output. After a failure standard output is closed for good: Python would
+    try again at its end."""
     try:
         for piece in pieces:
             sys.stdout.write(piece)
@@ -202,7 +218,8 @@ def _note(line: str) -> None:
 
 @contextmanager
 def warnings_shown(form: Form) -> Iterator[None]:
-    """Write the warnings that are logged meanwhile to standard error, one line each, in the form of the answer."""
+    """Write the warnings that are logged meanwhile to standard error, one line each, in the form
+    of the answer."""
     from logging import WARNING, Handler, LogRecord, getLogger  # 10 ms that help does not pay
 
     class Lines(Handler):
@@ -225,7 +242,8 @@ def outcome(error: MemoryMeshError) -> Outcome:
 
 @contextmanager
 def progress(style: str = "bar") -> Iterator["Progress"]:
-    """Show progress on standard error: a bar on a terminal; elsewhere nothing, or with the style `lines` a line a batch."""
+    """Show progress on standard error: a bar on a terminal; elsewhere nothing, or with the style
+    `lines` a line a batch."""
     from memory_mesh.core.ports import no_progress
 
     if not style or not sys.stderr.isatty():
@@ -235,7 +253,12 @@ def progress(style: str = "bar") -> Iterator["Progress"]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks = {}
 
@@ -257,7 +280,8 @@ def _progress_line(what: str, done: int, of: int) -> None:
 
 STORED_VALUES = frozenset({"metadata", "before", "detail"})  # fields whose nulls are the caller's
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# Everything that moves the cursor of a terminal or changes its colours or reading order, except tab and line break.
+# Everything that moves the cursor of a terminal or changes its colours or reading order, except tab
+# and line break.
 _UNSAFE = re.compile(rf"[{CONTROL}\x0b-\x0d\x85{REORDERING}{SURROGATES}]")
 _STYLES = (
     (re.compile(r"^\[MemoryMesh\]", re.MULTILINE), "1;36"),
@@ -275,12 +299,22 @@ def safe(text: str) -> str:
 
 def masked(redactions: Mapping[str, int]) -> str:
     """Return the line that says what a write masked, or an empty text."""
-    return f"\n{NAME} Masked: {', '.join(f'{count} {kind}' for kind, count in redactions.items())}" if redactions else ""
+    return (
+        f"\n{NAME} Masked: {', '.join(f'{count} {kind}' for kind, count in redactions.items())}"
+        if redactions
+        else ""
+    )
 
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is 1."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    plural = (
+        f"{noun[:-1]}ies"
+        if noun.endswith("ry")
+        else f"{noun}es"
+        if noun.endswith("s")
+        else f"{noun}s"
+    )
     return f"{number} {noun if number == 1 else plural}"
 
 
@@ -290,16 +324,20 @@ def one_line(text: str) -> str:
 
 
 def to_json(data: Mapping[str, object], *, indent: int | None = None) -> str:
-    """Return JSON without null fields, with every character escaped that could control a terminal."""
+    """Return JSON without null fields, with every character escaped that could control a
+    terminal."""
     written = json.dumps(without_nulls(data), ensure_ascii=False, indent=indent)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", written)
 
 
 def without_nulls(value: object) -> object:
-    """Remove the null fields of records. What the caller stored, and what it replaced, stays as it is."""
+    """Remove the null fields of records. What the caller stored, and what it replaced, stays as
+    it is."""
     if isinstance(value, Mapping):
         pairs = ((name, part) for name, part in value.items() if part is not None)
-        return {name: part if name in STORED_VALUES else without_nulls(part) for name, part in pairs}
+        return {
+            name: part if name in STORED_VALUES else without_nulls(part) for name, part in pairs
+        }
     return [without_nulls(part) for part in value] if isinstance(value, list | tuple) else value
 
 
@@ -325,7 +363,10 @@ def _spelled(character: str) -> str:
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as columns of plain text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -337,7 +378,9 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 
     grid = Table(*heads, box=None, header_style="bold", pad_edge=False)
     for first, *others in rows:
-        grid.add_row(Text(safe(first), "cyan"), *(Text(safe(cell), overflow="fold") for cell in others))
+        grid.add_row(
+            Text(safe(first), "cyan"), *(Text(safe(cell), overflow="fold") for cell in others)
+        )
     console = Console(force_terminal=True)
     with console.capture() as captured:
         console.print(grid)
@@ -365,15 +408,24 @@ def size(number: float) -> str:
 
 _INDENT = 4
 _MAX_LINES = 8  # of the text of a result
-_AGES = ((365 * 86_400, "year"), (30 * 86_400, "month"), (7 * 86_400, "week"), (86_400, "day"), (3600, "hour"), (60, "minute"))
+_AGES = (
+    (365 * 86_400, "year"),
+    (30 * 86_400, "month"),
+    (7 * 86_400, "week"),
+    (86_400, "day"),
+    (3600, "hour"),
+    (60, "minute"),
+)
 _KINDS = {
-    "email": "e-mail address", "ip": "IP address", "phone": "phone number", "card": "card number", "api_key": "API key",
-    "iban": "IBAN", "jwt": "JWT", "national_id": "national id", "us_ssn": "US social security number", "credentials": "login",
+    "email": "e-mail address", "ip": "IP address", "phone": "phone number", "card": "card number",
+    "api_key": "API key", "iban": "IBAN", "jwt": "JWT", "national_id": "national id",
+    "us_ssn": "US social security number", "credentials": "login",
 }  # fmt: skip
 
 
 def results(found: "Sequence[SearchResult]", query: str, *, language: str, hint: str = "") -> str:
-    """Return search results, each with its score, age, tags and source, and the words of the query marked in its text.
+    """Return search results, each with its score, age, tags and source, and the words of the query
+    marked in its text.
 
     If nothing is relevant, say so, with the hint.
     """
@@ -382,7 +434,11 @@ def results(found: "Sequence[SearchResult]", query: str, *, language: str, hint:
     from memory_mesh.core.search.passages import marked
 
     about, now = f"“{preview(one_line(query))}”", _now()
-    summary = f"{counted(len(found), 'memory')} about {about}" if found else f"Nothing relevant to {about}"
+    summary = (
+        f"{counted(len(found), 'memory')} about {about}"
+        if found
+        else f"Nothing relevant to {about}"
+    )
     blocks = [Text.from_ansi(paint(f"{NAME} {summary}"))]
     for result in found:
         text = safe(result.passage.text if result.passage else result.content)
@@ -394,14 +450,17 @@ def results(found: "Sequence[SearchResult]", query: str, *, language: str, hint:
 
 
 def listing(memories: "Sequence[MemoryRecord]", next_page: str) -> str:
-    """Return memories, one on each line, cut at the edge of the terminal, and the command for the next page."""
+    """Return memories, one on each line, cut at the edge of the terminal, and the command for
+    the next page."""
     from rich.text import Text
 
     lines = [Text.from_ansi(paint(f"{NAME} {counted(len(memories), 'memory')}"))]
     now = _now()
     ages = [age(memory.created_at, now) for memory in memories]
     for memory, old in zip(memories, ages, strict=True):
-        line = Text.assemble((memory.id, "dim"), "  ", (f"{old:<{max(map(len, ages))}}", "cyan"), "  ")
+        line = Text.assemble(
+            (memory.id, "dim"), "  ", (f"{old:<{max(map(len, ages))}}", "cyan"), "  "
+        )
         line.append("" if memory.memory_type == "global" else f"[{memory.memory_type}] ", "dim")
         line.append(safe(" ".join(memory.content.split())))
         line.truncate(_width(), overflow="ellipsis")
@@ -417,7 +476,10 @@ def stored(line: str, memory: "MemoryRecord") -> str:
     if memory.key and memory.revision > 1 and memory.updated_at == memory.last_observed:
         done = f"Replaced what was stored under the key {one_line(memory.key)}; `history` keeps it."
     elif memory.times_observed > 1:
-        done = f"Known already: seen {memory.times_observed} times, first {age(memory.created_at, _now())}."
+        done = (
+            f"Known already: seen {memory.times_observed} times, first "
+            f"{age(memory.created_at, _now())}."
+        )
     return written(line, memory.redactions, done)
 
 
@@ -428,9 +490,17 @@ def written(line: str, redactions: Mapping[str, int], done: str = "") -> str:
 
 
 def masked_values(redactions: Mapping[str, int]) -> str:
-    """Return what was masked, such as `1 e-mail address and 2 phone numbers masked.`, or an empty text."""
-    parts = [counted(count, _KINDS.get(kind, kind.replace("_", " "))) for kind, count in redactions.items()]
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) + " masked." if parts else ""
+    """Return what was masked, such as `1 e-mail address and 2 phone numbers masked.`, or an
+    empty text."""
+    parts = [
+        counted(count, _KINDS.get(kind, kind.replace("_", " ")))
+        for kind, count in redactions.items()
+    ]
+    return (
+        " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) + " masked."
+        if parts
+        else ""
+    )
 
 
 def age(at: str, now: int) -> str:
@@ -446,7 +516,8 @@ def age(at: str, now: int) -> str:
 
 
 def next_page(typed: Iterable[str], last: str) -> str:
-    """Return the command that continues a list behind its last memory; the words after the command are kept."""
+    """Return the command that continues a list behind its last memory; the words after the
+    command are kept."""
     words, kept = iter(typed), list[str]()
     for word in words:
         if word == "--after":
@@ -457,10 +528,14 @@ def next_page(typed: Iterable[str], last: str) -> str:
 
 
 def _headline(result: "SearchResult", now: int) -> "Text":
-    """Return the line above the text of a result. What is usual, such as the status active, is left out."""
+    """Return the line above the text of a result. What is usual, such as the status active, is
+    left out."""
     from rich.text import Text
 
-    source, section = result.metadata.get("source"), result.passage.section if result.passage else ()
+    source, section = (
+        result.metadata.get("source"),
+        result.passage.section if result.passage else (),
+    )
     parts = [
         age(result.event_time or result.created_at, now),
         " ".join(f"#{tag}" for tag in result.tags),
@@ -488,7 +563,11 @@ def _excerpt(text: str, spans: Sequence[tuple[int, int]]) -> "list[Text]":
     lines = [line for line in _wrapped(whole, _INDENT) if line.plain]
     begin = max(0, next((n for n, line in enumerate(lines) if line.spans), 0) - 2)
     kept = lines[begin : begin + _MAX_LINES]
-    shown = [*([Text("…")] if begin else []), *kept, *([Text("…")] if begin + len(kept) < len(lines) else [])]
+    shown = [
+        *([Text("…")] if begin else []),
+        *kept,
+        *([Text("…")] if begin + len(kept) < len(lines) else []),
+    ]
     return [Text(" " * _INDENT).append_text(line) for line in shown]
 
 

@@ -74,7 +74,10 @@ def verdicts(chains: Sequence[Verdict], call: Call) -> Answer:
     breaks = sum(isinstance(verdict, Broken) for verdict in chains)
     sound = f"{_count(len(chains))} sound" if chains else "There are no chains yet"
     summary = f"{NAME} {f'{breaks} broken, {len(chains) - breaks} sound' if breaks else sound}"
-    rows = [("BROKEN" if isinstance(verdict, Broken) else "sound", _owner(verdict.chain), _end(verdict)) for verdict in chains]
+    rows = [
+        ("BROKEN" if isinstance(verdict, Broken) else "sound", _owner(verdict.chain), _end(verdict))
+        for verdict in chains
+    ]
     signatures = [one_line(line) for line in _signatures(chains)]
     return Answer(
         text="\n".join([summary, aligned(rows), *signatures]) if rows else summary,
@@ -90,29 +93,53 @@ def heads(ends: Sequence[Head], call: Call) -> Answer:
     rows = [(f"{head.number}:{head.seal or head.block_hash}", _owner(head.id)) for head in ends]
     summary = f"{NAME} {_count(len(rows))}" if rows else f"{NAME} There are no chains yet"
     data = [_head_data(head) for head in ends]
-    return Answer(text=f"{summary}\n{aligned(rows)}" if rows else summary, data={"count": len(rows), "heads": data}, rows="heads")
+    return Answer(
+        text=f"{summary}\n{aligned(rows)}" if rows else summary,
+        data={"count": len(rows), "heads": data},
+        rows="heads",
+    )
 
 
 def anchored(done: Anchored, call: Call) -> Answer:
     """Render where the heads were written."""
-    data = {"target": done.target, "time": done.time, "heads": [_head_data(head) for head in done.heads]}
-    return Answer(text=f"{NAME} {_count(len(done.heads))} anchored at {done.time} to {shown_url(done.target)}", data=data)
+    data = {
+        "target": done.target,
+        "time": done.time,
+        "heads": [_head_data(head) for head in done.heads],
+    }
+    return Answer(
+        text=f"{NAME} {_count(len(done.heads))} anchored at {done.time} to "
+        f"{shown_url(done.target)}",
+        data=data,
+    )
 
 
 def rekeyed(done: Rekeyed, call: Call) -> Answer:
     """Render the new key and the number of chains that it signs."""
-    return Answer(text=f"{NAME} {_count(len(done.chains))} signed with the new key {done.key_id} from now on", data=asdict(done))
+    return Answer(
+        text=f"{NAME} {_count(len(done.chains))} signed with the new key {done.key_id} from now on",
+        data=asdict(done),
+    )
 
 
 def blocks(latest: Sequence[Block], call: Call) -> Answer:
     """Render audit blocks, newest first."""
     rows = [
-        (block.created_at, _kind(block.chain), str(block.number), block.operation_type, block.agent_id or "–", _about(block))
+        (
+            block.created_at,
+            _kind(block.chain),
+            str(block.number),
+            block.operation_type,
+            block.agent_id or "–",
+            _about(block),
+        )
         for block in latest
     ]
     summary = f"{len(rows)} {'block' if len(rows) == 1 else 'blocks'}"
     return Answer(
-        text=f"{NAME} {summary}\n{aligned([_BLOCK_COLUMNS, *rows])}" if rows else f"{NAME} {summary}",
+        text=f"{NAME} {summary}\n{aligned([_BLOCK_COLUMNS, *rows])}"
+        if rows
+        else f"{NAME} {summary}",
         data={"count": len(rows), "blocks": [as_dict(block) for block in latest]},
         rows="blocks",
         draw=lambda: table(summary, _BLOCK_COLUMNS, rows),
@@ -124,7 +151,8 @@ def exported(pieces: Iterable[str], call: Call) -> Answer:
 
 
 def write_export(pieces: Iterable[str], call: Call, what: str, *, header: int = 0) -> Answer:
-    """Write an export to a new file, or to standard output without anything else. `header` is the number of its first lines."""
+    """Write an export to a new file, or to standard output without anything else. `header` is
+    the number of its first lines."""
     out = call.options.get("out")
     if not isinstance(out, str):
         return _printed(pieces, what, header)
@@ -132,7 +160,9 @@ def write_export(pieces: Iterable[str], call: Call, what: str, *, header: int = 
         # It quotes memories: only the owner may read the file, and it must not replace another.
         file = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise InvalidInput(f"{out} cannot be written: {_reason(error)}", expected="a file that does not exist yet") from None
+        raise InvalidInput(
+            f"{out} cannot be written: {_reason(error)}", expected="a file that does not exist yet"
+        ) from None
     count = 0
     try:
         with os.fdopen(file, "w", encoding="utf-8", newline="\n") as opened:
@@ -141,7 +171,9 @@ def write_export(pieces: Iterable[str], call: Call, what: str, *, header: int = 
     except BaseException as error:
         Path(out).unlink()  # half an export would pass for a short one
         if isinstance(error, OSError):
-            raise InvalidInput(f"{out} cannot be written: {_reason(error)}", expected="enough space") from None
+            raise InvalidInput(
+                f"{out} cannot be written: {_reason(error)}", expected="enough space"
+            ) from None
         raise
     count -= header
     return Answer(text=f"{NAME} Exported {count} {what} to {out}", data={what: count, "file": out})
@@ -161,7 +193,9 @@ def _printed(pieces: Iterable[str], what: str, header: int) -> Answer:
     except BrokenPipeError:
         return Answer(text="", data={}, code=PIPE_CLOSED)
     except OSError as error:
-        raise InvalidInput(f"the export cannot be written: {_reason(error)}", expected="enough space") from None
+        raise InvalidInput(
+            f"the export cannot be written: {_reason(error)}", expected="enough space"
+        ) from None
     return Answer(text="", data={}, note=f"Exported {max(count, 0)} {what}")
 
 
@@ -185,16 +219,26 @@ def _owner(chain: str) -> str:
 
 def _end(verdict: Verdict) -> str:
     if isinstance(verdict, Sound):
-        return "; ".join([f"{verdict.number}:{verdict.seal or verdict.block_hash or 'no block'}", *_remarks(verdict)])
+        return "; ".join(
+            [
+                f"{verdict.number}:{verdict.seal or verdict.block_hash or 'no block'}",
+                *_remarks(verdict),
+            ]
+        )
     block = f" ({verdict.block_id})" if verdict.block_id else ""
     return f"block {verdict.number}{block}: {verdict.reason}"
 
 
 def _remarks(sound: Sound) -> list[str]:
-    """Return what else a verdict says: what is newer than the noted head, and what could not be checked."""
+    """Return what else a verdict says: what is newer than the noted head, and what could not be
+    checked."""
     first = sound.number - (sound.newer or 0) + 1
     return [
-        *([f"{sound.newer} newer than the noted head, from block {first} on"] if sound.newer else []),
+        *(
+            [f"{sound.newer} newer than the noted head, from block {first} on"]
+            if sound.newer
+            else []
+        ),
         *([f"{sound.withheld} checked by hash and seal only"] if sound.withheld else []),
         *([sound.caution] if sound.caution else []),
     ]
@@ -202,7 +246,10 @@ def _remarks(sound: Sound) -> list[str]:
 
 def _marked(mark: str, owner: str, end: str) -> str:
     sound = mark == "sound"
-    return f"{styled('✓' if sound else '✗', '32' if sound else '1;31')} {styled(safe(owner), '1')}  {safe(end)}"
+    return (
+        f"{styled('✓' if sound else '✗', '32' if sound else '1;31')} {styled(safe(owner), '1')}  "
+        f"{safe(end)}"
+    )
 
 
 def _chain_data(chain: str) -> dict[str, object]:
@@ -216,7 +263,8 @@ def _head_data(head: Head) -> dict[str, object]:
 
 
 def _signatures(chains: Sequence[Verdict]) -> list[str]:
-    """Say whether the signatures of the sound chains were checked: in one line, if it is the same for all."""
+    """Say whether the signatures of the sound chains were checked: in one line, if it is the
+    same for all."""
     states = {_owner(one.chain): str(one.signature) for one in chains if isinstance(one, Sound)}
     if len(set(states.values())) == 1:
         return [f"Signatures: {next(iter(states.values()))}"]
@@ -225,8 +273,14 @@ def _signatures(chains: Sequence[Verdict]) -> list[str]:
 
 def _verdict_data(verdict: Verdict) -> dict[str, object]:
     if isinstance(verdict, Sound):
-        checked = {name: getattr(verdict, name) for name in ("number", "block_hash", "seal", "newer", "withheld", "caution")}
-        signature = {"signature_checked": verdict.signature.checked, "signature": str(verdict.signature)}
+        checked = {
+            name: getattr(verdict, name)
+            for name in ("number", "block_hash", "seal", "newer", "withheld", "caution")
+        }
+        signature = {
+            "signature_checked": verdict.signature.checked,
+            "signature": str(verdict.signature),
+        }
         return {**_chain_data(verdict.chain), "ok": True, **checked, **signature}
     why = {"block_id": verdict.block_id, "reason": verdict.reason}
     return {**_chain_data(verdict.chain), "ok": False, "number": verdict.number, **why}
@@ -242,7 +296,10 @@ def _about(block: Block) -> str:
     if "new_key" in pairs:
         return f"rekey from {pairs['old_key']} to {pairs['new_key']}"
     if "through_block" in pairs:
-        return f"{pairs['recalls_sealed']} blocks removed, up to number {pairs['through_block'].split()[0]}"
+        return (
+            f"{pairs['recalls_sealed']} blocks removed, up to number "
+            f"{pairs['through_block'].split()[0]}"
+        )
     if block.operation_type == "recall":
         return preview(f"{pairs.get('results_found')} found: {pairs.get('query')}", 60)
     action = (block.metadata or {}).get("action")
@@ -259,7 +316,9 @@ def _reason(error: OSError) -> str:
 
 
 def backed_up(done: BackedUp, call: Call) -> Answer:
-    return Answer(text=f"{NAME} Backed up to {one_line(done.file)} ({size(done.bytes)})", data=asdict(done))
+    return Answer(
+        text=f"{NAME} Backed up to {one_line(done.file)} ({size(done.bytes)})", data=asdict(done)
+    )
 
 
 def memories_exported(lines: Iterable[str], call: Call) -> Answer:
@@ -271,7 +330,8 @@ def store_exported(lines: Iterable[str], call: Call) -> Answer:
 
 
 def file_imported(done: FileImport, call: Call) -> Answer:
-    """Render the format, what was stored, what was skipped and why, and each line or item that failed."""
+    """Render the format, what was stored, what was skipped and why, and each line or item that
+    failed."""
     if done.copied:
         return store_copied(done.copied, call)
     links = f" and {counted(done.links, 'link')}" if done.links else ""
@@ -281,7 +341,10 @@ def file_imported(done: FileImport, call: Call) -> Answer:
         text=f"{NAME} Imported {stored} (format {done.format}){skipped}, {len(done.failed)} failed",
         data=asdict(done),
         code=1 if done.failed else 0,
-        problems=[f"{_PLACES.get(done.format, 'line')} {failed.line}: {failed.reason}" for failed in done.failed],
+        problems=[
+            f"{_PLACES.get(done.format, 'line')} {failed.line}: {failed.reason}"
+            for failed in done.failed
+        ],
     )
 
 
@@ -290,26 +353,48 @@ def store_copied(done: Copied, call: Call) -> Answer:
     total = sum(done.rows.values())
     kinds = _kinds(done.rows)
     lines = [
-        f"{NAME} Copied {counted(total, 'row')}, {done.written} of them now, and verified them: {kinds or 'the store is empty'}"
+        (
+            f"{NAME} Copied {counted(total, 'row')}, {done.written} of them now, and verified "
+            f"them: {kinds or 'the store is empty'}"
+        )
     ]
-    lines.append(f"{counted(done.chains - len(done.broken), 'audit chain')} verified; the digest is {done.digest[:16]}…")
+    lines.append(
+        f"{counted(done.chains - len(done.broken), 'audit chain')} verified; the digest is "
+        f"{done.digest[:16]}…"
+    )
     lines += [f"{counted(done.reembedded, 'memory')} embedded"] if done.reembedded else []
     problems = [f"the audit chain {one_line(text)}" for text in done.broken]
-    return Answer(text="\n".join(lines), data=asdict(done), code=1 if done.broken else 0, problems=problems)
+    return Answer(
+        text="\n".join(lines), data=asdict(done), code=1 if done.broken else 0, problems=problems
+    )
 
 
 def store_repaired(done: Repaired, call: Call) -> Answer:
     """Render what was saved and what was lost; the exit code is 1 if something was lost."""
     if done.new is None:
-        text = "can be read as a whole; nothing was done. memory-mesh doctor also checks the audit chains"
+        text = (
+            "can be read as a whole; nothing was done. memory-mesh doctor also checks the "
+            "audit chains"
+        )
         return Answer(text=f"{NAME} {one_line(done.file)} {text}", data=asdict(done))
     lines = [
         f"{NAME} Saved {_kinds(done.saved)} into {one_line(done.new)}",
         f"Lost, as far as is known: {_kinds(done.lost) or 'nothing'}",
-        f"{one_line(done.file)} is as it was. Check the new store, then put it in place of the damaged one.",
+        (
+            f"{one_line(done.file)} is as it was. Check the new store, then put it in place of the "
+            "damaged one."
+        ),
     ]
-    problems = [*map(one_line, done.reasons), *(f"the audit chain {one_line(text)}" for text in done.broken)]
-    return Answer(text="\n".join(lines), data=asdict(done), code=1 if done.lost or done.broken else 0, problems=problems)
+    problems = [
+        *map(one_line, done.reasons),
+        *(f"the audit chain {one_line(text)}" for text in done.broken),
+    ]
+    return Answer(
+        text="\n".join(lines),
+        data=asdict(done),
+        code=1 if done.lost or done.broken else 0,
+        problems=problems,
+    )
 
 
 def _kinds(counts: Mapping[str, int]) -> str:
@@ -322,7 +407,8 @@ _PLACES = {"mem0": "item", "memory-lane": "row", "neolata": "item"}
 def imported(done: Imported, call: Call) -> Answer:
     """Render how many memories were stored and skipped, and each line that failed."""
     return Answer(
-        text=f"{NAME} Imported {done.imported} memories, {done.skipped} stored already, {len(done.failed)} failed",
+        text=f"{NAME} Imported {done.imported} memories, {done.skipped} stored already, "
+        f"{len(done.failed)} failed",
         data=asdict(done),
         code=1 if done.failed else 0,
         problems=[f"line {failed.line}: {failed.reason}" for failed in done.failed],
@@ -330,7 +416,10 @@ def imported(done: Imported, call: Call) -> Answer:
 
 
 _MAX_DAMAGED_LINES = 20
-_MIGRATED = {"migrate": ("Migrated", "Would migrate"), "roll back": ("Rolled back to V1:", "Would roll back to V1:")}
+_MIGRATED = {
+    "migrate": ("Migrated", "Would migrate"),
+    "roll back": ("Rolled back to V1:", "Would roll back to V1:"),
+}
 
 
 def migrated(done: Migration, call: Call) -> Answer:
@@ -339,45 +428,85 @@ def migrated(done: Migration, call: Call) -> Answer:
     if done.action == "none":
         lines = [f"{NAME} Nothing to migrate: the table has schema V2, with {memories}"]
     else:
-        lines = [f"{NAME} {_MIGRATED[done.action][done.dry_run]} {memories}{' to V2' if done.action == 'migrate' else ''}"]
+        lines = [
+            (
+                f"{NAME} {_MIGRATED[done.action][done.dry_run]} "
+                f"{memories}{' to V2' if done.action == 'migrate' else ''}"
+            )
+        ]
     if done.damaged:
         lines.append(f"{counted(len(done.damaged), 'damaged row')}, copied as they are:")
-        lines += [f"row {one.row} ({one_line(one.id or 'no id')}): {one.reason}" for one in done.damaged[:_MAX_DAMAGED_LINES]]
+        lines += [
+            f"row {one.row} ({one_line(one.id or 'no id')}): {one.reason}"
+            for one in done.damaged[:_MAX_DAMAGED_LINES]
+        ]
         more = len(done.damaged) - _MAX_DAMAGED_LINES
         lines += [f"… and {more} more; --json shows all"] if more > 0 else []
     if done.left_behind:
-        lines.append(f"{counted(done.left_behind, 'memory')} stored since the migration: only in the V2 table")
+        lines.append(
+            f"{counted(done.left_behind, 'memory')} stored since the migration: only in the "
+            "V2 table"
+        )
     if done.backup_until:
         table = (
-            f"V2 table is kept as {done.backup}" if done.action == "roll back" else "V1 table is kept as memory_entries_v1_backup"
+            f"V2 table is kept as {done.backup}"
+            if done.action == "roll back"
+            else "V1 table is kept as memory_entries_v1_backup"
         )
-        lines.append(f"The {table} until {done.backup_until[:10]}; memory-mesh migrate and the heartbeat remove it then")
+        lines.append(
+            f"The {table} until {done.backup_until[:10]}; memory-mesh migrate and the heartbeat "
+            "remove it then"
+        )
     if done.action == "migrate" and not done.dry_run:
         lines.append(
-            "Searches are by keywords until memory-mesh reembed computes new vectors: the model of the old ones is unknown"
+            "Searches are by keywords until memory-mesh reembed computes new vectors: the model of "
+            "the old ones is unknown"
         )
     lines += [f"Removed {name}, which was put aside 30 days ago" for name in done.removed]
     return Answer(text="\n".join(lines), data=asdict(done))
 
 
 def check_lines(check: ErasureCheck | None) -> list[str]:
-    """Return what was looked for, what was found in each place before and after, and what is left."""
+    """Return what was looked for, what was found in each place before and after, and what is
+    left."""
     if check is None:
         return []
     lines = [f"Looked for {counted(check.texts, 'text')} in {counted(len(check.places), 'place')}:"]
-    lines += [f"  {place.name:<46} {place.before} before, {place.after} after" for place in check.places]
+    lines += [
+        f"  {place.name:<46} {place.before} before, {place.after} after" for place in check.places
+    ]
     lines += [f"Found: {one_line(id_)} in {one_line(place)}" for id_, place in check.found]
-    lines += [f"{counted(check.rows_left, 'row')} of the user left in the store"] if check.rows_left else []
-    lines += [f"{check.shared} left in other memories or searches, which have the same words"] if check.shared else []
+    lines += (
+        [f"{counted(check.rows_left, 'row')} of the user left in the store"]
+        if check.rows_left
+        else []
+    )
+    lines += (
+        [f"{check.shared} left in other memories or searches, which have the same words"]
+        if check.shared
+        else []
+    )
     lines += [f"{check.too_short} too short to look for"] if check.too_short else []
     return [*lines, "Nothing is left." if check.clean else "Something is left."]
 
 
 def forgotten(proof: Forgotten, call: Call) -> Answer:
     """Render what was erased, and what was looked for; the exit code is 1 if something is left."""
-    lines = [f"{NAME} Forgot user {one_line(str(call.arguments['user_id']))}: {counted(len(proof.memories), 'memory')} erased"]
-    lines += [] if proof.bytes_freed else ["The bytes are still in the store's files: `memory-mesh compact` frees them."]
-    lines += [f"The chain {one_line(chain)} is broken and keeps its queries; see `audit verify`." for chain in proof.damaged]
+    lines = [
+        (
+            f"{NAME} Forgot user {one_line(str(call.arguments['user_id']))}: "
+            f"{counted(len(proof.memories), 'memory')} erased"
+        )
+    ]
+    lines += (
+        []
+        if proof.bytes_freed
+        else ["The bytes are still in the store's files: `memory-mesh compact` frees them."]
+    )
+    lines += [
+        f"The chain {one_line(chain)} is broken and keeps its queries; see `audit verify`."
+        for chain in proof.damaged
+    ]
     lines += check_lines(proof.check)
     left = proof.damaged or (proof.check and not (proof.check.clean and proof.bytes_freed))
     return Answer(text="\n".join(lines), data=asdict(proof), code=1 if left else 0)
@@ -388,7 +517,9 @@ def forgotten(proof: Forgotten, call: Call) -> Answer:
 
 def note_added(done: "Appended", call: Call) -> Answer:
     where = f"{done.file}, section {done.section}" if done.section else done.file
-    return Answer(text=f"{NAME} Added to {where}{' (a new file)' if done.created else ''}", data=asdict(done))
+    return Answer(
+        text=f"{NAME} Added to {where}{' (a new file)' if done.created else ''}", data=asdict(done)
+    )
 
 
 def note_extracted(found: "ExtractionOutput", call: Call) -> Answer:
@@ -396,7 +527,9 @@ def note_extracted(found: "ExtractionOutput", call: Call) -> Answer:
     if not found.should_create_memory:
         return Answer(text=f"{NAME} No note: {one_line(found.reasoning)}", data=asdict(found))
     where = f"Added to {found.saved.file}" if found.saved else "Would add"
-    return Answer(text=f"{NAME} {where}: {one_line(found.reasoning)}\n\n{found.content}", data=asdict(found))
+    return Answer(
+        text=f"{NAME} {where}: {one_line(found.reasoning)}\n\n{found.content}", data=asdict(found)
+    )
 
 
 def notes_listed(found: "Notes", call: Call) -> Answer:
@@ -404,7 +537,10 @@ def notes_listed(found: "Notes", call: Call) -> Answer:
     errors = [fault for fault in found.faults if not fault.warning]
     summary = f"{NAME} {counted(len(found), 'note')}"
     summary += f"; {counted(len(errors), 'fault')}, see memory-mesh notes lint" if errors else ""
-    rows = [(_place(note), note.importance, f"{one_line(note.title)}{_validity(note)}") for note in found]
+    rows = [
+        (_place(note), note.importance, f"{one_line(note.title)}{_validity(note)}")
+        for note in found
+    ]
     return Answer(
         text=f"{summary}\n{aligned(rows)}" if rows else summary,
         data={"count": len(found), "notes": [asdict(note) for note in found]},
@@ -446,22 +582,38 @@ def notes_synced(done: "Synced", call: Call) -> Answer:
 
 
 def notes_imported(done: "ImportedNotes", call: Call) -> Answer:
-    """Render how many sections and skills were taken over. The exit code is 1 if a file cannot be used."""
-    lines = [f"{NAME} Imported {counted(len(done.files), 'file')}: {_counts(done.sections)}", *map(one_line, done.files)]
+    """Render how many sections and skills were taken over. The exit code is 1 if a file cannot
+    be used."""
+    lines = [
+        f"{NAME} Imported {counted(len(done.files), 'file')}: {_counts(done.sections)}",
+        *map(one_line, done.files),
+    ]
     for one in done.skills:
         lines.append(
-            one_line(f"{one.root}: {counted(one.added, 'skill')} added, {one.updated} updated, {one.unchanged} unchanged")
+            one_line(
+                f"{one.root}: {counted(one.added, 'skill')} added, {one.updated} updated, "
+                f"{one.unchanged} unchanged"
+            )
         )
     if not (done.files or done.skills or done.sections.faults):
         lines.append("There is no CLAUDE.md, AGENTS.md, .cursor/rules or folder of skills here.")
     faults = [_fault(one) for one in done.sections.faults if not one.warning]
-    faults += [f"{one.root}/{failed.source}: {failed.reason}" for one in done.skills for failed in one.failed]
+    faults += [
+        f"{one.root}/{failed.source}: {failed.reason}"
+        for one in done.skills
+        for failed in one.failed
+    ]
     lines += [one_line(_fault(one)) for one in done.sections.faults if one.warning]
-    return Answer(text="\n".join(lines), data=asdict(done), code=1 if faults else 0, problems=faults)
+    return Answer(
+        text="\n".join(lines), data=asdict(done), code=1 if faults else 0, problems=faults
+    )
 
 
 def _fault(one: "Fault") -> str:
-    return f"{one.file}{f':{one.line}' if one.line else ''}: {'warning: ' if one.warning else ''}{one.what}"
+    return (
+        f"{one.file}{f':{one.line}' if one.line else ''}: "
+        f"{'warning: ' if one.warning else ''}{one.what}"
+    )
 
 
 def _counts(done: "Synced") -> str:
@@ -475,7 +627,11 @@ def _place(note: "Note") -> str:
 
 def _validity(note: "Note") -> str:
     """Return when a note is used, if not always."""
-    times = [f"{word} {at[:10]}" for word, at in (("from", note.valid_from), ("until", note.valid_until)) if at]
+    times = [
+        f"{word} {at[:10]}"
+        for word, at in (("from", note.valid_from), ("until", note.valid_until))
+        if at
+    ]
     return " (deprecated)" if note.deprecated else f" ({' '.join(times)})" if times else ""
 
 
@@ -489,12 +645,22 @@ def _parts(one: "Relevance") -> dict[str, int]:
 
 def traces_listed(found: "Traces", call: Call) -> Answer:
     """Render traces, one line each, and what is wrong in the files."""
-    rows = [(each.trace_id, each.timestamp[:19], each.status, f"{each.duration_ms:,} ms", one_line(each.goal)) for each in found]
+    rows = [
+        (
+            each.trace_id,
+            each.timestamp[:19],
+            each.status,
+            f"{each.duration_ms:,} ms",
+            one_line(each.goal),
+        )
+        for each in found
+    ]
     summary = f"{NAME} {counted(len(found), 'trace')}"
     return Answer(
         text=f"{summary}\n{aligned(rows)}" if rows else summary,
         data={
-            "count": len(found), "traces": [asdict(each) for each in found], "faults": [asdict(each) for each in found.faults],
+            "count": len(found), "traces": [asdict(each) for each in found],
+            "faults": [asdict(each) for each in found.faults],
         },
         rows="traces",
         problems=fault_lines(found.faults),
@@ -518,15 +684,26 @@ def traces_similar(found: "Sequence[PatternMatch]", call: Call) -> Answer:
     """Render what was done for similar goals, the most similar first."""
     lines = [f"{NAME} {counted(len(found), 'similar trace')}"]
     for each in found:
-        lines.append(f"{each.similarity:.2f}  {each.trace_id}  {'success' if each.success else 'failure'}  {one_line(each.goal)}")
+        lines.append(
+            f"{each.similarity:.2f}  {each.trace_id}  {'success' if each.success else 'failure'}  "
+            f"{one_line(each.goal)}"
+        )
         lines += [f"      tools: {one_line(', '.join(each.tools_used))}"] if each.tools_used else []
-        lines += [f"      approach: {one_line(each.suggested_approach)}"] if each.suggested_approach else []
+        lines += (
+            [f"      approach: {one_line(each.suggested_approach)}"]
+            if each.suggested_approach
+            else []
+        )
     data = {"count": len(found), "matches": [asdict(each) for each in found]}
     return Answer(text="\n".join(lines), data=data, rows="matches")
 
 
 def trace_planned(found: "PlanContext", call: Call) -> Answer:
-    note = f"A plan of {counted(len(found.text), 'character')}" if found.text else "No trace is similar to the goal"
+    note = (
+        f"A plan of {counted(len(found.text), 'character')}"
+        if found.text
+        else "No trace is similar to the goal"
+    )
     return Answer(text=found.text, data=asdict(found), note=note)
 
 
@@ -534,8 +711,12 @@ def traces_consolidated(done: "Consolidation", call: Call) -> Answer:
     """Render the learnings of a project, with the new and changed ones marked."""
     would = "Would write" if done.dry_run else "Wrote"
     skills = f", {counted(len(done.skills), 'skill')}" if done.skills else ""
-    more = f"{counted(len(done.written), 'learning')}, {counted(done.decisions, 'decision')}{skills}"
-    lines = [f"{NAME} {would} {more} from {counted(done.traces, 'trace')} of {one_line(done.project)}"]
+    more = (
+        f"{counted(len(done.written), 'learning')}, {counted(done.decisions, 'decision')}{skills}"
+    )
+    lines = [
+        f"{NAME} {would} {more} from {counted(done.traces, 'trace')} of {one_line(done.project)}"
+    ]
     for each in done.patterns:
         new = "*" if each.learning_id in done.written else " "
         rate = f"{each.learning.rate}% of {each.learning.count}"
@@ -546,14 +727,27 @@ def traces_consolidated(done: "Consolidation", call: Call) -> Answer:
 def traces_archived(done: "Consolidation", call: Call) -> Answer:
     """Render that the short-term memory of a project moved, and what was drawn from it."""
     answer = traces_consolidated(done, call)
-    return replace(answer, text=f"{answer.text}\nThe short-term memory of {one_line(done.project)} is archived.")
+    return replace(
+        answer,
+        text=f"{answer.text}\nThe short-term memory of {one_line(done.project)} is archived.",
+    )
 
 
 def traces_retained(done: "Retention", call: Call) -> Answer:
     """Render what moved, or would move, and why."""
-    lines = [f"{NAME} {counted(len(done.moves), 'move')} {'planned; nothing was changed' if done.dry_run else 'done'}"]
-    lines += [f"{each.action} {each.count} of {one_line(each.project)}: {each.reason}" for each in done.moves]
-    return Answer(text="\n".join(lines), data=asdict(done), rows="moves", problems=fault_lines(done.faults))
+    lines = [
+        (
+            f"{NAME} {counted(len(done.moves), 'move')} "
+            f"{'planned; nothing was changed' if done.dry_run else 'done'}"
+        )
+    ]
+    lines += [
+        f"{each.action} {each.count} of {one_line(each.project)}: {each.reason}"
+        for each in done.moves
+    ]
+    return Answer(
+        text="\n".join(lines), data=asdict(done), rows="moves", problems=fault_lines(done.faults)
+    )
 
 
 def fault_lines(faults: "Sequence[TraceFault]") -> list[str]:
@@ -561,6 +755,9 @@ def fault_lines(faults: "Sequence[TraceFault]") -> list[str]:
 
 
 def decisions_kept(kept: Sequence[MemoryRecord], call: Call) -> Answer:
-    lines = [f"{NAME} {counted(len(kept), 'decision')}", *(f"{each.id}: {one_line(each.content)}" for each in kept)]
+    lines = [
+        f"{NAME} {counted(len(kept), 'decision')}",
+        *(f"{each.id}: {one_line(each.content)}" for each in kept),
+    ]
     data = {"count": len(kept), "memories": [asdict(each) for each in kept]}
     return Answer(text="\n".join(lines), data=data, rows="memories")

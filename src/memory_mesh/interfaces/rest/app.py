@@ -41,8 +41,16 @@ _ABOUT = {
     "Memory-Session": "the current session",
     "Memory-Project": "store in this project, and show its memories and those without a project",
 }
-_SCOPE = [{"name": name, "in": "header", "schema": _NAME, "description": _ABOUT[name]} for name in SCOPE_HEADERS]
-_KEY = {"name": KEY_HEADER, "in": "header", "schema": _NAME, "description": "a repeated request with this key stores once"}
+_SCOPE = [
+    {"name": name, "in": "header", "schema": _NAME, "description": _ABOUT[name]}
+    for name in SCOPE_HEADERS
+]
+_KEY = {
+    "name": KEY_HEADER,
+    "in": "header",
+    "schema": _NAME,
+    "description": "a repeated request with this key stores once",
+}
 _SECURITY: list[dict[str, list[str]]] = [{"bearer": []}]
 
 
@@ -58,18 +66,32 @@ def described(operation: Operation, method: str) -> dict[str, Any]:
     if method == "GET":
         required = schema.get("required", [])
         query = [
-            {"name": name, "in": "query", "required": name in required, "schema": about, "description": about["description"]}
+            {
+                "name": name,
+                "in": "query",
+                "required": name in required,
+                "schema": about,
+                "description": about["description"],
+            }
             for name, about in schema["properties"].items()
         ]
         extra = {"parameters": [*query, *_SCOPE]}
     else:
         body = {"required": True, "content": {"application/json": {"schema": schema}}}
-        extra = {"requestBody": body, "parameters": [*_SCOPE, *([_KEY] if takes_key(operation) else [])]}
+        extra = {
+            "requestBody": body,
+            "parameters": [*_SCOPE, *([_KEY] if takes_key(operation) else [])],
+        }
     name = operation.name.replace(" ", "_").replace("-", "_")
-    marks = {"x-memory-mesh-effect": str(operation.effect), "x-memory-mesh-extent": operation.extent.name.lower()}
+    marks = {
+        "x-memory-mesh-effect": str(operation.effect),
+        "x-memory-mesh-extent": operation.extent.name.lower(),
+    }
     return {
         "summary": remote.summary(operation),
-        "operation_id": name if method == "POST" or operation.effect is not Effect.READ else f"{name}_by_query",
+        "operation_id": name
+        if method == "POST" or operation.effect is not Effect.READ
+        else f"{name}_by_query",
         "tags": [operation.heading or "More"],
         "response_class": _Json,
         "responses": {200: _json({"type": "object"}), "default": _PROBLEM},
@@ -116,12 +138,15 @@ class _Events(Response):
 
 
 METRICS: dict[str, Any] = {
-    "summary": "Metrics in the format of Prometheus.", "operation_id": "metrics", "tags": ["Server"], "response_class": _Text,
-    "responses": {200: {"description": "The metrics", "content": {"text/plain": _PLAIN_TEXT}}, "default": _PROBLEM},
+    "summary": "Metrics in the format of Prometheus.", "operation_id": "metrics",
+    "tags": ["Server"], "response_class": _Text,
+    "responses": {200: {"description": "The metrics", "content": {"text/plain": _PLAIN_TEXT}},
+                  "default": _PROBLEM},
     "openapi_extra": {"security": _SECURITY},
 }  # fmt: skip
 INGEST: dict[str, Any] = {
-    "summary": "Store a stream of memories, one JSON value a line, and report progress as server-sent events.",
+    ("summary"): "Store a stream of memories, one JSON value a line, and report progress as "
+                 "server-sent events.",
     "operation_id": "ingest", "tags": ["Store"], "response_class": _Events,
     "responses": {
         200: {"description": "Events: progress after each durable batch, then done or error",
@@ -137,12 +162,16 @@ INGEST: dict[str, Any] = {
 
 # --- the application ---
 
-# Of every response, unless it has one of its own. A browser runs no script that is not a file of the console.
+# Of every response, unless it has one of its own. A browser runs no script that is not a file of
+# the console.
 _HEADERS = {
     b"cache-control": b"no-store",
     b"x-content-type-options": b"nosniff",
-    b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    b"connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    b"content-security-policy": (
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        b"connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+        b"frame-ancestors 'none'"
+    ),
     b"referrer-policy": b"no-referrer",
     b"x-frame-options": b"DENY",
     b"cross-origin-opener-policy": b"same-origin",
@@ -157,7 +186,8 @@ def build(server: Server) -> FastAPI:
     app = FastAPI(
         title="memory-mesh",
         version="1",
-        description="Memory for AI agents. Every verb of the command line that is not about the machine of the server.",
+        description="Memory for AI agents. Every verb of the command line that is not about the "
+        "machine of the server.",
         docs_url=None,  # it would load scripts of another site
         redoc_url=None,
         openapi_url=None,  # `_openapi` serves it
@@ -169,10 +199,19 @@ def build(server: Server) -> FastAPI:
         for method in ("GET", "POST") if operation.effect is Effect.READ else ("POST",):
             app.add_api_route(path, endpoint, methods=[method], **described(operation, method))
     app.add_api_route("/v1/ingest", stream.ingest(server), methods=["POST"], **INGEST)
-    app.add_api_route("/health", _health, methods=["GET"], **plain("health", "Whether the server runs."))
-    app.add_api_route("/ready", _ready(server), methods=["GET"], **plain("ready", "Whether the store can be read."))
+    app.add_api_route(
+        "/health", _health, methods=["GET"], **plain("health", "Whether the server runs.")
+    )
+    app.add_api_route(
+        "/ready",
+        _ready(server),
+        methods=["GET"],
+        **plain("ready", "Whether the store can be read."),
+    )
     app.add_api_route("/metrics", _metrics(server), methods=["GET"], **METRICS)
-    app.add_api_route("/openapi.json", _openapi(server, app), methods=["GET"], include_in_schema=False)
+    app.add_api_route(
+        "/openapi.json", _openapi(server, app), methods=["GET"], include_in_schema=False
+    )
     console.install(app, server)
     app.add_middleware(Gate, server=server)
     complete(app)
@@ -190,7 +229,9 @@ def _endpoint(server: Server, operation: Operation) -> Endpoint:
             items = arguments.get("items")
             server.count_writes(mesh, len(items) if isinstance(items, list) and items else 1)
         data = await to_thread(remote.call, mesh, operation, arguments)
-        return Response(to_json(data), media_type="application/json", headers=requests.next_page(request, data))
+        return Response(
+            to_json(data), media_type="application/json", headers=requests.next_page(request, data)
+        )
 
     return call
 
@@ -222,7 +263,9 @@ def _metrics(server: Server) -> Endpoint:
     async def metrics(request: Request) -> Response:
         caller = server.admit(request)
         if caller.extent(server.mesh) is not Extent.SERVER:
-            raise AccessDenied("the metrics are about all users", remedy="use a token of the user of the server")
+            raise AccessDenied(
+                "the metrics are about all users", remedy="use a token of the user of the server"
+            )
         return Response(server.metrics.text(), media_type=CONTENT_TYPE)
 
     return metrics
@@ -244,7 +287,8 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 class Gate:
-    """Around every request: check host and origin, count, log and trace it, and answer for mistakes of ours."""
+    """Around every request: check host and origin, count, log and trace it, and answer for
+    mistakes of ours."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app, self._server = app, server
@@ -253,7 +297,12 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        server, began, request_id, status = self._server, time.perf_counter(), secrets.token_hex(8), 0
+        server, began, request_id, status = (
+            self._server,
+            time.perf_counter(),
+            secrets.token_hex(8),
+            0,
+        )
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -261,12 +310,23 @@ class Gate:
                 status = message["status"]
                 own = dict(message.get("headers", ()))
                 extra = [(name, value) for name, value in _HEADERS.items() if name not in own]
-                message["headers"] = [*message.get("headers", ()), *extra, (b"x-request-id", request_id.encode())]
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    *extra,
+                    (b"x-request-id", request_id.encode()),
+                ]
             await send(message)
 
-        with server.metrics.in_flight(), server.telemetry.span(scope["method"], request_id) as attributes:
+        with (
+            server.metrics.in_flight(),
+            server.telemetry.span(scope["method"], request_id) as attributes,
+        ):
             try:
-                check_origin(Request(scope).headers, server.names, without_data=console.is_shell(scope["method"], scope["path"]))
+                check_origin(
+                    Request(scope).headers,
+                    server.names,
+                    without_data=console.is_shell(scope["method"], scope["path"]),
+                )
                 await self._app(scope, receive, answer)
             except MemoryMeshError as error:
                 await requests.response(requests.problem_of(error))(scope, receive, answer)
@@ -278,10 +338,19 @@ class Gate:
                     await requests.response(requests.unexpected())(scope, receive, answer)
             route = getattr(scope.get("route"), "path", "unknown")
             seconds = time.perf_counter() - began
-            attributes |= {"http.route": route, "http.response.status_code": status, "seconds": seconds}
+            attributes |= {
+                "http.route": route,
+                "http.response.status_code": status,
+                "seconds": seconds,
+            }
         server.metrics.request(route, status, seconds)
         connections.request_line(
-            request_id, scope["method"], route, status, scope.get("state", {}).get("caller", "unknown"), began
+            request_id,
+            scope["method"],
+            route,
+            status,
+            scope.get("state", {}).get("caller", "unknown"),
+            began,
         )
 
 
@@ -290,12 +359,16 @@ class Gate:
 
 @asynccontextmanager
 async def _lifespan(server: Server) -> AsyncIterator[None]:
-    """Open the store, run the heartbeat and load the deep ranker in the background; close when every request has ended."""
+    """Open the store, run the heartbeat and load the deep ranker in the background; close when
+    every request has ended."""
     threads = ThreadPoolExecutor(server.options.server_threads, thread_name_prefix="memory-mesh")
     asyncio.get_running_loop().set_default_executor(threads)
     await to_thread(server.mesh.__enter__)
     every = server.options.server_heartbeat_seconds
-    tasks = [asyncio.create_task(_prepare(server)), *([asyncio.create_task(_beat(server, every))] if every else [])]
+    tasks = [
+        asyncio.create_task(_prepare(server)),
+        *([asyncio.create_task(_beat(server, every))] if every else []),
+    ]
     try:
         with warming(server.mesh):
             yield
@@ -308,7 +381,8 @@ async def _lifespan(server: Server) -> AsyncIterator[None]:
 
 
 async def _prepare(server: Server) -> None:
-    """Build the search index after the first request, when none is worked on: the first page is not to wait for it."""
+    """Build the search index after the first request, when none is worked on: the first page is
+    not to wait for it."""
     while server.metrics.idle_seconds() < _IDLE_SECONDS:
         await asyncio.sleep(_IDLE_SECONDS / 4)
     try:
@@ -318,7 +392,8 @@ async def _prepare(server: Server) -> None:
 
 
 async def _beat(server: Server, every: float) -> None:
-    """Run the jobs that are due, of the user of the server and of every user with a token, again and again."""
+    """Run the jobs that are due, of the user of the server and of every user with a token, again
+    and again."""
     while True:
         users: set[str | None] = {server.mesh.reader.user_id}
         try:

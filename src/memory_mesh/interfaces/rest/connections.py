@@ -31,12 +31,14 @@ from memory_mesh.core.options import Options
 
 _TOO_SLOW, _NO_PLACE = b"408 Request Timeout", b"503 Service Unavailable"
 _BYTES_PER_SECOND = 1024  # of a body; it may be slower for as long as the server waits
-_READING = 4  # a response may be read so many times slower: how much of it the client has is not known here
+# A response may be read so many times slower: how much of it the client has is not known here.
+_READING = 4
 
 
 @dataclass(slots=True)
 class Limits:
-    """The limits of a server, and its connections that wait for their client; the first one has waited for longest."""
+    """The limits of a server, and its connections that wait for their client; the first one has
+    waited for longest."""
 
     seconds: float
     max_connections: int
@@ -55,7 +57,8 @@ def limits_of(options: Options) -> Limits:
 
 
 class Connection(H11Protocol):
-    """A connection of uvicorn. It ends when its client makes the server wait for too long, or when another needs its place."""
+    """A connection of uvicorn. It ends when its client makes the server wait for too long, or
+    when another needs its place."""
 
     def __init__(self, limits: Limits, **given: Any) -> None:
         super().__init__(**given)
@@ -94,7 +97,8 @@ class Connection(H11Protocol):
         self._end(_TOO_SLOW)
 
     def _watch(self) -> None:
-        """Note whether the client owes something. Its time goes on while it sends; the body of a request is `Patience`'s."""
+        """Note whether the client owes something. Its time goes on while it sends; the body of a
+        request is `Patience`'s."""
         if self.transport.is_closing():
             self._stop()
             return
@@ -115,12 +119,15 @@ class Connection(H11Protocol):
             self._timer = None
 
     def _end(self, status: bytes, *, is_answer: bool = False) -> None:
-        """Close the connection, with an answer to a request that has begun. Nobody waits for the client to read it."""
+        """Close the connection, with an answer to a request that has begun. Nobody waits for the
+        client to read it."""
         self._stop()
         if self.transport.is_closing():
             return
         if self.conn.our_state is h11.IDLE and (is_answer or self.conn.trailing_data[0]):
-            self.transport.write(b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % status)
+            self.transport.write(
+                b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % status
+            )
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         self.transport.close()
@@ -136,7 +143,11 @@ class Patience:
         self._app, self._seconds = app, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        left, is_complete, now = self._seconds, scope["type"] != "http", asyncio.get_running_loop().time
+        left, is_complete, now = (
+            self._seconds,
+            scope["type"] != "http",
+            asyncio.get_running_loop().time,
+        )
 
         async def patient() -> Message:
             nonlocal left, is_complete
@@ -147,9 +158,15 @@ class Patience:
                 async with asyncio.timeout(left):
                     message = await receive()
             except TimeoutError:
-                why = f"the body is slower than {_BYTES_PER_SECOND:,} bytes a second for {self._seconds:g} seconds"
+                why = (
+                    f"the body is slower than {_BYTES_PER_SECOND:,} bytes a second for "
+                    f"{self._seconds:g} seconds"
+                )
                 raise HTTPException(408, why, {"Connection": "close"}) from None
-            left = min(self._seconds, left - (now() - began) + len(message.get("body", b"")) / _BYTES_PER_SECOND)
+            left = min(
+                self._seconds,
+                left - (now() - began) + len(message.get("body", b"")) / _BYTES_PER_SECOND,
+            )
             is_complete = not message.get("more_body", False)
             return message
 
@@ -166,13 +183,16 @@ _MAX_KEYS = 10_000  # callers whose counts are kept
 class Limiter:
     """Count events by caller in windows of time, and refuse what is above the limit."""
 
-    def __init__(self, limit: int | None, seconds: int, what: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, limit: int | None, seconds: int, what: str, clock: Callable[[], float] = time.time
+    ) -> None:
         self._limit, self._seconds, self._what, self._clock = limit, seconds, what, clock
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._lock = Lock()
 
     def count(self, key: str, events: int = 1) -> None:
-        """Count events of a caller. Raises `TooManyRequests` if there are too many in the current window."""
+        """Count events of a caller. Raises `TooManyRequests` if there are too many in the
+        current window."""
         if self._limit is None:
             return
         window = int(self._clock() // self._seconds)
@@ -184,7 +204,9 @@ class Limiter:
             while len(self._counts) > _MAX_KEYS:
                 self._counts.popitem(last=False)
         if not allowed:
-            raise TooManyRequests(f"more than {self._limit:,} {self._what}", remedy="wait, and try again")
+            raise TooManyRequests(
+                f"more than {self._limit:,} {self._what}", remedy="wait, and try again"
+            )
 
 
 def requests_limiter(options: Options) -> Limiter:
@@ -201,7 +223,8 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 async def pieces(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
-    """Yield the body of a request in pieces. Raises `TooLarge` as soon as it is larger than allowed."""
+    """Yield the body of a request in pieces. Raises `TooLarge` as soon as it is larger than
+    allowed."""
     check_declared(request, max_bytes)
     size = 0
     async for piece in request.stream():
@@ -238,7 +261,10 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         from memory_mesh.core.language.redaction import masked
 
-        line: dict[str, object] = {"time": iso(int(record.created * 1000)), "level": record.levelname.lower()}
+        line: dict[str, object] = {
+            "time": iso(int(record.created * 1000)),
+            "level": record.levelname.lower(),
+        }
         line |= getattr(record, "fields", {})
         if message := record.getMessage():
             line["message"] = masked(message[:_MAX_MESSAGE])
@@ -249,7 +275,8 @@ class JsonLines(logging.Formatter):
 
 
 def write_json_lines() -> logging.Handler:
-    """Write the logs of the server and of memory-mesh to standard error, one object a line. Returns the handler."""
+    """Write the logs of the server and of memory-mesh to standard error, one object a line.
+    Returns the handler."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     for name, level in (("memory_mesh", logging.INFO), ("uvicorn", logging.WARNING)):
@@ -259,10 +286,19 @@ def write_json_lines() -> logging.Handler:
     return handler
 
 
-def request_line(request_id: str, method: str, route: str, status: int, caller: str, began: float) -> None:
+def request_line(
+    request_id: str, method: str, route: str, status: int, caller: str, began: float
+) -> None:
     """Log a request that has ended."""
     ms = round((time.perf_counter() - began) * 1000, 2)
-    fields = {"request_id": request_id, "method": method, "route": route, "status": status, "caller": caller, "ms": ms}
+    fields = {
+        "request_id": request_id,
+        "method": method,
+        "route": route,
+        "status": status,
+        "caller": caller,
+        "ms": ms,
+    }
     LOG.info("", extra={"fields": fields})
 
 

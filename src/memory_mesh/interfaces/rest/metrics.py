@@ -66,9 +66,11 @@ class Metrics:
             return "".join(f"{line}\n" for line in self._lines())
 
     def latency(self, routes: Sequence[str]) -> dict[str, object]:
-        """Return how long requests to some routes took, in milliseconds: counts by upper limit, the median and the 95 % mark.
+        """Return how long requests to some routes took, in milliseconds: counts by upper limit, the
+        median and the 95 % mark.
 
-        A limit of None has no end. The two figures are the limits of the buckets that they fall into.
+        A limit of None has no end. The two figures are the limits of the buckets that they fall
+        into.
         """
         limits = (*_BUCKETS, float("inf"))
         with self._lock:
@@ -78,11 +80,20 @@ class Metrics:
         if not count:
             return {"count": 0}
         p50, p95 = (
-            next(ms or _BUCKETS[-1] * 1000 for ms, n in zip(shown, below, strict=True) if n >= part * count)
+            next(
+                ms or _BUCKETS[-1] * 1000
+                for ms, n in zip(shown, below, strict=True)
+                if n >= part * count
+            )
             for part in (0.5, 0.95)
         )
         each = [n - before for n, before in zip(below, [0, *below], strict=False)]
-        return {"count": count, "p50": p50, "p95": p95, "buckets": [list(one) for one in zip(shown, each, strict=True)]}
+        return {
+            "count": count,
+            "p50": p50,
+            "p95": p95,
+            "buckets": [list(one) for one in zip(shown, each, strict=True)],
+        }
 
     def _lines(self) -> Iterator[str]:
         name = "memory_mesh_requests"
@@ -107,7 +118,8 @@ class Metrics:
 
 
 class Telemetry:
-    """Spans and metrics of OpenTelemetry; nothing without the extra `otel`. The program's providers decide where they go."""
+    """Spans and metrics of OpenTelemetry; nothing without the extra `otel`. The program's
+    providers decide where they go."""
 
     def __init__(self) -> None:
         self._tracer: Any = None
@@ -121,7 +133,8 @@ class Telemetry:
 
     @contextmanager
     def span(self, method: str, request_id: str) -> Iterator[dict[str, object]]:
-        """Make a span around a request; what is put into the yielded mapping becomes its attributes."""
+        """Make a span around a request; what is put into the yielded mapping becomes its
+        attributes."""
         attributes: dict[str, object] = {}
         if self._tracer is None:
             yield attributes
@@ -132,4 +145,7 @@ class Telemetry:
             span.update_name(f"{method} {route}")
             named = {"http.request.method": method, **attributes}
             span.set_attributes({**named, "memory_mesh.request_id": request_id})
-            self._duration.record(attributes.pop("seconds", 0.0), {name: named[name] for name in named if name != "seconds"})
+            self._duration.record(
+                attributes.pop("seconds", 0.0),
+                {name: named[name] for name in named if name != "seconds"},
+            )

@@ -12,7 +12,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memory_mesh.core.errors import CallError, InvalidInput, MemoryMeshError, ModelMismatch, StoreError
+from memory_mesh.core.errors import (
+    CallError,
+    InvalidInput,
+    MemoryMeshError,
+    ModelMismatch,
+    StoreError,
+)
 from memory_mesh.interfaces.operation import Kind, Operation, Parameter
 from memory_mesh.interfaces.render.output import one_line, outcome, to_json
 from memory_mesh.interfaces.rest.connections import read_body
@@ -36,7 +42,9 @@ async def arguments(request: Request, operation: Operation, max_body: int) -> di
 def read_json(text: bytes) -> object:
     """Return the value of a JSON text. Raises `InvalidInput` if it is not valid."""
     try:
-        return json.loads(text.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object)
+        return json.loads(
+            text.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object
+        )
     except (ValueError, RecursionError) as error:
         place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
         raise InvalidInput(f"the JSON is not valid{place}", expected="JSON in UTF-8") from None
@@ -99,8 +107,11 @@ def _from_query(request: Request, operation: Operation) -> dict[str, object]:
 
 
 def _read(parameter: Parameter, text: str) -> object:
-    """Return the JSON value that a text stands for; the text itself if it stands for none, which the check refuses."""
-    if parameter.kind is Kind.SWITCH or (parameter.choices and not isinstance(next(iter(parameter.choices.values())), str)):
+    """Return the JSON value that a text stands for; the text itself if it stands for none, which
+    the check refuses."""
+    if parameter.kind is Kind.SWITCH or (
+        parameter.choices and not isinstance(next(iter(parameter.choices.values())), str)
+    ):
         return _WORDS.get(text, text)
     with suppress(ValueError):
         if parameter.kind is Kind.INTEGER and len(text) < 20:
@@ -113,7 +124,9 @@ def _read(parameter: Parameter, text: str) -> object:
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise InvalidInput("a name stands twice in an object of the JSON", expected="each name once")
+        raise InvalidInput(
+            "a name stands twice in an object of the JSON", expected="each name once"
+        )
     return found
 
 
@@ -132,7 +145,10 @@ SCHEMA: dict[str, object] = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
-        "type": {"type": "string", "description": "urn:memory-mesh:error: and the name of the error"},
+        "type": {
+            "type": "string",
+            "description": "urn:memory-mesh:error: and the name of the error",
+        },
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
@@ -144,27 +160,47 @@ SCHEMA: dict[str, object] = {
 
 
 def problem_of(error: MemoryMeshError) -> dict[str, object]:
-    """Return an error for a client. Of an error of the server only its kind: its text may name files of the server."""
+    """Return an error for a client. Of an error of the server only its kind: its text may name
+    files of the server."""
     status = outcome(error).http_status
     title = one_line((type(error).__doc__ or "").partition("\n")[0])
-    problem: dict[str, object] = {"type": f"urn:memory-mesh:error:{type(error).__name__}", "title": title, "status": status}
+    problem: dict[str, object] = {
+        "type": f"urn:memory-mesh:error:{type(error).__name__}",
+        "title": title,
+        "status": status,
+    }
     if status >= _SERVER_ERROR or isinstance(error, _ABOUT_THE_SERVER):
         return {**problem, "detail": title}
     parts = {"what": error.what, "expected": error.expected, "remedy": error.remedy}
-    return {**problem, "detail": one_line(str(error)), **{name: one_line(text) for name, text in parts.items() if text}}
+    return {
+        **problem,
+        "detail": one_line(str(error)),
+        **{name: one_line(text) for name, text in parts.items() if text},
+    }
 
 
 def unexpected() -> dict[str, object]:
     """Return the problem of an error that is a mistake of ours."""
     title = "The server made a mistake; its log has the details."
-    return {"type": "urn:memory-mesh:error:Unexpected", "title": title, "status": _SERVER_ERROR, "detail": title}
+    return {
+        "type": "urn:memory-mesh:error:Unexpected",
+        "title": title,
+        "status": _SERVER_ERROR,
+        "detail": title,
+    }
 
 
 def from_http(error: HTTPException) -> dict[str, object]:
     """Return the problem of an unknown route or method, or of a body of another type."""
-    title, why = str(HTTPException(error.status_code).detail), str(error.detail)  # the first is the phrase of the status
+    # The first is the phrase of the status.
+    title, why = str(HTTPException(error.status_code).detail), str(error.detail)
     detail = title if why == title else f"{title}: {why}"
-    return {"type": "about:blank", "title": title, "status": error.status_code, "detail": f"{detail}; see /openapi.json"}
+    return {
+        "type": "about:blank",
+        "title": title,
+        "status": error.status_code,
+        "detail": f"{detail}; see /openapi.json",
+    }
 
 
 def response(problem: dict[str, object], headers: dict[str, str] | None = None) -> Response:

@@ -50,10 +50,15 @@ def serve(call: Call) -> Answer:
     mesh.init()  # a store that cannot be used is an error now, not one of every request
     server = Server(mesh, settings.options, tokens)
     connections.write_json_lines()
-    fields = {"event": "listening", "address": f"http://{host}:{port}", "tokens": len(tokens.tokens())}
+    fields = {
+        "event": "listening",
+        "address": f"http://{host}:{port}",
+        "tokens": len(tokens.tokens()),
+    }
     with listen(host, port) as listening:
         connections.LOG.info("", extra={"fields": fields})
-        if call.form is Form.TEXT and sys.stdout.isatty():  # the lines above and below are for programs
+        # The lines above and below are for programs.
+        if call.form is Form.TEXT and sys.stdout.isatty():
             show(Answer(text=console_line(host, listening.getsockname()[1]), data={}))
         run(build(server), listening, settings.options, server.stopping.set)
     connections.LOG.info("", extra={"fields": {"event": "stopped"}})
@@ -66,7 +71,9 @@ def console_line(host: str, port: int) -> str:
     return f"{NAME} Console: http://{name}:{port}/console/ (Ctrl-C ends the server)"
 
 
-def run(app: Any, listening: socket.socket, options: Options, on_stop: Callable[[], object]) -> None:
+def run(
+    app: Any, listening: socket.socket, options: Options, on_stop: Callable[[], object]
+) -> None:
     """Serve an application until a signal arrives; then finish the requests that were accepted."""
     running = Running(app, options, on_stop)
     asyncio.run(running.serve(sockets=[listening]))
@@ -75,14 +82,15 @@ def run(app: Any, listening: socket.socket, options: Options, on_stop: Callable[
 
 
 class Running(uvicorn.Server):
-    """Uvicorn with limits of connections. After a signal it ends by itself instead of by the signal."""
+    """Uvicorn with limits of connections. After a signal it ends by itself instead of by the
+    signal."""
 
     def __init__(self, app: Any, options: Options, on_stop: Callable[[], object]) -> None:
         limits = limits_of(options)
         config = uvicorn.Config(
-            Patience(app, limits.seconds), http=cast(Any, partial(Connection, limits)), ws="none", lifespan="on",
-            log_config=None, access_log=False, server_header=False, proxy_headers=False,
-            timeout_graceful_shutdown=ceil(options.server_shutdown_seconds),
+            Patience(app, limits.seconds), http=cast(Any, partial(Connection, limits)), ws="none",
+            lifespan="on", log_config=None, access_log=False, server_header=False,
+            proxy_headers=False, timeout_graceful_shutdown=ceil(options.server_shutdown_seconds),
             # So many are accepted at once, before the first of them is counted.
             backlog=max(1, limits.max_connections // 8),
         )  # fmt: skip
@@ -124,7 +132,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
         raise SettingsError(what, remedy="choose another --port or --host") from None
-    # asyncio sends answers at once (TCP_NODELAY) only on sockets that name their protocol; else each waits 40 ms for the client.
+    # asyncio sends answers at once (TCP_NODELAY) only on sockets that name their protocol; else
+    # each waits 40 ms for the client.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
 
 
@@ -147,12 +156,19 @@ def console(call: Call) -> Answer:
     server = Server(mesh, options, TokenFile(settings.home), private=True)
     with listen(_HOST, int(str(call.arguments["port"]))) as listening:
         # A fragment is not sent in a request, so that no log contains the secret.
-        url = f"http://{_HOST}:{listening.getsockname()[1]}/console/#once={server.sessions.issue_once()}"
-        lines = (f"{NAME} Console: {url}", "The link logs one browser in, within five minutes. Ctrl-C ends the server.")
+        url = (
+            f"http://{_HOST}:{listening.getsockname()[1]}/console/#once="
+            f"{server.sessions.issue_once()}"
+        )
+        lines = (
+            f"{NAME} Console: {url}",
+            "The link logs one browser in, within five minutes. Ctrl-C ends the server.",
+        )
         code = show(Answer(text="\n".join(lines), data={"url": url}), call.form)
         if code:  # nobody can read the link, such as when the reader of a pipe is gone
             return Answer(text="", data={}, code=code)
         if call.arguments["browser"]:
-            Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # a browser in the terminal would not return
+            # A browser in the terminal would not return.
+            Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         run(build(server), listening, options, server.stopping.set)
     return Answer(text="", data={})

@@ -13,7 +13,14 @@ from memory_mesh.core.model import iso
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces.console.sessions import Session, Sessions
 from memory_mesh.interfaces.operation import Operation
-from memory_mesh.interfaces.rest.access import Caller, caller_in, caller_of, check_csrf, cookie_name, server_names
+from memory_mesh.interfaces.rest.access import (
+    Caller,
+    caller_in,
+    caller_of,
+    check_csrf,
+    cookie_name,
+    server_names,
+)
 from memory_mesh.interfaces.rest.connections import Limiter, requests_limiter
 from memory_mesh.interfaces.rest.metrics import Metrics, Telemetry
 from memory_mesh.interfaces.tokens import TokenFile, find_token
@@ -48,7 +55,9 @@ class Server:
 
     def __post_init__(self) -> None:
         self.rate = requests_limiter(self.options)
-        self.quota = Limiter(self.options.server_agent_writes_per_day, _DAY, "writes of this agent today")
+        self.quota = Limiter(
+            self.options.server_agent_writes_per_day, _DAY, "writes of this agent today"
+        )
         self.names = server_names(self.options)
 
     def needs_login(self) -> bool:
@@ -68,14 +77,18 @@ class Server:
         self.rate.count(caller.name)
         return caller
 
-    def log_in(self, request: Request, *, token: str | None = None, once: str | None = None) -> Login:
-        """Begin a session with a token, or with the one-time secret. Raises `TokenInvalid` for a wrong one."""
+    def log_in(
+        self, request: Request, *, token: str | None = None, once: str | None = None
+    ) -> Login:
+        """Begin a session with a token, or with the one-time secret. Raises `TokenInvalid` for a
+        wrong one."""
         try:
             if once is not None:
                 self.sessions.use_once(once)
                 secret, session = self.sessions.begin(owner=True)
             else:
-                presented = token if token is not None and token.isascii() else ""  # a lone surrogate cannot be hashed
+                # A lone surrogate cannot be hashed.
+                presented = token if token is not None and token.isascii() else ""
                 found = find_token(self.tokens.tokens(), f"Bearer {presented}", _now())
                 secret, session = self.sessions.begin(token_id=found.id)
         except TokenInvalid:
@@ -86,7 +99,8 @@ class Server:
         return Login(secret, session, caller)
 
     def session_of(self, request: Request) -> Session | None:
-        """Return the session whose cookie a request has; None without a cookie. Raises `TokenInvalid` if it has ended."""
+        """Return the session whose cookie a request has; None without a cookie. Raises
+        `TokenInvalid` if it has ended."""
         secret = request.cookies.get(cookie_name(request.headers))
         return self.sessions.find(secret) if secret is not None else None
 
@@ -100,7 +114,8 @@ class Server:
         return caller
 
     def reader(self, request: Request, operation: Operation) -> Mesh:
-        """Return the mesh that a request may call an operation of. Raises `AccessDenied`, `TooManyRequests`."""
+        """Return the mesh that a request may call an operation of. Raises `AccessDenied`,
+        `TooManyRequests`."""
         caller = self.admit(request)
         caller.check(operation, self.mesh)
         return caller.mesh(self.mesh, request.headers)

@@ -18,7 +18,13 @@ from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreUnavailable, TooLarge
 from memory_mesh.interfaces.render.output import to_json
 from memory_mesh.interfaces.rest.connections import check_declared, pieces
-from memory_mesh.interfaces.rest.requests import KEY_HEADER, from_http, media_type, problem_of, read_json
+from memory_mesh.interfaces.rest.requests import (
+    KEY_HEADER,
+    from_http,
+    media_type,
+    problem_of,
+    read_json,
+)
 from memory_mesh.interfaces.rest.server import Server
 from memory_mesh.interfaces.verbs import OPERATIONS
 
@@ -29,7 +35,8 @@ Event = tuple[str, dict[str, object]]
 
 
 class EventStream(Response):
-    """Server-sent events. Unlike a streaming response it leaves the body of the request to who makes the events."""
+    """Server-sent events. Unlike a streaming response it leaves the body of the request to who
+    makes the events."""
 
     media_type = "text/event-stream"
 
@@ -53,7 +60,9 @@ def ingest(server: Server) -> Callable[[Request], Awaitable[Response]]:
         mesh = server.reader(request, _STORE_MANY)
         check_declared(request, server.options.server_max_stream)
         if media_type(request) != "application/x-ndjson":
-            raise HTTPException(415, "send lines of JSON with the header Content-Type: application/x-ndjson")
+            raise HTTPException(
+                415, "send lines of JSON with the header Content-Type: application/x-ndjson"
+            )
         return EventStream(_events(server, mesh, request))
 
     return ingest
@@ -62,7 +71,9 @@ def ingest(server: Server) -> Callable[[Request], Awaitable[Response]]:
 async def _events(server: Server, mesh: Mesh, request: Request) -> AsyncIterator[Event]:
     key, stored, last = request.headers.get(KEY_HEADER), 0, 0
     try:
-        async for batch in _batches(request, server.options.server_max_stream, server.options.server_max_body):
+        async for batch in _batches(
+            request, server.options.server_max_stream, server.options.server_max_body
+        ):
             if server.stopping.is_set():
                 raise StoreUnavailable("the server is stopping")
             items = [_item(number, text) for number, text in batch]
@@ -71,7 +82,10 @@ async def _events(server: Server, mesh: Mesh, request: Request) -> AsyncIterator
             add = partial(mesh.add_many, items, idempotency_key=key and f"{key}:{first}")  # type: ignore[arg-type]
             memories = await to_thread(add)
             stored, last = stored + len(memories), last_line
-            yield "progress", {"lines": last, "stored": stored, "ids": [memory.id for memory in memories]}
+            yield (
+                "progress",
+                {"lines": last, "stored": stored, "ids": [memory.id for memory in memories]},
+            )
     except (MemoryMeshError, HTTPException) as error:
         problem = problem_of(error) if isinstance(error, MemoryMeshError) else from_http(error)
         yield "error", {**problem, "lines": last, "stored": stored}
@@ -100,7 +114,9 @@ async def _lines(request: Request, max_bytes: int, max_line: int) -> AsyncIterat
                 number, line = number + 1, bytearray()
             line += part
             if len(line) > max_line:
-                raise TooLarge(f"line {number} has more than {max_line:,} bytes", remedy="send it in parts")
+                raise TooLarge(
+                    f"line {number} has more than {max_line:,} bytes", remedy="send it in parts"
+                )
     yield number, bytes(line)
 
 
@@ -110,5 +126,8 @@ def _item(number: int, text: bytes) -> object:
     except InvalidInput as error:
         raise InvalidInput(f"line {number}: {error.what}", expected=error.expected) from None
     if not isinstance(item, dict | str):
-        raise InvalidInput(f"line {number} is neither a text nor an object", expected='a line such as {"content": "…"}')
+        raise InvalidInput(
+            f"line {number} is neither a text nor an object",
+            expected='a line such as {"content": "…"}',
+        )
     return item

@@ -22,7 +22,16 @@ from memory_mesh.core.graph import connected
 from memory_mesh.core.graph.episodes import GAP_SECONDS, Moment, split
 from memory_mesh.core.model import BASE, COLUMNS, CONTENTS, Kind, Row, Vector, checked, parse_time
 from memory_mesh.core.ports import Changes
-from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, Change, Moves, decode_change, decode_key, encode_json, since
+from memory_mesh.stores.base import (
+    BEGINNING,
+    KEPT_MOVES,
+    Change,
+    Moves,
+    decode_change,
+    decode_key,
+    encode_json,
+    since,
+)
 from memory_mesh.stores.files import names_in
 from memory_mesh.stores.json import neolata
 from memory_mesh.stores.ram import RamStore
@@ -40,7 +49,8 @@ FILES: Mapping[str, tuple[Kind, ...]] = {
     "audit.json": (Kind.BLOCK, Kind.HEAD),
     "records.json": (Kind.RECEIPT, Kind.META, Kind.USAGE, Kind.SIGHTING, Kind.EVENT),
 }
-EPISODES, CLUSTERS = "episodes.json", "clusters.json"  # computed from the memories and links, and never read
+# Computed from the memories and links, and never read.
+EPISODES, CLUSTERS = "episodes.json", "clusters.json"
 FILE_OF = {kind: name for name, kinds in FILES.items() for kind in kinds}
 _KEPT_CHANGES = 200  # of each partition, for `changes`
 _VECTOR = "embedding"
@@ -55,10 +65,12 @@ class State:
     """All rows of a folder, and the part of its journal that they contain."""
 
     rows: RamStore = field(default_factory=RamStore)
-    moves: defaultdict[str, list[Moves]] = field(default_factory=lambda: defaultdict(list))  # by partition, oldest first
+    # By partition, oldest first.
+    moves: defaultdict[str, list[Moves]] = field(default_factory=lambda: defaultdict(list))
     nonce: str = ""  # of the last change
     files: list[str] = field(default_factory=list)  # which of `FILES` must be there
-    originals: list[str] = field(default_factory=list)  # files of neolata that are to be moved aside
+    # Files of neolata that are to be moved aside.
+    originals: list[str] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)  # which of `FILES` lack changes of the journal
     frees: bool = False  # the files have bytes of deleted or replaced rows
     erases: bool = False  # a memory was deleted since the last checkpoint
@@ -82,7 +94,9 @@ class State:
         for name, keys in change.moves.items():
             self.moves[name].append(Moves(self.version(name) + len(keys), change.nonce, keys))
         self.rows.replay(change.puts, change.deletes)
-        self.changed |= {FILE_OF[row.kind] for row in change.puts} | {FILE_OF[key.kind] for key in change.deletes}
+        self.changed |= {FILE_OF[row.kind] for row in change.puts} | {
+            FILE_OF[key.kind] for key in change.deletes
+        }
         self.nonce, self.frees = change.nonce, self.frees or change.frees
         self.erases = self.erases or any(key.kind in CONTENTS for key in change.deletes)
 
@@ -99,12 +113,23 @@ class State:
             oldest = some[-1].version - KEPT_MOVES
             some[:] = [one for one in some[-_KEPT_CHANGES:] if one.version > oldest]
         moves = {name: [asdict(one) for one in some] for name, some in sorted(self.moves.items())}
-        about = {"format": FORMAT, "nonce": self.nonce, "files": self.files, "originals": self.originals, "moves": moves}
+        about = {
+            "format": FORMAT,
+            "nonce": self.nonce,
+            "files": self.files,
+            "originals": self.originals,
+            "moves": moves,
+        }
         return line_of(about)
 
     def begin(self, header: bytes, inode: int) -> None:
         """Continue with a new journal, whose files have all changes."""
-        self.inode, self.start, self.end, self.last = inode, len(header), len(header), (0, header[:_SEAL])
+        self.inode, self.start, self.end, self.last = (
+            inode,
+            len(header),
+            len(header),
+            (0, header[:_SEAL]),
+        )
         self.changed, self.frees, self.erases = set(), False, False
 
 
@@ -112,7 +137,8 @@ class State:
 
 
 def sign(root: Path) -> Signature:
-    """Return what changes with every change of a folder; without a journal, with the files of neolata."""
+    """Return what changes with every change of a folder; without a journal, with the files of
+    neolata."""
     for names in ((JOURNAL,), neolata.FILES):
         found = []
         for name in names:
@@ -125,7 +151,8 @@ def sign(root: Path) -> Signature:
 
 
 def load(root: Path) -> State | None:
-    """Return what a folder contains, or None if another process replaced the journal meanwhile. Nothing is written."""
+    """Return what a folder contains, or None if another process replaced the journal meanwhile.
+    Nothing is written."""
     journal = root / JOURNAL
     with (
         suppress(FileNotFoundError, NotADirectoryError),
@@ -143,7 +170,8 @@ def load(root: Path) -> State | None:
 
 
 def read_on(root: Path, state: State) -> bool:
-    """Replay the changes that were added to the journal; False if it is not the one that the state continues."""
+    """Replay the changes that were added to the journal; False if it is not the one that the
+    state continues."""
     with open_regular(root / JOURNAL) as opened:
         if os.fstat(opened.fileno()).st_ino != state.inode:
             return False
@@ -162,22 +190,32 @@ def _without_journal(root: Path) -> State:
     try:
         names = [name for name in names_in(root) if not name.startswith(".")]
     except NotADirectoryError:
-        raise StoreForeign(f"{root} is a file", expected="a folder", remedy="name another folder") from None
+        raise StoreForeign(
+            f"{root} is a file", expected="a folder", remedy="name another folder"
+        ) from None
     if neolata.GRAPH in names:
         rows, nonce = neolata.read(root)
         keys = defaultdict(list)
         for row in rows:
             if row.kind in (Kind.MEMORY, Kind.LINK):
                 keys[row.partition].append(row.key)
-        state = State(nonce=nonce, originals=[name for name in neolata.FILES if name in names], changed={*FILES})
+        state = State(
+            nonce=nonce,
+            originals=[name for name in neolata.FILES if name in names],
+            changed={*FILES},
+        )
         state.moves.update({name: [Moves(len(some), nonce, some)] for name, some in keys.items()})
         state.rows.replay(rows)
         return state
     if ours := [name for name in FILES if name in names]:
-        raise StoreCorrupt(f"{root} has {ours[0]}, but {JOURNAL} is missing", remedy="restore a backup")
+        raise StoreCorrupt(
+            f"{root} has {ours[0]}, but {JOURNAL} is missing", remedy="restore a backup"
+        )
     if names:
         expected = "a folder of this store or of neolata-mem, an empty one, or none"
-        raise StoreForeign(f"{root} is not a folder of memories", expected=expected, remedy="name another folder")
+        raise StoreForeign(
+            f"{root} is not a folder of memories", expected=expected, remedy="name another folder"
+        )
     return State()
 
 
@@ -189,9 +227,13 @@ def _state_of(header: bytes, inode: int, journal: Path) -> State:
         state = State(nonce=given["nonce"], files=given["files"], originals=given["originals"])
         state.begin(header, inode)
         for name, some in given["moves"].items():
-            state.moves[name] = [Moves(one["version"], one["nonce"], [*map(decode_key, one["keys"])]) for one in some]
+            state.moves[name] = [
+                Moves(one["version"], one["nonce"], [*map(decode_key, one["keys"])]) for one in some
+            ]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise StoreCorrupt(f"the first line of {journal} is damaged", remedy="restore a backup") from error
+        raise StoreCorrupt(
+            f"the first line of {journal} is damaged", remedy="restore a backup"
+        ) from error
     return state
 
 
@@ -206,7 +248,9 @@ def _read_rows(file: Path, kinds: tuple[Kind, ...], *, required: bool) -> list[R
     """Return the rows of a file. Raises `StoreCorrupt` with the place if they cannot be read."""
 
     def damaged(where: str, error: Exception | None = None) -> NoReturn:
-        raise StoreCorrupt(f"{file} is damaged: {where}", remedy="restore a backup, or mend the file") from error
+        raise StoreCorrupt(
+            f"{file} is damaged: {where}", remedy="restore a backup, or mend the file"
+        ) from error
 
     try:
         with open_regular(file) as opened:
@@ -228,21 +272,29 @@ def _read_rows(file: Path, kinds: tuple[Kind, ...], *, required: bool) -> list[R
 
 
 def decode_item(item: Mapping[str, Any]) -> Row:
-    """Return the row of an item of a file. Raises `LookupError`, `TypeError`, `ValueError` or `AttributeError`."""
+    """Return the row of an item of a file. Raises `LookupError`, `TypeError`, `ValueError` or
+    `AttributeError`."""
     base = {name: item[name] for name in BASE if name != "kind"}
     fields = {name: value for name, value in item.items() if name not in BASE and name != _VECTOR}
-    vector = Vector(item[_VECTOR]["model"], b64decode(item[_VECTOR]["data"], validate=True)) if _VECTOR in item else None
+    vector = (
+        Vector(item[_VECTOR]["model"], b64decode(item[_VECTOR]["data"], validate=True))
+        if _VECTOR in item
+        else None
+    )
     return Row(kind=Kind(item["kind"]), fields=fields, vector=vector, **base)
 
 
 def sound_lines(data: bytes, journal: Path) -> Iterator[bytes]:
-    """Yield the lines of a journal. A damaged end was never acknowledged: its writer died, or has not finished."""
+    """Yield the lines of a journal. A damaged end was never acknowledged: its writer died, or
+    has not finished."""
     place = 0
     while (end := data.find(b"\n", place) + 1) > 0:
         line = data[place:end]
         if line[2:10] != b"%08x" % crc32(line[_SEAL:-2]):
             if end < len(data):
-                raise StoreCorrupt(f"{journal} is damaged: {shown(line[:40])}", remedy="restore a backup")
+                raise StoreCorrupt(
+                    f"{journal} is damaged: {shown(line[:40])}", remedy="restore a backup"
+                )
             return
         yield line
         place = end
@@ -259,14 +311,25 @@ def line_of(value: object) -> bytes:
 
 def encode_rows(state: State, name: str) -> bytes:
     """Return the contents of a file: its rows by kind, oldest first."""
-    rows = [row for kind in FILES[name] for row in sorted(state.rows.rows_of(kind), key=lambda row: (row.created_at, row.id))]
+    rows = [
+        row
+        for kind in FILES[name]
+        for row in sorted(state.rows.rows_of(kind), key=lambda row: (row.created_at, row.id))
+    ]
     return _array(map(_encode, rows))
 
 
 def _encode(row: Row) -> dict[str, object]:
     base = {name: row.value(name) for name in BASE}
-    fields = {name: row.fields[name] for name in sorted(row.fields, key=lambda name: _ORDER.get(name, len(_ORDER)))}
-    vector = {_VECTOR: {"model": row.vector.model, "data": b64encode(row.vector.data).decode()}} if row.vector else {}
+    fields = {
+        name: row.fields[name]
+        for name in sorted(row.fields, key=lambda name: _ORDER.get(name, len(_ORDER)))
+    }
+    vector = (
+        {_VECTOR: {"model": row.vector.model, "data": b64encode(row.vector.data).decode()}}
+        if row.vector
+        else {}
+    )
     return {**base, **fields, **vector}
 
 
@@ -278,17 +341,28 @@ def episodes(state: State) -> bytes:
             with suppress(InvalidInput):
                 at = parse_time(row.value("event_time") or row.created_at, "time")
                 session = row.value("session_id")
-                moment = Moment(id=row.id, at=at, session_id=str(session) if session else None, number=row.number)
+                moment = Moment(
+                    id=row.id,
+                    at=at,
+                    session_id=str(session) if session else None,
+                    number=row.number,
+                )
                 moments[str(row.value("user_id") or "")].append(moment)
     found = [one for each in moments.values() for one in split(each, gap_ms=GAP_SECONDS * 1000)]
     names = ("id", "start", "end", "count", "session_id", "memory_ids")
-    return _array({name: getattr(one, name) for name in names} for one in sorted(found, key=lambda one: (one.start, one.id)))
+    return _array(
+        {name: getattr(one, name) for name in names}
+        for one in sorted(found, key=lambda one: (one.start, one.id))
+    )
 
 
 def clusters(state: State) -> bytes:
     """Return the groups of memories that links connect, the largest first."""
     rows = state.rows.rows_of(Kind.LINK)
-    links = [(str(row.value("ref")), str(row.value("target")), float(row.value("similarity") or 0)) for row in rows]  # type: ignore[arg-type]
+    links = [
+        (str(row.value("ref")), str(row.value("target")), float(row.value("similarity") or 0))  # type: ignore[arg-type]
+        for row in rows
+    ]
     return _array({"size": len(group), "memory_ids": group} for group in connected(links))
 
 

@@ -43,8 +43,28 @@ ASIDE = "neolata"  # the folder of the original files, once their contents are i
 _MEMBERS = ("memoryIds", "memory_ids", "memberIds", "members")
 _CLAIM = {"sessionId": "session_id", "validFrom": "valid_from", "validUntil": "valid_until"}
 # Read into columns of ours; all other keys go to the metadata.
-_READ = {"id", "agent", "agent_id", "memory", "content", "category", "tags", "embedding", "importance", "links", "status"}
-_READ |= {"reinforcements", "disputes", "superseded_by", "supersedes", "created_at", "updated_at", "provenance"}
+_READ = {
+    "id",
+    "agent",
+    "agent_id",
+    "memory",
+    "content",
+    "category",
+    "tags",
+    "embedding",
+    "importance",
+    "links",
+    "status",
+}
+_READ |= {
+    "reinforcements",
+    "disputes",
+    "superseded_by",
+    "supersedes",
+    "created_at",
+    "updated_at",
+    "provenance",
+}
 
 
 def read(root: Path) -> tuple[list[Row], str]:
@@ -66,38 +86,56 @@ def _objects(file: Path, data: bytes) -> list[dict[str, Any]]:
     try:
         value = parse_foreign(data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError) as error:
-        raise StoreCorrupt(f"{file} is damaged: {error}"[:300], remedy="mend the file; nothing was changed") from error
+        raise StoreCorrupt(
+            f"{file} is damaged: {error}"[:300], remedy="mend the file; nothing was changed"
+        ) from error
     items = value if isinstance(value, list) else [None]
     objects = [item for item in items if isinstance(item, dict)]
     if len(objects) < len(items):
-        raise StoreCorrupt(f"{file} is not an array of objects", remedy="mend the file; nothing was changed")
+        raise StoreCorrupt(
+            f"{file} is not an array of objects", remedy="mend the file; nothing was changed"
+        )
     return objects
 
 
 def _memories(items: Mapping[str, list[dict[str, Any]]]) -> Iterator[Row]:
-    """Yield the memories and the rows of their usage. The second memory with an id gets another one."""
+    """Yield the memories and the rows of their usage. The second memory with an id gets another
+    one."""
     groups: dict[str, dict[str, list[Value]]] = {}
     for file, name in _GROUPS.items():
         for group in items[file]:
             about = {key: value for key, value in group.items() if key not in _MEMBERS}
-            for id_ in next((group[key] for key in _MEMBERS if isinstance(group.get(key), list)), []):
+            for id_ in next(
+                (group[key] for key in _MEMBERS if isinstance(group.get(key), list)), []
+            ):
                 groups.setdefault(str(id_), {}).setdefault(name, []).append(about)
     used: set[str] = set()
     for file in (GRAPH, _ARCHIVE):
         for place, item in enumerate(items[file]):
             id_ = str(item.get("id") or "")
-            new = id_ if id_ and id_ not in used else f"mem_0_{sha256(repr((file, place, item)).encode()).hexdigest()[:12]}"
+            new = (
+                id_
+                if id_ and id_ not in used
+                else f"mem_0_{sha256(repr((file, place, item)).encode()).hexdigest()[:12]}"
+            )
             used.add(new)
             row = _memory(item, new, groups.get(id_, {}), is_archived=file == _ARCHIVE)
             yield row
             if (count := _count(item.get("accessCount"))) > 0:
                 at = str(row.value("updated_at"))
-                yield Usage(id=new, created_at=at, ref=new, access_count=count, last_accessed=at).row(row.partition)
+                yield Usage(
+                    id=new, created_at=at, ref=new, access_count=count, last_accessed=at
+                ).row(row.partition)
 
 
-def _memory(item: Mapping[str, Any], id_: str, groups: Mapping[str, Value], *, is_archived: bool) -> Row:
+def _memory(
+    item: Mapping[str, Any], id_: str, groups: Mapping[str, Value], *, is_archived: bool
+) -> Row:
     agent = _text(item.get("agent") or item.get("agent_id"))
-    content, rest = _text(item.get("memory") or item.get("content")) or "", {k: v for k, v in item.items() if k not in _READ}
+    content, rest = (
+        _text(item.get("memory") or item.get("content")) or "",
+        {k: v for k, v in item.items() if k not in _READ},
+    )
     rest |= dict(groups) | ({"id": item.get("id")} if item.get("id") != id_ else {})
     provenance = item["provenance"] if isinstance(item.get("provenance"), dict) else None
     claim = _claim(rest)
@@ -107,27 +145,44 @@ def _memory(item: Mapping[str, Any], id_: str, groups: Mapping[str, Value], *, i
     vector, status = _vector(item.get("embedding")), item.get("status")
     kind = (MemoryType.AGENT if agent else MemoryType.GLOBAL).value
     fields: dict[str, Value] = {
-        "agent_id": agent, "memory_type": kind, "content": content, "metadata": metadata, "tags": _texts(item.get("tags")),
-        "category": _text(item.get("category")), "keywords": [*tokens(content)], "importance": _fraction(item.get("importance")),
-        "trust": base_trust(provenance) if provenance else None, "updated_at": _time(item.get("updated_at")) or created,
-        "event_time": _time(item.get("event_at")), "times_observed": 1, "pending": None if vector else True,
+        "agent_id": agent, "memory_type": kind, "content": content, "metadata": metadata,
+        "tags": _texts(item.get("tags")), "category": _text(item.get("category")),
+        "keywords": [*tokens(content)], "importance": _fraction(item.get("importance")),
+        "trust": base_trust(provenance) if provenance else None,
+        "updated_at": _time(item.get("updated_at")) or created,
+        "event_time": _time(item.get("event_at")), "times_observed": 1,
+        "pending": None if vector else True,
         "status": "archived" if is_archived else status if status in list(Status) else "active",
-        "superseded_by": _text(item.get("superseded_by")), "supersedes": _texts(item.get("supersedes")) or None,
-        "reinforcements": _count(item.get("reinforcements")) or None, "disputes": _count(item.get("disputes")) or None,
+        "superseded_by": _text(item.get("superseded_by")),
+        "supersedes": _texts(item.get("supersedes")) or None,
+        "reinforcements": _count(item.get("reinforcements")) or None,
+        "disputes": _count(item.get("disputes")) or None,
         "corroborations": _count((provenance or {}).get("corroboration")) or None, **claim,
     }  # fmt: skip
     draft = Draft(content=content, metadata=metadata, columns={"memory_type": kind, **claim})
     fields["fingerprint"] = fingerprint(Reader(None, agent), draft)
     where = partition_for(None, agent, kind, None)
-    return checked(Row(kind=Kind.MEMORY, id=id_, partition=where, created_at=created, fields=fields, vector=vector))
+    return checked(
+        Row(
+            kind=Kind.MEMORY,
+            id=id_,
+            partition=where,
+            created_at=created,
+            fields=fields,
+            vector=vector,
+        )
+    )
 
 
 def _claim(rest: dict[str, Any]) -> dict[str, Value]:
-    """Return the columns of the claim, and take it out of the rest; one that cannot be read stays there."""
+    """Return the columns of the claim, and take it out of the rest; one that cannot be read
+    stays there."""
     given = rest.get("claim")
     if isinstance(given, dict):
         with suppress(InvalidInput):
-            named = {_CLAIM.get(name, name): value for name, value in given.items() if value is not None}
+            named = {
+                _CLAIM.get(name, name): value for name, value in given.items() if value is not None
+            }
             named["scope"] = "session" if named.get("scope") == "session" else "global"
             claim = read_claim({k: v for k, v in named.items() if k != "normalizedValue"}, None)
             del rest["claim"]
@@ -144,10 +199,13 @@ def _links(items: list[dict[str, Any]], memories: Mapping[str, Row]) -> list[Row
             target = str(link.get("id")) if isinstance(link, dict) else ""
             if source and target in memories and target != source.id:
                 type_ = _text(link.get("type")) or "similar"
-                scope: dict[str, Any] = {name: source.value(name) for name in ("agent_id", "memory_type")}
+                scope: dict[str, Any] = {
+                    name: source.value(name) for name in ("agent_id", "memory_type")
+                }
                 row = Link(
-                    id=f"{source.id}>{target}:{type_}", created_at=source.created_at, ref=source.id, target=target,
-                    link_type=type_, similarity=_fraction(link.get("similarity")), **scope,
+                    id=f"{source.id}>{target}:{type_}", created_at=source.created_at, ref=source.id,
+                    target=target, link_type=type_, similarity=_fraction(link.get("similarity")),
+                    **scope,
                 ).row(source.partition)  # fmt: skip
                 found.setdefault((frozenset((source.id, target)), type_), checked(row))
     return [*found.values()]
@@ -161,8 +219,9 @@ def _conflicts(items: list[dict[str, Any]], memories: Mapping[str, Row]) -> list
         if ref and target:
             id_ = _text(item.get("id")) or f"conflict_{place}"
             conflict = ClaimConflict(
-                id=id_ if id_ not in rows else f"{id_}_{place}", created_at=_time(item.get("created_at")) or ref.created_at,
-                ref=ref.id, target=target.id, status="resolved" if item.get("resolved_at") else "pending",
+                id=id_ if id_ not in rows else f"{id_}_{place}",
+                created_at=_time(item.get("created_at")) or ref.created_at, ref=ref.id,
+                target=target.id, status="resolved" if item.get("resolved_at") else "pending",
                 why="kept from neolata-mem", detail={"policy": "supersede", "neolata": item},
                 agent_id=_text(ref.value("agent_id")),
             )  # fmt: skip
@@ -171,7 +230,11 @@ def _conflicts(items: list[dict[str, Any]], memories: Mapping[str, Row]) -> list
 
 
 def _vector(given: object) -> Vector | None:
-    if not isinstance(given, list) or not given or not all(isinstance(one, int | float) for one in given):
+    if (
+        not isinstance(given, list)
+        or not given
+        or not all(isinstance(one, int | float) for one in given)
+    ):
         return None
     with suppress(OverflowError):
         vector = Vector.of(f"unknown/{len(given)}", given)

@@ -1,7 +1,8 @@
 """The JSON store: a folder of JSON files, several processes, one line of a journal for each change.
 
-A handle keeps all rows in memory. Before it answers, it reads the lines that were added to the journal, so it sees the writes of
-every process. The files are brought up to date when the journal is long, on `compact`, and on closing. Reads create nothing.
+A handle keeps all rows in memory. Before it answers, it reads the lines that were added to the
+journal, so it sees the writes of every process. The files are brought up to date when the journal
+is long, on `compact`, and on closing. Reads create nothing.
 """
 
 import os
@@ -12,11 +13,26 @@ from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
-from memory_mesh.core.errors import Conflict, StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreUnavailable  # fmt: skip
+from memory_mesh.core.errors import (
+    Conflict,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+)
 from memory_mesh.core.model import ANYTHING, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.stores.base import Change, append, check_unique, encode_change, erases, new_nonce
-from memory_mesh.stores.files import FolderStore, create_folder, files_under, locked, replace_file, store_error, sync
+from memory_mesh.stores.files import (
+    FolderStore,
+    create_folder,
+    files_under,
+    locked,
+    replace_file,
+    store_error,
+    sync,
+)
 from memory_mesh.stores.json.folder import (
     CLUSTERS,
     EPISODES,
@@ -38,7 +54,8 @@ from memory_mesh.system import fork_safe
 
 T = TypeVar("T")
 
-_FLUSHED_BYTES = 1024 * 1024  # of the journal; a longer one is written into the files, unless they are much longer
+# Of the journal; a longer one is written into the files, unless they are much longer.
+_FLUSHED_BYTES = 1024 * 1024
 _ATTEMPTS = 4  # to read a folder whose files others replace meanwhile
 
 
@@ -69,13 +86,20 @@ class JsonStore(FolderStore):
         self._closed = self._wrote = False
         self._state: State | None = None
         self._signature: Signature = ()
-        self._folder: tuple[int, int] | None = None  # device and inode of the folder that was opened
+        # Device and inode of the folder that was opened.
+        self._folder: tuple[int, int] | None = None
         if self._reading(lambda state: state.frees and not read_only):
             self._free()
 
     # --- the port ---
 
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+    ) -> Applied:
         check_unique(puts, deletes)
         self.check_writable()
         with self._writing() as state:
@@ -86,15 +110,20 @@ class JsonStore(FolderStore):
                     raise Conflict(f"partition {partition} has changed")
             moves = state.rows.moves_of(puts, deletes)
             gone = [key for key in deletes if key in state.rows]
-            line = line_of(encode_change(Change(puts, gone, moves, new_nonce(), erases(puts, gone))))
+            line = line_of(
+                encode_change(Change(puts, gone, moves, new_nonce(), erases(puts, gone)))
+            )
             append(self._root / JOURNAL, line, at=state.end)
-            state.read_lines(line, self._root / JOURNAL)  # not the rows of the caller, who may change their lists
+            # Not the rows of the caller, who may change their lists.
+            state.read_lines(line, self._root / JOURNAL)
             self._wrote = True
             self._step("store.committed")
             if state.end - state.start >= self._flush_bytes:
                 self._flush_if_possible(state)
             leaves_bytes = state.changed and (gone or any(row.replaces for row in puts))
-            return Applied(not leaves_bytes, before, state.nonce, {name: state.version(name) for name in moves})
+            return Applied(
+                not leaves_bytes, before, state.nonce, {name: state.version(name) for name in moves}
+            )
 
     def version(self, partition: str) -> int:
         return self._reading(lambda state: state.version(partition))
@@ -105,7 +134,14 @@ class JsonStore(FolderStore):
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         return self._reading(lambda state: state.rows.get(kind, ids))
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
         return self._reading(lambda state: state.rows.find(kind, where, limit=limit, after=after))
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
@@ -117,10 +153,14 @@ class JsonStore(FolderStore):
     def changes(self, partition: str, since: str | None = None) -> Changes:
         return self._reading(lambda state: state.moved(partition, since))
 
-    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def nearest(
+        self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         return self._reading(lambda state: state.rows.nearest(kind, vector, where, limit=limit))
 
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def matching(
+        self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         return self._reading(lambda state: state.rows.matching(tokens, visible, where, limit=limit))
 
     def compact(self) -> bool:
@@ -139,7 +179,9 @@ class JsonStore(FolderStore):
             if self._closed:
                 return
             with suppress(StoreError):
-                if not self._read_only and self._reading(lambda state: state.changed and (self._wrote or state.frees)):
+                if not self._read_only and self._reading(
+                    lambda state: state.changed and (self._wrote or state.frees)
+                ):
                     self._free()
             self._closed, self._state = True, None
 
@@ -154,20 +196,26 @@ class JsonStore(FolderStore):
         with _translated(self._root):
             with suppress(_Replaced), self._lock:
                 return read(self._refreshed())
-            # Others write faster than this handle reads. The lock of the file comes first, as for writers.
+            # Others write faster than this handle reads. The lock of the file comes first, as for
+            # writers.
             with locked(self._root, self._lock_file, busy_seconds=self._busy_seconds), self._lock:
                 return read(self._refreshed())
 
     @contextmanager
     def _writing(self, *, wait: bool = True) -> Iterator[State]:
-        """Yield the current state while no other process or thread writes. The first write creates or converts the folder."""
+        """Yield the current state while no other process or thread writes. The first write
+        creates or converts the folder."""
         with _translated(self._root):
             self._reading(lambda state: None)  # raises `StoreForeign` before anything is created
             if self._folder is None:
                 create_folder(self._root)
                 sync(self._root.parent)
-            # Waiting for others must not stop the threads that read, so the lock of the file comes first.
-            with locked(self._root, self._lock_file, busy_seconds=self._busy_seconds if wait else 0), self._lock:
+            # Waiting for others must not stop the threads that read, so the lock of the file comes
+            # first.
+            with (
+                locked(self._root, self._lock_file, busy_seconds=self._busy_seconds if wait else 0),
+                self._lock,
+            ):
                 state = self._refreshed()
                 if not state.inode:
                     self._checkpoint(state)
@@ -201,12 +249,15 @@ class JsonStore(FolderStore):
                 raise self._missing() from None
             return
         found = about.st_dev, about.st_ino
-        if (self._folder or found) != found or (self._state and self._state.inode and not (self._root / JOURNAL).exists()):
+        if (self._folder or found) != found or (
+            self._state and self._state.inode and not (self._root / JOURNAL).exists()
+        ):
             raise self._replaced("replaced")
         self._folder = found
 
     def _flush_if_possible(self, state: State) -> None:
-        """Write a long journal into the files; if that fails, again when it is twice as long. The change itself is durable."""
+        """Write a long journal into the files; if that fails, again when it is twice as long.
+        The change itself is durable."""
         size = sum((self._root / name).stat().st_size for name in state.files)
         if self._flush_bytes and state.end - state.start < size // 2:
             return
@@ -216,7 +267,8 @@ class JsonStore(FolderStore):
             self._flush_bytes = 2 * (state.end - state.start)
 
     def _checkpoint(self, state: State) -> None:
-        """Write the changes of the journal into the files, and begin a new one. The caller holds the lock."""
+        """Write the changes of the journal into the files, and begin a new one. The caller holds
+        the lock."""
         is_new = not state.inode and not state.originals
         self._step("flush.begun")
         for name in () if is_new else FILES:
@@ -225,7 +277,8 @@ class JsonStore(FolderStore):
                 self._step(f"flush.{name}")
         state.files = [] if is_new else [*FILES]
         moved = [] if state.inode else state.originals
-        for name in state.originals if state.inode else ():  # a process died before it had moved them
+        # A process died before it had moved them.
+        for name in state.originals if state.inode else ():
             self._put_aside(name)
         if state.erases:
             shutil.rmtree(self._root / ASIDE, ignore_errors=True)

@@ -22,9 +22,24 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from memory_mesh.core.errors import StoreCorrupt, StoreError, StoreMissing, StoreTooNew, StoreUnavailable
+from memory_mesh.core.errors import (
+    StoreCorrupt,
+    StoreError,
+    StoreMissing,
+    StoreTooNew,
+    StoreUnavailable,
+)
 from memory_mesh.stores import files
-from memory_mesh.stores.base import KEPT_MOVES, Change, Moves, append, decode_change, decode_key, encode_change, encode_json
+from memory_mesh.stores.base import (
+    KEPT_MOVES,
+    Change,
+    Moves,
+    append,
+    decode_change,
+    decode_key,
+    encode_change,
+    encode_json,
+)
 from memory_mesh.stores.files import store_error, sync
 from memory_mesh.stores.lance.schema import Table
 
@@ -38,7 +53,8 @@ _MIN_TRIMMED = 4 * 1024 * 1024  # bytes of the log of moves
 
 @dataclass(slots=True)
 class State:
-    """What the tables contain: their versions, those of the partitions, and which journal and log of moves belong to them."""
+    """What the tables contain: their versions, those of the partitions, and which journal and
+    log of moves belong to them."""
 
     format: int = FORMAT
     generation: int = 0  # the number of the journal
@@ -53,15 +69,16 @@ class State:
     foreign: bool = False  # another program may have written to the tables
 
     def after_others(self, tables: dict[str, int], nonce: str | None = None) -> "State":
-        """Return the state after another program, or a migration, wrote to the tables. It is not known which rows moved.
+        """Return the state after another program, or a migration, wrote to the tables. It is not
+        known which rows moved.
 
         Without a nonce, it is the same for every process that reads these tables.
         """
         nonce = nonce or sha256(encode_json(sorted(tables.items())).encode()).hexdigest()[:16]
         moved = {name: (version + 1, nonce) for name, (version, _) in self.partitions.items()}
         return replace(
-            self, tables=tables, partitions=moved, moves=self.moves + 1, moves_length=0, moves_trimmed=0, writes=self.writes + 1,
-            nonce=nonce, foreign=True,
+            self, tables=tables, partitions=moved, moves=self.moves + 1, moves_length=0,
+            moves_trimmed=0, writes=self.writes + 1, nonce=nonce, foreign=True,
         )  # fmt: skip
 
 
@@ -72,7 +89,8 @@ S = TypeVar("S", bound=State)
 
 
 def read_state(own: Path) -> State | None:
-    """Return the state, or None if there is none. A state of a newer version raises `StoreTooNew`."""
+    """Return the state, or None if there is none. A state of a newer version raises
+    `StoreTooNew`."""
     try:
         return decode_state(json.loads((own / STATE).read_bytes()), State, str(own.parent))
     except FileNotFoundError as error:
@@ -89,7 +107,9 @@ def decode_state(given: Mapping[str, Any], form: type[S], name: str) -> S:
         what = f"the store {name} has format {given['format']}"
         raise StoreTooNew(what, expected=f"at most {FORMAT}", remedy="upgrade memory-mesh")
     state, blank = form(**given), form()
-    state.partitions = {name: (int(version), str(nonce)) for name, (version, nonce) in state.partitions.items()}
+    state.partitions = {
+        name: (int(version), str(nonce)) for name, (version, nonce) in state.partitions.items()
+    }
     state.tables = {name: int(version) for name, version in state.tables.items()}
     for one in fields(state):
         if type(getattr(state, one.name)) is not type(getattr(blank, one.name)):
@@ -131,13 +151,16 @@ def decode(record: bytes) -> Change:
     try:
         return decode_change(json.loads(record[HEADER.size :]))
     except (ValueError, RecursionError) as error:
-        raise StoreCorrupt("a change in the journal is not JSON", remedy="restore a backup") from error
+        raise StoreCorrupt(
+            "a change in the journal is not JSON", remedy="restore a backup"
+        ) from error
 
 
 def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], int]:
     """Return the changes in a journal from a place on, and the place after them.
 
-    A last record that is incomplete is being written, or the process that wrote it died: it was never acknowledged.
+    A last record that is incomplete is being written, or the process that wrote it died: it was
+    never acknowledged.
     """
     size, changes = os.fstat(descriptor).st_size, list[Change]()
     data = os.pread(descriptor, size - at, at) if size > at else b""
@@ -148,7 +171,9 @@ def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], in
         end = place + HEADER.size + length
         if len(body) < length or crc32(body) != checksum:
             if end < len(data):
-                raise StoreCorrupt(f"{name} is damaged at byte {at + place}", remedy="restore a backup")
+                raise StoreCorrupt(
+                    f"{name} is damaged at byte {at + place}", remedy="restore a backup"
+                )
             break
         changes.append(decode(data[place:end]))
         place = end
@@ -165,7 +190,9 @@ def moves_of(own: Path, number: int) -> Path:
 def read_moves(own: Path, state: State) -> dict[str, list[Moves]]:
     """Return the moves that were flushed, by partition, oldest first."""
     file = moves_of(own, state.moves)
-    return decode_moves(file.read_bytes()[: state.moves_length] if state.moves_length else b"", str(file))
+    return decode_moves(
+        file.read_bytes()[: state.moves_length] if state.moves_length else b"", str(file)
+    )
 
 
 def decode_moves(data: bytes, file: str) -> dict[str, list[Moves]]:
@@ -174,7 +201,9 @@ def decode_moves(data: bytes, file: str) -> dict[str, list[Moves]]:
     try:
         for line in data.splitlines():
             name, version, nonce, keys = json.loads(line)
-            found.setdefault(name, []).append(Moves(int(version), str(nonce), [decode_key(key) for key in keys]))
+            found.setdefault(name, []).append(
+                Moves(int(version), str(nonce), [decode_key(key) for key in keys])
+            )
     except (ValueError, TypeError, LookupError) as error:
         raise StoreCorrupt(f"{file} is damaged", remedy="restore a backup") from error
     return found
@@ -182,12 +211,17 @@ def decode_moves(data: bytes, file: str) -> dict[str, list[Moves]]:
 
 def encode_moves(moved: Mapping[str, Sequence[Moves]]) -> bytes:
     """Return moves as the lines of a log."""
-    lines = [encode_json([name, one.version, one.nonce, one.keys]) for name, some in moved.items() for one in some]
+    lines = [
+        encode_json([name, one.version, one.nonce, one.keys])
+        for name, some in moved.items()
+        for one in some
+    ]
     return "".join(f"{line}\n" for line in lines).encode()
 
 
 def log_moves(own: Path, state: State, moved: Mapping[str, Sequence[Moves]]) -> None:
-    """Append moves to the log, durably; the state that names its new length commits them. A long log is trimmed."""
+    """Append moves to the log, durably; the state that names its new length commits them. A long
+    log is trimmed."""
     trimmed = state.moves_length > 2 * state.moves_trimmed + _MIN_TRIMMED
     if trimmed:
         kept = read_moves(own, state)
@@ -211,7 +245,8 @@ def latest_moves(moves: Sequence[Moves]) -> list[Moves]:
 
 
 def locked(own: Path, *, busy_seconds: float) -> AbstractContextManager[None]:
-    """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free in time."""
+    """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free
+    in time."""
     return files.locked(own.parent, own / LOCK, busy_seconds=busy_seconds)
 
 
@@ -228,7 +263,9 @@ class Superseded(Exception):
 
 
 @contextmanager
-def translated(place: Path | str, errors: type[Exception] | tuple[type[Exception], ...] = LANCE_ERRORS) -> Iterator[None]:
+def translated(
+    place: Path | str, errors: type[Exception] | tuple[type[Exception], ...] = LANCE_ERRORS
+) -> Iterator[None]:
     """Raise errors as those of the store. `place` is the folder or the table that they name."""
     try:
         yield
@@ -239,22 +276,29 @@ def translated(place: Path | str, errors: type[Exception] | tuple[type[Exception
         if number:
             raise store_error(place, number) from error
         why = str(error).partition(", /")[0][:200]  # without the place in the source of Lance
-        raise StoreCorrupt(f"{place} is damaged: {why}", remedy="restore a backup; nothing was changed") from error
+        raise StoreCorrupt(
+            f"{place} is damaged: {why}", remedy="restore a backup; nothing was changed"
+        ) from error
 
 
 def _number(error: Exception) -> int | None:
-    """Return the error number of the system. Lance has none in its errors, but quotes those of the system."""
+    """Return the error number of the system. Lance has none in its errors, but quotes those of
+    the system."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     return next((one for one in _QUOTED if f"(os error {one})" in str(error)), None)
 
 
 def remote_error(place: Path | str, error: Exception) -> StoreError:
-    """Return the error of a store in a bucket. The server's own text may contain keys and signatures, so it is not quoted."""
+    """Return the error of a store in a bucket. The server's own text may contain keys and
+    signatures, so it is not quoted."""
     status, code = _STATUS.search(str(error)), _CODE.search(str(error))
     why = code[1] if code else f"status {status[1]}" if status else "no response"
     if code and code[1] == "NoSuchBucket":
-        return StoreMissing(f"the bucket of {place} does not exist", remedy="create it; a store does not create buckets")
+        return StoreMissing(
+            f"the bucket of {place} does not exist",
+            remedy="create it; a store does not create buckets",
+        )
     if status and status[1] in ("401", "403"):
         remedy = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do in the bucket"
         return StoreUnavailable(f"the server of {place} refuses the request: {why}", remedy=remedy)
@@ -266,7 +310,8 @@ def remote_error(place: Path | str, error: Exception) -> StoreError:
 
 
 class Place(Protocol):
-    """Where the tables of a store are. If it is `fenced`, a writer whose turn is over may still change them: see `Frame`."""
+    """Where the tables of a store are. If it is `fenced`, a writer whose turn is over may still
+    change them: see `Frame`."""
 
     @property
     def fenced(self) -> bool: ...
@@ -315,7 +360,8 @@ def _manifests(root: Path, table: Table) -> list[tuple[int, Path]]:
 
 
 def versions_in(names: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the versions that the names of files stand for. Lance names them so, or by the distance to the largest one."""
+    """Yield the versions that the names of files stand for. Lance names them so, or by the
+    distance to the largest one."""
     for name in names:
         if match := re.fullmatch(r"(\d{1,20})\.manifest", name):
             number = int(match[1])
@@ -323,7 +369,8 @@ def versions_in(names: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def roll_back(root: Path, table: Table, version: int | None) -> None:
-    """Remove the versions of a table after this one, which a process that died began; without a version, remove the table."""
+    """Remove the versions of a table after this one, which a process that died began; without a
+    version, remove the table."""
     if version is None:
         shutil.rmtree(folder_of(root, table), ignore_errors=True)
         return

@@ -36,7 +36,16 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model.background import wait
 from memory_mesh.core.ports import Progress, Step, no_step
 from memory_mesh.stores.archive_file import ArchivedStore
-from memory_mesh.stores.base import Change, Moves, as_json, decode_change, encode_change, encode_json, mark_of, new_nonce
+from memory_mesh.stores.base import (
+    Change,
+    Moves,
+    as_json,
+    decode_change,
+    encode_change,
+    encode_json,
+    mark_of,
+    new_nonce,
+)
 from memory_mesh.stores.lance.journal import (
     State,
     Superseded,
@@ -73,19 +82,26 @@ _NAME = re.compile(rf"{_LOG}/(journal|lease|state)-(\d{{16}})({re.escape(_FREE)}
 
 
 class Bucket:
-    """Objects under a prefix. The keys come from the environment, as with every S3 client; they are never part of an error."""
+    """Objects under a prefix. The keys come from the environment, as with every S3 client; they
+    are never part of an error."""
 
     fenced = True
 
-    def __init__(self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None) -> None:
+    def __init__(
+        self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None
+    ) -> None:
         self._uri = f"s3://{bucket}/{prefix}".rstrip("/")
         self.options = {"virtual_hosted_style_request": "false"} if endpoint else {}
-        self.options |= {key: value for key, value in (("endpoint", endpoint), ("region", region)) if value}
+        self.options |= {
+            key: value for key, value in (("endpoint", endpoint), ("region", region)) if value
+        }
         plain = endpoint is not None and endpoint.startswith("http://")
         self.options |= {"allow_http": "true"} if plain else {}
         config: Any = {key: value for key, value in self.options.items() if key != "allow_http"}
         client: Any = {"timeout": timedelta(seconds=20)} | ({"allow_http": True} if plain else {})
-        self._objects = S3Store(bucket, prefix=prefix or None, config=config, client_options=client, retry_config=_RETRY)
+        self._objects = S3Store(
+            bucket, prefix=prefix or None, config=config, client_options=client, retry_config=_RETRY
+        )
 
     @property
     def name(self) -> str:
@@ -114,7 +130,11 @@ class Bucket:
     def list(self, prefix: str, *, after: str | None = None) -> list[str]:
         """Return the names of the objects in a folder, in order, those after a name only."""
         with self._translated():
-            return sorted(str(one["path"]) for part in obstore.list(self._objects, prefix, offset=after) for one in part)
+            return sorted(
+                str(one["path"])
+                for part in obstore.list(self._objects, prefix, offset=after)
+                for one in part
+            )
 
     def get(self, name: str) -> bytes:
         """Return an object. Raises `FileNotFoundError`."""
@@ -126,7 +146,8 @@ class Bucket:
             obstore.put(self._objects, name, data, use_multipart=False)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write an object unless it exists. Returns whether this call wrote it, also if the response to it was lost."""
+        """Write an object unless it exists. Returns whether this call wrote it, also if the
+        response to it was lost."""
         try:
             with self._translated():
                 obstore.put(self._objects, name, data, mode="create", use_multipart=False)
@@ -189,13 +210,21 @@ class Log:
     def listed(self, since: int = 0) -> Listed:
         """Return the numbers of the entries from `since` on, and the newest lease. One request."""
         names = self.bucket.list(_LOG, after=entry_name(since - 1) if since else None)
-        found = [match.groups() for name in names if (match := _NAME.fullmatch(name))]  # others may keep copies beside them
-        entries, states = ([int(number) for kind, number, _ in found if kind == one] for one in ("journal", "state"))
-        lease, free = max(((int(number), bool(free)) for kind, number, free in found if kind == "lease"), default=(0, True))
+        # Others may keep copies beside them.
+        found = [match.groups() for name in names if (match := _NAME.fullmatch(name))]
+        entries, states = (
+            [int(number) for kind, number, _ in found if kind == one]
+            for one in ("journal", "state")
+        )
+        lease, free = max(
+            ((int(number), bool(free)) for kind, number, free in found if kind == "lease"),
+            default=(0, True),
+        )
         return Listed(entries, lease, free, max(states, default=0))
 
     def write(self, number: int, data: bytes, *, step: Step = no_step) -> bool:
-        """Write the entry with this number. Returns False if it may be one that others wrote before and removed since.
+        """Write the entry with this number. Returns False if it may be one that others wrote before
+        and removed since.
 
         Raises `Superseded` if it exists: another writer was faster.
         """
@@ -208,12 +237,19 @@ class Log:
         """Remove the entries before a state, and older marks."""
         self.bucket.put(_state_name(number), b"")
         entries = [one for one in self.listed().entries if one < number]
-        marks = [name for name in self.bucket.list(_LOG, after=_state_name(0)) if name < _state_name(number)]
+        marks = [
+            name
+            for name in self.bucket.list(_LOG, after=_state_name(0))
+            if name < _state_name(number)
+        ]
         self.bucket.delete([*(entry_name(one) for one in entries), *marks])
 
     @contextmanager
-    def lease(self, nonce: str, listed: Callable[[], Listed], *, busy_seconds: float) -> Iterator[Lease]:
-        """Hold the lease. `listed` lists the log anew. Raises `StoreBusy` if others hold the lease for too long."""
+    def lease(
+        self, nonce: str, listed: Callable[[], Listed], *, busy_seconds: float
+    ) -> Iterator[Lease]:
+        """Hold the lease. `listed` lists the log anew. Raises `StoreBusy` if others hold the
+        lease for too long."""
         lease = self._taken(nonce, listed, time.monotonic() + busy_seconds)
         try:
             yield lease
@@ -228,13 +264,18 @@ class Log:
             found = listed()
             if found.lease != seen:
                 seen, seen_at = found.lease, time.monotonic()
-            if (found.free or time.monotonic() - seen_at >= self._lease_seconds) and self._create(found.lease + 1, nonce):
+            if (found.free or time.monotonic() - seen_at >= self._lease_seconds) and self._create(
+                found.lease + 1, nonce
+            ):
                 old = found.lease - _KEPT_LEASES
                 if old > 0:
                     self.bucket.delete([_lease_name(old), _lease_name(old) + _FREE])
                 return Lease(found.lease + 1, nonce, found)
             if time.monotonic() >= until:
-                raise StoreBusy(f"other processes write to {self.bucket.name}", remedy="try again, or stop one of them")
+                raise StoreBusy(
+                    f"other processes write to {self.bucket.name}",
+                    remedy="try again, or stop one of them",
+                )
             wait(uniform(0.5, 1.5) * _PAUSE)  # noqa: S311
 
     def _create(self, number: int, nonce: str) -> bool:
@@ -242,7 +283,8 @@ class Log:
 
     @contextmanager
     def renewing(self, lease: Lease) -> Iterator[None]:
-        """Renew the lease while the block runs: each time with the next number, so that others see that it is in use."""
+        """Renew the lease while the block runs: each time with the next number, so that others
+        see that it is in use."""
         done = Event()
 
         def renew() -> None:
@@ -295,7 +337,12 @@ class BucketStore(ViewStore):
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         self.url, self._bucket, self._log = url, bucket, Log(bucket, lease_seconds=lease_seconds)
-        self._read_only, self._must_exist, self._busy_seconds, self._step = read_only, must_exist, busy_seconds, step
+        self._read_only, self._must_exist, self._busy_seconds, self._step = (
+            read_only,
+            must_exist,
+            busy_seconds,
+            step,
+        )
         self._lock, self._turn = fork_safe(RLock()), fork_safe(RLock())
         self._closed = self._wrote = False
         self._view: View | None = None
@@ -338,7 +385,12 @@ class BucketStore(ViewStore):
     def _writing(self) -> Iterator[View]:
         with self._turn:
             self._check_open()
-            with self._log.lease(new_nonce(), self._listed, busy_seconds=self._busy_seconds) as self._lease, self._lock:
+            with (
+                self._log.lease(
+                    new_nonce(), self._listed, busy_seconds=self._busy_seconds
+                ) as self._lease,
+                self._lock,
+            ):
                 view = self._refreshed(self._lease.listed)
                 if not view.journal_end:
                     self._commit(view, {"state": asdict(BucketState())})
@@ -347,12 +399,16 @@ class BucketStore(ViewStore):
                 try:
                     yield view
                 except (StoreCorrupt, FileNotFoundError):
-                    if self._log.listed(view.journal_end).entries != [view.journal_end]:  # others removed what it read
+                    # Others removed what it read.
+                    if self._log.listed(view.journal_end).entries != [view.journal_end]:
                         raise self._superseded() from None
                     raise
 
     def _append(self, view: View, change: Change) -> None:
-        record, before = encode_change(change), {name: mark_of(*view.partitions.get(name, (0, ""))) for name in change.moves}
+        record, before = (
+            encode_change(change),
+            {name: mark_of(*view.partitions.get(name, (0, ""))) for name in change.moves},
+        )
         if not self._commit(view, {"change": record, "base": view.state.generation}):
             self._look_up(change, before)
         # The view gets a copy: later changes to the lists of the caller must not change it.
@@ -373,7 +429,9 @@ class BucketStore(ViewStore):
         """Write the next entry of the log, or raise `Superseded`. See `Log.write`."""
         entry |= {"lease": self._lease.number, "nonce": self._lease.nonce}
         self._step("store.writing")
-        is_known = self._log.write(view.journal_end + 1, encode_json(entry).encode(), step=self._step)
+        is_known = self._log.write(
+            view.journal_end + 1, encode_json(entry).encode(), step=self._step
+        )
         view.journal_end += 1
         return is_known
 
@@ -381,7 +439,10 @@ class BucketStore(ViewStore):
         return Superseded(f"another process wrote to {self._bucket.name} first")
 
     def _unknown(self) -> StoreUnavailable:
-        what = f"others wrote so much to {self._bucket.name} during a write that its outcome is unknown"
+        what = (
+            f"others wrote so much to {self._bucket.name} during a write that its outcome "
+            "is unknown"
+        )
         return StoreUnavailable(what, remedy="read again whether it was written")
 
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
@@ -420,10 +481,13 @@ class BucketStore(ViewStore):
         return [*logs, name]
 
     def _cut(self, state: BucketState, frames: list[Frame], *, rewrite: bool) -> None:
-        """Remove what this state does not need. It is committed: the next flush removes what is left."""
+        """Remove what this state does not need. It is committed: the next flush removes what is
+        left."""
         with suppress(StoreError, OSError):
             self._log.remove_before(state.generation)
-            old = [name for name in self._bucket.list("memory_mesh/moves") if name < min(state.logs)]
+            old = [
+                name for name in self._bucket.list("memory_mesh/moves") if name < min(state.logs)
+            ]
             self._bucket.delete(old)
             self._step("flush.cut")
             for frame in frames:
@@ -447,7 +511,9 @@ class BucketStore(ViewStore):
                 except (StoreCorrupt, FileNotFoundError):
                     if self._refreshed().state is view.state:
                         raise
-        raise StoreUnavailable(f"{self._bucket.name} changes too fast to be read", remedy="try again")
+        raise StoreUnavailable(
+            f"{self._bucket.name} changes too fast to be read", remedy="try again"
+        )
 
     def _listed(self) -> Listed:
         view = self._view
@@ -458,7 +524,11 @@ class BucketStore(ViewStore):
         self._check_open()
         for _ in range(ATTEMPTS):
             view, listed = self._view, listed or self._listed()
-            if view and (not view.journal_end or view.journal_end in listed.entries) and self._follow(view, listed.entries):
+            if (
+                view
+                and (not view.journal_end or view.journal_end in listed.entries)
+                and self._follow(view, listed.entries)
+            ):
                 return view
             listed = self._log.listed()
             with suppress(FileNotFoundError):  # it was removed after a flush
@@ -466,9 +536,12 @@ class BucketStore(ViewStore):
         raise StoreCorrupt(f"the log of {self._bucket.name} has gaps", remedy="restore a backup")
 
     def _follow(self, view: View, numbers: list[int]) -> bool:
-        """Add the entries after those of the view. Returns False if there is a newer state; those before it are removed."""
+        """Add the entries after those of the view. Returns False if there is a newer state;
+        those before it are removed."""
         with suppress(FileNotFoundError):
-            for number, entry in self._entries([number for number in numbers if number > view.journal_end]):
+            for number, entry in self._entries(
+                [number for number in numbers if number > view.journal_end]
+            ):
                 if "state" in entry or number != view.journal_end + 1:
                     return False
                 view.replay(entry["change"])
@@ -486,7 +559,9 @@ class BucketStore(ViewStore):
             try:
                 state = decode_state(entry["state"], BucketState, self._bucket.name)
             except (TypeError, KeyError, ValueError, AttributeError) as error:
-                raise StoreCorrupt(f"{entry_name(number)} is damaged", remedy="restore a backup") from error
+                raise StoreCorrupt(
+                    f"{entry_name(number)} is damaged", remedy="restore a backup"
+                ) from error
             state.generation = number
         elif listed.state:
             raise StoreCorrupt(f"{self._bucket.name} lacks its log", remedy="restore a backup")
@@ -522,7 +597,9 @@ class BucketStore(ViewStore):
             if self._bucket.versions(table):
                 what = f"{self._bucket.name} has the table {table.name} of another program"
                 raise StoreForeign(
-                    what, remedy="name another prefix, or copy the tables to a folder and open it with lancedb:///"
+                    what,
+                    remedy="name another prefix, or copy the tables to a folder and open it with "
+                    "lancedb:///",
                 )
 
     def _check_open(self) -> None:
@@ -532,10 +609,14 @@ class BucketStore(ViewStore):
     # --- the objects ---
 
     def require_file(self) -> None:
-        """Raise `StoreMissing` if there is no store, unless it was opened with `must_exist=False`."""
+        """Raise `StoreMissing` if there is no store, unless it was opened with
+        `must_exist=False`."""
         if self._must_exist and not self._reading(lambda view: view.journal_end):
             what = f"the store {self._bucket.name} does not exist"
-            raise StoreMissing(what, remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it")
+            raise StoreMissing(
+                what,
+                remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it",
+            )
 
     def is_prepared(self) -> bool:
         return self._reading(lambda view: view.journal_end > 0)
@@ -553,7 +634,10 @@ class BucketStore(ViewStore):
 
     def check_writable(self) -> None:
         if self._read_only:
-            raise StoreReadOnly(f"{self._bucket.name} is opened read-only", remedy="open it without ?mode=ro to write")
+            raise StoreReadOnly(
+                f"{self._bucket.name} is opened read-only",
+                remedy="open it without ?mode=ro to write",
+            )
 
     def was_replaced(self) -> bool:
         return False
@@ -565,7 +649,9 @@ class BucketStore(ViewStore):
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
         """Return the samples that are in the objects, each with the name of an object."""
         found: dict[bytes, str] = {}
-        forms = {sample: sample for sample in samples} | {as_json(sample): sample for sample in samples}
+        forms = {sample: sample for sample in samples} | {
+            as_json(sample): sample for sample in samples
+        }
         for name in self._bucket.list("") if samples else ():
             with suppress(FileNotFoundError):
                 data = self._bucket.get(name)

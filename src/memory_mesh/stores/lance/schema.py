@@ -44,9 +44,11 @@ DIMENSION = 384  # of the document's default model
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000  # in Unix milliseconds
 
 _TEXT, _TIME, _INT, _REAL = pa.utf8(), pa.timestamp("ms"), pa.int64(), pa.float64()
-_TYPES = {Type.INT: _INT, Type.REAL: _REAL, Type.BOOL: pa.bool_()}  # every other type is text, lists and objects as JSON
+# Every other type is text, lists and objects as JSON.
+_TYPES = {Type.INT: _INT, Type.REAL: _REAL, Type.BOOL: pa.bool_()}
 
-# Without it Lance compresses texts, and `find_bytes` could not show that those of an erased memory are gone.
+# Without it Lance compresses texts, and `find_bytes` could not show that those of an erased memory
+# are gone.
 _PLAIN = {"lance-encoding:compression": "none"}
 
 
@@ -67,11 +69,13 @@ def memories_v1(dimension: int = DIMENSION) -> pa.Schema:
 def memories_v2(dimension: int = DIMENSION) -> pa.Schema:
     """Return the schema of `memory_entries` in section 2.2."""
     added = {
-        "session_id": _TEXT, "agent_id": _TEXT, "memory_type": _TEXT, "importance_score": pa.float32(),
-        "access_count": pa.int32(), "last_accessed": _TIME, "heritage_chain": _TEXT, "lesson_pattern_id": _TEXT,
-        "source_skill_id": _TEXT,
+        "session_id": _TEXT, "agent_id": _TEXT, "memory_type": _TEXT,
+        "importance_score": pa.float32(), "access_count": pa.int32(), "last_accessed": _TIME,
+        "heritage_chain": _TEXT, "lesson_pattern_id": _TEXT, "source_skill_id": _TEXT,
     }  # fmt: skip
-    return pa.schema([*memories_v1(dimension), *(_field(name, type_) for name, type_ in added.items())])
+    return pa.schema(
+        [*memories_v1(dimension), *(_field(name, type_) for name, type_ in added.items())]
+    )
 
 
 def is_schema_v1(schema: pa.Schema) -> bool:
@@ -85,11 +89,16 @@ def is_schema_v2(schema: pa.Schema) -> bool:
 
 
 def _blocks(dimension: int) -> pa.Schema:
-    """Return the schema of section 2.3. Its hashes are nullable there; we always set `block_hash`."""
+    """Return the schema of section 2.3. Its hashes are nullable there; we always set
+    `block_hash`."""
     required = ("id", "operation_type", "yamo_text", "timestamp")
-    types = dict.fromkeys(("id", "agent_id", "operation_type", "yamo_text"), _TEXT) | {"timestamp": _TIME}
+    types = dict.fromkeys(("id", "agent_id", "operation_type", "yamo_text"), _TEXT) | {
+        "timestamp": _TIME
+    }
     types |= dict.fromkeys(("block_hash", "prev_hash", "metadata"), _TEXT)
-    return pa.schema([_field(name, type_, required=name in required) for name, type_ in types.items()])
+    return pa.schema(
+        [_field(name, type_, required=name in required) for name, type_ in types.items()]
+    )
 
 
 def _skills(dimension: int) -> pa.Schema:
@@ -102,7 +111,9 @@ def _skills(dimension: int) -> pa.Schema:
 def _records(dimension: int) -> pa.Schema:
     """Return the first columns of our own table for all other kinds of row."""
     vector = _field("vector", pa.list_(pa.float32(), dimension))
-    return pa.schema([_field("kind", _TEXT, required=True), _field("id", _TEXT, required=True), vector])
+    return pa.schema(
+        [_field("kind", _TEXT, required=True), _field("id", _TEXT, required=True), vector]
+    )
 
 
 def _field(name: str, type_: pa.DataType, *, required: bool = False) -> pa.Field:
@@ -111,18 +122,27 @@ def _field(name: str, type_: pa.DataType, *, required: bool = False) -> pa.Field
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table: its name, the columns of its document, the fields that have a column of their own, and derived columns."""
+    """One table: its name, the columns of its document, the fields that have a column of their
+    own, and derived columns."""
 
     name: str
     document: Callable[[int], pa.Schema]
     fields: tuple[str, ...]
-    renamed: Mapping[str, str]  # the columns of fields whose name the document gives to a column of another type
-    shown: Mapping[str, Callable[[Row], object]]  # the columns of the document that are derived from fields
+    # The columns of fields whose name the document gives to a column of another type.
+    renamed: Mapping[str, str]
+    # The columns of the document that are derived from fields.
+    shown: Mapping[str, Callable[[Row], object]]
 
     @property
     def read_columns(self) -> tuple[str, ...]:
         """The columns that `from_arrow` reads; the others are for other programs."""
-        return (*(self.physical(name) for name in self.fields), "vector", "model", "other_vector", "extra")
+        return (
+            *(self.physical(name) for name in self.fields),
+            "vector",
+            "model",
+            "other_vector",
+            "extra",
+        )
 
     def physical(self, field: str) -> str:
         """Return the name of the column of a field."""
@@ -130,12 +150,18 @@ class Table:
 
     @cache  # noqa: B019  (the tables are constants)
     def schema(self, dimension: int) -> pa.Schema:
-        """Return the whole schema, with vectors of this dimension. A memory may wait for its vector, so it may be null."""
-        first = [field.with_nullable(nullable=True) if field.name == "vector" else field for field in self.document(dimension)]
+        """Return the whole schema, with vectors of this dimension. A memory may wait for its
+        vector, so it may be null."""
+        first = [
+            field.with_nullable(nullable=True) if field.name == "vector" else field
+            for field in self.document(dimension)
+        ]
         types = {self.physical(name): _TYPES.get(BY_NAME[name].type, _TEXT) for name in self.fields}
         types |= {"model": _TEXT, "other_vector": pa.binary(), "extra": _TEXT}
         known = {field.name for field in first}
-        return pa.schema([*first, *(_field(name, type_) for name, type_ in types.items() if name not in known)])
+        return pa.schema(
+            [*first, *(_field(name, type_) for name, type_ in types.items() if name not in known)]
+        )
 
 
 def _time_of(name: str) -> Callable[[Row], int | None]:
@@ -168,15 +194,17 @@ def _millis(text: str) -> int | None:
 
 
 def _own(kind: Kind) -> tuple[str, ...]:
-    return tuple(column.name for column in COLUMNS if kind in column.kinds and column.name != "kind")
+    return tuple(
+        column.name for column in COLUMNS if kind in column.kinds and column.name != "kind"
+    )
 
 
 _TEXTUAL = {"created_at": "created_at_text", "updated_at": "updated_at_text"}
 MEMORIES = Table(
     "memory_entries", memories_v2, _own(Kind.MEMORY), _TEXTUAL,
     {
-        "created_at": _time_of("created_at"), "updated_at": _time_of("updated_at"), "importance_score": _importance,
-        "access_count": _uses, "last_accessed": _last_use,
+        "created_at": _time_of("created_at"), "updated_at": _time_of("updated_at"),
+        "importance_score": _importance, "access_count": _uses, "last_accessed": _last_use,
     },
 )  # fmt: skip
 BLOCKS = Table("yamo_blocks", _blocks, _own(Kind.BLOCK), {}, {"timestamp": _time_of("created_at")})
@@ -185,7 +213,11 @@ RECORDS = Table(
     (*BASE, "user_id", "agent_id", "session_id", "memory_type", "reach", "ref", "target"), {}, {},
 )  # fmt: skip
 SKILLS = Table(
-    "synthesized_skills", _skills, _own(Kind.SKILL), {**_TEXTUAL, "content": "yamo_text"}, {"created_at": _time_of("created_at")}
+    "synthesized_skills",
+    _skills,
+    _own(Kind.SKILL),
+    {**_TEXTUAL, "content": "yamo_text"},
+    {"created_at": _time_of("created_at")},
 )
 
 TABLES = (MEMORIES, BLOCKS, SKILLS, RECORDS)
@@ -205,29 +237,50 @@ def kinds_of(table: Table) -> tuple[Kind, ...]:
 
 # --- rows to Arrow ---
 
-_WRITERS: Mapping[Type, Callable[[Any], object]] = {Type.TEXTS: dumped_texts, Type.JSON: encode_json, Type.REAL: float}
+_WRITERS: Mapping[Type, Callable[[Any], object]] = {
+    Type.TEXTS: dumped_texts,
+    Type.JSON: encode_json,
+    Type.REAL: float,
+}
 
 
 def to_arrow(table: Table, rows: Sequence[Row], dimension: int) -> pa.Table:
     """Return the rows of a table as Arrow. Vectors of another dimension go to `other_vector`."""
     schema = table.schema(dimension)
-    extras = [{name: value for name, value in row.fields.items() if name not in table.fields} for row in rows]
-    columns: dict[str, object] = {name: [show(row) for row in rows] for name, show in table.shown.items()}
+    extras = [
+        {name: value for name, value in row.fields.items() if name not in table.fields}
+        for row in rows
+    ]
+    columns: dict[str, object] = {
+        name: [show(row) for row in rows] for name, show in table.shown.items()
+    }
     for name in table.fields:
         column = table.physical(name)
-        columns[column] = _written(BY_NAME[name], rows, extras, nullable=schema.field(column).nullable)
+        columns[column] = _written(
+            BY_NAME[name], rows, extras, nullable=schema.field(column).nullable
+        )
     columns["vector"] = _vectors([row.vector for row in rows], dimension)
     columns["model"] = [row.vector.model if row.vector else None for row in rows]
-    columns["other_vector"] = [row.vector.data if row.vector and row.vector.dimension != dimension else None for row in rows]
+    columns["other_vector"] = [
+        row.vector.data if row.vector and row.vector.dimension != dimension else None
+        for row in rows
+    ]
     columns["extra"] = [encode_json(extra) if extra else None for extra in extras]
     arrays = [_array(columns[field.name], field.type, rows) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _written(column: Any, rows: Sequence[Row], extras: Sequence[dict[str, Value]], *, nullable: bool) -> list[object]:
-    """Return the values of a field. A required column of the document gets an empty value, and `extra` says that it is none."""
+def _written(
+    column: Any, rows: Sequence[Row], extras: Sequence[dict[str, Value]], *, nullable: bool
+) -> list[object]:
+    """Return the values of a field. A required column of the document gets an empty value, and
+    `extra` says that it is none."""
     name, write = column.name, _WRITERS.get(column.type)
-    values: list[Any] = [getattr(row, name) for row in rows] if name in BASE else [row.fields.get(name) for row in rows]
+    values: list[Any] = (
+        [getattr(row, name) for row in rows]
+        if name in BASE
+        else [row.fields.get(name) for row in rows]
+    )
     if write:
         values = [None if value is None else write(value) for value in values]
     if not nullable:
@@ -244,9 +297,15 @@ def _array(values: object, type_: pa.DataType, rows: Sequence[Row]) -> pa.Array:
 def _vectors(vectors: Sequence[Vector | None], dimension: int) -> pa.Array:
     fits = [vector is not None and vector.dimension == dimension for vector in vectors]
     empty = bytes(4 * dimension)
-    data = b"".join(vector.data if vector and fit else empty for vector, fit in zip(vectors, fits, strict=True))
-    values = pa.Array.from_buffers(pa.float32(), len(vectors) * dimension, [None, pa.py_buffer(data)])
-    return pa.FixedSizeListArray.from_arrays(values, dimension, mask=pa.array([not fit for fit in fits], pa.bool_()))
+    data = b"".join(
+        vector.data if vector and fit else empty for vector, fit in zip(vectors, fits, strict=True)
+    )
+    values = pa.Array.from_buffers(
+        pa.float32(), len(vectors) * dimension, [None, pa.py_buffer(data)]
+    )
+    return pa.FixedSizeListArray.from_arrays(
+        values, dimension, mask=pa.array([not fit for fit in fits], pa.bool_())
+    )
 
 
 # --- Arrow to rows ---
@@ -258,30 +317,63 @@ _READERS: Mapping[Type, Callable[[Any], Value]] = {
 
 
 def from_arrow(table: Table, data: pa.Table) -> list[Row]:
-    """Return the rows that Arrow data of a table contain. A column that is missing reads as null."""
+    """Return the rows that Arrow data of a table contain. A column that is missing reads as
+    null."""
     have = set(data.column_names)
-    columns = {name: data[table.physical(name)].to_pylist() for name in table.fields if table.physical(name) in have}
+    columns = {
+        name: data[table.physical(name)].to_pylist()
+        for name in table.fields
+        if table.physical(name) in have
+    }
     nothing = [None] * data.num_rows
-    extras, models, others = (data[name].to_pylist() if name in have else nothing for name in ("extra", "model", "other_vector"))
+    extras, models, others = (
+        data[name].to_pylist() if name in have else nothing
+        for name in ("extra", "model", "other_vector")
+    )
     vectors = packed_vectors(data["vector"]) if "vector" in have else nothing
-    kinds = list(map(Kind, columns.pop("kind"))) if table is RECORDS else [*kinds_of(table)] * data.num_rows
+    kinds = (
+        list(map(Kind, columns.pop("kind")))
+        if table is RECORDS
+        else [*kinds_of(table)] * data.num_rows
+    )
     rows: list[Row] = []
     for place, kind in enumerate(kinds):
         try:
-            fields = _read(kind, {name: values[place] for name, values in columns.items()}, extras[place])
+            fields = _read(
+                kind, {name: values[place] for name, values in columns.items()}, extras[place]
+            )
             base = {name: fields.pop(name, None) for name in BASE if name != "kind"}
         except (ValueError, TypeError) as error:  # edited by hand
-            raise StoreCorrupt(f"a row of {table.name} cannot be read: {shown(str(error))}", remedy="restore a backup") from error
+            raise StoreCorrupt(
+                f"a row of {table.name} cannot be read: {shown(str(error))}",
+                remedy="restore a backup",
+            ) from error
         packed, model = others[place] or vectors[place], models[place]
         vector = Vector(model or f"unknown/{len(packed) // 4}", packed) if packed else None
-        rows.append(as_read(Row.from_fields(**base, kind=kind, fields=fields, vector=vector, replaces=0, sealed=None, used=None)))
+        rows.append(
+            as_read(
+                Row.from_fields(
+                    **base,
+                    kind=kind,
+                    fields=fields,
+                    vector=vector,
+                    replaces=0,
+                    sealed=None,
+                    used=None,
+                )
+            )
+        )
     return rows
 
 
 def _read(kind: Kind, values: dict[str, Any], extra: str | None) -> dict[str, Any]:
     """Return all fields and base attributes of one row that have a value."""
     readers = _readers(kind)
-    fields = {name: readers[name](value) if name in readers else value for name, value in values.items() if value is not None}
+    fields = {
+        name: readers[name](value) if name in readers else value
+        for name, value in values.items()
+        if value is not None
+    }
     more = json.loads(extra) if extra else {}
     if not isinstance(more, dict):
         raise TypeError("`extra` is no JSON object")
@@ -296,7 +388,9 @@ def reader_of(name: str) -> Callable[[Any], Value]:
 
 @cache
 def _readers(kind: Kind) -> dict[str, Callable[[Any], Value]]:
-    return {column.name: _READERS[column.type] for column in fields_of(kind) if column.type in _READERS}
+    return {
+        column.name: _READERS[column.type] for column in fields_of(kind) if column.type in _READERS
+    }
 
 
 def is_time(ms: int) -> bool:
@@ -313,7 +407,8 @@ def packed_vectors(column: pa.ChunkedArray) -> list[bytes | None]:
         at = (chunk.values.offset + chunk.offset * chunk.type.list_size) * 4
         valid: Iterable[bool] = chunk.is_valid().to_pylist()
         found += [
-            data[at + place * size : at + (place + 1) * size].to_pybytes() if there else None for place, there in enumerate(valid)
+            data[at + place * size : at + (place + 1) * size].to_pybytes() if there else None
+            for place, there in enumerate(valid)
         ]
     return found
 
@@ -323,18 +418,24 @@ def packed_vectors(column: pa.ChunkedArray) -> list[bytes | None]:
 # A value that cannot be read is kept as text in the metadata, and the second row of an id gets a
 # new one. Rows without an id stay in the table and are not memories.
 
-_DEFAULT_AGENT = Options().agent_id  # of RFC-0011, section 4.2; the tables do not tell which agent wrote a row of V1
+# Of RFC-0011, section 4.2; the tables do not tell which agent wrote a row of V1.
+_DEFAULT_AGENT = Options().agent_id
 
 
-def adopted(data: pa.Table, taken: Collection[str] = (), revisions: Mapping[str, int] | None = None) -> Iterator[Row]:
+def adopted(
+    data: pa.Table, taken: Collection[str] = (), revisions: Mapping[str, int] | None = None
+) -> Iterator[Row]:
     """Yield the memories in Arrow data of another program, and the rows of their usage.
 
-    The ids in `taken` are not used again. `revisions` are those with which memories begin that were known before; else 1.
+    The ids in `taken` are not used again. `revisions` are those with which memories begin that were
+    known before; else 1.
     """
     used = set(taken)
     names = [name for name in memories_v2().names if name in data.column_names and name != "vector"]
     columns = {name: _values(data[name]) for name in names}
-    vectors = packed_vectors(data["vector"]) if "vector" in data.column_names else [None] * data.num_rows
+    vectors = (
+        packed_vectors(data["vector"]) if "vector" in data.column_names else [None] * data.num_rows
+    )
     for place, packed in enumerate(vectors):
         values = {name: column[place] for name, column in columns.items()}
         if not values.get("id"):
@@ -345,7 +446,9 @@ def adopted(data: pa.Table, taken: Collection[str] = (), revisions: Mapping[str,
         yield memory
         count, last = values.get("access_count"), _time(values.get("last_accessed"))
         if count and count > 0 and last:
-            usage = Usage(id=memory.id, ref=memory.id, created_at=last, access_count=count, last_accessed=last)
+            usage = Usage(
+                id=memory.id, ref=memory.id, created_at=last, access_count=count, last_accessed=last
+            )
             yield usage.row(memory.partition)
 
 
@@ -374,25 +477,35 @@ def _memory(values: Mapping[str, Any], packed: bytes | None, used: Collection[st
         "source_skill_id": _text(values, metadata, "source_skill_id"),
     }
     where = partition_for(None, scope["agent_id"], scope["memory_type"], None)
-    row = Row(kind=Kind.MEMORY, id=id_, partition=where, created_at=created, fields=fields, vector=vector)
+    row = Row(
+        kind=Kind.MEMORY, id=id_, partition=where, created_at=created, fields=fields, vector=vector
+    )
     try:
         return checked(row)
     except (InvalidInput, RecursionError):  # metadata that is nested too deeply, for one
-        unread: dict[str, Value] = {"metadata": {"unread": values.get("metadata")}, "heritage_chain": None, "tags": []}
+        unread: dict[str, Value] = {
+            "metadata": {"unread": values.get("metadata")},
+            "heritage_chain": None,
+            "tags": [],
+        }
         return checked(replace(row, fields=fields | unread))
 
 
 def _free_id(values: Mapping[str, Any], used: Collection[str]) -> str:
-    """Return the id of a row; if it is used, one with its time that is always the same for these values."""
+    """Return the id of a row; if it is used, one with its time that is always the same for these
+    values."""
     id_, number = str(values["id"]), 0
     while id_ in used:
-        digits = sha256(repr((sorted(values.items()), number)).encode("utf-8", "replace")).hexdigest()[:6]
+        digits = sha256(
+            repr((sorted(values.items()), number)).encode("utf-8", "replace")
+        ).hexdigest()[:6]
         id_, number = f"mem_{time_of_id(str(values['id'])) or 0}_{digits}", number + 1
     return id_
 
 
 def _scope(values: Mapping[str, Any], metadata: Mapping[str, Value]) -> dict[str, str | None]:
-    """Return the columns that decide who sees a memory. A session that is not known is that of the agent."""
+    """Return the columns that decide who sees a memory. A session that is not known is that of
+    the agent."""
     agent, session = (_text(values, metadata, name) for name in ("agent_id", "session_id"))
     given = values.get("memory_type") or metadata.get("type")
     kind = MemoryType(given) if given in list(MemoryType) else MemoryType.GLOBAL
@@ -438,9 +551,13 @@ def _json(text: str) -> Value:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column; times as Unix milliseconds, and texts without what no store can keep."""
+    """Return the values of a column; times as Unix milliseconds, and texts without what no store
+    can keep."""
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return [None if data is None else readable(data) for data in column.cast(pa.large_binary()).to_pylist()]
+        return [
+            None if data is None else readable(data)
+            for data in column.cast(pa.large_binary()).to_pylist()
+        ]
     return column.to_pylist()  # type: ignore[no-any-return]

@@ -1,12 +1,13 @@
 """The LanceDB store: a folder of Lance tables, several processes, one record for each change.
 
-Lance has no transaction over several tables, never calls fsync, and takes milliseconds for each commit. So a change is a record
-of a journal, durable when `apply` returns, and many changes are written into the tables at once: when they are many, on
-`compact`, and on closing. A large change is written into the tables directly. Reads put the changes of the journal over the
-tables. Other programs see a row when it is in its table.
+Lance has no transaction over several tables, never calls fsync, and takes milliseconds for each
+commit. So a change is a record of a journal, durable when `apply` returns, and many changes are
+written into the tables at once: when they are many, on `compact`, and on closing. A large change is
+written into the tables directly. Reads put the changes of the journal over the tables. Other
+programs see a row when it is in its table.
 
-Reads create nothing. Lance keeps the bytes of deleted rows until its files are rewritten and old ones removed: by `compact`,
-on closing, or by the next opening.
+Reads create nothing. Lance keeps the bytes of deleted rows until its files are rewritten and old
+ones removed: by `compact`, on closing, or by the next opening.
 """
 
 import os
@@ -34,7 +35,14 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.stores.base import Change, append, check_unique, erases, new_nonce
-from memory_mesh.stores.files import FolderStore, create_folder, files_under, names_in, stat_of, sync
+from memory_mesh.stores.files import (
+    FolderStore,
+    create_folder,
+    files_under,
+    names_in,
+    stat_of,
+    sync,
+)
 from memory_mesh.stores.lance import journal
 from memory_mesh.stores.lance.journal import (
     FLUSHING,
@@ -69,7 +77,8 @@ ATTEMPTS = 20  # to read a state that others replace meanwhile, or to write whil
 
 
 class ViewStore(ABC):
-    """Rows in Lance tables and a journal. Subclasses say where they are, and how writers take turns."""
+    """Rows in Lance tables and a journal. Subclasses say where they are, and how writers take
+    turns."""
 
     _flush_rows: int
     _flush_at: int
@@ -80,11 +89,13 @@ class ViewStore(ABC):
 
     @abstractmethod
     def check_writable(self) -> None:
-        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission to write."""
+        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission
+        to write."""
 
     @abstractmethod
     def _reading(self, read: Callable[[View], T]) -> T:
-        """Return what a function reads from the current state; again, if others replaced it meanwhile."""
+        """Return what a function reads from the current state; again, if others replaced it
+        meanwhile."""
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[View]:
@@ -96,20 +107,31 @@ class ViewStore(ABC):
 
     @abstractmethod
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
-        """Write the changes of the journal into the tables, and begin a new journal. `rewrite` also frees deleted bytes."""
+        """Write the changes of the journal into the tables, and begin a new journal. `rewrite`
+        also frees deleted bytes."""
 
     def _moved(self, versions: Mapping[str, int]) -> None:  # noqa: B027
         """Do what a store does when partitions got these versions; by default nothing."""
 
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+    ) -> Applied:
         check_unique(puts, deletes)
         self.check_writable()
         for _ in range(ATTEMPTS):
             with suppress(Superseded), self._writing() as view:
                 return self._applied(view, puts, deletes, seen or {})
-        raise StoreBusy("others wrote to the store at the same time", remedy="try again; nothing was written")
+        raise StoreBusy(
+            "others wrote to the store at the same time", remedy="try again; nothing was written"
+        )
 
-    def _applied(self, view: View, puts: Sequence[Row], deletes: Sequence[Key], seen: Mapping[str, int]) -> Applied:
+    def _applied(
+        self, view: View, puts: Sequence[Row], deletes: Sequence[Key], seen: Mapping[str, int]
+    ) -> Applied:
         before = view.data_version
         self._step("store.begun")
         for partition, version in seen.items():
@@ -138,7 +160,14 @@ class ViewStore(ABC):
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         return self._reading(lambda view: view.get(kind, ids)) if ids else {}
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
         return self._reading(lambda view: view.find(kind, where, limit, after))
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
@@ -150,10 +179,14 @@ class ViewStore(ABC):
     def changes(self, partition: str, since: str | None = None) -> Changes:
         return self._reading(lambda view: view.moved(partition, since))
 
-    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def nearest(
+        self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         return self._reading(lambda view: view.nearest(kind, vector, where, limit))
 
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def matching(
+        self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         return self._reading(lambda view: view.matching(tokens, visible, where, limit))
 
     def has_deleted_bytes(self) -> bool:
@@ -161,13 +194,15 @@ class ViewStore(ABC):
         return self._reading(lambda view: view.unfreed)
 
     def _write_directly(self, view: View, change: Change) -> None:
-        """Write a large change into the tables at once. The state commits it, so it needs no journal."""
+        """Write a large change into the tables at once. The state commits it, so it needs no
+        journal."""
         self._view = None  # to be read again, also if this fails
         view.replay(change)
         self._flush(view)
 
     def _flush_if_possible(self, view: View) -> None:
-        """Flush; if it fails, try again when there is more to flush. The change itself is durable."""
+        """Flush; if it fails, try again when there is more to flush. The change itself is
+        durable."""
         try:
             self._flush(view)
             self._flush_at = self._flush_rows
@@ -189,17 +224,22 @@ def _decided(view: View, puts: Sequence[Row], deletes: Sequence[Key]) -> Change:
             raise IdTaken(f"{row.kind} {row.id} already exists")
         if row.replaces and (known is None or known[1] != row.replaces):
             raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-        for partition in {row.partition, known[0] if known else row.partition} if row.kind in MOVING else ():
+        for partition in (
+            {row.partition, known[0] if known else row.partition} if row.kind in MOVING else ()
+        ):
             moves[partition].append(row.key)
     return Change(puts, gone, moves, new_nonce(), erases(puts, gone))
 
 
 # --- the store in a folder ---
 
-_INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
-# Bytes of the tables. Larger ones are compacted by `compact` only, so that opening and closing stay quick.
+# Moves of a partition; a smaller one is read from the store as fast as from the files of an index.
+_INDEXED_FROM = 1_000
+# Bytes of the tables. Larger ones are compacted by `compact` only, so that opening and closing stay
+# quick.
 _MAX_COMPACTED_ON_OPENING, _MAX_COMPACTED_ON_CLOSING = 64 * 1024 * 1024, 512 * 1024 * 1024
-_CHECKED_FOR = 0.1  # seconds during which reads do not look again whether another program wrote to a table
+# Seconds during which reads do not look again whether another program wrote to a table.
+_CHECKED_FOR = 0.1
 
 Signature = tuple[int, int, int] | None  # of the file of the state
 
@@ -228,7 +268,8 @@ class LanceStore(FolderStore, ViewStore):
         self._closed = self._wrote = False
         self._view: View | None = None
         self._signature: Signature = None
-        self._folder: tuple[int, int] | None = None  # device and inode of the folder that was opened
+        # Device and inode of the folder that was opened.
+        self._folder: tuple[int, int] | None = None
         self._synced: set[str] = set()
         self._checked_until = 0.0
         self._flush_rows = self._flush_at = flush_rows
@@ -256,7 +297,8 @@ class LanceStore(FolderStore, ViewStore):
             return not self._refreshed().unfreed
 
     def flush(self) -> None:
-        """Write the changes in the journal into the tables, also those that a process that died left there."""
+        """Write the changes in the journal into the tables, also those that a process that died
+        left there."""
         if self._exists() and self._reading(lambda view: view.size):
             with self._writing() as view:
                 self._flush(view)
@@ -266,12 +308,17 @@ class LanceStore(FolderStore, ViewStore):
             if self._closed:
                 return
             with suppress(StoreError, OSError):
-                if not self._read_only and self._exists() and self._reading(lambda view: self._wrote or view.unfreed):
+                if (
+                    not self._read_only
+                    and self._exists()
+                    and self._reading(lambda view: self._wrote or view.unfreed)
+                ):
                     self._free(_MAX_COMPACTED_ON_CLOSING)
             self._closed, self._view = True, None
 
     def _free(self, max_size: int) -> None:
-        """Flush, and free deleted bytes unless the tables are larger, if no other process writes. The journal keeps the rest."""
+        """Flush, and free deleted bytes unless the tables are larger, if no other process
+        writes. The journal keeps the rest."""
         with suppress(StoreError, OSError), self._writing(wait=False) as view:
             self._flush(view, rewrite=view.unfreed and self._size() <= max_size)
 
@@ -301,7 +348,8 @@ class LanceStore(FolderStore, ViewStore):
     # --- views ---
 
     def _reading(self, read: Callable[[View], T]) -> T:
-        """Return what a function reads from the current state; again, if others replaced it meanwhile."""
+        """Return what a function reads from the current state; again, if others replaced it
+        meanwhile."""
         for _ in range(ATTEMPTS):
             with self._lock, translated(self._root, OSError):
                 view = self._refreshed()
@@ -317,7 +365,8 @@ class LanceStore(FolderStore, ViewStore):
         """Yield the current state while no other process or thread writes."""
         with translated(self._root, OSError):
             self._create()
-            # Waiting for others must not stop the threads that read, so the lock of the file comes first.
+            # Waiting for others must not stop the threads that read, so the lock of the file comes
+            # first.
             with locked(self._own, busy_seconds=self._busy_seconds if wait else 0), self._lock:
                 roll_back(self._root)
                 self._checked_until = 0.0
@@ -343,7 +392,8 @@ class LanceStore(FolderStore, ViewStore):
                 raise StoreCorrupt(f"{file} is missing", remedy="restore a backup") from None
             return view if not view.state.generation else self._refreshed()
         try:
-            if os.fstat(opened).st_size < view.journal_end:  # a write failed after this handle had read it
+            # A write failed after this handle had read it.
+            if os.fstat(opened).st_size < view.journal_end:
                 view = self._loaded()
             changes, view.journal_end = read_journal(opened, view.journal_end, file)
         finally:
@@ -361,24 +411,31 @@ class LanceStore(FolderStore, ViewStore):
         found = self._versions()
         if lost := [name for name, version in state.tables.items() if found.get(name, 0) < version]:
             raise StoreCorrupt(
-                f"the table {lost[0]} in {self._root} is missing, or older than its state", remedy="restore a backup"
+                f"the table {lost[0]} in {self._root} is missing, or older than its state",
+                remedy="restore a backup",
             )
         if found != state.tables and not (self._own / FLUSHING).exists():
             state = state.after_others(found)
-        # A migration changes the tables behind their version numbers, and begins a new log of moves.
+        # A migration changes the tables behind their version numbers, and begins a new log of
+        # moves.
         before = self._view if self._view and self._view.state.moves == state.moves else None
         self._view = View(Folder(self._root), state, partial(read_moves, self._own, state), before)
         self._view.adopt_foreign()
         return self._view
 
     def _is_changed_by_others(self, view: View) -> bool:
-        """Return whether another program wrote to a table. Reads look for that from time to time, and writes always."""
+        """Return whether another program wrote to a table. Reads look for that from time to
+        time, and writes always."""
         now = time.monotonic()
         if now < self._checked_until:
             return False
         self._checked_until = now + _CHECKED_FOR
         # In this order: a flush of ours ends by writing the state and removing that file.
-        return self._versions() != view.state.tables and not (self._own / FLUSHING).exists() and self._sign() == self._signature
+        return (
+            self._versions() != view.state.tables
+            and not (self._own / FLUSHING).exists()
+            and self._sign() == self._signature
+        )
 
     def _versions(self) -> dict[str, int]:
         """Return the newest version of each table."""
@@ -386,7 +443,8 @@ class LanceStore(FolderStore, ViewStore):
         return {name: version for name, version in found.items() if version}
 
     def _sign(self) -> Signature:
-        """Return what changes with every state; None without one. Raises `StoreReplaced` for another folder, or none."""
+        """Return what changes with every state; None without one. Raises `StoreReplaced` for
+        another folder, or none."""
         with suppress(FileNotFoundError, NotADirectoryError):
             found = os.stat(self._root)
             if self._folder is None:
@@ -413,7 +471,11 @@ class LanceStore(FolderStore, ViewStore):
             names = ["."]
         if names and OWN not in names and not any(name.endswith(".lance") for name in names):
             expected = "a folder of LanceDB, an empty one, or none"
-            raise StoreForeign(f"{self._root} is not a folder of LanceDB", expected=expected, remedy="name another folder")
+            raise StoreForeign(
+                f"{self._root} is not a folder of LanceDB",
+                expected=expected,
+                remedy="name another folder",
+            )
 
     def _create(self) -> None:
         """Create the folder and its state, unless they exist."""
@@ -431,7 +493,8 @@ class LanceStore(FolderStore, ViewStore):
     # --- the file ---
 
     def is_prepared(self) -> bool:
-        """Return whether the folder has a state of this version, so that nothing must be created."""
+        """Return whether the folder has a state of this version, so that nothing must be
+        created."""
         return self._reading(lambda view: self._signature is not None)
 
     def damage(self) -> list[str]:
@@ -445,14 +508,21 @@ class LanceStore(FolderStore, ViewStore):
         return found
 
     def _files(self) -> Iterator[Path]:
-        tables = (*(folder_of(self._root, table) for table in TABLES), *tables_put_aside(self._root))
+        tables = (
+            *(folder_of(self._root, table) for table in TABLES),
+            *tables_put_aside(self._root),
+        )
         for folder in (self._own, *tables):
             yield from (path for path, _ in files_under(folder))
 
     def _copied(self) -> Iterator[Path]:
         """Yield the files of a backup: an index is made again from the rows."""
         for folder in (self._own, *(folder_of(self._root, table) for table in TABLES)):
-            yield from (path for path, _ in files_under(folder) if "index" not in path.relative_to(self._root).parts)
+            yield from (
+                path
+                for path, _ in files_under(folder)
+                if "index" not in path.relative_to(self._root).parts
+            )
 
     def _size(self) -> int:
         return sum(found.st_size for path in self._files() if (found := stat_of(path)))

@@ -1,7 +1,7 @@
 """The tables of a LanceDB store: read one at a version, select rows, and write changes into it.
 
-Columns that conditions read are kept in memory, because Lance takes milliseconds for each scan. Texts that are long, and
-vectors, are read for the selected rows only.
+Columns that conditions read are kept in memory, because Lance takes milliseconds for each scan.
+Texts that are long, and vectors, are read for the selected rows only.
 """
 
 import json
@@ -59,25 +59,38 @@ from memory_mesh.stores.lance.schema import (
 Positions = npt.NDArray[np.int64]  # of rows in a table
 
 _LONG = frozenset(  # columns that are not kept
-    {"content", "metadata", "keywords", "extra", "yamo_text", "heritage_chain", "claim", "vector", "other_vector"}
+    {
+        "content",
+        "metadata",
+        "keywords",
+        "extra",
+        "yamo_text",
+        "heritage_chain",
+        "claim",
+        "vector",
+        "other_vector",
+    }
 )
 _KEPT_AFTER = 8  # reads of a few rows, after which the short columns are kept
 _FEW = 0.2  # fraction of the rows up to which they are read one by one
 _MAX_FRAGMENTS = 24  # small files of a table; more are merged
-_MERGED_ROWS = 16_384  # rows of a merged file; larger ones stay as they are, so that merging is quick
+# Rows of a merged file; larger ones stay as they are, so that merging is quick.
+_MERGED_ROWS = 16_384
 _MAX_VERSIONS = 60  # of a table; more are removed with the files that only they use
 _TAG = "memory-mesh-"  # of the versions that a state names, in a fenced place
 _DELETED_AT_ONCE = 5_000  # ids in one condition
 _OPS = {
-    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal
+    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater,
+    ">=": pc.greater_equal
 }  # fmt: skip
 
 
 class Frame:
     """One table at one version.
 
-    In a place that is fenced, each change must follow the one before it. If not, another writer changed the table meanwhile:
-    `Superseded`. Nothing that it did is undone or deleted here; `restored` begins anew from a version that is known.
+    In a place that is fenced, each change must follow the one before it. If not, another writer
+    changed the table meanwhile: `Superseded`. Nothing that it did is undone or deleted here;
+    `restored` begins anew from a version that is known.
     """
 
     def __init__(self, place: Place, table: Table, version: int | None) -> None:
@@ -88,21 +101,34 @@ class Frame:
         with translated(self._title):
             self._data = None if version is None else self._opened(version)
             self.rows = self._data.count_rows() if self._data is not None else 0
-            self.schema: pa.Schema = self._data.schema if self._data is not None else table.schema(DIMENSION)
-        vector = self.schema.field("vector").type if "vector" in self.schema.names else pa.list_(pa.float32(), DIMENSION)
+            self.schema: pa.Schema = (
+                self._data.schema if self._data is not None else table.schema(DIMENSION)
+            )
+        vector = (
+            self.schema.field("vector").type
+            if "vector" in self.schema.names
+            else pa.list_(pa.float32(), DIMENSION)
+        )
         if not pa.types.is_fixed_size_list(vector) or vector.value_type != pa.float32():
             expected = "vectors of 32-bit floats with a fixed size, as in RFC-0011"
-            raise StoreForeign(f"the table {table.name} has vectors of type {vector}", expected=expected)
+            raise StoreForeign(
+                f"the table {table.name} has vectors of type {vector}", expected=expected
+            )
         self.dimension: int = vector.list_size
         self._names = frozenset(self.schema.names)
         if table is MEMORIES and is_schema_v1(self.schema):
             what = f"{place.name} has memories with schema V1 of RFC-0011"
-            raise StoreTooOld(what, expected="schema V2", remedy="run memory-mesh migrate on it; it keeps a backup")
+            raise StoreTooOld(
+                what,
+                expected="schema V2",
+                remedy="run memory-mesh migrate on it; it keeps a backup",
+            )
 
     # --- reading ---
 
     def column(self, name: str) -> pa.Array:
-        """Return all values of a column; nulls if the table, which another program made, does not have it."""
+        """Return all values of a column; nulls if the table, which another program made, does
+        not have it."""
         if name in self._columns:
             return self._columns[name]
         if self._data is None or name not in self._names:
@@ -128,7 +154,11 @@ class Frame:
         at = np.arange(self.rows)
         if self.rows and (self.table is RECORDS or self.column("partition").null_count):
             # A row without a partition is of another program: see `foreign`.
-            ours = pc.equal(self.column("kind"), kind.value) if self.table is RECORDS else pc.is_valid(self.column("partition"))
+            ours = (
+                pc.equal(self.column("kind"), kind.value)
+                if self.table is RECORDS
+                else pc.is_valid(self.column("partition"))
+            )
             at = np.flatnonzero(ours.to_numpy(zero_copy_only=False))
         for part in where.parts if isinstance(where, And) else (where,):
             if not len(at):
@@ -142,11 +172,14 @@ class Frame:
         return found
 
     def values(self, at: Positions, *names: str) -> list[tuple[Any, ...]]:
-        """Return the values of some columns of the rows at these positions. They are kept, unless they are long."""
+        """Return the values of some columns of the rows at these positions. They are kept,
+        unless they are long."""
         for name in names if len(at) else ():
             if name not in _LONG:
                 self.column(name)
-        return list(zip(*(column.to_pylist() for column in self._read(at, names).columns), strict=True))
+        return list(
+            zip(*(column.to_pylist() for column in self._read(at, names).columns), strict=True)
+        )
 
     def read(self, at: Positions) -> list[Row]:
         """Return the rows at these positions."""
@@ -154,19 +187,27 @@ class Frame:
             return []
         names = [name for name in self.table.read_columns if name in self._names]
         self._reads += 1
-        if self._reads == _KEPT_AFTER:  # each column costs time at every read, so a process that goes on keeps them
+        # Each column costs time at every read, so a process that goes on keeps them.
+        if self._reads == _KEPT_AFTER:
             self._keep([name for name in names if name not in _LONG and name not in self._columns])
         return from_arrow(self.table, self._read(at, names))
 
     def _keep(self, names: Sequence[str]) -> None:
         with translated(self._title):
             data = self._data.to_table(columns=list(names)) if self._data is not None else None
-        self._columns |= {name: data[name].combine_chunks() for name in names} if data is not None else {}
+        self._columns |= (
+            {name: data[name].combine_chunks() for name in names} if data is not None else {}
+        )
 
     def vectors(self, at: Positions) -> list[bytes | None]:
         """Return the packed vectors of the rows at these positions, whatever their dimension."""
         data = self._read(at, ("vector", "other_vector"))
-        return [other or own for own, other in zip(packed_vectors(data["vector"]), data["other_vector"].to_pylist(), strict=True)]
+        return [
+            other or own
+            for own, other in zip(
+                packed_vectors(data["vector"]), data["other_vector"].to_pylist(), strict=True
+            )
+        ]
 
     def newest(self, at: Positions, limit: int) -> Positions:
         """Return the positions of the newest rows, in any order."""
@@ -174,7 +215,9 @@ class Frame:
             return at
         names = [self.table.physical(name) for name in ("created_at", "partition", "number", "id")]
         data = pa.table({name: self._taken(name, at) for name in names})
-        best = pc.select_k_unstable(data, k=limit, sort_keys=[(name, "descending") for name in names])
+        best = pc.select_k_unstable(
+            data, k=limit, sort_keys=[(name, "descending") for name in names]
+        )
         found: Positions = at[best.to_numpy()]
         return found
 
@@ -189,18 +232,23 @@ class Frame:
                     data = data if len(at) == self.rows else data.take(pa.array(at))
                 else:
                     order = np.argsort(at)
-                    data = self._data.take(at[order].tolist(), columns=wanted).take(pa.array(np.argsort(order)))
+                    data = self._data.take(at[order].tolist(), columns=wanted).take(
+                        pa.array(np.argsort(order))
+                    )
             columns |= {name: data[name] for name in wanted}
         elif wanted:
             columns |= {name: pa.nulls(0, self.schema.field(name).type) for name in wanted}
         return pa.table({name: columns[name] for name in names})
 
     def foreign(self) -> tuple[pa.Table, set[str]] | None:
-        """Return the rows of a table of memories that other programs wrote, and the ids of ours; None if there are none."""
+        """Return the rows of a table of memories that other programs wrote, and the ids of ours;
+        None if there are none."""
         if not self.rows or not self.column("partition").null_count:
             return None
         ours = pc.is_valid(self.column("partition")).to_numpy(zero_copy_only=False)
-        known = pc.fill_null(pc.not_equal(self.column("id"), ""), fill_value=False).to_numpy(zero_copy_only=False)
+        known = pc.fill_null(pc.not_equal(self.column("id"), ""), fill_value=False).to_numpy(
+            zero_copy_only=False
+        )
         at = np.flatnonzero(~ours & known)
         names = [name for name in self.table.document(self.dimension).names if name in self._names]
         return (self._read(at, names), set(self.ids(np.flatnonzero(ours)))) if len(at) else None
@@ -208,19 +256,28 @@ class Frame:
     # --- conditions ---
 
     def _truth(self, kind: Kind, where: Where, at: Positions) -> pa.Array:
-        """Evaluate a condition for the rows at these positions, in three-valued logic, as `Where.truth` does for one row."""
+        """Evaluate a condition for the rows at these positions, in three-valued logic, as
+        `Where.truth` does for one row."""
         match where:
             case Anything():
                 return pa.array(np.ones(len(at), bool))
             case And(parts) | Or(parts):
-                combine, start = (pc.and_kleene, True) if isinstance(where, And) else (pc.or_kleene, False)
-                return reduce(combine, (self._truth(kind, part, at) for part in parts), pa.array(np.full(len(at), start)))
+                combine, start = (
+                    (pc.and_kleene, True) if isinstance(where, And) else (pc.or_kleene, False)
+                )
+                return reduce(
+                    combine,
+                    (self._truth(kind, part, at) for part in parts),
+                    pa.array(np.full(len(at), start)),
+                )
             case Not(part):
                 return pc.invert(self._truth(kind, part, at))
         column = where.column
         if column == "kind" or not _has(kind, column):  # the same for all rows
             same = where.truth(Row(kind=kind, id="", partition="", created_at=""))
-            return pa.nulls(len(at), pa.bool_()) if same is None else pa.array(np.full(len(at), same))
+            return (
+                pa.nulls(len(at), pa.bool_()) if same is None else pa.array(np.full(len(at), same))
+            )
         if column in self.table.fields and not is_list(column):
             values = self._taken(self.table.physical(column), at)
             match where:
@@ -233,16 +290,26 @@ class Frame:
         return self._truth_by_row(kind, where, column, at)
 
     def _truth_by_row(self, kind: Kind, where: Any, column: str, at: Positions) -> pa.Array:
-        """Evaluate a condition row by row: on a list, on a key of the metadata, on what has no column, or LIKE."""
+        """Evaluate a condition row by row: on a list, on a key of the metadata, on what has no
+        column, or LIKE."""
         name = "metadata" if column.startswith(METADATA) else column
         own = name in self.table.fields
-        values = self._read(at, [self.table.physical(name) if own else "extra"]).column(0).combine_chunks()
+        values = (
+            self._read(at, [self.table.physical(name) if own else "extra"])
+            .column(0)
+            .combine_chunks()
+        )
         read = reader_of(name) if own else lambda text: json.loads(text).get(name)
         # Values repeat, so each is evaluated once.
         coded = values.dictionary_encode()
-        known = [where.truth(_with(kind, name, read(value))) for value in coded.dictionary.to_pylist()]
+        known = [
+            where.truth(_with(kind, name, read(value))) for value in coded.dictionary.to_pylist()
+        ]
         null = where.truth(_with(kind, name, None))
-        return pa.array([null if code is None else known[code] for code in coded.indices.to_pylist()], pa.bool_())
+        return pa.array(
+            [null if code is None else known[code] for code in coded.indices.to_pylist()],
+            pa.bool_(),
+        )
 
     # --- writing ---
 
@@ -252,10 +319,15 @@ class Frame:
         if found is not None:
             with translated(self._title):
                 for among in _conditions(set(found[0]["id"].to_pylist())):
-                    self._commit(lambda data, among=among: data.delete(f"partition IS NULL AND {among}"))  # type: ignore[misc]
+                    self._commit(
+                        lambda data, among=among: data.delete(f"partition IS NULL AND {among}")  # type: ignore[misc]
+                    )
 
-    def write(self, puts: Sequence[Row], gone: Mapping[Kind, Collection[str]], step: Step) -> "Frame":
-        """Delete the rows with these ids, append rows, and merge small files. Returns the table as it is then."""
+    def write(
+        self, puts: Sequence[Row], gone: Mapping[Kind, Collection[str]], step: Step
+    ) -> "Frame":
+        """Delete the rows with these ids, append rows, and merge small files. Returns the table
+        as it is then."""
         frame, uri = self, self._place.uri(self.table)
         with translated(self._title):
             for kind, ids in gone.items():
@@ -307,8 +379,9 @@ class Frame:
     def remove_old_versions(self) -> None:
         """Remove all files that the newest version does not use.
 
-        In a fenced place that is the version of a state. Later versions with a tag stay, which another state may name by now,
-        and so do files of no version, which another writer may be about to commit.
+        In a fenced place that is the version of a state. Later versions with a tag stay, which
+        another state may name by now, and so do files of no version, which another writer may be
+        about to commit.
         """
         fenced = self._place.fenced
         with translated(self._title):
@@ -317,11 +390,14 @@ class Frame:
                     if name.startswith(_TAG) and int(name.removeprefix(_TAG)) < (self.version or 0):
                         self._data.tags.delete(name)
                 self._latest().cleanup_old_versions(
-                    older_than=timedelta(0), delete_unverified=not fenced, error_if_tagged_old_versions=not fenced
+                    older_than=timedelta(0),
+                    delete_unverified=not fenced,
+                    error_if_tagged_old_versions=not fenced,
                 )
 
     def restored(self) -> "Frame":
-        """Return this version as the newest one of the table, after those that were never committed; an empty table for none."""
+        """Return this version as the newest one of the table, after those that were never
+        committed; an empty table for none."""
         newest = max(self._place.versions(self.table), default=None)
         if self.version is not None and newest == self.version:
             return self
@@ -342,13 +418,19 @@ class Frame:
                 self._data.tags.create(f"{_TAG}{self.version}", self.version)
 
     def _opened(self, version: int | None) -> Any:
-        return lance.dataset(self._place.uri(self.table), version=version, storage_options=self._place.options)
+        return lance.dataset(
+            self._place.uri(self.table), version=version, storage_options=self._place.options
+        )
 
     def _latest(self) -> Any:
         return self._opened(self._newest if self._place.fenced else None)
 
     def _reopened(self) -> "Frame":
-        newest = self._newest if self._place.fenced else max(self._place.versions(self.table), default=None)
+        newest = (
+            self._newest
+            if self._place.fenced
+            else max(self._place.versions(self.table), default=None)
+        )
         return Frame(self._place, self.table, newest)
 
     def _commit(self, change: Callable[[Any], object], *, commits: int = 1) -> None:
@@ -371,27 +453,40 @@ class Frame:
             return data
         at = self.with_ids(data["id"].to_pylist())
         place = {id_: place for place, id_ in enumerate(self.ids(at))}
-        old = self._read(at, names).take(pa.array([place.get(id_) for id_ in data["id"].to_pylist()], pa.int64()))
+        old = self._read(at, names).take(
+            pa.array([place.get(id_) for id_ in data["id"].to_pylist()], pa.int64())
+        )
         for name in names:
             data = data.append_column(name, old[name])
         return data
 
     def _fitting(self, puts: Sequence[Row]) -> "Frame":
-        """Return the table with all our columns. While it has no vector, its dimension becomes that of the first ones."""
+        """Return the table with all our columns. While it has no vector, its dimension becomes
+        that of the first ones."""
         sizes = Counter(row.vector.dimension for row in puts if row.vector)
         frame = self._reopened()
         if frame._data is None:
             frame.dimension = sizes.most_common(1)[0][0] if sizes else DIMENSION
             return frame
-        missing = [field for field in self.table.schema(frame.dimension) if field.name not in frame.schema.names]
+        missing = [
+            field
+            for field in self.table.schema(frame.dimension)
+            if field.name not in frame.schema.names
+        ]
         if missing:
             frame._commit(lambda data: data.add_columns(missing))
         ours = self.table.schema(frame.dimension)
         for field in frame.schema:
-            if not field.nullable and (field.name not in ours.names or ours.field(field.name).nullable):
+            if not field.nullable and (
+                field.name not in ours.names or ours.field(field.name).nullable
+            ):
                 nullable = {"path": field.name, "nullable": True}
                 frame._commit(lambda data, change=nullable: data.alter_columns(change))  # type: ignore[misc]
-        if sizes and frame.dimension not in sizes and not frame._latest().count_rows("vector IS NOT NULL"):
+        if (
+            sizes
+            and frame.dimension not in sizes
+            and not frame._latest().count_rows("vector IS NOT NULL")
+        ):
             frame = frame._reopened()
             rows = frame.read(np.arange(frame.rows))
             resized = frame._with_unknown(to_arrow(self.table, rows, sizes.most_common(1)[0][0]))
@@ -416,10 +511,13 @@ def _conditions(ids: Collection[str]) -> Iterator[str]:
 
 
 def sync_table(root: Path, table: Table, synced: set[str]) -> None:
-    """Make the files of a table durable that are not known to be: Lance never does. Raises `StoreFull` if one is incomplete."""
+    """Make the files of a table durable that are not known to be: Lance never does. Raises
+    `StoreFull` if one is incomplete."""
     _check_lengths(folder_of(root, table), table, synced)
     for folder, _, files in os.walk(folder_of(root, table)):
-        new = [path for path in (os.path.join(folder, name) for name in files) if path not in synced]
+        new = [
+            path for path in (os.path.join(folder, name) for name in files) if path not in synced
+        ]
         for path in new:
             os.chmod(path, 0o600)  # Lance leaves that to the umask
             sync(Path(path))
@@ -433,14 +531,19 @@ def sync_table(root: Path, table: Table, synced: set[str]) -> None:
 
 
 def _check_lengths(folder: Path, table: Table, synced: Collection[str]) -> None:
-    """Compare new files with the lengths that the table knows: on a full disk Lance may lose the end of one without an error."""
+    """Compare new files with the lengths that the table knows: on a full disk Lance may lose the
+    end of one without an error."""
     if not any(str(path) not in synced for path in folder.glob("data/*")):
         return
     with translated(f"the table {table.name}"):
         for fragment in lance.dataset(str(folder)).get_fragments():
             for file in fragment.metadata.files:
                 path = folder / "data" / file.path
-                if str(path) not in synced and file.file_size_bytes and path.stat().st_size != file.file_size_bytes:
+                if (
+                    str(path) not in synced
+                    and file.file_size_bytes
+                    and path.stat().st_size != file.file_size_bytes
+                ):
                     raise store_error(path, ENOSPC)
 
 
@@ -453,15 +556,20 @@ def _with(kind: Kind, name: str, value: Any) -> Row:
     """Return a row with this value only."""
     base = {"id": "", "partition": "", "created_at": "", "revision": 1, "number": 0}
     fields = {} if name in BASE else {name: value}
-    return Row.from_fields(**(base | ({name: value} if name in BASE else {})), kind=kind, fields=fields, vector=None)
+    return Row.from_fields(
+        **(base | ({name: value} if name in BASE else {})), kind=kind, fields=fields, vector=None
+    )
 
 
 def _comparable(column: str, value: Scalar) -> bool:
-    """Return whether a column has the type of the literal; if not, the condition is unknown for every row."""
+    """Return whether a column has the type of the literal; if not, the condition is unknown for
+    every row."""
     kind = BY_NAME[column].type
     if isinstance(value, bool):
         return kind is Type.BOOL
-    return kind in (Type.TEXT, Type.TIME) if isinstance(value, str) else kind in (Type.INT, Type.REAL)
+    return (
+        kind in (Type.TEXT, Type.TIME) if isinstance(value, str) else kind in (Type.INT, Type.REAL)
+    )
 
 
 def _compare(column: str, values: pa.Array, op: str, value: Scalar) -> pa.Array:
@@ -481,6 +589,10 @@ def _among(column: str, values: pa.Array, among: Sequence[Scalar]) -> pa.Array:
     if isinstance(given[0], str):
         found = pc.is_in(values, value_set=pa.array(given, pa.utf8()))
     else:
-        found = pc.is_in(values.cast(pa.float64()), value_set=pa.array([float(value) for value in given]))
-    unknown = pc.is_null(values) if len(given) == len(among) else pa.array(np.ones(len(values), bool))
+        found = pc.is_in(
+            values.cast(pa.float64()), value_set=pa.array([float(value) for value in given])
+        )
+    unknown = (
+        pc.is_null(values) if len(given) == len(among) else pa.array(np.ones(len(values), bool))
+    )
     return pc.if_else(pc.and_(pc.invert(found), unknown), pa.scalar(None, pa.bool_()), found)

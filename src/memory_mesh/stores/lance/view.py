@@ -51,7 +51,16 @@ from memory_mesh.stores.lance.journal import (
     read_state,
 )
 from memory_mesh.stores.lance.migration import tables_put_aside
-from memory_mesh.stores.lance.schema import MEMORIES, RECORDS, TABLES, Table, adopted, kinds_of, reader_of, table_of
+from memory_mesh.stores.lance.schema import (
+    MEMORIES,
+    RECORDS,
+    TABLES,
+    Table,
+    adopted,
+    kinds_of,
+    reader_of,
+    table_of,
+)
 from memory_mesh.stores.lance.tables import Frame, Positions
 
 Stored = tuple[str, int]  # partition and revision
@@ -59,12 +68,21 @@ _Moved = dict[str, list[Moves]]  # by partition
 
 
 class View:
-    """One state of the store, to which the changes of its journal are added as they are read or written."""
+    """One state of the store, to which the changes of its journal are added as they are read or
+    written."""
 
-    def __init__(self, place: Place, state: State, read_moves: Callable[[], _Moved], before: "View | None") -> None:
-        self.state, self.versions, self._place, self._read_moves = state, versions_of(state), place, read_moves
+    def __init__(
+        self, place: Place, state: State, read_moves: Callable[[], _Moved], before: "View | None"
+    ) -> None:
+        self.state, self.versions, self._place, self._read_moves = (
+            state,
+            versions_of(state),
+            place,
+            read_moves,
+        )
         self.journal_end = 0  # in bytes; in a bucket, the number of the last entry
-        self.changes: dict[Kind, dict[str, Row | None]] = {kind: {} for kind in Kind}  # None: deleted
+        # None: deleted
+        self.changes: dict[Kind, dict[str, Row | None]] = {kind: {} for kind in Kind}
         self.size = 0  # rows in these changes
         self.recent: defaultdict[str, list[Moves]] = defaultdict(list)
         self.partitions = dict(state.partitions)
@@ -73,7 +91,9 @@ class View:
         self._flushed: _Moved | None = None
         kept: Iterable[Frame] = before._frames.values() if before else ()
         self._frames: dict[Table, Frame] = {
-            frame.table: frame for frame in kept if frame.version == self.versions.get(frame.table.name)
+            frame.table: frame
+            for frame in kept
+            if frame.version == self.versions.get(frame.table.name)
         }
 
     @property
@@ -91,7 +111,11 @@ class View:
             version = self.partitions.get(name, (0, ""))[0] + len(keys)
             self.partitions[name] = version, change.nonce
             self.recent[name].append(Moves(version, change.nonce, keys))
-        self.writes, self.nonce, self.unfreed = self.writes + 1, change.nonce, self.unfreed or change.frees
+        self.writes, self.nonce, self.unfreed = (
+            self.writes + 1,
+            change.nonce,
+            self.unfreed or change.frees,
+        )
 
     def adopt_foreign(self) -> None:
         """Add the memories that other programs wrote into the table."""
@@ -103,11 +127,14 @@ class View:
                 if row.kind in MOVING:
                     moves[row.partition].append(row.key)
             # The nonce is the same for every process that reads this table.
-            self.replay(Change(rows, (), moves, f"{self.versions[MEMORIES.name]:016x}", frees=False))
+            self.replay(
+                Change(rows, (), moves, f"{self.versions[MEMORIES.name]:016x}", frees=False)
+            )
             self.size = 0  # closing a store that was only read writes nothing
 
     def _next_revisions(self, ids: list[str]) -> dict[str, int]:
-        """Return the revision after that of the history and the blocks, for memories that were stored before."""
+        """Return the revision after that of the history and the blocks, for memories that were
+        stored before."""
         among = In("ref", tuple(ids))
         at, _ = self._select(Kind.CHANGE, among)
         found = [(str(row.value("ref")), row.number) for row in self.frame(RECORDS).read(at)]
@@ -134,8 +161,14 @@ class View:
         for table, some in in_tables.items():
             frame = self.frame(table)
             at = frame.with_ids({key.id for key in some})
-            kinds = frame.values(at, "kind") if table is RECORDS else [(key.kind,) for key in islice(some, 1)] * len(at)
-            for (kind,), (id_, *stored) in zip(kinds, frame.values(at, "id", "partition", "revision"), strict=True):
+            kinds = (
+                frame.values(at, "kind")
+                if table is RECORDS
+                else [(key.kind,) for key in islice(some, 1)] * len(at)
+            )
+            for (kind,), (id_, *stored) in zip(
+                kinds, frame.values(at, "id", "partition", "revision"), strict=True
+            ):
                 if (key := Key(Kind(kind), id_)) in some and stored[0] is not None:
                     found[key] = stored[0], stored[1]
         return found
@@ -145,7 +178,11 @@ class View:
         rows = {id_: _copy(row) for id_ in ids if (row := changed.get(id_))}
         if others := {id_ for id_ in ids if id_ not in changed}:
             frame = self.frame(table_of(kind))
-            rows |= {row.id: row for row in frame.read(frame.with_ids(others)) if row.kind is kind and row.partition is not None}
+            rows |= {
+                row.id: row
+                for row in frame.read(frame.with_ids(others))
+                if row.kind is kind and row.partition is not None
+            }
         complete = {row.id: row for row in self._completed(kind, list(rows.values()))}
         return {id_: complete[id_] for id_ in ids if id_ in complete}
 
@@ -156,7 +193,9 @@ class View:
         frame = self.frame(table_of(kind))
         if limit is not None:
             at = frame.newest(at, limit)
-        rows = sorted([*frame.read(at), *map(_copy, changed)], key=lambda row: row.age_key, reverse=True)[:limit]
+        rows = sorted(
+            [*frame.read(at), *map(_copy, changed)], key=lambda row: row.age_key, reverse=True
+        )[:limit]
         return self._completed(kind, rows)
 
     def count(self, kind: Kind, where: Where) -> int:
@@ -177,15 +216,21 @@ class View:
             vectors += [(owner, data) for owner, data in passages if owner in owners]
         return best_cosines(vector.data, vectors, limit)
 
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where, limit: int) -> list[Hit]:
+    def matching(
+        self, tokens: Sequence[str], visible: Where, where: Where, limit: int
+    ) -> list[Hit]:
         at, changed = self._select(Kind.MEMORY, visible)
         frame, read = self.frame(table_of(Kind.MEMORY)), reader_of("keywords")
         documents: list[tuple[str, Any]] = [
-            (id_, read(words)) for id_, words in frame.values(at, "id", "keywords") if words is not None
+            (id_, read(words))
+            for id_, words in frame.values(at, "id", "keywords")
+            if words is not None
         ]
         documents += [(row.id, row.keywords) for row in changed]
         scored = keyword_scores(documents, tokens)
-        allowed = set(self.ids(Kind.MEMORY, all_of(In("id", tuple(id_ for id_, _ in scored)), where)))
+        allowed = set(
+            self.ids(Kind.MEMORY, all_of(In("id", tuple(id_ for id_, _ in scored)), where))
+        )
         return [Hit(id_, score) for id_, score in scored if id_ in allowed][:limit]
 
     def moved(self, partition: str, mark: str | None) -> Changes:
@@ -201,13 +246,18 @@ class View:
         if moves is None and mark is not None:
             if self._flushed is None:
                 self._flushed = self._read_moves()
-            moves = moves_since([*self._flushed.get(partition, ()), *self.recent.get(partition, ())], mark)
+            moves = moves_since(
+                [*self._flushed.get(partition, ()), *self.recent.get(partition, ())], mark
+            )
         return moves
 
     def with_usage(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows; memories with their usage, which the document's table shows."""
         used = self._used(tuple(row.id for row in rows if row.kind is Kind.MEMORY))
-        return [replace(row, used=used[row.id]) if row.kind is Kind.MEMORY and row.id in used else row for row in rows]
+        return [
+            replace(row, used=used[row.id]) if row.kind is Kind.MEMORY and row.id in used else row
+            for row in rows
+        ]
 
     # --- parts of them ---
 
@@ -219,20 +269,31 @@ class View:
             at = at[np.fromiter((id_ not in changes for id_ in frame.ids(at)), bool, len(at))]
         return at, [row for row in changes.values() if row and where.matches(row)]
 
-    def _vectors(self, kind: Kind, like: Vector, where: Where, owner: str = "id") -> list[tuple[str, bytes]]:
-        """Return owners and packed vectors of the rows that match, of the same model and dimension."""
+    def _vectors(
+        self, kind: Kind, like: Vector, where: Where, owner: str = "id"
+    ) -> list[tuple[str, bytes]]:
+        """Return owners and packed vectors of the rows that match, of the same model and
+        dimension."""
         frame = self.frame(table_of(kind))
         at, changed = self._select(kind, where)
-        at = at[np.fromiter((model == like.model for (model,) in frame.values(at, "model")), bool, len(at))]
+        at = at[
+            np.fromiter(
+                (model == like.model for (model,) in frame.values(at, "model")), bool, len(at)
+            )
+        ]
         found = zip(frame.values(at, owner), frame.vectors(at), strict=True)
         vectors = [(id_, data) for (id_,), data in found if data and len(data) == len(like.data)]
         for row in changed:
-            if row.vector and (row.vector.model, len(row.vector.data)) == (like.model, len(like.data)):
+            if row.vector and (row.vector.model, len(row.vector.data)) == (
+                like.model,
+                len(like.data),
+            ):
                 vectors.append((str(row.value(owner)), row.vector.data))
         return vectors
 
     def _completed(self, kind: Kind, rows: list[Row]) -> list[Row]:
-        """Return the rows; those with contents have what their latest block sealed, and their usage."""
+        """Return the rows; those with contents have what their latest block sealed, and their
+        usage."""
         if kind not in CONTENTS or not rows:
             return rows
         ids = tuple(row.id for row in rows)
@@ -241,10 +302,15 @@ class View:
 
     def _sealed(self, ids: tuple[str, ...]) -> dict[str, Sealed]:
         at, changed = self._select(Kind.BLOCK, In("ref", ids))
-        blocks = self.frame(table_of(Kind.BLOCK)).values(at, "ref", "memory_revision", "content_hash")
+        blocks = self.frame(table_of(Kind.BLOCK)).values(
+            at, "ref", "memory_revision", "content_hash"
+        )
         names = ("ref", "memory_revision", "content_hash")
         found: dict[str, Sealed] = {}
-        for ref, revision, hash_ in [*blocks, *(tuple(row.value(name) for name in names) for row in changed)]:
+        for ref, revision, hash_ in [
+            *blocks,
+            *(tuple(row.value(name) for name in names) for row in changed),
+        ]:
             if isinstance(revision, int) and isinstance(hash_, str):
                 one = Sealed(revision, hash_)
                 found[ref] = max(one, found.get(ref, one))
@@ -281,16 +347,21 @@ def versions_of(state: State) -> dict[str, int | None]:
 
 
 def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step) -> None:
-    """Write the changes of the journal into the tables, and begin a new journal. `rewrite` also frees deleted bytes.
+    """Write the changes of the journal into the tables, and begin a new journal. `rewrite` also
+    frees deleted bytes.
 
-    The caller holds the lock. The new state commits all of it: before that, a failure or the next writer undoes it.
+    The caller holds the lock. The new state commits all of it: before that, a failure or the next
+    writer undoes it.
     """
     own, old = root / OWN, view.state
     started = {table.name: version for table in TABLES if (version := latest_version(root, table))}
     try:
         journal.write_json(own / FLUSHING, {"generation": old.generation, "tables": started})
         step("flush.begun")
-        frames = [_written(root, view, table, rewrite=rewrite, synced=synced, step=step) for table in TABLES]
+        frames = [
+            _written(root, view, table, rewrite=rewrite, synced=synced, step=step)
+            for table in TABLES
+        ]
         step("flush.synced")
         new = _prepared(own, view, frames)
         # Another program may have written since the view was read, or at this moment.
@@ -302,8 +373,12 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
         roll_back(root)
         raise
     step("flush.committed")
-    with suppress(OSError, StoreError):  # it is committed; the next writer or flush removes what is left
-        for file in {*own.glob("journal-*"), *own.glob("moves-*")} - {journal_of(own, new.generation), moves_of(own, new.moves)}:
+    # It is committed; the next writer or flush removes what is left.
+    with suppress(OSError, StoreError):
+        for file in {*own.glob("journal-*"), *own.glob("moves-*")} - {
+            journal_of(own, new.generation),
+            moves_of(own, new.moves),
+        }:
             file.unlink(missing_ok=True)
         step("flush.cut")
         (own / FLUSHING).unlink()
@@ -317,14 +392,20 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
 
 
 def roll_back(root: Path) -> None:
-    """Undo a flush that a process began and did not commit. Its changes are in the journal. The caller holds the lock."""
+    """Undo a flush that a process began and did not commit. Its changes are in the journal. The
+    caller holds the lock."""
     try:
         begun = json.loads((root / OWN / FLUSHING).read_bytes())
-        generation, started = int(begun["generation"]), {name: int(version) for name, version in begun["tables"].items()}
+        generation, started = (
+            int(begun["generation"]),
+            {name: int(version) for name, version in begun["tables"].items()},
+        )
     except FileNotFoundError:
         return
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise StoreCorrupt(f"{root / OWN / FLUSHING} is damaged", remedy="restore a backup") from error
+        raise StoreCorrupt(
+            f"{root / OWN / FLUSHING} is damaged", remedy="restore a backup"
+        ) from error
     state = read_state(root / OWN) or State()
     if generation == state.generation:
         for table in TABLES:
@@ -336,13 +417,17 @@ def roll_back(root: Path) -> None:
     (root / OWN / FLUSHING).unlink()
 
 
-def _written(root: Path, view: View, table: Table, *, rewrite: bool, synced: set[str], step: Step) -> Frame:
+def _written(
+    root: Path, view: View, table: Table, *, rewrite: bool, synced: set[str], step: Step
+) -> Frame:
     """Write the changes of one table, durably."""
     frame = view.frame(table)
     if table is MEMORIES and view.has_foreign:
         frame.delete_foreign()
     frame = changed(view, frame, step)
-    if table is MEMORIES and (erased := [id_ for id_, row in view.changes[Kind.MEMORY].items() if row is None]):
+    if table is MEMORIES and (
+        erased := [id_ for id_, row in view.changes[Kind.MEMORY].items() if row is None]
+    ):
         for aside in tables_put_aside(root):
             tables.erase(aside, erased)
     if rewrite:
@@ -360,24 +445,30 @@ def changed(view: View, frame: Frame, step: Step) -> Frame:
     if not puts and not any(gone.values()):
         return frame
     frame = frame.restored() if frame.fenced else frame
-    return frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, step)
+    return frame.write(
+        view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, step
+    )
 
 
 def new_state(form: type[S], view: View, frames: Sequence[Frame]) -> S:
-    """Return the state that names the tables as they are now. Its log of moves is still that of the old one.
+    """Return the state that names the tables as they are now. Its log of moves is still that of the
+    old one.
 
-    Deleted bytes are in the files until a rewrite has removed the old versions, whatever happens before.
+    Deleted bytes are in the files until a rewrite has removed the old versions, whatever happens
+    before.
     """
     old = view.state
     return form(
-        generation=old.generation + 1, tables={frame.table.name: frame.version for frame in frames if frame.version},
-        partitions=view.partitions, moves=old.moves, moves_length=old.moves_length, moves_trimmed=old.moves_trimmed,
-        writes=view.writes, nonce=view.nonce, unfreed=view.unfreed,
+        generation=old.generation + 1,
+        tables={frame.table.name: frame.version for frame in frames if frame.version},
+        partitions=view.partitions, moves=old.moves, moves_length=old.moves_length,
+        moves_trimmed=old.moves_trimmed, writes=view.writes, nonce=view.nonce, unfreed=view.unfreed,
     )  # fmt: skip
 
 
 def _prepared(own: Path, view: View, frames: Sequence[Frame]) -> State:
-    """Return the state that names the tables as they are now, and write the files that belong to it."""
+    """Return the state that names the tables as they are now, and write the files that belong to
+    it."""
     new = new_state(State, view, frames)
     journal.log_moves(own, new, view.recent)
     append(journal_of(own, new.generation), b"", at=0)

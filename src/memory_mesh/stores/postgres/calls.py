@@ -11,7 +11,18 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_mesh.core.model import ANYTHING, MOVING, WITH_VECTOR, Hit, In, Key, Kind, Row, Vector, Where
+from memory_mesh.core.model import (
+    ANYTHING,
+    MOVING,
+    WITH_VECTOR,
+    Hit,
+    In,
+    Key,
+    Kind,
+    Row,
+    Vector,
+    Where,
+)
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.candidates import (
     Around,
@@ -22,9 +33,27 @@ from memory_mesh.core.search.candidates import (
     Statistics,
     Surroundings,
 )
-from memory_mesh.core.search.lexical import CLOSERS, K1, QUESTION_MARKS, B, Corpus, Posting, best, best_cosines, bm25
+from memory_mesh.core.search.lexical import (
+    CLOSERS,
+    K1,
+    QUESTION_MARKS,
+    B,
+    Corpus,
+    Posting,
+    best,
+    best_cosines,
+    bm25,
+)
 from memory_mesh.stores.base import BEGINNING, check_unique, mark_of, version_in
-from memory_mesh.stores.postgres.tables import condition, decoded, encoded, floats, is_by_segment, partitions_in, vector_text
+from memory_mesh.stores.postgres.tables import (
+    condition,
+    decoded,
+    encoded,
+    floats,
+    is_by_segment,
+    partitions_in,
+    vector_text,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,16 +66,23 @@ if TYPE_CHECKING:
 
 
 class FunctionSource:
-    """A `CandidateSource` over a function that calls a SQL function with a payload; see `FunctionStore._call`."""
+    """A `CandidateSource` over a function that calls a SQL function with a payload; see
+    `FunctionStore._call`."""
 
     def __init__(self, call: Callable[[str, Mapping[str, object], Any], Any]) -> None:
         self._call = call
 
-    def statistics(self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None) -> Statistics:
+    def statistics(
+        self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None
+    ) -> Statistics:
         """Return the counts of memories for a query of these words."""
         names = ("visible", "with_status", "readable", "allowed")
-        payload = {name: condition(getattr(conditions, name)) for name in names} | {"words": _stored(words)}
-        payload["by_segment"] = all(map(is_by_segment, (conditions.visible, conditions.with_status, conditions.readable)))
+        payload = {name: condition(getattr(conditions, name)) for name in names} | {
+            "words": _stored(words)
+        }
+        payload["by_segment"] = all(
+            map(is_by_segment, (conditions.visible, conditions.with_status, conditions.readable))
+        )
         payload["is_allowed_by_segment"] = is_by_segment(conditions.allowed)
         payload |= {"model": model[0], "dimension": model[1]} if model else {}
         found = self._call("mesh_statistics", payload, None)
@@ -59,30 +95,54 @@ class FunctionSource:
 
     def count_words(self, where: Where, words: Collection[str]) -> Mapping[str, int]:
         """Return how many of the memories that meet a condition contain each word."""
-        payload = {"where": condition(where), "by_segment": is_by_segment(where), "partitions": partitions_in(where)}
+        payload = {
+            "where": condition(where),
+            "by_segment": is_by_segment(where),
+            "partitions": partitions_in(where),
+        }
         payload["words"] = _stored(words)
         return self._call("mesh_count_words", payload, None) or {}
 
     def speakers(self, where: Where) -> Collection[tuple[str, str]]:
         """Return each partition and speaker of the memories that meet a condition."""
-        found = self._call("mesh_speakers", {"where": condition(where), "by_segment": is_by_segment(where)}, None) or []
+        found = (
+            self._call(
+                "mesh_speakers",
+                {"where": condition(where), "by_segment": is_by_segment(where)},
+                None,
+            )
+            or []
+        )
         return {(partition, speaker) for partition, speaker in found}
 
     def nearest(self, where: Where, vector: Vector, *, count: int, limit: int) -> Sequence[str]:
         """Return the ids of the memories that meet a condition with the nearest vectors."""
-        payload: dict[str, object] = {"kind": Kind.MEMORY, "where": condition(where), "count": count}
-        payload |= {"model": vector.model, "dimension": vector.dimension, "vector": vector_text(vector.data), "limit": limit}
+        payload: dict[str, object] = {
+            "kind": Kind.MEMORY,
+            "where": condition(where),
+            "count": count,
+        }
+        payload |= {
+            "model": vector.model,
+            "dimension": vector.dimension,
+            "vector": vector_text(vector.data),
+            "limit": limit,
+        }
         found = chain.from_iterable(self._call("mesh_nearest", payload, []))
-        return list(dict.fromkeys(id_ for id_, _ in sorted(found, key=lambda one: (one[1], one[0]))))[:limit]
+        return list(
+            dict.fromkeys(id_ for id_, _ in sorted(found, key=lambda one: (one[1], one[0])))
+        )[:limit]
 
     def memories(
-        self, conditions: Conditions, ids: Sequence[str], words: Collection[str], model: tuple[str, int] | None,
+        self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
+        model: tuple[str, int] | None,
         *, with_vectors: Collection[str],
     ) -> Sequence[CandidateMemory]:  # fmt: skip
         """Return what scoring needs of these memories, newest first."""
         payload: dict[str, object] = {
-            "readable": condition(conditions.readable), "allowed": condition(conditions.allowed), "words": _stored(words),
-            "ids": _stored(ids), "with_vectors": _stored(with_vectors), "closers": CLOSERS, "question_marks": QUESTION_MARKS,
+            "readable": condition(conditions.readable), "allowed": condition(conditions.allowed),
+            "words": _stored(words), "ids": _stored(ids), "with_vectors": _stored(with_vectors),
+            "closers": CLOSERS, "question_marks": QUESTION_MARKS,
             "partitions": partitions_in(conditions.readable),
         }  # fmt: skip
         payload |= {"model": model[0], "dimension": model[1]} if model else {}
@@ -93,27 +153,46 @@ class FunctionSource:
         return [_candidate(one, vectors) for one in found["memories"]]
 
     def around(
-        self, where: Where, ids: Sequence[str], *, steps: int, words: Collection[str] = (), vector: Vector | None = None
+        self,
+        where: Where,
+        ids: Sequence[str],
+        *,
+        steps: int,
+        words: Collection[str] = (),
+        vector: Vector | None = None,
     ) -> Surroundings:
-        """Return up to `steps` memories on each side of each of these in its session, and the totals of these sessions."""
-        payload: dict[str, object] = {"where": condition(where), "partitions": partitions_in(where), "ids": _stored(ids)}
+        """Return up to `steps` memories on each side of each of these in its session, and the
+        totals of these sessions."""
+        payload: dict[str, object] = {
+            "where": condition(where),
+            "partitions": partitions_in(where),
+            "ids": _stored(ids),
+        }
         payload |= {"steps": steps, "words": _stored(words)}
         if vector:
-            payload |= {"model": vector.model, "dimension": vector.dimension, "vector": vector_text(vector.data)}
+            payload |= {
+                "model": vector.model,
+                "dimension": vector.dimension,
+                "vector": vector_text(vector.data),
+            }
         found = self._call("mesh_around", payload, None)
         if not found:
             return Surroundings()
         sessions = found["sessions"] or []
         counts = [vectors for *_, vectors in sessions]
         cosines = (
-            _best_cosines(vector.data, _matrix(found["vectors"], vector.dimension), counts) if vector and any(counts) else {}
+            _best_cosines(vector.data, _matrix(found["vectors"], vector.dimension), counts)
+            if vector and any(counts)
+            else {}
         )
         neighbours = (found["neighbours"] or {}).items()
         return Surroundings(
             neighbours={id_: Around(before[::-1], behind) for id_, (before, behind) in neighbours},
             sessions={
                 SessionKey(partition, session): SessionTotals(
-                    length=length, counts=Counter(chain.from_iterable(own or ())), cosine=cosines.get(at)
+                    length=length,
+                    counts=Counter(chain.from_iterable(own or ())),
+                    cosine=cosines.get(at),
                 )
                 for at, (partition, session, length, own, _) in enumerate(sessions)
             },
@@ -136,7 +215,8 @@ def _unpacked(packed: bytes | str | None, dimension: int) -> Iterator[bytes]:
 
 
 def _matrix(packed: bytes | str, dimension: int) -> "NDArray[np.float32]":
-    """Return as rows the vectors that `vector_send` packed one after the other, each behind four bytes; over HTTP as base64."""
+    """Return as rows the vectors that `vector_send` packed one after the other, each behind four
+    bytes; over HTTP as base64."""
     import numpy as np
 
     data = b64decode(packed) if isinstance(packed, str) else packed
@@ -144,23 +224,31 @@ def _matrix(packed: bytes | str, dimension: int) -> "NDArray[np.float32]":
     return np.ascontiguousarray(rows).view(">f4").astype("<f4")
 
 
-def _best_cosines(query: bytes, vectors: "NDArray[np.float32]", counts: Sequence[int]) -> dict[int, float]:
-    """Return the best cosine of a query with each group of vectors, by the place of the group; `counts` has their sizes.
+def _best_cosines(
+    query: bytes, vectors: "NDArray[np.float32]", counts: Sequence[int]
+) -> dict[int, float]:
+    """Return the best cosine of a query with each group of vectors, by the place of the group;
+    `counts` has their sizes.
 
-    Each vector is rounded to whole numbers up to 127 as `index.space` rounds them: a query in 32 bits, and stored vectors in 64.
-    Halves are otherwise rounded to the other side.
+    Each vector is rounded to whole numbers up to 127 as `index.space` rounds them: a query in 32
+    bits, and stored vectors in 64. Halves are otherwise rounded to the other side.
     """
     import numpy as np
 
     asked, rows = np.frombuffer(query, "<f4"), vectors.astype(np.float64)
-    peak, peaks = float(np.abs(asked).max(initial=0)), np.abs(rows).max(axis=1, initial=0, keepdims=True)
+    peak, peaks = (
+        float(np.abs(asked).max(initial=0)),
+        np.abs(rows).max(axis=1, initial=0, keepdims=True),
+    )
     whole_query = np.rint(asked * np.float32(127 / max(peak, 1e-30))).astype(np.float64)
     whole = np.rint(rows * (127 / np.where(peaks > 0, peaks, 1)))
     scale = np.linalg.norm(whole, axis=1) * np.linalg.norm(whole_query)
     cosines = np.divide(whole @ whole_query, scale, out=np.zeros(len(rows)), where=scale > 0)
     ends = np.cumsum(counts).tolist()
     return {
-        at: float(cosines[end - count : end].max()) for at, (end, count) in enumerate(zip(ends, counts, strict=True)) if count
+        at: float(cosines[end - count : end].max())
+        for at, (end, count) in enumerate(zip(ends, counts, strict=True))
+        if count
     }
 
 
@@ -192,10 +280,19 @@ class FunctionStore(ABC):
         """
 
     @abstractmethod
-    def _write(self, tenant: str | None, payload: Mapping[str, object], *, is_logged: bool) -> dict[str, int]:
-        """Call `mesh_apply` and return the new versions; `is_logged` says that the log tells afterwards whether it was done."""
+    def _write(
+        self, tenant: str | None, payload: Mapping[str, object], *, is_logged: bool
+    ) -> dict[str, int]:
+        """Call `mesh_apply` and return the new versions; `is_logged` says that the log tells
+        afterwards whether it was done."""
 
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+    ) -> Applied:
         check_unique(puts, deletes)
         payload = {
             "nonce": secrets.token_hex(8),
@@ -220,9 +317,19 @@ class FunctionStore(ABC):
         found = {row.id: row for row in self.find(kind, In("id", tuple(wanted)))} if wanted else {}
         return {id_: found[id_] for id_ in wanted if id_ in found}
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
         page = {"limit": limit, "after": after and after.age_key}
-        return [decoded(kind, values) for values in self._call("mesh_find", _about(kind, where) | page, [])]
+        return [
+            decoded(kind, values)
+            for values in self._call("mesh_find", _about(kind, where) | page, [])
+        ]
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         return int(self._call("mesh_count", _about(kind, where), 0))
@@ -244,7 +351,9 @@ class FunctionStore(ABC):
             return Changes(now, None)
         return Changes(now, [Key(Kind(kind), id_) for _, _, kind, id_ in new])
 
-    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def nearest(
+        self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         payload: dict[str, object] = {
             "model": vector.model,
             "dimension": vector.dimension,
@@ -258,24 +367,29 @@ class FunctionStore(ABC):
         rows = self._call("mesh_nearest", _about(kind, where) | payload, [])
         return best_cosines(vector.data, [(owner, floats(data)) for owner, data in rows], limit)
 
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def matching(
+        self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         counts = Counter(token for token in tokens if "\0" not in token)
         payload = {
             "tokens": [*counts], "weights": [*counts.values()], "k1": K1, "b": B, "limit": limit,
-            "visible": condition(visible), "by_segment": is_by_segment(visible), "where": condition(where),
-            "partitions": partitions_in(visible),
+            "visible": condition(visible), "by_segment": is_by_segment(visible),
+            "where": condition(where), "partitions": partitions_in(visible),
         }  # fmt: skip
         found = self._call("mesh_matching", payload, None) if counts else None
         return [Hit(*one) for one in _scored(found, counts)[:limit]] if found else []
 
     def _state(self, partition: str, version: int | None) -> Any:
         empty = {"version": 0, "nonce": "", "moves": []}
-        return self._call("mesh_changes", {"partition": partition, "version": version}, empty) or empty
+        return (
+            self._call("mesh_changes", {"partition": partition, "version": version}, empty) or empty
+        )
 
 
 @lru_cache(maxsize=1024)
 def tenant_of(partition: str) -> str | None:
-    """Return the user of a partition as `mesh_tenant` does: None for rows of the whole store, '' for rows without a user."""
+    """Return the user of a partition as `mesh_tenant` does: None for rows of the whole store, ''
+    for rows without a user."""
     if not partition:
         return None
     try:
@@ -293,8 +407,15 @@ def _about(kind: Kind, where: Where) -> dict[str, object]:
 def _scored(found: Mapping[str, Any], counts: Counter[str]) -> list[tuple[str, float]]:
     """Return the ids and BM25 scores of what `mesh_matching` found, best first."""
     postings = {
-        token: [Posting(id_, times[place], length) for id_, length, times in found["found"] if times[place]]
+        token: [
+            Posting(id_, times[place], length)
+            for id_, length, times in found["found"]
+            if times[place]
+        ]
         for place, token in enumerate(counts)
     }
-    corpus, frequencies = Corpus(found["documents"], found["length"]), dict(zip(counts, found["frequencies"], strict=True))
+    corpus, frequencies = (
+        Corpus(found["documents"], found["length"]),
+        dict(zip(counts, found["frequencies"], strict=True)),
+    )
     return best(bm25(postings, corpus, counts.elements(), frequencies))

@@ -25,7 +25,10 @@ from memory_mesh.core.errors import (
 Connection = psycopg.Connection[tuple[Any, ...]]
 _MAX_CONNECTIONS = 8
 _CONNECT_SECONDS = 10
-_CHECK, _LIMIT = "check that the server is running", "close other connections, or raise the limit of the server"
+_CHECK, _LIMIT = (
+    "check that the server is running",
+    "close other connections, or raise the limit of the server",
+)
 _REFUSALS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("authentication failed", StoreUnavailable, "check the user and the password in the URL"),
     ("no password supplied", StoreUnavailable, "check the user and the password in the URL"),
@@ -36,14 +39,19 @@ _REFUSALS: tuple[tuple[str, type[StoreError], str], ...] = (
 
 
 class Pool:
-    """Idle connections, and how to make one. `psycopg_pool` needs threads of its own and hides why it cannot connect."""
+    """Idle connections, and how to make one. `psycopg_pool` needs threads of its own and hides
+    why it cannot connect."""
 
     def __init__(self, conninfo: str, shown: str, busy_seconds: float, *, read_only: bool) -> None:
         self._conninfo, self._shown, self._seconds = conninfo, shown, busy_seconds
         self._options = f"-c lock_timeout={max(1, round(busy_seconds * 1000))} -c timezone=UTC"
         self._options += " -c default_transaction_read_only=on" if read_only else ""
         self._idle: list[Connection] = []
-        self._lock, self._places, self._process = Lock(), BoundedSemaphore(_MAX_CONNECTIONS), os.getpid()
+        self._lock, self._places, self._process = (
+            Lock(),
+            BoundedSemaphore(_MAX_CONNECTIONS),
+            os.getpid(),
+        )
         self._closed = False
 
     @contextmanager
@@ -51,13 +59,18 @@ class Pool:
         """Yield a connection. One that failed is closed, so that the next call makes another."""
         self._after_fork()
         if not self._places.acquire(timeout=self._seconds):
-            raise StoreBusy(f"{self._shown}: all connections of this process are in use", remedy="try again")
+            raise StoreBusy(
+                f"{self._shown}: all connections of this process are in use", remedy="try again"
+            )
         try:
             connection = self._taken()
             try:
                 yield connection
             except BaseException:
-                if connection.closed or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                if (
+                    connection.closed
+                    or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+                ):
                     connection.close()
                 raise
             finally:
@@ -87,10 +100,14 @@ class Pool:
                 return self._idle.pop()
         try:
             connection = psycopg.connect(
-                self._conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="memory-mesh",
-                # Fail after a minute if the other end is gone without a word: a pulled cable, a firewall that forgot us.
-                keepalives_idle=30, keepalives_interval=10, keepalives_count=3, tcp_user_timeout=60_000,
-                options=self._options, prepare_threshold=None,  # a pooler between us and the server may not keep statements
+                self._conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS,
+                application_name="memory-mesh",
+                # Fail after a minute if the other end is gone without a word: a pulled cable, a
+                # firewall that forgot us.
+                keepalives_idle=30, keepalives_interval=10, keepalives_count=3,
+                tcp_user_timeout=60_000,
+                # A pooler between us and the server may not keep statements.
+                options=self._options, prepare_threshold=None,
             )  # fmt: skip
             connection.execute("SET client_min_messages TO error")
         except psycopg.Error as error:
@@ -98,15 +115,24 @@ class Pool:
         return connection
 
     def _refused(self, error: psycopg.Error) -> StoreError:
-        """Return the error of a connection that was not made. It has no SQLSTATE, only the words of the server."""
+        """Return the error of a connection that was not made. It has no SQLSTATE, only the words
+        of the server."""
         text = " ".join(str(error).split())
-        kind, remedy = next(((kind, remedy) for words, kind, remedy in _REFUSALS if words in text), (StoreUnavailable, _CHECK))
+        kind, remedy = next(
+            ((kind, remedy) for words, kind, remedy in _REFUSALS if words in text),
+            (StoreUnavailable, _CHECK),
+        )
         return kind(f"{self._shown}: {text[:300]}", remedy=remedy)
 
     def _after_fork(self) -> None:
-        """Forget the connections of the parent process, without closing them: it still uses them."""
+        """Forget the connections of the parent process, without closing them: it still uses
+        them."""
         if self._process != os.getpid():
-            self._process, self._lock, self._places = os.getpid(), Lock(), BoundedSemaphore(_MAX_CONNECTIONS)
+            self._process, self._lock, self._places = (
+                os.getpid(),
+                Lock(),
+                BoundedSemaphore(_MAX_CONNECTIONS),
+            )
             for connection in self._idle:
                 with suppress(OSError):
                     os.close(connection.fileno())
@@ -114,7 +140,8 @@ class Pool:
             self._idle = []
 
 
-_inherited: list[Connection] = []  # never collected, since that would end the sessions of the parent
+# Never collected, since that would end the sessions of the parent.
+_inherited: list[Connection] = []
 
 
 # --- errors ---
@@ -145,11 +172,14 @@ _CLASSES: dict[str, tuple[type[StoreError | InvalidInput], str]] = {
 def is_lost(error: psycopg.Error) -> bool:
     """Return whether the connection ended: the server may or may not have done what was sent."""
     state = error.sqlstate or ""
-    return isinstance(error, psycopg.OperationalError) and (not state or state.startswith(("08", "57P")))
+    return isinstance(error, psycopg.OperationalError) and (
+        not state or state.startswith(("08", "57P"))
+    )
 
 
 def is_retried(error: psycopg.Error) -> bool:
-    """Return whether the server undid the change because of another one, or has no connection left for it."""
+    """Return whether the server undid the change because of another one, or has no connection
+    left for it."""
     return (error.sqlstate or "") in ("40001", "40P01", "53300")
 
 
@@ -161,9 +191,14 @@ def is_unprepared(error: psycopg.Error) -> bool:
 def translated(where: str, error: psycopg.Error) -> StoreError | InvalidInput:
     """Return the error of a store, with the first line of the server's message."""
     state = error.sqlstate or "08"
-    kind, remedy = next((_CLASSES[key] for key in (state, state[:3], state[:2]) if key in _CLASSES), (StoreError, ""))
+    kind, remedy = next(
+        (_CLASSES[key] for key in (state, state[:3], state[:2]) if key in _CLASSES),
+        (StoreError, ""),
+    )
     primary = error.diag.message_primary or str(error)
-    what = f"{where}: {primary.strip().splitlines()[0] if primary.strip() else type(error).__name__}"
+    what = (
+        f"{where}: {primary.strip().splitlines()[0] if primary.strip() else type(error).__name__}"
+    )
     if kind is StoreTooNew:
         return StoreTooNew(what, expected="at most the schema of this version", remedy=remedy)
     return kind(what, remedy=remedy) if remedy else kind(what)

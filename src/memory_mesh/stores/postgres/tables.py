@@ -52,35 +52,42 @@ from memory_mesh.core.model import (
 
 
 def dropped(kind: str, name: str) -> str:
-    """Return what drops a thing of the current schema. A name alone could mean that of another schema of the search path."""
-    return f"DO $do$ BEGIN EXECUTE format('DROP {kind} IF EXISTS %I.{name}', current_schema()); END $do$"
+    """Return what drops a thing of the current schema. A name alone could mean that of another
+    schema of the search path."""
+    return (
+        f"DO $do$ BEGIN EXECUTE format('DROP {kind} IF EXISTS %I.{name}', current_schema()); "
+        "END $do$"
+    )
 
 
 _TEXT = 'text COLLATE "C"'
 COLUMNS = (
-    "user_id", "agent_id", "session_id", "memory_type", "reach", "project", "status", "expires_at", "valid_from", "valid_until",
-    "speaker",
+    "user_id", "agent_id", "session_id", "memory_type", "reach", "project", "status", "expires_at",
+    "valid_from", "valid_until", "speaker",
 )  # fmt: skip
-# The partition is part of each key. Otherwise an agent that guesses the name of a segment could create the counts of another
-# agent before that one does, and then read them.
+# The partition is part of each key. Otherwise an agent that guesses the name of a segment could
+# create the counts of another agent before that one does, and then read them.
 KEYWORD_TABLES = {
     "keyword_segments": (
-        f"CREATE TABLE keyword_segments (tenant {_TEXT} NOT NULL, segment uuid NOT NULL, partition {_TEXT} NOT NULL, "
-        f"{', '.join(f'{name} {_TEXT}' for name in COLUMNS)}, model {_TEXT}, dimension int, memories bigint NOT NULL, "
-        "documents bigint NOT NULL, length bigint NOT NULL, PRIMARY KEY (tenant, partition, segment))"
+        f"CREATE TABLE keyword_segments (tenant {_TEXT} NOT NULL, segment uuid NOT NULL, partition "
+        f"{_TEXT} NOT NULL, {', '.join(f'{name} {_TEXT}' for name in COLUMNS)}, model {_TEXT}, "
+        "dimension int, memories bigint NOT NULL, documents bigint NOT NULL, length bigint NOT "
+        "NULL, PRIMARY KEY (tenant, partition, segment))"
     ),
     "keyword_counts": (
-        f"CREATE TABLE keyword_counts (tenant {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, word {_TEXT} NOT NULL, "
-        "segment uuid NOT NULL, documents bigint NOT NULL, PRIMARY KEY (tenant, partition, word, segment))"
+        f"CREATE TABLE keyword_counts (tenant {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, word "
+        f"{_TEXT} NOT NULL, segment uuid NOT NULL, documents bigint NOT NULL, PRIMARY KEY (tenant, "
+        "partition, word, segment))"
     ),
 }
 POSTINGS = {
     "keyword_postings": (
-        f"CREATE TABLE keyword_postings (tenant {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, word {_TEXT} NOT NULL, "
-        f"id {_TEXT} NOT NULL, PRIMARY KEY (tenant, partition, word, id))"
+        f"CREATE TABLE keyword_postings (tenant {_TEXT} NOT NULL, partition {_TEXT} NOT NULL, word "
+        f"{_TEXT} NOT NULL, id {_TEXT} NOT NULL, PRIMARY KEY (tenant, partition, word, id))"
     ),
 }
-# The tables of an earlier version had other columns. With space in each page, the new row of a count replaces the old one there.
+# The tables of an earlier version had other columns. With space in each page, the new row of a
+# count replaces the old one there.
 CREATE = (
     dropped("TABLE", "keyword_counts"),
     dropped("TABLE", "keyword_segments"),
@@ -92,7 +99,8 @@ CREATE = (
 
 
 def is_by_segment(where: Where) -> bool:
-    """Return whether a condition is true of all memories of a segment or of none: it reads no other column."""
+    """Return whether a condition is true of all memories of a segment or of none: it reads no
+    other column."""
     return columns_in(where) <= {"partition", *COLUMNS}
 
 
@@ -109,19 +117,22 @@ def partitions_in(where: Where) -> list[str] | None:
 # --- tables ---
 
 _SQL = {
-    Type.TEXT: 'text COLLATE "C"', Type.TIME: 'text COLLATE "C"', Type.INT: "bigint", Type.REAL: "double precision",
-    Type.BOOL: "boolean", Type.TEXTS: 'text[] COLLATE "C"', Type.JSON: "jsonb",
+    Type.TEXT: 'text COLLATE "C"', Type.TIME: 'text COLLATE "C"', Type.INT: "bigint",
+    Type.REAL: "double precision", Type.BOOL: "boolean", Type.TEXTS: 'text[] COLLATE "C"',
+    Type.JSON: "jsonb",
 }  # fmt: skip
-# The names that `mesh_condition` has for the types: what a literal must be to compare with the column.
+# The names that `mesh_condition` has for the types: what a literal must be to compare with the
+# column.
 _COMPARED = {
-    Type.TEXT: "string", Type.TIME: "string", Type.INT: "number", Type.REAL: "number", Type.BOOL: "boolean",
-    Type.TEXTS: "list", Type.JSON: "object",
+    Type.TEXT: "string", Type.TIME: "string", Type.INT: "number", Type.REAL: "number",
+    Type.BOOL: "boolean", Type.TEXTS: "list", Type.JSON: "object",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Which kinds of row a table contains, and which of their fields are columns; the others are JSON in `extra`."""
+    """Which kinds of row a table contains, and which of their fields are columns; the others are
+    JSON in `extra`."""
 
     name: str
     kinds: tuple[Kind, ...]
@@ -144,9 +155,15 @@ class Table:
     def definition(self) -> str:
         """The statement that creates the table."""
         required = " NOT NULL"
-        columns = [f"{name} {type_}{required if name in BASE else ''}" for name, type_ in self.types.items()]
+        columns = [
+            f"{name} {type_}{required if name in BASE else ''}"
+            for name, type_ in self.types.items()
+        ]
         key = "PRIMARY KEY (tenant, kind, id)"
-        return f"CREATE TABLE {self.name} (tenant {_SQL[Type.TEXT]} NOT NULL, {', '.join(columns)}{self.derived}, {key})"
+        return (
+            f"CREATE TABLE {self.name} (tenant {_SQL[Type.TEXT]} NOT NULL, "
+            f"{', '.join(columns)}{self.derived}, {key})"
+        )
 
     def expression(self, column: Column) -> str:
         """The SQL expression of a field: its column, or its place in the JSON."""
@@ -168,16 +185,22 @@ def _all(kind: Kind) -> tuple[str, ...]:
 
 MEMORIES = Table(
     "memories", (Kind.MEMORY,), _all(Kind.MEMORY), vector=True,
-    # The document's own readers expect the trust in `confidence`, which is computed; see `migrations`.
+    # The document's own readers expect the trust in `confidence`, which is computed; see
+    # `migrations`.
     renamed={"trust": "base_trust", "confidence": "author_confidence"},
     derived=(
-        ", access_count bigint NOT NULL DEFAULT 0, provenance jsonb GENERATED ALWAYS AS (metadata -> 'provenance') STORED, "
-        "quarantine boolean GENERATED ALWAYS AS (status = 'quarantined') STORED"
+        ", access_count bigint NOT NULL DEFAULT 0, provenance jsonb GENERATED ALWAYS AS (metadata "
+        "-> 'provenance') STORED, quarantine boolean GENERATED ALWAYS AS (status = "
+        "'quarantined') STORED"
     ),
 )  # fmt: skip
-LINKS = Table("memory_links", (Kind.LINK,), _all(Kind.LINK), {"ref": "source_id", "target": "target_id"})
+LINKS = Table(
+    "memory_links", (Kind.LINK,), _all(Kind.LINK), {"ref": "source_id", "target": "target_id"}
+)
 RECORDS = Table(
-    "records", (Kind.PASSAGE, Kind.CHANGE, Kind.HEAD, Kind.RECEIPT, Kind.META, Kind.USAGE, Kind.SIGHTING, Kind.EVENT),
+    "records",
+    (Kind.PASSAGE, Kind.CHANGE, Kind.HEAD, Kind.RECEIPT, Kind.META, Kind.USAGE, Kind.SIGHTING,
+     Kind.EVENT),
     (*BASE, "user_id", "agent_id", "session_id", "memory_type", "reach", "ref"), vector=True,
 )  # fmt: skip
 TABLES = (
@@ -188,10 +211,13 @@ TABLES = (
 _TABLE = {kind: table for table in TABLES for kind in table.kinds}
 # The log of moves; see `stores.base`.
 LOGS = (
-    'CREATE TABLE partitions (tenant text COLLATE "C" NOT NULL, partition text COLLATE "C" NOT NULL, version bigint NOT NULL, '
+    'CREATE TABLE partitions (tenant text COLLATE "C" NOT NULL, partition text COLLATE "C" NOT '
+    "NULL, version bigint NOT NULL, "
     "nonce text NOT NULL, PRIMARY KEY (tenant, partition))",
-    'CREATE TABLE moves (tenant text COLLATE "C" NOT NULL, partition text COLLATE "C" NOT NULL, version bigint NOT NULL, '
-    "nonce text NOT NULL, kind text NOT NULL, id text NOT NULL, PRIMARY KEY (tenant, partition, version))",
+    'CREATE TABLE moves (tenant text COLLATE "C" NOT NULL, partition text COLLATE "C" NOT NULL, '
+    "version bigint NOT NULL, "
+    "nonce text NOT NULL, kind text NOT NULL, id text NOT NULL, PRIMARY KEY (tenant, "
+    "partition, version))",
 )
 ALL = (*(table.name for table in TABLES), "partitions", "moves", *KEYWORD_TABLES, *POSTINGS)
 
@@ -202,11 +228,25 @@ def table_of(kind: Kind) -> Table:
 
 @cache
 def description() -> str:
-    """Return what the SQL functions know of the tables, as JSON: for each kind its table, the expression and type of each field,
-    and what a read returns; for each table the columns of a write."""
+    """Return what the SQL functions know of the tables, as JSON: for each kind its table, the
+    expression and type of each field, and what a read returns; for each table the columns of a
+    write."""
     types = {name: _COMPARED[column.type] for name, column in BY_NAME.items()}
-    kinds = {str(kind): {"table": table_of(kind).name, "fields": _fields(kind), "reading": _reading(kind)} for kind in Kind}
-    return json.dumps({"types": types, "kinds": kinds, "columns": {table.name: [*table.types] for table in TABLES}})
+    kinds = {
+        str(kind): {
+            "table": table_of(kind).name,
+            "fields": _fields(kind),
+            "reading": _reading(kind),
+        }
+        for kind in Kind
+    }
+    return json.dumps(
+        {
+            "types": types,
+            "kinds": kinds,
+            "columns": {table.name: [*table.types] for table in TABLES},
+        }
+    )
 
 
 def _fields(kind: Kind) -> dict[str, str]:
@@ -214,20 +254,24 @@ def _fields(kind: Kind) -> dict[str, str]:
     return {column.name: table_of(kind).expression(column) for column in names}
 
 
-# What the latest block of a memory sealed, and its usage, of the same user: in the statement that reads the memory, so that all
-# are of the same state.
+# What the latest block of a memory sealed, and its usage, of the same user: in the statement that
+# reads the memory, so that all are of the same state.
 _SEALED = (
-    "(SELECT json_build_array(b.memory_revision, b.content_hash) FROM yamo_blocks b WHERE b.tenant = t.tenant AND b.ref = t.id "
-    "AND b.content_hash IS NOT NULL AND b.memory_revision IS NOT NULL "
+    "(SELECT json_build_array(b.memory_revision, b.content_hash) FROM yamo_blocks b WHERE b.tenant "
+    "= t.tenant AND b.ref = t.id AND b.content_hash IS NOT NULL AND b.memory_revision IS NOT NULL "
     "ORDER BY b.memory_revision DESC, b.content_hash DESC LIMIT 1)"
 )
-_USED = "(SELECT u.extra FROM records u WHERE u.tenant = t.tenant AND u.kind = 'usage' AND u.id = t.id)"
+_USED = (
+    "(SELECT u.extra FROM records u WHERE u.tenant = t.tenant AND u.kind = 'usage' AND u.id = t.id)"
+)
 
 
 def _reading(kind: Kind) -> str:
     """Return the expression of a row as a JSON array, in the order of `decoded`."""
     table = table_of(kind)
-    vector = ["encode(vector_send(t.embedding), 'base64')", "t.model"] if table.vector else ["NULL"] * 2
+    vector = (
+        ["encode(vector_send(t.embedding), 'base64')", "t.model"] if table.vector else ["NULL"] * 2
+    )
     derived = [_SEALED, _USED] if kind in CONTENTS else ["NULL"] * 2
     extra = ["NULL" if len(table.kinds) == 1 else "t.extra"]
     own = [table.expression(column) for column in _own(kind)]
@@ -244,13 +288,22 @@ def _own(kind: Kind) -> tuple[Column, ...]:
 
 
 def encoded(row: Row, place: int) -> dict[str, object]:
-    """Return a row as `mesh_apply` takes it: its columns, the revision that it replaces, and its place in the change."""
+    """Return a row as `mesh_apply` takes it: its columns, the revision that it replaces, and its
+    place in the change."""
     table = table_of(row.kind)
     values: dict[str, object] = {name: getattr(row, name) for name in BASE}
-    values |= {table.physical(column.name): row.fields[column.name] for column in _own(row.kind) if column.name in row.fields}
+    values |= {
+        table.physical(column.name): row.fields[column.name]
+        for column in _own(row.kind)
+        if column.name in row.fields
+    }
     if row.vector:
         values |= {"embedding": vector_text(row.vector.data), "model": row.vector.model}
-    extra = {name: value for name, value in row.fields.items() if name not in table.columns and value is not None}
+    extra = {
+        name: value
+        for name, value in row.fields.items()
+        if name not in table.columns and value is not None
+    }
     if extra:
         values["extra"] = extra
     return {**values, "replaces": row.replaces, "place": place}
@@ -264,19 +317,27 @@ def vector_text(data: bytes) -> str:
 def decoded(kind: Kind, values: Sequence[Any]) -> Row:
     """Return the row of a JSON array of `_reading`."""
     id_, partition, created_at, revision, number, data, model, extra, sealed, used, *rest = values
-    fields: dict[str, Value] = {column.name: value for column, value in zip(_own(kind), rest, strict=True) if value is not None}
+    fields: dict[str, Value] = {
+        column.name: value
+        for column, value in zip(_own(kind), rest, strict=True)
+        if value is not None
+    }
     if not isinstance(extra or {}, dict):  # edited by hand
-        raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
+        raise StoreCorrupt(
+            f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup"
+        )
     row = Row.from_fields(
-        kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, replaces=0,
-        fields={**(extra or {}), **fields}, vector=Vector(model, floats(data)) if data and model is not None else None,
+        kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision,
+        number=number, replaces=0, fields={**(extra or {}), **fields},
+        vector=Vector(model, floats(data)) if data and model is not None else None,
         sealed=Sealed(*sealed) if sealed else None, used=Used.of(used) if used else None,
     )  # fmt: skip
     return as_read(row)
 
 
 def floats(data: str) -> bytes:
-    """Return the numbers of a vector that `vector_send` packed: two 16-bit numbers, then 32-bit floats, all big-endian."""
+    """Return the numbers of a vector that `vector_send` packed: two 16-bit numbers, then 32-bit
+    floats, all big-endian."""
     numbers = array("f", b64decode(data)[4:])
     numbers.byteswap()
     return numbers.tobytes()

@@ -31,8 +31,9 @@ from memory_mesh.stores.files import create_file, stat_of
 from memory_mesh.stores.sqlite import lane, tables
 from memory_mesh.stores.sqlite.queries import exactly_like
 
-# A row with its vector is longer than such a page and continues on others, which it fills. Two rows do not fit on a page of 4,096
-# bytes, the default, so that half of the file would be empty. A file keeps the size with which it was created.
+# A row with its vector is longer than such a page and continues on others, which it fills. Two rows
+# do not fit on a page of 4,096 bytes, the default, so that half of the file would be empty. A file
+# keeps the size with which it was created.
 _PAGE_SIZE = 1024
 _MAX_LOG = 4 * 1024 * 1024  # bytes after which the pages of the log are moved into the file
 _WAL_ATTEMPTS = 100  # each may fail because another process opens the file at the same time
@@ -40,7 +41,10 @@ _COPIED_AT_ONCE = 1000  # pages
 LOGS = ("-wal", "-journal")  # their pages belong to the database
 
 _CHECK = "check the path and its permissions"
-_OURS, _ANOTHER = "a memory-mesh store or a file of Memory Lane", "name another file; nothing was changed"
+_OURS, _ANOTHER = (
+    "a memory-mesh store or a file of Memory Lane",
+    "name another file; nothing was changed",
+)
 
 FileId = tuple[int, int]  # device and inode
 
@@ -62,7 +66,8 @@ class Opened:
     prepared: bool = False  # the file has our tables of this version
     source: sqlite3.Connection | None = None  # the file, if `connection` is to a copy in memory
     source_version: int = 0
-    unlocked: tuple[Path, int, int] | None = None  # path, time and size of a file that is read without locks
+    # Path, time and size of a file that is read without locks.
+    unlocked: tuple[Path, int, int] | None = None
 
     @property
     def writable(self) -> bool:
@@ -83,13 +88,16 @@ class Opened:
 
 
 def file_id(path: Path) -> FileId | None:
-    """Return the identity of the file at a path, or None if there is none. Raise `StoreForeign` for a pipe or a device."""
+    """Return the identity of the file at a path, or None if there is none. Raise `StoreForeign`
+    for a pipe or a device."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}", remedy=_CHECK) from error
+        raise StoreUnavailable(
+            f"{path} cannot be opened: {error.strerror}", remedy=_CHECK
+        ) from error
     if not S_ISREG(found.st_mode):  # SQLite takes /dev/zero for an empty database
         raise StoreForeign(f"{path} is not a regular file", expected=_OURS, remedy=_ANOTHER)
     return found.st_dev, found.st_ino
@@ -102,7 +110,8 @@ def has_log(path: Path) -> bool:
 
 
 def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Opened:
-    """Open a file without changing what it says. One without our tables of this version is read from a copy in memory."""
+    """Open a file without changing what it says. One without our tables of this version is read
+    from a copy in memory."""
     file = file_id(path)
     if file is None:
         if read_only:
@@ -112,16 +121,22 @@ def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Ope
     connection, locked = _connect_as_it_is(path, read_only=read_only, busy_seconds=busy_seconds)
     with _closed_on_error(connection):
         _check_same(path, file)
-        prepared = contents_of(connection, path) is Contents.OURS and tables.check_version(connection)
+        prepared = contents_of(connection, path) is Contents.OURS and tables.check_version(
+            connection
+        )
         unlocked = None if locked else state
-        if prepared and (not lane.has_foreign_rows(connection) or (locked and not read_only and take_up(connection))):
+        if prepared and (
+            not lane.has_foreign_rows(connection)
+            or (locked and not read_only and take_up(connection))
+        ):
             return Opened(connection, file, prepared=True, unlocked=unlocked)
         copy, version = _copied(connection)
         return Opened(copy, file, prepared, connection, version, unlocked)
 
 
 def open_for_writing(path: Path, *, busy_seconds: float) -> Opened:
-    """Open a file. Create it if it is missing, and upgrade its tables if they are of an older version."""
+    """Open a file. Create it if it is missing, and upgrade its tables if they are of an older
+    version."""
     _create(path)
     file = file_id(path)
     connection = _connect(path, "mode=rw", busy_seconds)
@@ -138,7 +153,8 @@ def open_for_writing(path: Path, *, busy_seconds: float) -> Opened:
 
 
 def take_up(connection: sqlite3.Connection) -> bool:
-    """Take up the rows that Memory Lane has written since the last time. Return False if another process writes now."""
+    """Take up the rows that Memory Lane has written since the last time. Return False if another
+    process writes now."""
     (timeout,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute("PRAGMA busy_timeout = 0")
     try:
@@ -156,7 +172,8 @@ def take_up(connection: sqlite3.Connection) -> bool:
 def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
     """Return whose tables a file has, or raise `StoreForeign` if they belong to another program.
 
-    Raise `StoreCorrupt` for a trigger of another program: it could drop the audit blocks of a write, which would still succeed.
+    Raise `StoreCorrupt` for a trigger of another program: it could drop the audit blocks of a
+    write, which would still succeed.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     found = dict(connection.execute("SELECT name, type FROM sqlite_master"))
@@ -164,10 +181,15 @@ def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
         if not found:
             return Contents.NONE
         ours = found.get("mesh_meta") == "table" and tables.schema_of(connection) is not None
-        if ours or (found.get("memories") == "table" and tables.columns_of(connection, "memories") >= lane.COLUMNS):
+        if ours or (
+            found.get("memories") == "table"
+            and tables.columns_of(connection, "memories") >= lane.COLUMNS
+        ):
             _check_triggers(connection, path)
             return Contents.OURS if ours else Contents.LANE
-    what = f"application id {application:#x}" if application else f"tables such as {shown(min(found))}"
+    what = (
+        f"application id {application:#x}" if application else f"tables such as {shown(min(found))}"
+    )
     raise StoreForeign(
         f"{path} is a database of another program, with {what}",
         expected=_OURS,
@@ -177,22 +199,37 @@ def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
 
 def _check_triggers(connection: sqlite3.Connection, path: Path) -> None:
     ours = ", ".join("?" * len(tables.TRIGGERS))
-    query = f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND (sql IS NULL OR sql NOT IN ({ours}))"
+    query = (
+        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND (sql IS NULL OR sql NOT "
+        f"IN ({ours}))"
+    )
     if found := connection.execute(query, tables.TRIGGERS).fetchone():
         what = f"{path} has the trigger {shown(found[0])}, which memory-mesh did not create"
-        raise StoreCorrupt(what, remedy="restore a backup, or drop the trigger with sqlite3 and run memory-mesh audit verify")
+        raise StoreCorrupt(
+            what,
+            remedy="restore a backup, or drop the trigger with sqlite3 and run memory-mesh "
+            "audit verify",
+        )
 
 
-def copy_file(path: Path, target: Path, *, busy_seconds: float, progress: Callable[[int, int], None]) -> None:
-    """Copy the database to an empty file. Its own connection leaves that of the store to other threads."""
+def copy_file(
+    path: Path, target: Path, *, busy_seconds: float, progress: Callable[[int, int], None]
+) -> None:
+    """Copy the database to an empty file. Its own connection leaves that of the store to other
+    threads."""
 
     def copied(_: int, left: int, total: int) -> None:
         check_cancelled()
         progress(total - left, total)
 
     source, _ = _connect_as_it_is(path, read_only=True, busy_seconds=busy_seconds)
-    with closing(source), closing(sqlite3.connect(target, isolation_level=None)) as copy, transaction(source, "BEGIN"):
-        # The transaction keeps the state, so that a write of another connection does not make the copy start again.
+    with (
+        closing(source),
+        closing(sqlite3.connect(target, isolation_level=None)) as copy,
+        transaction(source, "BEGIN"),
+    ):
+        # The transaction keeps the state, so that a write of another connection does not make the
+        # copy start again.
         source.execute("SELECT 1 FROM sqlite_master").fetchone()
         copy.execute("PRAGMA journal_mode = OFF")  # half a copy is thrown away
         copy.execute("PRAGMA synchronous = OFF")  # the caller makes it durable
@@ -203,9 +240,11 @@ _descriptors: dict[FileId, int] = {}
 
 
 def descriptor_of(path: Path) -> int | None:
-    """Return a descriptor of the file for reading its bytes; None without a file. It stays open, and is used again.
+    """Return a descriptor of the file for reading its bytes; None without a file. It stays open,
+    and is used again.
 
-    When a process closes any descriptor of a file, POSIX drops all its locks on the file, those of SQLite too.
+    When a process closes any descriptor of a file, POSIX drops all its locks on the file, those of
+    SQLite too.
     """
     if (file := file_id(path)) is None:
         return None
@@ -225,12 +264,16 @@ def missing(path: Path) -> StoreMissing:
 def replaced(path: Path) -> StoreReplaced:
     """Return the error for a file that is not the one that was opened."""
     how = "replaced by another file" if path.exists() else "removed"
-    return StoreReplaced(f"{path} was {how} while it was open", remedy="nothing was written; close the store and open it again")
+    return StoreReplaced(
+        f"{path} was {how} while it was open",
+        remedy="nothing was written; close the store and open it again",
+    )
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """Commit at the end, or roll back on an error. With a plain BEGIN, several reads see the same state."""
+    """Commit at the end, or roll back on an error. With a plain BEGIN, several reads see the
+    same state."""
     try:
         if not connection.in_transaction:
             connection.execute(begin)
@@ -243,9 +286,12 @@ def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") 
 
 
 def code_of(error: Exception) -> int:
-    """Return the primary result code. An unreadable text or JSON has none and counts as corruption: it was valid when written."""
+    """Return the primary result code. An unreadable text or JSON has none and counts as
+    corruption: it was valid when written."""
     misused = isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError)
-    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR if misused else sqlite3.SQLITE_CORRUPT)
+    code: int = getattr(
+        error, "sqlite_errorcode", sqlite3.SQLITE_ERROR if misused else sqlite3.SQLITE_CORRUPT
+    )
     return code & 0xFF
 
 
@@ -257,14 +303,38 @@ def translated(path: Path, error: Exception) -> StoreError:
 
 
 _ERRORS: dict[int, tuple[type[StoreError], str, str]] = {
-    sqlite3.SQLITE_BUSY: (StoreBusy, "is locked by another process", "try again, or stop the process that holds it"),
+    sqlite3.SQLITE_BUSY: (
+        StoreBusy,
+        "is locked by another process",
+        "try again, or stop the process that holds it",
+    ),
     sqlite3.SQLITE_LOCKED: (StoreBusy, "is locked", "try again"),
-    sqlite3.SQLITE_FULL: (StoreFull, "cannot grow: the disk is full", "free some space; nothing was changed"),
-    sqlite3.SQLITE_IOERR: (StoreUnavailable, "could not be read or written", "check the disk and its free space"),
-    sqlite3.SQLITE_CORRUPT: (StoreCorrupt, "is damaged", "restore a backup; `memory-mesh doctor` shows details"),
-    sqlite3.SQLITE_NOTADB: (StoreCorrupt, "is not a SQLite database", "name another file, or restore a backup"),
+    sqlite3.SQLITE_FULL: (
+        StoreFull,
+        "cannot grow: the disk is full",
+        "free some space; nothing was changed",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        StoreUnavailable,
+        "could not be read or written",
+        "check the disk and its free space",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        StoreCorrupt,
+        "is damaged",
+        "restore a backup; `memory-mesh doctor` shows details",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        StoreCorrupt,
+        "is not a SQLite database",
+        "name another file, or restore a backup",
+    ),
     sqlite3.SQLITE_READONLY: (StoreReadOnly, "is not writable", "check its permissions"),
-    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "cannot be opened", "check the path and its permissions"),
+    sqlite3.SQLITE_CANTOPEN: (
+        StoreUnavailable,
+        "cannot be opened",
+        "check the path and its permissions",
+    ),
     sqlite3.SQLITE_PERM: (StoreUnavailable, "may not be opened", "check its permissions"),
 }
 
@@ -272,22 +342,31 @@ _ERRORS: dict[int, tuple[type[StoreError], str, str]] = {
 # --- connections ---
 
 
-def _connect_as_it_is(path: Path, *, read_only: bool, busy_seconds: float) -> tuple[sqlite3.Connection, bool]:
+def _connect_as_it_is(
+    path: Path, *, read_only: bool, busy_seconds: float
+) -> tuple[sqlite3.Connection, bool]:
     """Connect without changing anything, and return whether the connection uses locks.
 
-    A connection that may write removes at its end what WAL mode put beside the file; with `mode=ro`, SQLite leaves it there.
-    But it would also move the pages of a log that a crash left into the file. So `mode=ro` is for that case only.
+    A connection that may write removes at its end what WAL mode put beside the file; with
+    `mode=ro`, SQLite leaves it there. But it would also move the pages of a log that a crash left
+    into the file. So `mode=ro` is for that case only.
     """
     log = has_log(path)
     try:
         connection = _connect(path, "mode=ro" if read_only and log else "mode=rw", busy_seconds)
     except sqlite3.OperationalError as error:
-        if code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or not path.is_file():
+        if (
+            code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            or not path.is_file()
+        ):
             raise
         if log:
             what = f"{path} has a log beside it that can only be read in a folder that is writable"
-            raise StoreUnavailable(what, remedy="copy the file and its log to another folder") from error
-        # The folder is not writable, so there can be no shared memory for locks; nor can another process write to the file.
+            raise StoreUnavailable(
+                what, remedy="copy the file and its log to another folder"
+            ) from error
+        # The folder is not writable, so there can be no shared memory for locks; nor can another
+        # process write to the file.
         return _connect(path, "mode=ro&immutable=1", busy_seconds), False
     if read_only:
         connection.execute("PRAGMA query_only = ON")
@@ -296,7 +375,9 @@ def _connect_as_it_is(path: Path, *, read_only: bool, busy_seconds: float) -> tu
 
 def _connect(path: Path, options: str, busy_seconds: float) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?{options}"
-    connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+    )
     with _closed_on_error(connection):
         _configure(connection)
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # SQLite opens the file now
@@ -307,7 +388,12 @@ def _connect(path: Path, options: str, busy_seconds: float) -> sqlite3.Connectio
 
 def _configure(connection: sqlite3.Connection) -> None:
     # Compare text as `Where` does, overwrite deleted bytes, and write nothing to temporary files.
-    for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
+    for pragma in (
+        "case_sensitive_like = ON",
+        "secure_delete = ON",
+        "temp_store = MEMORY",
+        "synchronous = FULL",
+    ):
         connection.execute(f"PRAGMA {pragma}")
     connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
     connection.create_function(tables.UPGRADE, 0, lambda: None)
@@ -317,7 +403,9 @@ def _create(path: Path) -> None:
     try:
         create_file(path)
     except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be created: {error.strerror}", remedy=_CHECK) from error
+        raise StoreUnavailable(
+            f"{path} cannot be created: {error.strerror}", remedy=_CHECK
+        ) from error
 
 
 def _empty() -> sqlite3.Connection:
@@ -333,7 +421,8 @@ def _copied(source: sqlite3.Connection) -> tuple[sqlite3.Connection, int]:
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     with _closed_on_error(copy):
         with transaction(source, "BEGIN"):
-            source.execute("SELECT 1 FROM sqlite_master").fetchone()  # takes the lock, so that the copy need not wait for it
+            # Takes the lock, so that the copy need not wait for it.
+            source.execute("SELECT 1 FROM sqlite_master").fetchone()
             version = _data_version(source)
             source.backup(copy)
         _configure(copy)
@@ -343,7 +432,8 @@ def _copied(source: sqlite3.Connection) -> tuple[sqlite3.Connection, int]:
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Create or complete our tables, and adopt rows of Memory Lane, in the transaction of the caller."""
+    """Create or complete our tables, and adopt rows of Memory Lane, in the transaction of the
+    caller."""
     if not (logged := tables.check_version(connection)):
         tables.prepare(connection)
     lane.adopt(connection, logged=logged)
@@ -364,7 +454,8 @@ def _check_same(path: Path, file: FileId | None) -> None:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL. SQLite does not wait for a lock here, so take an exclusive lock, for which it waits, and try again."""
+    """Switch to WAL. SQLite does not wait for a lock here, so take an exclusive lock, for which
+    it waits, and try again."""
     for last in (*[False] * _WAL_ATTEMPTS, True):
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":

@@ -36,7 +36,8 @@ from memory_mesh.core.model import (
 from memory_mesh.stores.sqlite.tables import of_kind, reading_of, table_of
 
 _FEW = 16  # ids that are parameters
-# SQLite rejects a thousand terms in a row. Bracketed in groups of a hundred, ten thousand are accepted.
+# SQLite rejects a thousand terms in a row. Bracketed in groups of a hundred, ten thousand are
+# accepted.
 _MAX_TERMS = 100
 # The LIKE of SQLite treats these three characters as equal.
 _CONFUSED = frozenset("\ufffd\ufffe\uffff")
@@ -54,7 +55,8 @@ class Sql:
 
 
 class Compiler:
-    """Compiles conditions to the dialect of SQLite; `column` returns the SQL expression of a field."""
+    """Compiles conditions to the dialect of SQLite; `column` returns the SQL expression of a
+    field."""
 
     def __init__(self, column: Callable[[str], str]) -> None:
         self._column = column
@@ -73,7 +75,10 @@ class Compiler:
                 exactly = "exactly_like({}, ?)" if _CONFUSED & {*pattern} else "{} LIKE ?"
                 return self._each(column, exactly, (pattern,))
             case IsNull(column) if column.startswith(METADATA):
-                present = f"SELECT 1 FROM json_each({self._column('metadata')}) WHERE key = ? AND type <> 'null'"
+                present = (
+                    f"SELECT 1 FROM json_each({self._column('metadata')}) WHERE key = ? AND "
+                    "type <> 'null'"
+                )
                 return Sql(f"NOT EXISTS ({present})", (column.removeprefix(METADATA),))
             case IsNull(column):
                 return Sql(f"{self._column(column)} IS NULL")
@@ -83,7 +88,8 @@ class Compiler:
                 return self._not(part)
 
     def _not(self, part: Where) -> Sql:
-        """Compile a negation with NOT at the leaves only: the stack of the SQLite parser has 100 entries."""
+        """Compile a negation with NOT at the leaves only: the stack of the SQLite parser has 100
+        entries."""
         match part:
             case And(parts) | Or(parts):
                 other = Or if isinstance(part, And) else And
@@ -95,10 +101,14 @@ class Compiler:
 
     def _joined(self, kind: type[And | Or], parts: tuple[Where, ...]) -> Sql:
         if len(parts) > _MAX_TERMS:
-            return self._joined(kind, tuple(kind(tuple(batch)) for batch in batches(parts, _MAX_TERMS)))
+            return self._joined(
+                kind, tuple(kind(tuple(batch)) for batch in batches(parts, _MAX_TERMS))
+            )
         word, empty = (" AND ", "1") if kind is And else (" OR ", "0")
         # The deepest part first, so that the parser stack does not also hold the other parts.
-        compiled = sorted((self.where(part) for part in parts), key=lambda part: part.depth, reverse=True)
+        compiled = sorted(
+            (self.where(part) for part in parts), key=lambda part: part.depth, reverse=True
+        )
         text = word.join(f"({part.text})" for part in compiled) or empty
         depth = 1 + max((part.depth for part in compiled), default=0)
         return Sql(text, tuple(param for part in compiled for param in part.params), depth)
@@ -113,7 +123,8 @@ class Compiler:
         return self._each(column, f"{{}} IN ({marks})", values)
 
     def _each(self, column: str, test: str, values: tuple[Scalar, ...]) -> Sql:
-        """Compile one test of a column, of each item of a list, or of a metadata key. The values are of one type."""
+        """Compile one test of a column, of each item of a list, or of a metadata key. The values
+        are of one type."""
         if column.startswith(METADATA):
             inside = test.format("value")
             text = (
@@ -125,18 +136,20 @@ class Compiler:
             return Sql("NULL")
         expression = self._column(column)
         if is_list(column):
-            # Most lists are empty (`[]`). The first term selects the index that leaves them out; without one, checking the
-            # length is still much cheaper than parsing them.
+            # Most lists are empty (`[]`). The first term selects the index that leaves them out;
+            # without one, checking the length is still much cheaper than parsing them.
             text = (
-                f"length({expression}) > 2 AND CASE WHEN length({expression}) < 3 THEN 0 WHEN {expression} IS NOT NULL "
-                f"THEN EXISTS (SELECT 1 FROM json_each({expression}) WHERE {test.format('value')}) END"
+                f"length({expression}) > 2 AND CASE WHEN length({expression}) < 3 THEN 0 WHEN "
+                f"{expression} IS NOT NULL THEN EXISTS (SELECT 1 FROM json_each({expression}) "
+                f"WHERE {test.format('value')}) END"
             )
             return Sql(text, values)
         return Sql(test.format(expression), values)
 
 
 def exactly_like(text: str | None, pattern: str) -> bool | None:
-    """Evaluate LIKE for the patterns that SQLite gets wrong. Stores register it with their connections."""
+    """Evaluate LIKE for the patterns that SQLite gets wrong. Stores register it with their
+    connections."""
     return None if text is None else like(text, pattern)
 
 
@@ -148,7 +161,8 @@ def _json_types(value: Scalar) -> str:
 
 
 def _comparable(column: str, value: Scalar) -> bool:
-    """Return whether a column has the type of the literal; if not, the condition is unknown for every row."""
+    """Return whether a column has the type of the literal; if not, the condition is unknown for
+    every row."""
     kind = BY_NAME[column].type
     if isinstance(value, bool):
         return kind is Type.BOOL
@@ -165,7 +179,8 @@ def condition_on(kind: Kind, where: Where) -> Sql:
 
 @cache
 def _compiler(kind: Kind) -> Compiler:
-    """Return the compiler of conditions on a kind. A field that the kind lacks is NULL in every row."""
+    """Return the compiler of conditions on a kind. A field that the kind lacks is NULL in every
+    row."""
     table, known = table_of(kind), {*BASE, *(column.name for column in fields_of(kind))}
     columns = {name: table.expression(name) if name in known else "NULL" for name in BY_NAME}
     return Compiler({**columns, "kind": f"'{kind}'"}.__getitem__)
@@ -185,7 +200,10 @@ def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> S
     if kind is Kind.BLOCK and limited:
         # The sort reads all blocks: with their ids alone it takes a third of the time.
         ids = f"SELECT id FROM ({text}) {order}{limited}"
-        return Sql(f"SELECT {reading_of(kind).columns} FROM {table.name} WHERE id IN ({ids}) {order}", params)
+        return Sql(
+            f"SELECT {reading_of(kind).columns} FROM {table.name} WHERE id IN ({ids}) {order}",
+            params,
+        )
     if kind is not Kind.MEMORY:
         return Sql(f"{text} {order}{limited}", params)
     # Around the limit: what blocks and usage add is read only for the rows that are returned.
@@ -194,26 +212,40 @@ def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> S
 
 
 def with_ids(kind: Kind, ids: Sequence[str]) -> Sql:
-    """Build the query of `get` for at least one id. It has two texts for any number of ids, so that each is compiled once."""
+    """Build the query of `get` for at least one id. It has two texts for any number of ids, so
+    that each is compiled once."""
     few = len(ids) <= _FEW
-    return Sql(_with_ids(kind, few=few), (*ids, *[ids[0]] * (_FEW - len(ids))) if few else (json.dumps(ids),))
+    return Sql(
+        _with_ids(kind, few=few),
+        (*ids, *[ids[0]] * (_FEW - len(ids))) if few else (json.dumps(ids),),
+    )
 
 
 @cache
 def _with_ids(kind: Kind, *, few: bool) -> str:
     # Parameters are faster than the ids as JSON.
     given = ", ".join("?" * _FEW) if few else "SELECT value FROM json_each(?)"
-    return f"SELECT {reading_of(kind).columns} FROM {table_of(kind).name} WHERE {of_kind(kind)}id IN ({given})"
+    return (
+        f"SELECT {reading_of(kind).columns} FROM {table_of(kind).name} WHERE {of_kind(kind)}id "
+        f"IN ({given})"
+    )
 
 
 def near(kind: Kind, vector: Vector, where: Where) -> Sql:
-    """Build the query for ids and vectors of one model and dimension; a passage has the id of its memory."""
+    """Build the query for ids and vectors of one model and dimension; a passage has the id of
+    its memory."""
     condition, column = condition_on(kind, where), table_of(kind).vector
     owners = f"FROM {table_of(kind).name} WHERE ({condition.text})"
     same = f"model = ? AND length({column}) = ?"
-    text, params = f"SELECT id, {column} {owners} AND {same}", (*condition.params, vector.model, len(vector.data))
+    text, params = (
+        f"SELECT id, {column} {owners} AND {same}",
+        (*condition.params, vector.model, len(vector.data)),
+    )
     if kind is Kind.MEMORY:
-        text += f" UNION ALL SELECT ref, embedding FROM records WHERE kind = 'passage' AND {same} AND ref IN (SELECT id {owners})"
+        text += (
+            f" UNION ALL SELECT ref, embedding FROM records WHERE kind = 'passage' AND {same} AND "
+            f"ref IN (SELECT id {owners})"
+        )
         params = (*params, vector.model, len(vector.data), *condition.params)
     return Sql(text, params)
 
@@ -221,7 +253,10 @@ def near(kind: Kind, vector: Vector, where: Where) -> Sql:
 def documents_of(visible: Where) -> Sql:
     """Build the query for the ids and keywords of the memories that a condition selects."""
     condition = condition_on(Kind.MEMORY, visible)
-    return Sql(f"SELECT id, keywords FROM memories WHERE ({condition.text}) AND keywords IS NOT NULL", condition.params)
+    return Sql(
+        f"SELECT id, keywords FROM memories WHERE ({condition.text}) AND keywords IS NOT NULL",
+        condition.params,
+    )
 
 
 def _select(kind: Kind, source: str, where: Where, after: Row | None) -> Sql:
@@ -231,16 +266,22 @@ def _select(kind: Kind, source: str, where: Where, after: Row | None) -> Sql:
     text, params = f"SELECT {columns} FROM {source} WHERE {condition.text}", condition.params
     if after is None:
         return Sql(text, params)
-    return Sql(f"{text} AND ({created}, partition, number, id) < (?, ?, ?, ?)", (*params, *after.age_key))
+    return Sql(
+        f"{text} AND ({created}, partition, number, id) < (?, ?, ?, ?)", (*params, *after.age_key)
+    )
 
 
 def _by_age(where: Where, after: Row | None) -> list[Sql]:
-    """Build one query for each partition in the condition; SQLite merges their results and stops at the limit.
+    """Build one query for each partition in the condition; SQLite merges their results and stops at
+    the limit.
 
-    A single query would read and sort all active memories of the user. Returns an empty list when another index is faster.
+    A single query would read and sort all active memories of the user. Returns an empty list when
+    another index is faster.
     """
     parts = where.parts if isinstance(where, And) else (where,)
-    among = next((part for part in parts if isinstance(part, In) and part.column == "partition"), None)
+    among = next(
+        (part for part in parts if isinstance(part, In) and part.column == "partition"), None
+    )
     if among is None or len(among.values) > _MAX_MERGED or not _are_many(parts):
         return []
     others = [part for part in parts if part is not among]
@@ -249,7 +290,12 @@ def _by_age(where: Where, after: Row | None) -> list[Sql]:
 
 def _of_partition(name: str, others: Sequence[Where], after: Row | None) -> Sql:
     """Build the query for the memories of one partition in the order of the index on their age."""
-    select = _select(Kind.MEMORY, "memories INDEXED BY memories_by_age", all_of(Compare("partition", "=", name), *others), None)
+    select = _select(
+        Kind.MEMORY,
+        "memories INDEXED BY memories_by_age",
+        all_of(Compare("partition", "=", name), *others),
+        None,
+    )
     if after is None:
         return select
     if name == after.partition:
@@ -263,5 +309,8 @@ def _of_partition(name: str, others: Sequence[Where], after: Row | None) -> Sql:
 def _are_many(parts: Sequence[Where]) -> bool:
     """Estimate whether many rows match: most memories are active, and lists of ids are short."""
     named = [part for part in parts if isinstance(part, Compare | In)]
-    rare = any(isinstance(part, In) and part.column == "status" and Status.ACTIVE not in part.values for part in named)
+    rare = any(
+        isinstance(part, In) and part.column == "status" and Status.ACTIVE not in part.values
+        for part in named
+    )
     return not rare and not any(part.column == "id" for part in named)

@@ -1,14 +1,17 @@
 """The SQLite store: one file, several processes, one transaction for each change.
 
-WAL with synchronous=FULL: a change that `apply` acknowledged survives a power cut. Deleted bytes stay in the files until the
-file is rewritten and its log truncated, for many deletions at once: by `compact`, on closing, or by the next opening. There is no
-table of keywords: the index in memory follows `changes`, and `matching` reads the memories themselves.
+WAL with synchronous=FULL: a change that `apply` acknowledged survives a power cut. Deleted bytes
+stay in the files until the file is rewritten and its log truncated, for many deletions at once: by
+`compact`, on closing, or by the next opening. There is no table of keywords: the index in memory
+follows `changes`, and `matching` reads the memories themselves.
 
-A fork must not inherit a SQLite connection. The child would inherit the count of locks that only the parent holds; when the
-parent closes, it removes the log under the writes of the child, and they are lost without an error. So every open store closes
-its connection before a fork, and both processes connect again at the next use.
+A fork must not inherit a SQLite connection. The child would inherit the count of locks that only
+the parent holds; when the parent closes, it removes the log under the writes of the child, and they
+are lost without an error. So every open store closes its connection before a fork, and both
+processes connect again at the next use.
 
-Reads leave the file as it is, and create none; `apply` creates it or upgrades its tables. See `opening`.
+Reads leave the file as it is, and create none; `apply` creates it or upgrades its tables. See
+`opening`.
 """
 
 import json
@@ -55,12 +58,18 @@ from memory_mesh.stores.sqlite.opening import (
 from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page, with_ids
 from memory_mesh.system import release_memory
 
-# Freeing bytes rewrites the file. Larger files are rewritten by `compact` only, so that opening and closing stay quick.
+# Freeing bytes rewrites the file. Larger files are rewritten by `compact` only, so that opening and
+# closing stay quick.
 _MAX_REWRITTEN_ON_OPENING, _MAX_REWRITTEN_ON_CLOSING = 64 * 1024 * 1024, 512 * 1024 * 1024
-_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to write; the last one repeats
-_CHECKED_FOR = 0.1  # seconds during which reads do not look again whether the file was replaced; every write does
-_LOOKED_FOR = 1.0  # seconds during which lists do not look for rows of Memory Lane; every search does, and every write
-_INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
+# Seconds between attempts to write; the last one repeats.
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
+# Seconds during which reads do not look again whether the file was replaced; every write does.
+_CHECKED_FOR = 0.1
+# Seconds during which lists do not look for rows of Memory Lane; every search does, and every
+# write.
+_LOOKED_FOR = 1.0
+# Moves of a partition; a smaller one is read from the store as fast as from the files of an index.
+_INDEXED_FROM = 1_000
 Part = TypeVar("Part")  # of an open file
 
 _BATCH = 500  # ids in one query; SQLite accepts 32,766 parameters, older versions 999
@@ -88,10 +97,13 @@ class SqliteStore:
         self._closed = self._indexed = False
         self._checked_until = 0.0
         self._looked_until = 0.0
-        self._looked_at: tuple[object, ...] = ()  # connection and data version at which no row of Memory Lane waited
-        self._written: tuple[Hashable, dict[str, int]] = (None, {})  # the data version and versions after our last write
+        # Connection and data version at which no row of Memory Lane waited.
+        self._looked_at: tuple[object, ...] = ()
+        # The data version and versions after our last write.
+        self._written: tuple[Hashable, dict[str, int]] = (None, {})
         self._opened: Opened | None = None
-        self._file: FileId | None = None  # the file that was opened first; another one at the path is an error
+        # The file that was opened first; another one at the path is an error.
+        self._file: FileId | None = None
         with self._use(), _fork_lock:
             _open_stores.add(self)
 
@@ -102,7 +114,13 @@ class SqliteStore:
         folder = self._index_path()
         return folder if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) else None
 
-    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+    def apply(
+        self,
+        puts: Sequence[Row] = (),
+        deletes: Sequence[Key] = (),
+        *,
+        seen: Mapping[str, int] | None = None,
+    ) -> Applied:
         check_unique(puts, deletes)
         self.check_writable()
         with self._write_transaction() as (connection, before):
@@ -110,7 +128,9 @@ class SqliteStore:
                 self._step("store.begun")
                 known = self._written[1] if self._written[0] == before else {}
                 for partition, version in (seen or {}).items():
-                    if (known.get(partition) or tables.state_of(connection, partition)[0]) != version:
+                    if (
+                        known.get(partition) or tables.state_of(connection, partition)[0]
+                    ) != version:
                         raise Conflict(f"partition {partition} has changed")
                 change = tables.Writing(connection)
                 for key in deletes:
@@ -129,7 +149,9 @@ class SqliteStore:
             self._step("store.committed")
             if max(versions.values(), default=0) >= _INDEXED_FROM:
                 self._make_index_folder()
-            return Applied(not (deletes or any(row.replaces for row in puts)), before, after, versions)
+            return Applied(
+                not (deletes or any(row.replaces for row in puts)), before, after, versions
+            )
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
@@ -146,12 +168,24 @@ class SqliteStore:
         with self._using() as opened:
             rows = tables.rows_of(kind, opened.connection.execute(query.text, query.params))
             looked_at = self._looked_at
-            if kind is Kind.MEMORY and len(rows) < len({*ids}) and self._take_up(opened) and self._looked_at != looked_at:
+            if (
+                kind is Kind.MEMORY
+                and len(rows) < len({*ids})
+                and self._take_up(opened)
+                and self._looked_at != looked_at
+            ):
                 rows = tables.rows_of(kind, opened.connection.execute(query.text, query.params))
         found = {row.id: row for row in rows}
         return {id_: found[id_] for id_ in ids if id_ in found}
 
-    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+    def find(
+        self,
+        kind: Kind,
+        where: Where = ANYTHING,
+        *,
+        limit: int | None = None,
+        after: Row | None = None,
+    ) -> list[Row]:
         query = page(kind, where, limit=limit, after=after)
         with self._listing() as connection:
             return tables.rows_of(kind, connection.execute(query.text, query.params))
@@ -166,7 +200,9 @@ class SqliteStore:
         with self._use() as connection:
             return tables.changes_of(connection, partition, since)
 
-    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def nearest(
+        self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         if kind is Kind.BLOCK:
             return []
         query = near(kind, vector, where)
@@ -174,16 +210,25 @@ class SqliteStore:
             rows = connection.execute(query.text, query.params).fetchall()
         return best_cosines(vector.data, rows, limit)
 
-    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def matching(
+        self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int
+    ) -> list[Hit]:
         with self._use() as connection, transaction(connection, "BEGIN"):
             documents = documents_of(visible)
             rows = connection.execute(documents.text, documents.params)
             scored = keyword_scores(((id_, json.loads(words)) for id_, words in rows), tokens)
             hits: list[Hit] = []
-            for batch in batches(scored, min(_BATCH, 2 * limit + 1)):  # most of the best pass the condition
-                condition = condition_on(Kind.MEMORY, all_of(In("id", tuple(id_ for id_, _ in batch)), where))
-                # Without the hint SQLite would scan all active memories of the user instead of these few ids.
-                query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
+            # Most of the best pass the condition.
+            for batch in batches(scored, min(_BATCH, 2 * limit + 1)):
+                condition = condition_on(
+                    Kind.MEMORY, all_of(In("id", tuple(id_ for id_, _ in batch)), where)
+                )
+                # Without the hint SQLite would scan all active memories of the user instead of
+                # these few ids.
+                query = (
+                    "SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE "
+                    f"{condition.text}"
+                )
                 allowed = {row[0] for row in connection.execute(query, condition.params)}
                 hits.extend(Hit(id_, score) for id_, score in batch if id_ in allowed)
                 if len(hits) >= limit:
@@ -211,7 +256,8 @@ class SqliteStore:
         return self._path.with_name(f"{self._path.name}-index")
 
     def _make_index_folder(self) -> None:
-        """Create the folder once. A search creates none, and keeps its index in memory where there is none."""
+        """Create the folder once. A search creates none, and keeps its index in memory where
+        there is none."""
         if not self._indexed:
             self._indexed = True
             with suppress(OSError):
@@ -232,24 +278,36 @@ class SqliteStore:
             return opened.prepared and tables.unfreed(opened.connection) is not None
 
     def backup(self, target: Path, progress: Progress) -> int:
-        """Copy the file while others read and write. The copy has the state of the moment at which it began."""
+        """Copy the file while others read and write. The copy has the state of the moment at
+        which it began."""
         with self._using() as opened:
             if opened.file is None:
                 raise missing(self._path)
         try:
             remove_parts(target)
             with whole_file(target) as part:
-                copy_file(self._path, part, busy_seconds=self._busy_seconds, progress=partial(progress, "backing up"))
+                copy_file(
+                    self._path,
+                    part,
+                    busy_seconds=self._busy_seconds,
+                    progress=partial(progress, "backing up"),
+                )
             return target.stat().st_size
         except sqlite3.Error as error:
             raise translated(self._path, error) from error
         except FileExistsError:
-            raise InvalidInput(f"{target} exists", expected="a file that does not exist yet") from None
+            raise InvalidInput(
+                f"{target} exists", expected="a file that does not exist yet"
+            ) from None
         except OSError as error:
-            raise InvalidInput(f"{target} cannot be written: {error.strerror}", expected="a folder with enough space") from error
+            raise InvalidInput(
+                f"{target} cannot be written: {error.strerror}",
+                expected="a folder with enough space",
+            ) from error
 
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
-        """Return the samples that are in the database, its log or the files of its index, each with the name of a file."""
+        """Return the samples that are in the database, its log or the files of its index, each
+        with the name of a file."""
         descriptor, found = descriptor_of(self._path) if samples else None, dict[bytes, str]()
         if descriptor is None:
             return found
@@ -260,12 +318,14 @@ class SqliteStore:
         return found | dict.fromkeys(find_bytes(descriptor, samples), self._path.name)
 
     def is_prepared(self) -> bool:
-        """Return whether the file exists and has our tables of this version, so that nothing must be created or upgraded."""
+        """Return whether the file exists and has our tables of this version, so that nothing
+        must be created or upgraded."""
         with self._using() as opened:
             return opened.prepared
 
     def require_file(self) -> None:
-        """Raise `StoreMissing` if there is no file, unless the store was opened with `must_exist=False`."""
+        """Raise `StoreMissing` if there is no file, unless the store was opened with
+        `must_exist=False`."""
         if self._must_exist and self._file is None and file_id(self._path) is None:
             raise missing(self._path)
 
@@ -279,7 +339,8 @@ class SqliteStore:
         return self._file is not None and file_id(self._path) != self._file
 
     def prepare(self) -> None:
-        """Create the file if it is missing, and upgrade its tables if they are older. Every write does that."""
+        """Create the file if it is missing, and upgrade its tables if they are older. Every
+        write does that."""
         self.check_writable()
         with self._using(writing=True):
             pass
@@ -289,10 +350,16 @@ class SqliteStore:
         if self._closed:
             raise StoreClosed(f"{self._path} is closed", remedy="open it again")
         opened = self._opened
-        if opened and opened.connection.in_transaction:  # the rest of it must read and write the same
+        # The rest of it must read and write the same.
+        if opened and opened.connection.in_transaction:
             return opened
         now = time.monotonic()
-        if opened and opened.writable and not (writing or opened.unlocked) and now < self._checked_until:
+        if (
+            opened
+            and opened.writable
+            and not (writing or opened.unlocked)
+            and now < self._checked_until
+        ):
             return opened
         self._checked_until = 0.0
         found = self._check_file()
@@ -301,19 +368,30 @@ class SqliteStore:
             self._disconnect()
             opened = None
         if opened is None:
-            opened = self._adopt(open_for_reading(self._path, read_only=self._read_only, busy_seconds=self._busy_seconds))
+            opened = self._adopt(
+                open_for_reading(
+                    self._path, read_only=self._read_only, busy_seconds=self._busy_seconds
+                )
+            )
         if writing and not opened.writable:
             self._disconnect()
             opened = self._adopt(open_for_writing(self._path, busy_seconds=self._busy_seconds))
         return opened
 
     def _take_up(self, opened: Opened) -> tuple[Opened, DataVersion]:
-        """Take up the rows that Memory Lane has written since the last look. Return the open file and its data version."""
+        """Take up the rows that Memory Lane has written since the last look. Return the open
+        file and its data version."""
         version = _data_version(opened.connection)
         self._looked_until = time.monotonic() + _LOOKED_FOR
-        if not opened.writable or opened.connection.in_transaction or self._looked_at == version[::2]:
+        if (
+            not opened.writable
+            or opened.connection.in_transaction
+            or self._looked_at == version[::2]
+        ):
             return opened, version
-        if has_foreign_rows(opened.connection) and (self._read_only or not take_up(opened.connection)):
+        if has_foreign_rows(opened.connection) and (
+            self._read_only or not take_up(opened.connection)
+        ):
             self._disconnect()  # to read a copy instead
             opened = self._current(writing=False)
         else:
@@ -327,7 +405,8 @@ class SqliteStore:
         return opened
 
     def _check_file(self) -> FileId | None:
-        """Raise `StoreReplaced` if the file at the path is not the one that was opened: what is written there would be lost."""
+        """Raise `StoreReplaced` if the file at the path is not the one that was opened: what is
+        written there would be lost."""
         found = file_id(self._path)
         if self._file and found != self._file:
             raise replaced(self._path)
@@ -339,10 +418,14 @@ class SqliteStore:
             opened.close()
 
     def check_writable(self) -> None:
-        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission to write."""
+        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission
+        to write."""
         if self._read_only:
-            raise StoreReadOnly(f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write")
-        if os.path.exists(self._path) and not os.access(self._path, os.W_OK):  # in this order: others may create it meanwhile
+            raise StoreReadOnly(
+                f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write"
+            )
+        # In this order: others may create it meanwhile.
+        if os.path.exists(self._path) and not os.access(self._path, os.W_OK):
             raise StoreReadOnly(f"{self._path} is not writable", remedy="check its permissions")
 
     def _select(self, expression: str, kind: Kind, where: Where) -> list[Any]:
@@ -352,12 +435,17 @@ class SqliteStore:
             return [row[0] for row in connection.execute(query, condition.params)]
 
     def _free_pending(self, max_size: int) -> None:
-        """Free deleted bytes, unless the file is larger or others use it now: then a later user frees them."""
+        """Free deleted bytes, unless the file is larger or others use it now: then a later user
+        frees them."""
         opened = self._opened
         if opened is None or not opened.writable or self._read_only:
             return
         with suppress(sqlite3.Error, OSError):  # neither opening nor closing fails because of it
-            if tables.unfreed(opened.connection) and not self.was_replaced() and self._path.stat().st_size <= max_size:
+            if (
+                tables.unfreed(opened.connection)
+                and not self.was_replaced()
+                and self._path.stat().st_size <= max_size
+            ):
                 self._free(opened.connection, wait_seconds=0)
 
     def _free(self, connection: sqlite3.Connection, *, wait_seconds: float) -> bool:
@@ -365,8 +453,9 @@ class SqliteStore:
         connection.execute(f"PRAGMA busy_timeout = {round(wait_seconds * 1000)}")
         try:
             pending = tables.unfreed(connection)
-            # Pages that SQLite rebuilt keep stray copies of rows that moved away, even with secure_delete. Only rewriting the
-            # file removes them, and truncating the log removes the old pages.
+            # Pages that SQLite rebuilt keep stray copies of rows that moved away, even with
+            # secure_delete. Only rewriting the file removes them, and truncating the log removes
+            # the old pages.
             connection.execute("VACUUM")
             release_memory()  # it made the new file in memory, as no temporary file may have it
             self._step("store.rewritten")
@@ -382,7 +471,8 @@ class SqliteStore:
         return True
 
     def _truncate_log(self, connection: sqlite3.Connection, wait_seconds: float) -> bool:
-        """Move all pages of the log into the file and empty it. SQLite waits for readers, but not for another checkpoint."""
+        """Move all pages of the log into the file and empty it. SQLite waits for readers, but
+        not for another checkpoint."""
         until = time.monotonic() + wait_seconds
         while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             if time.monotonic() >= until:
@@ -400,14 +490,19 @@ class SqliteStore:
         return _Use(self, self._recent, writing=False)
 
     def _recent(self, opened: Opened) -> sqlite3.Connection:
-        """Return the connection, after a look for rows of Memory Lane if the last one was some time ago."""
-        return (opened if time.monotonic() < self._looked_until else self._take_up(opened)[0]).connection
+        """Return the connection, after a look for rows of Memory Lane if the last one was some
+        time ago."""
+        return (
+            opened if time.monotonic() < self._looked_until else self._take_up(opened)[0]
+        ).connection
 
     @contextmanager
     def _write_transaction(self) -> Iterator[tuple[sqlite3.Connection, DataVersion]]:
-        """Yield the connection with a transaction begun, once no other process writes, and the data version.
+        """Yield the connection with a transaction begun, once no other process writes, and the data
+        version.
 
-        If SQLite waited, it would block the connection for all threads that only read. So try, release the lock, and try again.
+        If SQLite waited, it would block the connection for all threads that only read. So try,
+        release the lock, and try again.
         """
         until = time.monotonic() + self._busy_seconds
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
@@ -417,7 +512,8 @@ class SqliteStore:
                     if self._looked_at == version[::2] or not has_foreign_rows(connection):
                         yield connection, version
                         return
-                    with transaction(connection):  # what the caller has read is outdated now, which is a conflict
+                    # What the caller has read is outdated now, which is a conflict.
+                    with transaction(connection):
                         adopt(connection, logged=True)
             wait(pause)
 
@@ -435,7 +531,8 @@ class SqliteStore:
 
 
 class _Use(Generic[Part]):
-    """Locks a store, opens its file if needed, and translates errors; a `contextmanager` takes three times as long."""
+    """Locks a store, opens its file if needed, and translates errors; a `contextmanager` takes
+    three times as long."""
 
     __slots__ = ("_part", "_store", "_writing")
 
@@ -450,7 +547,12 @@ class _Use(Generic[Part]):
             self.__exit__(type(error), error, error.__traceback__)
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._store._lock.release()
         if isinstance(error, sqlite3.Error | UnicodeDecodeError | json.JSONDecodeError):
             raise translated(self._store._path, error) from error
@@ -458,7 +560,11 @@ class _Use(Generic[Part]):
 
 def _data_version(connection: sqlite3.Connection) -> DataVersion:
     # The pragma changes with the writes of other connections, the counter with those of this one.
-    return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()[0]
+    return (
+        connection,
+        connection.total_changes,
+        connection.execute("PRAGMA data_version").fetchone()[0],
+    )
 
 
 # --- forks ---
@@ -484,4 +590,6 @@ def _after_fork() -> None:
 
 
 if sys.platform != "win32":  # Windows has no fork
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )

@@ -1,7 +1,8 @@
 """The tables of the SQLite store: create and upgrade them, write and read rows, log moves.
 
-`memories` is the table of Memory Lane with our columns added, so its files open here and its program can read what we write;
-see `lane`. `yamo_blocks` and `synthesized_skills` are the tables of RFC-0011.
+`memories` is the table of Memory Lane with our columns added, so its files open here and its
+program can read what we write; see `lane`. `yamo_blocks` and `synthesized_skills` are the tables of
+RFC-0011.
 """
 
 import json
@@ -36,7 +37,15 @@ from memory_mesh.core.model import (
     fields_of,
 )
 from memory_mesh.core.ports import Changes
-from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_json, dumped_texts, encode_json, mark_of, version_in
+from memory_mesh.stores.base import (
+    BEGINNING,
+    KEPT_MOVES,
+    decode_json,
+    dumped_texts,
+    encode_json,
+    mark_of,
+    version_in,
+)
 
 # --- the log of moves ---
 # A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the
@@ -46,7 +55,8 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS partitions (
       partition TEXT PRIMARY KEY, version INTEGER NOT NULL, nonce TEXT NOT NULL) WITHOUT ROWID""",
     """CREATE TABLE IF NOT EXISTS moves (
-      partition TEXT NOT NULL, version INTEGER NOT NULL, nonce TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
+      partition TEXT NOT NULL, version INTEGER NOT NULL, nonce TEXT NOT NULL, kind TEXT NOT NULL, \
+id TEXT NOT NULL,
       PRIMARY KEY (partition, version)) WITHOUT ROWID""",
 )
 
@@ -59,35 +69,49 @@ def state_of(connection: sqlite3.Connection, partition: str) -> tuple[int, str]:
     query = "SELECT version, nonce FROM partitions WHERE partition = ?"
     version, nonce = connection.execute(query, (partition,)).fetchone() or (0, "")
     if type(version) is not int or type(nonce) is not str:  # edited by hand
-        raise StoreCorrupt(f"the version of the partition {shown(partition)} cannot be read", remedy="restore a backup")
+        raise StoreCorrupt(
+            f"the version of the partition {shown(partition)} cannot be read",
+            remedy="restore a backup",
+        )
     return version, nonce
 
 
 def record_moves(
-    connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]], versions: Mapping[str, int] | None = None
+    connection: sqlite3.Connection,
+    moved: Mapping[str, Sequence[Key]],
+    versions: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """Raise the version of each partition by its moves, and log them, in the caller's transaction. Return the new versions.
-    `versions` has those that the transaction has read already."""
+    """Raise the version of each partition by its moves, and log them, in the caller's
+    transaction. Return the new versions. `versions` has those that the transaction has read
+    already."""
     new: dict[str, int] = {}
-    nonce = secrets.token_hex(8)  # the random function of SQLite would repeat itself on both sides of a fork
+    # The random function of SQLite would repeat itself on both sides of a fork.
+    nonce = secrets.token_hex(8)
     for name, keys in moved.items():
         before = versions[name] if versions and name in versions else state_of(connection, name)[0]
         after = before + len(keys)
-        connection.execute("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", (name, after, nonce))
+        connection.execute(
+            "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", (name, after, nonce)
+        )
         connection.executemany(
             "INSERT INTO moves VALUES (?, ?, ?, ?, ?)",
             [(name, at, nonce, key.kind.value, key.id) for at, key in enumerate(keys, before + 1)],
         )
         if after // _TRIMMED_EVERY > before // _TRIMMED_EVERY:
-            connection.execute("DELETE FROM moves WHERE partition = ? AND version <= ?", (name, after - KEPT_MOVES))
+            connection.execute(
+                "DELETE FROM moves WHERE partition = ? AND version <= ?", (name, after - KEPT_MOVES)
+            )
         new[name] = after
     return new
 
 
 def forget_moves(connection: sqlite3.Connection) -> None:
-    """Clear the log and raise every version: readers that follow a partition must read all of it again."""
+    """Clear the log and raise every version: readers that follow a partition must read all of it
+    again."""
     connection.execute("DELETE FROM moves")
-    connection.execute("UPDATE partitions SET version = version + 1, nonce = ?", (secrets.token_hex(8),))
+    connection.execute(
+        "UPDATE partitions SET version = version + 1, nonce = ?", (secrets.token_hex(8),)
+    )
     # The new log starts with an entry without a row, so that readers can follow from this state.
     connection.execute("INSERT INTO moves SELECT partition, version, nonce, '', '' FROM partitions")
 
@@ -99,8 +123,12 @@ def changes_of(connection: sqlite3.Connection, partition: str, since: str | None
         return Changes(now, ())
     if version is None:
         return Changes(now, None)
-    # One statement reads one snapshot: its first move produced the old mark, its last move produces the new one.
-    query = "SELECT version, nonce, kind, id FROM moves WHERE partition = ? AND version >= ? ORDER BY version"
+    # One statement reads one snapshot: its first move produced the old mark, its last move produces
+    # the new one.
+    query = (
+        "SELECT version, nonce, kind, id FROM moves WHERE partition = ? AND version >= ? ORDER "
+        "BY version"
+    )
     moves = connection.execute(query, (partition, version)).fetchall()
     if since == BEGINNING and moves and moves[0][0] == 1:
         new = moves
@@ -116,17 +144,22 @@ def changes_of(connection: sqlite3.Connection, partition: str, since: str | None
 _FAULTS = {
     "memories with unreadable keywords": """
         SELECT count(*) FROM memories
-        WHERE partition IS NOT NULL AND CASE json_valid(keywords) WHEN 1 THEN json_type(keywords) END IS NOT 'array'""",
+        WHERE partition IS NOT NULL AND CASE json_valid(keywords) WHEN 1 THEN json_type(keywords) \
+END IS NOT 'array'""",
     "memories in partitions without a version": """
-        SELECT count(*) FROM memories WHERE partition IS NOT NULL AND partition NOT IN (SELECT partition FROM partitions)""",
+        SELECT count(*) FROM memories WHERE partition IS NOT NULL AND partition NOT IN (SELECT \
+partition FROM partitions)""",
     "partitions whose log does not end at their version": """
-        SELECT count(*) FROM (SELECT partition, max(version) AS version, nonce FROM moves GROUP BY partition) AS last
-        LEFT JOIN partitions USING (partition) WHERE (last.version, last.nonce) IS NOT (partitions.version, partitions.nonce)""",
+        SELECT count(*) FROM (SELECT partition, max(version) AS version, nonce FROM moves GROUP BY \
+partition) AS last
+        LEFT JOIN partitions USING (partition) WHERE (last.version, last.nonce) IS NOT \
+(partitions.version, partitions.nonce)""",
 }
 
 
 def derived_faults(file: Path) -> list[str]:
-    """Return what is wrong with the keywords, versions and logs of a store file. A fault makes searches miss memories."""
+    """Return what is wrong with the keywords, versions and logs of a store file. A fault makes
+    searches miss memories."""
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         connection.execute("BEGIN")
         counts = {what: connection.execute(query).fetchone()[0] for what, query in _FAULTS.items()}
@@ -141,19 +174,32 @@ def derived_faults(file: Path) -> list[str]:
 
 WRITING = "writing"  # the key of that row
 
-# A process of an earlier version may have the file open and would append blocks without a seal. The function is known only to
-# connections of this version, so the statement fails there and its name is the message.
+# A process of an earlier version may have the file open and would append blocks without a seal. The
+# function is known only to connections of this version, so the statement fails there and its name
+# is the message.
 UPGRADE = "upgrade_memory_mesh"
 
-_COLUMNS = ("content", "metadata", "collection", "tags", "embedding", "valid_from", "valid_until", "superseded_by", "keywords")
+_COLUMNS = (
+    "content",
+    "metadata",
+    "collection",
+    "tags",
+    "embedding",
+    "valid_from",
+    "valid_until",
+    "superseded_by",
+    "keywords",
+)
 _CHANGED = " OR ".join(f"NEW.{name} IS NOT OLD.{name}" for name in (*_COLUMNS, "created_at"))
 _BY_ANOTHER = f"NOT EXISTS (SELECT 1 FROM mesh_meta WHERE key = '{WRITING}')"
 
 
 def _log(partition: str, id_: str) -> str:
     """Return the statements that log the move of a memory, as `record_moves` does."""
-    return f"""UPDATE partitions SET version = version + 1, nonce = lower(hex(randomblob(8))) WHERE partition = {partition};
-    INSERT INTO moves SELECT partition, version, nonce, 'memory', {id_} FROM partitions WHERE partition = {partition};"""
+    return f"""UPDATE partitions SET version = version + 1, nonce = lower(hex(randomblob(8))) \
+WHERE partition = {partition};
+    INSERT INTO moves SELECT partition, version, nonce, 'memory', {id_} FROM partitions WHERE \
+partition = {partition};"""
 
 
 # As SQLite stores them. Never change one: a file with any other trigger is refused.
@@ -165,15 +211,18 @@ TRIGGERS = (
     {_log("(SELECT partition FROM memories WHERE id = NEW.id)", "NEW.id")}
   END""",
     # A sealed content that was changed stays as it is: reads withhold it, and `verify` reports it.
-    f"""CREATE TRIGGER memories_changed AFTER UPDATE OF {", ".join((*_COLUMNS, "created_at"))} ON memories
-  WHEN OLD.partition IS NOT NULL AND (OLD.salt IS NULL OR NEW.content IS OLD.content) AND {_BY_ANOTHER} AND ({_CHANGED})
+    f"""CREATE TRIGGER memories_changed AFTER UPDATE OF {", ".join((*_COLUMNS, "created_at"))} ON \
+memories
+  WHEN OLD.partition IS NOT NULL AND (OLD.salt IS NULL OR NEW.content IS OLD.content) AND \
+{_BY_ANOTHER} AND ({_CHANGED})
   BEGIN
     {_log("OLD.partition", "OLD.id")}
     UPDATE memories SET partition = NULL,
       model = CASE WHEN NEW.content IS OLD.content AND NEW.embedding IS OLD.embedding THEN model END
     WHERE id = NEW.id;
   END""",
-    f"""CREATE TRIGGER memories_deleted AFTER DELETE ON memories WHEN OLD.partition IS NOT NULL AND {_BY_ANOTHER}
+    f"""CREATE TRIGGER memories_deleted AFTER DELETE ON memories WHEN OLD.partition IS NOT NULL \
+AND {_BY_ANOTHER}
   BEGIN
     {_log("OLD.partition", "OLD.id")}
   END""",
@@ -183,19 +232,24 @@ TRIGGERS = (
 # --- tables ---
 
 VERSION = 8
-APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
+# "MMSH", in the header of our files: SQLite has this field to tell programs apart.
+APPLICATION_ID = 0x4D4D5348
 
 # `{added}` is where our columns go.
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS memories (
-      id TEXT PRIMARY KEY, content TEXT NOT NULL, metadata TEXT, collection TEXT DEFAULT 'memory-lane', tags TEXT, embedding BLOB,
-      decay_factor REAL DEFAULT 1.0, valid_from TEXT, valid_until TEXT, superseded_by TEXT, auto_tags TEXT, keywords TEXT,
+      id TEXT PRIMARY KEY, content TEXT NOT NULL, metadata TEXT, collection TEXT DEFAULT \
+'memory-lane', tags TEXT, embedding BLOB,
+      decay_factor REAL DEFAULT 1.0, valid_from TEXT, valid_until TEXT, superseded_by TEXT, \
+auto_tags TEXT, keywords TEXT,
       created_at TEXT NOT NULL, updated_at TEXT NOT NULL{added})""",
     """CREATE TABLE IF NOT EXISTS yamo_blocks (
-      id TEXT PRIMARY KEY, agent_id TEXT, operation_type TEXT NOT NULL, yamo_text TEXT NOT NULL, timestamp TEXT NOT NULL,
+      id TEXT PRIMARY KEY, agent_id TEXT, operation_type TEXT NOT NULL, yamo_text TEXT NOT NULL, \
+timestamp TEXT NOT NULL,
       block_hash TEXT NOT NULL, prev_hash TEXT, metadata TEXT{added})""",
     """CREATE TABLE IF NOT EXISTS synthesized_skills (
-      id TEXT PRIMARY KEY, name TEXT NOT NULL, intent TEXT NOT NULL, yamo_text TEXT NOT NULL, vector BLOB, metadata TEXT,
+      id TEXT PRIMARY KEY, name TEXT NOT NULL, intent TEXT NOT NULL, yamo_text TEXT NOT NULL, \
+vector BLOB, metadata TEXT,
       created_at TEXT NOT NULL{added})""",
     """CREATE TABLE IF NOT EXISTS records (
       kind TEXT NOT NULL, id TEXT NOT NULL, embedding BLOB, model TEXT, extra TEXT{added},
@@ -207,17 +261,42 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS memories_by_scope "
     "ON memories (user_id, status, partition, memory_type, reach, agent_id, session_id)",
     "CREATE INDEX IF NOT EXISTS memories_by_age ON memories (partition, created_at, number, id)",
-    "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS memories_by_claim ON memories (claim_key) WHERE claim_key IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS memories_by_turn ON memories (partition, session_id, project, turn) WHERE turn IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS memories_with_sources ON memories (user_id, sources) WHERE length(sources) > 2",  # not []
-    "CREATE INDEX IF NOT EXISTS skills_with_sources ON synthesized_skills (user_id, sources) WHERE length(sources) > 2",
-    "CREATE INDEX IF NOT EXISTS memories_with_feedback ON memories (user_id, feedback_score) WHERE feedback_score IS NOT NULL",
+    (
+        "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE "
+        "fingerprint IS NOT NULL"
+    ),
+    (
+        "CREATE INDEX IF NOT EXISTS memories_by_claim ON memories (claim_key) WHERE claim_key "
+        "IS NOT NULL"
+    ),
+    (
+        "CREATE INDEX IF NOT EXISTS memories_by_turn ON memories (partition, session_id, project, "
+        "turn) WHERE turn IS NOT NULL"
+    ),
+    # Not []
+    (
+        "CREATE INDEX IF NOT EXISTS memories_with_sources ON memories (user_id, sources) WHERE "
+        "length(sources) > 2"
+    ),
+    (
+        "CREATE INDEX IF NOT EXISTS skills_with_sources ON synthesized_skills (user_id, sources) "
+        "WHERE length(sources) > 2"
+    ),
+    (
+        "CREATE INDEX IF NOT EXISTS memories_with_feedback ON memories (user_id, feedback_score) "
+        "WHERE feedback_score IS NOT NULL"
+    ),
     "CREATE INDEX IF NOT EXISTS memories_to_take_up ON memories (id) WHERE partition IS NULL",
-    "CREATE INDEX IF NOT EXISTS blocks_by_memory ON yamo_blocks (ref, memory_revision, content_hash) WHERE ref IS NOT NULL",
+    (
+        "CREATE INDEX IF NOT EXISTS blocks_by_memory ON yamo_blocks (ref, memory_revision, "
+        "content_hash) WHERE ref IS NOT NULL"
+    ),
     "CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_number ON yamo_blocks (chain, number)",
     "CREATE INDEX IF NOT EXISTS records_by_ref ON records (kind, ref) WHERE ref IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS records_by_target ON records (kind, target) WHERE target IS NOT NULL",
+    (
+        "CREATE INDEX IF NOT EXISTS records_by_target ON records (kind, target) WHERE target "
+        "IS NOT NULL"
+    ),
 )
 
 _TYPES = {Type.INT: "INTEGER", Type.REAL: "REAL", Type.BOOL: "INTEGER"}
@@ -237,11 +316,17 @@ class Table:
 
     def expression(self, column: str) -> str:
         """Return the SQL expression of a field: its column, or its place in the JSON."""
-        return self.physical(column) if column in self.columns else f"json_extract(extra, '$.{column}')"
+        return (
+            self.physical(column)
+            if column in self.columns
+            else f"json_extract(extra, '$.{column}')"
+        )
 
 
 def _promoted(kind: Kind) -> frozenset[str]:
-    return frozenset(column.name for column in COLUMNS if kind in column.kinds and column.name != "kind")
+    return frozenset(
+        column.name for column in COLUMNS if kind in column.kinds and column.name != "kind"
+    )
 
 
 MEMORIES = Table("memories", _promoted(Kind.MEMORY))
@@ -249,7 +334,21 @@ BLOCKS = Table("yamo_blocks", _promoted(Kind.BLOCK), {"created_at": "timestamp"}
 _SCOPE = ("user_id", "agent_id", "session_id", "memory_type", "reach")
 SKILLS = Table(
     "synthesized_skills",
-    frozenset({*BASE, *_SCOPE, "name", "intent", "content", "metadata", "tags", "status", "sources", "fingerprint"}) - {"kind"},
+    frozenset(
+        {
+            *BASE,
+            *_SCOPE,
+            "name",
+            "intent",
+            "content",
+            "metadata",
+            "tags",
+            "status",
+            "sources",
+            "fingerprint",
+        }
+    )
+    - {"kind"},
     {"content": "yamo_text"},
     vector="vector",
 )
@@ -262,13 +361,17 @@ def table_of(kind: Kind) -> Table:
 
 def of_kind(kind: Kind) -> str:
     """Return the condition, with AND, that selects a kind in its table."""
-    # Without statistics SQLite would read all rows of the kind, by the primary key, instead of the few of an index.
+    # Without statistics SQLite would read all rows of the kind, by the primary key, instead of the
+    # few of an index.
     return f"likely(kind = '{kind.value}') AND " if table_of(kind) is RECORDS else ""
 
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Create or complete the tables in the transaction of the caller."""
-    connection.execute("CREATE TABLE IF NOT EXISTS mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) "
+        "WITHOUT ROWID"
+    )
     check_version(connection)
     old = columns_of(connection, "partitions") >= {"documents", "length"}
     if old:
@@ -278,13 +381,15 @@ def prepare(connection: sqlite3.Connection) -> None:
     for statement, table in zip(_TABLES, (MEMORIES, BLOCKS, SKILLS, RECORDS), strict=True):
         connection.execute(_with_columns(statement, table))
         _complete(connection, table)
-    for index in ("blocks_by_ref", "memories_by_status", "memories_by_sources"):  # of schemas 2 and 4
+    # Of schemas 2 and 4.
+    for index in ("blocks_by_ref", "memories_by_status", "memories_by_sources"):
         connection.execute(f"DROP INDEX IF EXISTS {index}")
     created = (trigger.replace("TRIGGER", "TRIGGER IF NOT EXISTS", 1) for trigger in TRIGGERS)
     for statement in (*_INDEXES, *created):
         connection.execute(statement)
     _fill_sealed_contents(connection)
-    if old:  # schema 1 kept the data of BM25 in tables. The versions are kept; memories have all the rest.
+    # Schema 1 kept the data of BM25 in tables. The versions are kept; memories have all the rest.
+    if old:
         connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
         connection.execute("DROP TABLE partitions_1")
         connection.execute("DROP TABLE IF EXISTS postings")
@@ -295,15 +400,21 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 
 def check_version(connection: sqlite3.Connection) -> bool:
-    """Return whether the file has the current schema; False if it must be prepared. A newer schema raises `StoreTooNew`."""
+    """Return whether the file has the current schema; False if it must be prepared. A newer
+    schema raises `StoreTooNew`."""
     schema = schema_of(connection)
     if schema is not None and (not schema.isdecimal() or int(schema) > VERSION):
-        raise StoreTooNew(f"the store has schema {schema}", expected=f"at most {VERSION}", remedy="upgrade memory-mesh")
+        raise StoreTooNew(
+            f"the store has schema {schema}",
+            expected=f"at most {VERSION}",
+            remedy="upgrade memory-mesh",
+        )
     return schema == str(VERSION)
 
 
 def schema_of(connection: sqlite3.Connection) -> str | None:
-    """Return the schema that the table `mesh_meta` names; None if there is no such table of ours."""
+    """Return the schema that the table `mesh_meta` names; None if there is no such table of
+    ours."""
     if not columns_of(connection, "mesh_meta") >= {"key", "value"}:
         return None
     row = connection.execute("SELECT value FROM mesh_meta WHERE key = 'schema'").fetchone()
@@ -311,8 +422,11 @@ def schema_of(connection: sqlite3.Connection) -> str | None:
 
 
 def mark_unfreed(connection: sqlite3.Connection) -> None:
-    """Record, in the transaction of a deletion, that its bytes must still be freed: a crash may come before that."""
-    connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('unfreed', ?)", (secrets.token_hex(8),))
+    """Record, in the transaction of a deletion, that its bytes must still be freed: a crash may
+    come before that."""
+    connection.execute(
+        "INSERT OR REPLACE INTO mesh_meta VALUES ('unfreed', ?)", (secrets.token_hex(8),)
+    )
 
 
 def unfreed(connection: sqlite3.Connection) -> str | None:
@@ -327,9 +441,12 @@ def mark_freed(connection: sqlite3.Connection, pending: str | None) -> None:
 
 
 def _with_columns(statement: str, table: Table) -> str:
-    """Return the statement that creates a table with all columns. To add them to a new table takes SQLite much longer."""
+    """Return the statement that creates a table with all columns. To add them to a new table
+    takes SQLite much longer."""
     written = re.findall(r"(\w+) (?:TEXT|BLOB|REAL)", statement)
-    return statement.format(added="".join(f", {column}" for column in _missing_columns(table, written)))
+    return statement.format(
+        added="".join(f", {column}" for column in _missing_columns(table, written))
+    )
 
 
 def _complete(connection: sqlite3.Connection, table: Table) -> None:
@@ -339,26 +456,40 @@ def _complete(connection: sqlite3.Connection, table: Table) -> None:
 
 
 def _missing_columns(table: Table, existing: Collection[str]) -> list[str]:
-    """Return the definitions of the columns that are not in `existing`; all are nullable and come last."""
-    columns = {table.physical(column.name): column.type for column in COLUMNS if column.name in table.columns}
+    """Return the definitions of the columns that are not in `existing`; all are nullable and
+    come last."""
+    columns = {
+        table.physical(column.name): column.type
+        for column in COLUMNS
+        if column.name in table.columns
+    }
     columns |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
-    return [f"{name} {_TYPES.get(kind, 'TEXT')}" for name, kind in columns.items() if name not in existing]
+    return [
+        f"{name} {_TYPES.get(kind, 'TEXT')}"
+        for name, kind in columns.items()
+        if name not in existing
+    ]
 
 
 def _fill_sealed_contents(connection: sqlite3.Connection) -> None:
-    """Copy revision and content hash from the texts of blocks of earlier versions into the columns, which reads compare."""
+    """Copy revision and content hash from the texts of blocks of earlier versions into the
+    columns, which reads compare."""
     query = """
         SELECT rowid, yamo_text FROM yamo_blocks
-        WHERE rowid > ? AND seal IS NULL AND content_hash IS NULL AND typeof(yamo_text) = 'text' ORDER BY rowid LIMIT 1000"""
+        WHERE rowid > ? AND seal IS NULL AND content_hash IS NULL AND typeof(yamo_text) = 'text' \
+ORDER BY rowid LIMIT 1000"""
     at = -1
     while rows := connection.execute(query, (at,)).fetchall():
         from memory_mesh.core.audit import sealed_content  # only an upgrade needs it
 
         found = [(*content, rowid) for rowid, text in rows if (content := sealed_content(text))]
-        connection.executemany("UPDATE yamo_blocks SET (memory_revision, content_hash) = (?, ?) WHERE rowid = ?", found)
+        connection.executemany(
+            "UPDATE yamo_blocks SET (memory_revision, content_hash) = (?, ?) WHERE rowid = ?", found
+        )
         at = rows[-1][0]
     if at >= 0:
-        # A memory that was changed while the audit was off has a later revision than its blocks. It is not sealed.
+        # A memory that was changed while the audit was off has a later revision than its blocks. It
+        # is not sealed.
         later = "m.revision > (SELECT max(memory_revision) FROM yamo_blocks WHERE ref = m.id)"
         connection.execute(
             "UPDATE yamo_blocks SET (memory_revision, content_hash) = (NULL, NULL) "
@@ -386,7 +517,9 @@ class Writing:
         stored = self._stored(key)
         if stored:
             self._mark(key.kind)
-            self._connection.execute(f"DELETE FROM {table_of(key.kind).name} WHERE {of_kind(key.kind)}id = ?", (key.id,))
+            self._connection.execute(
+                f"DELETE FROM {table_of(key.kind).name} WHERE {of_kind(key.kind)}id = ?", (key.id,)
+            )
             self._move(key, stored[0])
 
     def put(self, rows: Sequence[Row]) -> None:
@@ -401,7 +534,9 @@ class Writing:
     def _replace(self, row: Row) -> None:
         stored, layout = self._stored(row.key) if row.kind in MOVING else None, layout_of(row.kind)
         self._mark(row.kind)
-        if not self._connection.execute(layout.update, (*_encoded(row, layout), row.id, row.replaces)).rowcount:
+        if not self._connection.execute(
+            layout.update, (*_encoded(row, layout), row.id, row.replaces)
+        ).rowcount:
             raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
         if stored:
             self._move(row.key, row.partition, stored[0])
@@ -436,7 +571,9 @@ class Writing:
 
     def _stored(self, key: Key) -> tuple[str, int] | None:
         """Return the partition and revision of the stored row."""
-        stored: tuple[str, int] | None = self._connection.execute(layout_of(key.kind).stored, (key.id,)).fetchone()
+        stored: tuple[str, int] | None = self._connection.execute(
+            layout_of(key.kind).stored, (key.id,)
+        ).fetchone()
         return stored
 
     def _move(self, key: Key, *partitions: str) -> None:
@@ -457,12 +594,14 @@ _WRITERS: Mapping[Type, Callable[[Any], str | int | float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How rows of a kind are written: which parts of a row go into columns, which into `extra`, and the statements."""
+    """How rows of a kind are written: which parts of a row go into columns, which into `extra`,
+    and the statements."""
 
     table: Table
     base: Callable[[Row], tuple[Any, ...]]  # returns the attributes that are columns
     own: tuple[str, ...]
-    writers: tuple[tuple[int, Callable[[Any], str | int | float]], ...]  # of the values at these places
+    # Of the values at these places.
+    writers: tuple[tuple[int, Callable[[Any], str | int | float]], ...]
     extra: tuple[str, ...]
     insert: str
     update: str
@@ -471,15 +610,22 @@ class Layout:
 
 @cache
 def layout_of(kind: Kind) -> Layout:
-    """Return the layout of a kind. It is computed once: a write of forty columns would spend its time on it."""
+    """Return the layout of a kind. It is computed once: a write of forty columns would spend its
+    time on it."""
     table, fields = table_of(kind), fields_of(kind)
     base = tuple(name for name in BASE if name in table.columns)
     own = [column for column in fields if column.name in table.columns]
-    writers = ((place, _WRITERS.get(column.type)) for place, column in enumerate(own, start=len(base)))
+    writers = (
+        (place, _WRITERS.get(column.type)) for place, column in enumerate(own, start=len(base))
+    )
     columns = [table.physical(name) for name in (*base, *(column.name for column in own))]
     columns += ["extra", table.vector, "model"] if table is not BLOCKS else []
     columns += ["collection"] if table is MEMORIES else []
-    names, marks, same = ", ".join(columns), ", ".join("?" * len(columns)), f"WHERE {of_kind(kind)}id = ?"
+    names, marks, same = (
+        ", ".join(columns),
+        ", ".join("?" * len(columns)),
+        f"WHERE {of_kind(kind)}id = ?",
+    )
     return Layout(
         table, attrgetter(*base), tuple(column.name for column in own),
         tuple((place, write) for place, write in writers if write),
@@ -514,17 +660,20 @@ _READERS: Mapping[Type, Callable[[Any], Value]] = {
 }
 
 
-# What the latest block of a memory sealed, and its usage. Read in the same statement, so that all are of the same state.
+# What the latest block of a memory sealed, and its usage. Read in the same statement, so that all
+# are of the same state.
 _SEALED = (
-    "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = {table}.id AND content_hash IS NOT NULL "
-    "AND typeof(memory_revision) = 'integer' ORDER BY memory_revision DESC, content_hash DESC LIMIT 1)"
+    "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = {table}.id AND "
+    "content_hash IS NOT NULL AND typeof(memory_revision) = 'integer' ORDER BY memory_revision "
+    "DESC, content_hash DESC LIMIT 1)"
 )
 _USED = "(SELECT extra FROM records WHERE kind = 'usage' AND id = {table}.id)"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How rows of a kind are read: the columns to select, the fields that the last of them contain, and how to convert those."""
+    """How rows of a kind are read: the columns to select, the fields that the last of them
+    contain, and how to convert those."""
 
     columns: str
     own_columns: tuple[str, ...]  # the same without reading other tables
@@ -537,22 +686,45 @@ def reading_of(kind: Kind) -> Reading:
     """Return how a kind is read. It is computed once, like `layout_of`."""
     table = table_of(kind)
     own = [column for column in fields_of(kind) if column.name in table.columns]
-    base = [table.physical(name) for name in ("id", "partition", "created_at", "revision", "number")]
+    base = [
+        table.physical(name) for name in ("id", "partition", "created_at", "revision", "number")
+    ]
     further = ["NULL"] * 3 if table is BLOCKS else [table.vector, "model", "extra"]
-    derived = [_SEALED.format(table=table.name), _USED.format(table=table.name)] if kind in CONTENTS else ["NULL"] * 2
+    derived = (
+        [_SEALED.format(table=table.name), _USED.format(table=table.name)]
+        if kind in CONTENTS
+        else ["NULL"] * 2
+    )
     names = [table.physical(column.name) for column in own]
     return Reading(
         ", ".join([*base, *further, *derived, *names]),
         (*base, *further, "NULL", "NULL", *names),
         tuple(column.name for column in own),
-        tuple((place, _READERS[column.type]) for place, column in enumerate(own) if column.type in _READERS),
+        tuple(
+            (place, _READERS[column.type])
+            for place, column in enumerate(own)
+            if column.type in _READERS
+        ),
     )
 
 
 def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
-    """Return the rows of a query that selects the columns of `reading_of`. One that none of ours wrote raises `StoreCorrupt`."""
+    """Return the rows of a query that selects the columns of `reading_of`. One that none of ours
+    wrote raises `StoreCorrupt`."""
     reading, rows = reading_of(kind), list[Row]()
-    for id_, partition, created_at, revision, number, data, model, extra, sealed, used, *values in cursor:
+    for (
+        id_,
+        partition,
+        created_at,
+        revision,
+        number,
+        data,
+        model,
+        extra,
+        sealed,
+        used,
+        *values,
+    ) in cursor:
         if partition is None:  # Memory Lane has written it just now
             continue
         try:
@@ -560,16 +732,22 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
             for place, convert in reading.converted:
                 if (value := values[place]) is not None:
                     values[place] = convert(value)
-            fields = {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
+            fields = {
+                name: value
+                for name, value in zip(reading.fields, values, strict=True)
+                if value is not None
+            }
             row = Row.from_fields(
-                kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number,
-                fields=more | fields if more else fields,
-                vector=Vector(model, data) if data is not None and model is not None else None, replaces=0,
-                sealed=_sealed(sealed) if sealed else None, used=Used.of(decode_json(used)) if used else None,
+                kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision,
+                number=number, fields=more | fields if more else fields,
+                vector=Vector(model, data) if data is not None and model is not None else None,
+                replaces=0, sealed=_sealed(sealed) if sealed else None,
+                used=Used.of(decode_json(used)) if used else None,
             )  # fmt: skip
         except (TypeError, RecursionError) as error:  # edited by hand
             raise StoreCorrupt(
-                f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup"
+                f"the {kind} {shown(id_)} cannot be read: unexpected columns",
+                remedy="restore a backup",
             ) from error
         rows.append(as_read(row))
     return rows

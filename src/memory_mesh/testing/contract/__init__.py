@@ -16,6 +16,13 @@ from memory_mesh.testing.contract.writes import ChangesAsOne, CountsMoves, Keeps
 
 
 class StoreContract(
-    KeepsRows, ChangesAsOne, CountsMoves, FindsInOrder, RanksByCosine, RanksByKeywords, MeansWhatItSays, IsShared
+    KeepsRows,
+    ChangesAsOne,
+    CountsMoves,
+    FindsInOrder,
+    RanksByCosine,
+    RanksByKeywords,
+    MeansWhatItSays,
+    IsShared,
 ):
     """The whole contract. Define `open`; set `durable = False` if the data ends with `close`."""

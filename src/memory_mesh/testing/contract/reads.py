@@ -55,8 +55,20 @@ class FindsInOrder(Subject):
         ("given", "order"),
         [
             ([memory("b", ms=2), memory("c", ms=1), memory("a", ms=3)], "a b c"),
-            ([memory("b", number=9), memory("a", number=10), memory("a2"), memory("é"), memory("a1")], "a b é a2 a1"),
-            ([memory(id_) for id_ in ("\U0001f600", "\uffee", *"zaZé", "10", "9")], "\U0001f600 \uffee é z a Z 9 10"),
+            (
+                [
+                    memory("b", number=9),
+                    memory("a", number=10),
+                    memory("a2"),
+                    memory("é"),
+                    memory("a1"),
+                ],
+                "a b é a2 a1",
+            ),
+            (
+                [memory(id_) for id_ in ("\U0001f600", "\uffee", *"zaZé", "10", "9")],
+                "\U0001f600 \uffee é z a Z 9 10",
+            ),
         ],
         ids=["newest", "then the higher number and the higher id", "ids by code point"],
     )
@@ -64,8 +76,12 @@ class FindsInOrder(Subject):
         store.apply(given)
         assert ids(store.find(Kind.MEMORY)) == order.split()
 
-    @pytest.mark.parametrize(("limit", "found"), [(None, "cba"), (9, "cba"), (2, "cb"), (1, "c"), (0, "")])
-    def test_no_more_than_the_limit_is_given(self, store: Store, limit: int | None, found: str) -> None:
+    @pytest.mark.parametrize(
+        ("limit", "found"), [(None, "cba"), (9, "cba"), (2, "cb"), (1, "c"), (0, "")]
+    )
+    def test_no_more_than_the_limit_is_given(
+        self, store: Store, limit: int | None, found: str
+    ) -> None:
         store.apply([memory(id_) for id_ in "abc"])
         assert "".join(ids(store.find(Kind.MEMORY, limit=limit))) == found
 
@@ -78,13 +94,30 @@ class FindsInOrder(Subject):
         assert store.find(kind, after=store.find(kind)[-1]) == []
 
     @pytest.mark.parametrize("kind", CONTENTS)
-    def test_a_memory_or_skill_comes_with_what_its_latest_block_sealed(self, store: Store, kind: Kind) -> None:
+    def test_a_memory_or_skill_comes_with_what_its_latest_block_sealed(
+        self, store: Store, kind: Kind
+    ) -> None:
         def block(id_: str, ref: str, hash_: str | None, revision: int | None) -> Row:
             row = plain(Kind.BLOCK, id_, number=int(id_))
-            return replace(row, fields={**row.fields, "ref": ref, "content_hash": hash_, "memory_revision": revision})
+            return replace(
+                row,
+                fields={
+                    **row.fields,
+                    "ref": ref,
+                    "content_hash": hash_,
+                    "memory_revision": revision,
+                },
+            )
 
         store.apply([plain(kind, id_) for id_ in "abc"])
-        store.apply([block("1", "a", "x", 1), block("2", "a", "y", 10), block("3", "a", "z", 2), block("4", "b", None, None)])
+        store.apply(
+            [
+                block("1", "a", "x", 1),
+                block("2", "a", "y", 10),
+                block("3", "a", "z", 2),
+                block("4", "b", None, None),
+            ]
+        )
         expected = {"a": Sealed(10, "y"), "b": None, "c": None}
         assert {id_: row.sealed for id_, row in store.get(kind, list("abc")).items()} == expected
         assert {row.id: row.sealed for row in store.find(kind, limit=9)} == expected
@@ -94,13 +127,21 @@ class FindsInOrder(Subject):
 
     def test_a_memory_comes_with_its_usage(self, store: Store) -> None:
         def usage(id_: str, times: int, revision: int) -> Row:
-            fields: dict[str, Json] = {"ref": id_, "access_count": times, "last_accessed": "2026-01-01T00:00:00.000Z"}
-            return replace(plain(Kind.USAGE, id_), fields=fields, revision=revision, replaces=revision - 1)
+            fields: dict[str, Json] = {
+                "ref": id_,
+                "access_count": times,
+                "last_accessed": "2026-01-01T00:00:00.000Z",
+            }
+            return replace(
+                plain(Kind.USAGE, id_), fields=fields, revision=revision, replaces=revision - 1
+            )
 
         store.apply([memory("a"), memory("b"), usage("a", 1, 1)])
         store.apply([usage("a", 3, 2)])
         expected = {"a": Used(3, "2026-01-01T00:00:00.000Z"), "b": None}
-        assert {id_: row.used for id_, row in store.get(Kind.MEMORY, ["a", "b"]).items()} == expected
+        assert {
+            id_: row.used for id_, row in store.get(Kind.MEMORY, ["a", "b"]).items()
+        } == expected
         assert {row.id: row.used for row in store.find(Kind.MEMORY)} == expected
 
     def test_rows_come_in_the_order_of_the_ids_and_each_once(self, store: Store) -> None:
@@ -110,16 +151,26 @@ class FindsInOrder(Subject):
         assert store.get(Kind.MEMORY, ["m1\0", "m", "m1%", '"m1"']) == {}
 
     @pytest.mark.parametrize("page", [1, 2, 3, 99])
-    def test_the_pages_of_some_partitions_are_in_the_same_order(self, store: Store, page: int) -> None:
-        """Numbers count within a partition only; otherwise the order would tell how much was written to the others."""
+    def test_the_pages_of_some_partitions_are_in_the_same_order(
+        self, store: Store, page: int
+    ) -> None:
+        """Numbers count within a partition only; otherwise the order would tell how much was
+        written to the others."""
         places = product("prq", (1, 0), (7, 2, 7))  # partition, time, number
-        given = [memory(f"m{at}", partition=name, ms=ms, number=number) for at, (name, ms, number) in enumerate(places)]
+        given = [
+            memory(f"m{at}", partition=name, ms=ms, number=number)
+            for at, (name, ms, number) in enumerate(places)
+        ]
         store.apply(given)
         own = [row for row in given if row.partition in ("p", "q")]
-        whole = sorted(own, key=lambda row: (row.created_at, row.partition, row.number, row.id), reverse=True)
+        whole = sorted(
+            own, key=lambda row: (row.created_at, row.partition, row.number, row.id), reverse=True
+        )
         paged: list[Row] = []
         for _ in whole:
-            paged += store.find(Kind.MEMORY, within("p", "q"), limit=page, after=paged[-1] if paged else None)
+            paged += store.find(
+                Kind.MEMORY, within("p", "q"), limit=page, after=paged[-1] if paged else None
+            )
         assert paged == whole
 
     def test_a_page_continues_behind_a_row_that_is_gone(self, store: Store) -> None:
@@ -130,17 +181,25 @@ class FindsInOrder(Subject):
 
     @property_test
     @given(batch=batches([Kind.MEMORY, Kind.LINK, Kind.BLOCK], max_size=7), page=st.integers(1, 3))
-    def test_the_pages_together_are_the_whole(self, store: Store, batch: list[Row], page: int) -> None:
+    def test_the_pages_together_are_the_whole(
+        self, store: Store, batch: list[Row], page: int
+    ) -> None:
         cleared(store).apply(batch)
         for kind in (Kind.MEMORY, Kind.LINK, Kind.BLOCK):
-            whole = sorted((row for row in batch if row.kind is kind), key=lambda row: row.age_key, reverse=True)
+            whole = sorted(
+                (row for row in batch if row.kind is kind),
+                key=lambda row: row.age_key,
+                reverse=True,
+            )
             paged = store.find(kind, limit=page)
             for _ in whole:
                 paged += store.find(kind, limit=page, after=paged[-1])
             assert paged == store.find(kind) == whole
 
     def test_a_limit_counts_only_what_the_condition_lets_through(self, store: Store) -> None:
-        store.apply([memory(id_, status="active" if id_ in "ac" else "archived") for id_ in "abcdef"])
+        store.apply(
+            [memory(id_, status="active" if id_ in "ac" else "archived") for id_ in "abcdef"]
+        )
         active = Compare("status", "=", "active")
         assert ids(store.find(Kind.MEMORY, active, limit=2)) == ["c", "a"]
         assert ids(store.find(Kind.MEMORY, active, after=memory("b"))) == ["a"]
@@ -158,14 +217,29 @@ class FindsInOrder(Subject):
         """The usual query: active rows of two partitions, one of them named twice."""
         status = {"a": "archived"}
         store.apply(
-            [memory(id_, ms=ms, partition="pq"[ms % 2], status=status.get(id_, "active")) for ms, id_ in enumerate("abcdef")]
+            [
+                memory(id_, ms=ms, partition="pq"[ms % 2], status=status.get(id_, "active"))
+                for ms, id_ in enumerate("abcdef")
+            ]
         )
-        store.apply([memory("x", ms=9, partition="r", status="active"), memory("y", ms=8, partition="p")])
-        seen = And((In("partition", ("p", "q", "p")), Compare("created_at", ">", ""), In("status", ("active", "disputed"))))
+        store.apply(
+            [memory("x", ms=9, partition="r", status="active"), memory("y", ms=8, partition="p")]
+        )
+        seen = And(
+            (
+                In("partition", ("p", "q", "p")),
+                Compare("created_at", ">", ""),
+                In("status", ("active", "disputed")),
+            )
+        )
         first = store.find(Kind.MEMORY, seen, limit=3)
         assert ids(first) == ["f", "e", "d"]
         assert ids(store.find(Kind.MEMORY, seen, limit=3, after=first[-1])) == ["c", "b"]
-        assert ids(store.find(Kind.MEMORY, And((In("partition", ("q", "p")), In("id", ("a", "e", "x")))), limit=9)) == ["e", "a"]
+        assert ids(
+            store.find(
+                Kind.MEMORY, And((In("partition", ("q", "p")), In("id", ("a", "e", "x")))), limit=9
+            )
+        ) == ["e", "a"]
         assert ids(store.find(Kind.MEMORY, In("partition", ("q",)), limit=9)) == ["f", "d", "b"]
         assert store.find(Kind.MEMORY, In("partition", ()), limit=9) == []
 
@@ -173,17 +247,33 @@ class FindsInOrder(Subject):
 ROWS: dict[str, dict[str, Any]] = {
     "bare": {"project": "a\uffff"},
     "empty": {"status": "", "tags": [], "turn": 0, "trust": 0.0, "pinned": False, "metadata": {}},
-    "low": {"status": "active", "tags": ["a", "b"], "turn": 1, "trust": 0.5, "pinned": True, "metadata": {"k": "v"}},
+    "low": {
+        "status": "active",
+        "tags": ["a", "b"],
+        "turn": 1,
+        "trust": 0.5,
+        "pinned": True,
+        "metadata": {"k": "v"},
+    },
     "caps": {"status": "ACTIVE", "tags": ["A"], "turn": 10, "trust": 1, "metadata": {"k": True}},
     "one": {"status": "a_c", "tags": ["a%"], "turn": -1, "metadata": {"k": 1, "v": "1"}},
     "real": {"status": "a%c", "tags": [""], "turn": 2**53, "metadata": {"k": 1.0, "v": None}},
-    "far": {"status": "\U0001f600", "tags": ["\uffee", "\U0001f600"], "metadata": {"k": "10", "a.b": 1, "a": {"b": 2}}},
+    "far": {
+        "status": "\U0001f600",
+        "tags": ["\uffee", "\U0001f600"],
+        "metadata": {"k": "10", "a.b": 1, "a": {"b": 2}},
+    },
     "near": {
         "status": "\uffee",
         "project": "a\ufffe",
         "metadata": {"q\"u'o": "yes", "": "empty", "K": "v", "k": [1, "v"], "é": False},
     },
-    "fine": {"status": "abc", "project": "a\ufffd", "tags": ["b", "c"], "metadata": {"k": False, "v": 0}},
+    "fine": {
+        "status": "abc",
+        "project": "a\ufffd",
+        "tags": ["b", "c"],
+        "metadata": {"k": False, "v": 0},
+    },
 }
 
 # A condition, the rows that it matches and, in some cells, the rows that its negation matches.
@@ -194,10 +284,16 @@ CELLS: dict[str, tuple[Where, *tuple[str, ...]]] = {
     "different": (Compare("status", "<>", "active"), "empty caps one real far near fine", "low"),
     "missing": (IsNull("status"), "bare", "empty low caps one real far near fine"),
     "of another kind": (IsNull("yamo_text"), "bare empty low caps one real far near fine"),
-    "unknown or true": (Or((Compare("turn", ">", 0), Compare("status", "=", "abc"))), "low caps real fine"),
+    "unknown or true": (
+        Or((Compare("turn", ">", 0), Compare("status", "=", "abc"))),
+        "low caps real fine",
+    ),
     "unknown and true": (And((Compare("turn", ">", 0), ANYTHING)), "low caps real"),
     "neither": (Not(Or((Compare("turn", ">", 0), Compare("status", "=", "")))), "one"),
-    "not both": (Not(And((Compare("turn", ">", 0), Compare("status", "=", "")))), "empty low caps one real far near fine"),
+    "not both": (
+        Not(And((Compare("turn", ">", 0), Compare("status", "=", "")))),
+        "empty low caps one real far near fine",
+    ),
     "twice not": (Not(Not(Compare("turn", "=", 1))), "low"),
     "all of none": (And(()), "bare empty low caps one real far near fine"),
     "one of none": (Or(()), "", "bare empty low caps one real far near fine"),
@@ -267,7 +363,10 @@ CELLS: dict[str, tuple[Where, *tuple[str, ...]]] = {
     "kind": (Compare("kind", "=", "memory"), "bare empty low caps one real far near fine"),
     "other kind": (Compare("kind", "=", "link"), ""),
     "revision": (Compare("revision", "<>", 1), ""),
-    "made": (Compare("created_at", "<", "2026-01-01T00:00:00.001Z"), "bare empty low caps one real far near fine"),
+    "made": (
+        Compare("created_at", "<", "2026-01-01T00:00:00.001Z"),
+        "bare empty low caps one real far near fine",
+    ),
 }
 
 THOUSANDS = 1400  # about as many parts as a filter of 10,000 characters can have
@@ -288,23 +387,31 @@ class MeansWhatItSays(Subject):
 
     @property_test
     @given(data=st.data(), batch=batches())
-    def test_any_condition_picks_the_rows_that_it_matches(self, store: Store, data: st.DataObject, batch: list[Row]) -> None:
+    def test_any_condition_picks_the_rows_that_it_matches(
+        self, store: Store, data: st.DataObject, batch: list[Row]
+    ) -> None:
         cleared(store).apply(batch)
         for where in data.draw(st.lists(conditions(batch), min_size=1, max_size=4)):
             for kind in {row.kind for row in batch}:
                 right = sorted(row.id for row in batch if row.kind is kind and where.matches(row))
-                assert sorted(ids(store.find(kind, where))) == sorted(store.ids(kind, where)) == right
+                assert (
+                    sorted(ids(store.find(kind, where))) == sorted(store.ids(kind, where)) == right
+                )
                 assert store.count(kind, where) == len(right)
 
     @property_test
     @given(data=st.data(), batch=batches([Kind.MEMORY]))
-    def test_searches_let_through_what_finding_does(self, store: Store, data: st.DataObject, batch: list[Row]) -> None:
+    def test_searches_let_through_what_finding_does(
+        self, store: Store, data: st.DataObject, batch: list[Row]
+    ) -> None:
         given = [_searchable(row) for row in batch]
         cleared(store).apply(given)
         where = data.draw(conditions(given))
         found = {row.id for row in store.find(Kind.MEMORY, where)}
         assert {hit.id for hit in store.matching(["word"], within("p"), where, limit=9)} == found
-        assert {hit.id for hit in store.nearest(Kind.MEMORY, Vector.of("m", [1.0]), where, limit=9)} == found
+        assert {
+            hit.id for hit in store.nearest(Kind.MEMORY, Vector.of("m", [1.0]), where, limit=9)
+        } == found
 
     @pytest.mark.parametrize("cell", CELLS)
     def test_the_cells_of_the_table_hold(self, store: Store, cell: str) -> None:
@@ -318,7 +425,9 @@ class MeansWhatItSays(Subject):
     @pytest.mark.parametrize("column", ["id", "status", "tags", "metadata.k"])
     def test_one_of_thousands_is_found(self, store: Store, column: str) -> None:
         store.apply([memory("m1", status="m1", tags=["m1"], metadata={"k": "m1"}), memory("m2")])
-        assert ids(store.find(Kind.MEMORY, In(column, (*(f"x{n}" for n in range(THOUSANDS)), "m1")))) == ["m1"]
+        assert ids(
+            store.find(Kind.MEMORY, In(column, (*(f"x{n}" for n in range(THOUSANDS)), "m1")))
+        ) == ["m1"]
 
     @pytest.mark.parametrize("join", [And, Or])
     def test_thousands_of_parts_are_one_condition(self, store: Store, join: type[And | Or]) -> None:
@@ -329,17 +438,23 @@ class MeansWhatItSays(Subject):
     @pytest.mark.parametrize("wrap", NESTS)
     def test_a_condition_may_be_nested_deeply(self, store: Store, wrap: str) -> None:
         where: Where = Compare("tags", "=", "a")
-        store.apply([memory("m1", turn=1, tags=["a"]), memory("m2", turn=2, tags=["a"]), memory("m3")])
+        store.apply(
+            [memory("m1", turn=1, tags=["a"]), memory("m2", turn=2, tags=["a"]), memory("m3")]
+        )
         for _ in range(20):
             where = NESTS[wrap](where)
-        assert store.find(Kind.MEMORY, where) == [row for row in store.find(Kind.MEMORY) if where.matches(row)]
+        assert store.find(Kind.MEMORY, where) == [
+            row for row in store.find(Kind.MEMORY) if where.matches(row)
+        ]
         assert "m1" in ids(store.find(Kind.MEMORY, where))
 
 
 def _searchable(row: Row) -> Row:
     """Return the row with a keyword and a vector, so that every search finds it."""
     words: list[Json] = ["word", *row.keywords]
-    return replace(row, partition="p", fields={**row.fields, "keywords": words}, vector=Vector.of("m", [1.0]))
+    return replace(
+        row, partition="p", fields={**row.fields, "keywords": words}, vector=Vector.of("m", [1.0])
+    )
 
 
 THREADS, TURNS = 4, 10
@@ -363,10 +478,17 @@ USES: dict[str, Callable[[Store], object]] = {
 class IsShared(Subject):
     """Threads, handles, closing."""
 
-    def test_a_second_handle_sees_at_once_what_the_first_wrote(self, store: Store, other: Store) -> None:
+    def test_a_second_handle_sees_at_once_what_the_first_wrote(
+        self, store: Store, other: Store
+    ) -> None:
         """Rows, versions, keywords and vectors."""
         for turn in range(1, 6):
-            store.apply([memory(f"m{turn}", ["word"], vector=[1, 0]), passage(f"x{turn}", f"m{turn}", [0, 1])])
+            store.apply(
+                [
+                    memory(f"m{turn}", ["word"], vector=[1, 0]),
+                    passage(f"x{turn}", f"m{turn}", [0, 1]),
+                ]
+            )
             assert other.count(Kind.MEMORY) == turn
             assert ids(other.find(Kind.MEMORY, limit=1)) == [f"m{turn}"]
             assert other.version("p") == 2 * turn
@@ -375,7 +497,9 @@ class IsShared(Subject):
         store.apply(deletes=[Key(Kind.MEMORY, "m1")])
         assert other.get(Kind.MEMORY, ["m1", "m2"]).keys() == {"m2"}
 
-    def test_every_write_changes_the_data_version_of_every_handle(self, store: Store, other: Store) -> None:
+    def test_every_write_changes_the_data_version_of_every_handle(
+        self, store: Store, other: Store
+    ) -> None:
         seen = {store: [store.data_version()], other: [other.data_version()]}
         writes: list[Callable[[], object]] = [
             lambda: store.apply([memory("m1")]),
@@ -391,7 +515,9 @@ class IsShared(Subject):
                 handle.get(Kind.MEMORY, ["m1"])
                 assert handle.data_version() == versions[-1]
 
-    def test_a_second_handle_is_held_to_what_the_first_wrote(self, store: Store, other: Store) -> None:
+    def test_a_second_handle_is_held_to_what_the_first_wrote(
+        self, store: Store, other: Store
+    ) -> None:
         """Ids, versions and revisions belong to the store, not to the handle."""
         read = other.version("p")
         store.apply([memory("m1")])
@@ -448,8 +574,11 @@ class IsShared(Subject):
         assert store.count(Kind.MEMORY) == store.version("p") == THREADS * TURNS
         assert len(store.matching(["word"], within("p"), limit=999)) == THREADS * TURNS
 
-    def test_of_threads_that_decide_under_one_version_one_wins(self, store: Store, other: Store) -> None:
-        """Each thread reads, writes under the version it read, and retries; no step may be lost or repeated."""
+    def test_of_threads_that_decide_under_one_version_one_wins(
+        self, store: Store, other: Store
+    ) -> None:
+        """Each thread reads, writes under the version it read, and retries; no step may be lost
+        or repeated."""
         handles = (store, other)
         store.apply([memory("sum", turn=0)])
 
@@ -459,7 +588,12 @@ class IsShared(Subject):
                 handle = handles[thread % 2]
                 seen = {"p": handle.version("p")}
                 row = handle.get(Kind.MEMORY, ["sum"])["sum"]
-                more = memory("sum", turn=int(row.fields["turn"]) + 1, revision=row.revision + 1, replaces=row.revision)  # type: ignore[arg-type]
+                more = memory(
+                    "sum",
+                    turn=int(row.fields["turn"]) + 1,  # type: ignore[arg-type]
+                    revision=row.revision + 1,
+                    replaces=row.revision,
+                )
                 try:
                     handle.apply([more], seen=seen)
                 except Conflict:
@@ -471,7 +605,8 @@ class IsShared(Subject):
         assert (row.fields["turn"], row.revision) == (THREADS * TURNS, THREADS * TURNS + 1)
 
     def test_readers_never_see_half_a_change(self, store: Store, other: Store) -> None:
-        """Two rows always change together and two are added together; every read must see both or none."""
+        """Two rows always change together and two are added together; every read must see both
+        or none."""
         names = [f"m{n:04}" for n in range(FAR_APART)]
         first, last = names[0], names[-1]
         store.apply([memory(name, turn=0) for name in names])
@@ -480,8 +615,13 @@ class IsShared(Subject):
         def write() -> None:
             try:
                 for turn in range(1, 40):
-                    changed = [memory(name, [f"w{turn}"], turn=turn, revision=turn + 1, replaces=turn) for name in (first, last)]
-                    store.apply([*changed, memory(f"t{turn}", ["pair"]), memory(f"u{turn}", ["pair"])])
+                    changed = [
+                        memory(name, [f"w{turn}"], turn=turn, revision=turn + 1, replaces=turn)
+                        for name in (first, last)
+                    ]
+                    store.apply(
+                        [*changed, memory(f"t{turn}", ["pair"]), memory(f"u{turn}", ["pair"])]
+                    )
             finally:
                 over.set()
 

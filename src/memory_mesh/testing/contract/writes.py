@@ -44,7 +44,9 @@ class KeepsRows(Subject):
 
     @property_test
     @given(data=st.data(), kind=st.sampled_from(Kind))
-    def test_a_row_that_replaces_another_leaves_nothing_of_it(self, store: Store, data: st.DataObject, kind: Kind) -> None:
+    def test_a_row_that_replaces_another_leaves_nothing_of_it(
+        self, store: Store, data: st.DataObject, kind: Kind
+    ) -> None:
         old = data.draw(rows([kind], ids=st.just("same")))
         new = replace(data.draw(rows([kind], ids=st.just("same"))), replaces=old.revision)
         cleared(store).apply([old])
@@ -52,13 +54,30 @@ class KeepsRows(Subject):
         assert store.find(kind) == [new]
 
     @pytest.mark.parametrize("kind", Kind)
-    def test_a_row_with_every_field_is_kept_and_replaced_whole(self, store: Store, kind: Kind) -> None:
-        for row in (full(kind), plain(kind, "full", revision=2, replaces=1), replace(full(kind, revision=3), replaces=2)):
+    def test_a_row_with_every_field_is_kept_and_replaced_whole(
+        self, store: Store, kind: Kind
+    ) -> None:
+        for row in (
+            full(kind),
+            plain(kind, "full", revision=2, replaces=1),
+            replace(full(kind, revision=3), replaces=2),
+        ):
             store.apply([row])
             assert store.find(kind) == [row]
 
     @pytest.mark.parametrize(
-        "id_", [str(UUID(int=7)), "0", "k2j9zq", "notes/2026/plan.md", "mem_1_abc'def", "メモ", "a b", "%", ""]
+        "id_",
+        [
+            str(UUID(int=7)),
+            "0",
+            "k2j9zq",
+            "notes/2026/plan.md",
+            "mem_1_abc'def",
+            "メモ",
+            "a b",
+            "%",
+            "",
+        ],
     )
     def test_an_id_of_any_shape_is_kept_as_it_is(self, store: Store, id_: str) -> None:
         store.apply([memory(id_), memory("another")])
@@ -71,7 +90,11 @@ class KeepsRows(Subject):
 
     def test_truth_stays_truth_and_a_number_a_number(self, store: Store) -> None:
         # The order of keys is that of jsonb in PostgreSQL, which does not keep another.
-        kept: dict[str, object] = {"metadata": {"one": 1, "yes": True, "real": 1.5}, "pinned": True, "turn": 1}
+        kept: dict[str, object] = {
+            "metadata": {"one": 1, "yes": True, "real": 1.5},
+            "pinned": True,
+            "turn": 1,
+        }
         store.apply([memory("m1", **kept)])  # type: ignore[arg-type]
         fields = store.get(Kind.MEMORY, ["m1"])["m1"].fields
         assert repr({name: fields[name] for name in kept}) == repr(kept)
@@ -116,7 +139,11 @@ class KeepsRows(Subject):
         assert store.matching(["word"], within("p"), limit=1)
         assert store.nearest(Kind.MEMORY, row.vector, limit=1)
         store.apply(deletes=[Key(Kind.MEMORY, "m1")])
-        assert (store.get(Kind.MEMORY, ["m1"]), store.find(Kind.MEMORY), store.count(Kind.MEMORY)) == ({}, [], 0)
+        assert (
+            store.get(Kind.MEMORY, ["m1"]),
+            store.find(Kind.MEMORY),
+            store.count(Kind.MEMORY),
+        ) == ({}, [], 0)
         assert store.matching(["word"], within("p"), limit=1) == []
         assert store.nearest(Kind.MEMORY, row.vector, limit=1) == []
 
@@ -142,14 +169,18 @@ class ChangesAsOne(Subject):
         assert store.get(Kind.MEMORY, ["m1"])["m1"].fields["content"] == "again"
 
     @pytest.mark.parametrize("kind", Kind)
-    def test_an_update_finds_the_revision_that_it_replaces_and_does_not_keep_its_number(self, store: Store, kind: Kind) -> None:
+    def test_an_update_finds_the_revision_that_it_replaces_and_does_not_keep_its_number(
+        self, store: Store, kind: Kind
+    ) -> None:
         store.apply([plain(kind)])
         for newer in (plain(kind, revision=2, replaces=1), plain(kind, revision=7, replaces=2)):
             store.apply([newer])
             (row,) = store.find(kind)
             assert (row, row.replaces) == (newer, 0)
 
-    @pytest.mark.parametrize(("stored", "replaces"), [(2, 1), (2, 3), (None, 1)], ids=["older", "newer", "missing"])
+    @pytest.mark.parametrize(
+        ("stored", "replaces"), [(2, 1), (2, 3), (None, 1)], ids=["older", "newer", "missing"]
+    )
     @pytest.mark.parametrize("kind", Kind)
     def test_an_update_of_what_is_not_there_is_a_conflict(
         self, store: Store, kind: Kind, stored: int | None, replaces: int
@@ -169,7 +200,9 @@ class ChangesAsOne(Subject):
     def test_a_delete_takes_nothing_but_what_it_names(self, store: Store, kind: Kind) -> None:
         store.apply([plain(each, id_, partition=id_) for each in Kind for id_ in ("same", "other")])
         store.apply(deletes=[Key(kind, "same")])
-        assert {each: store.count(each) for each in Kind} == {each: 1 if each is kind else 2 for each in Kind}
+        assert {each: store.count(each) for each in Kind} == {
+            each: 1 if each is kind else 2 for each in Kind
+        }
         assert store.get(kind, ["same", "other"]).keys() == {"other"}
 
     @pytest.mark.parametrize(
@@ -182,7 +215,9 @@ class ChangesAsOne(Subject):
             ([memory("m9")], [MISSING, MISSING]),
         ],
     )
-    def test_a_key_that_stands_twice_in_one_change_is_invalid(self, store: Store, puts: list[Row], deletes: list[Key]) -> None:
+    def test_a_key_that_stands_twice_in_one_change_is_invalid(
+        self, store: Store, puts: list[Row], deletes: list[Key]
+    ) -> None:
         store.apply([memory("m1")])
         with pytest.raises(InvalidInput):
             store.apply(puts, deletes)
@@ -190,7 +225,9 @@ class ChangesAsOne(Subject):
 
     def test_the_same_id_of_two_kinds_may_stand_in_one_change(self, store: Store) -> None:
         store.apply([plain(Kind.LINK, "same")])
-        store.apply([plain(Kind.MEMORY, "same"), plain(Kind.CHANGE, "same")], [Key(Kind.LINK, "same")])
+        store.apply(
+            [plain(Kind.MEMORY, "same"), plain(Kind.CHANGE, "same")], [Key(Kind.LINK, "same")]
+        )
         assert [store.count(kind) for kind in (Kind.MEMORY, Kind.CHANGE, Kind.LINK)] == [1, 1, 0]
 
     @pytest.mark.parametrize(
@@ -203,14 +240,24 @@ class ChangesAsOne(Subject):
         ],
         ids=["id taken", "stale", "missing", "unseen"],
     )
-    def test_a_change_that_fails_leaves_nothing_behind(self, store: Store, last: Row, seen: dict[str, int]) -> None:
+    def test_a_change_that_fails_leaves_nothing_behind(
+        self, store: Store, last: Row, seen: dict[str, int]
+    ) -> None:
         """Only its last row is wrong; nothing of the rest, deletes included, may be stored."""
-        stored = [memory("m1", ["old"], vector=[1, 0]), memory("m2", ["old", "two"], vector=[0, 1]), memory("m3")]
+        stored = [
+            memory("m1", ["old"], vector=[1, 0]),
+            memory("m2", ["old", "two"], vector=[0, 1]),
+            memory("m3"),
+        ]
         store.apply(stored)
         before, mark = _everything(store), store.changes("p").mark
         moved = memory("m1", ["new"], partition="q", revision=2, replaces=1, vector=[1, 1])
         with pytest.raises(Conflict):
-            store.apply([memory("m0", ["new"]), passage("x", "m2", [1, 0]), moved, last], [Key(Kind.MEMORY, "m3")], seen=seen)
+            store.apply(
+                [memory("m0", ["new"]), passage("x", "m2", [1, 0]), moved, last],
+                [Key(Kind.MEMORY, "m3")],
+                seen=seen,
+            )
         assert _everything(store) == before
         assert store.version("q") == 0
         # A valid change still succeeds.
@@ -219,7 +266,13 @@ class ChangesAsOne(Subject):
         assert _moved(store, mark) == [(Kind.MEMORY, "m1")]
 
     def test_compacting_changes_no_answer(self, store: Store) -> None:
-        store.apply([memory("m1", ["old"], vector=[1, 0]), memory("m2", ["two"], vector=[0, 1]), memory("m3")])
+        store.apply(
+            [
+                memory("m1", ["old"], vector=[1, 0]),
+                memory("m2", ["two"], vector=[0, 1]),
+                memory("m3"),
+            ]
+        )
         store.apply([memory("m1", ["new"], revision=2, replaces=1)], [M2])
         before = _everything(store)
         assert store.compact()
@@ -230,7 +283,21 @@ class ChangesAsOne(Subject):
         assert [store.count(kind) for kind in Kind] == [0] * len(Kind)
 
 
-NO_MARKS = [None, "", "x", ":", "7", "1:", "1:0123456789abcdef", "-1:", "0:f", "9" * 30 + ":", "9" * 9999 + ":", "é:\0", "١:"]
+NO_MARKS = [
+    None,
+    "",
+    "x",
+    ":",
+    "7",
+    "1:",
+    "1:0123456789abcdef",
+    "-1:",
+    "0:f",
+    "9" * 30 + ":",
+    "9" * 9999 + ":",
+    "é:\0",
+    "١:",
+]
 
 
 class CountsMoves(Subject):
@@ -242,19 +309,26 @@ class CountsMoves(Subject):
         assert store.version("P") == 0
 
     @pytest.mark.parametrize("kind", sorted(MOVING))
-    def test_each_moving_row_put_or_deleted_is_named_and_raises_the_version_by_one(self, store: Store, kind: Kind) -> None:
+    def test_each_moving_row_put_or_deleted_is_named_and_raises_the_version_by_one(
+        self, store: Store, kind: Kind
+    ) -> None:
         first = store.changes("p").mark
         store.apply([plain(kind, "a"), plain(kind, "b"), plain(kind, "c", partition="q")])
         assert (store.version("p"), store.version("q")) == (2, 1)
         between = store.changes("p").mark
-        store.apply([plain(kind, "a", revision=2, replaces=1)], [Key(kind, "b"), Key(kind, "c"), Key(kind, "missing")])
+        store.apply(
+            [plain(kind, "a", revision=2, replaces=1)],
+            [Key(kind, "b"), Key(kind, "c"), Key(kind, "missing")],
+        )
         assert (store.version("p"), store.version("q")) == (4, 2)
         assert {*_moved(store, between)} == {*_moved(store, first)} == {(kind, "a"), (kind, "b")}
         store.apply([plain(kind, "d")], [Key(kind, "a")])
         assert store.version("p") == 6
 
     @pytest.mark.parametrize("kind", sorted(MOVING))
-    def test_a_row_that_moves_is_named_in_both_partitions_and_raises_both(self, store: Store, kind: Kind) -> None:
+    def test_a_row_that_moves_is_named_in_both_partitions_and_raises_both(
+        self, store: Store, kind: Kind
+    ) -> None:
         store.apply([plain(kind, "a", partition="p"), plain(kind, "b", partition="q")])
         marks = {name: store.changes(name).mark for name in "pq"}
         store.apply([plain(kind, "a", partition="q", revision=2, replaces=1)])
@@ -282,7 +356,9 @@ class CountsMoves(Subject):
         assert store.count(Kind.MEMORY) == 4
 
     @pytest.mark.parametrize("seen", [{"p": 0}, {"p": 2}, {"p": 1, "q": 1}, {"q": 7}])
-    def test_a_change_under_other_versions_is_a_conflict(self, store: Store, seen: dict[str, int]) -> None:
+    def test_a_change_under_other_versions_is_a_conflict(
+        self, store: Store, seen: dict[str, int]
+    ) -> None:
         """Of two decisions under one version, here 0, the second is a conflict too."""
         store.apply([memory("m1")], seen={"p": store.version("p")})
         for puts, deletes in (([memory("m2")], []), ([], [M1]), ([], [])):
@@ -298,12 +374,16 @@ class CountsMoves(Subject):
         store.apply(deletes=[Key(Kind.MEMORY, "m2")])
         assert _moved(store, mark) == [(Kind.MEMORY, id_) for id_ in ("m3", "m1", "m2")]
 
-    def test_where_nothing_moved_the_mark_is_the_same_and_there_are_no_keys(self, store: Store) -> None:
+    def test_where_nothing_moved_the_mark_is_the_same_and_there_are_no_keys(
+        self, store: Store
+    ) -> None:
         for _ in range(2):
             mark = store.changes("p").mark
             assert store.changes("p").mark == mark
             assert _moved(store, mark) == []
-            store.apply([memory("m1", partition="q")] if mark == store.changes("q").mark else [memory("m2")])
+            store.apply(
+                [memory("m1", partition="q")] if mark == store.changes("q").mark else [memory("m2")]
+            )
 
     def test_each_change_leads_to_a_mark_of_its_own(self, store: Store) -> None:
         """Also a change that restores an earlier row."""
@@ -328,14 +408,18 @@ class CountsMoves(Subject):
 
     def test_a_partition_knows_nothing_of_others(self, store: Store) -> None:
         mark = store.changes("p").mark
-        store.apply([memory("m1", partition="p"), memory("m2", partition="q"), memory("m3", partition="P")])
+        store.apply(
+            [memory("m1", partition="p"), memory("m2", partition="q"), memory("m3", partition="P")]
+        )
         assert _moved(store, mark) == [(Kind.MEMORY, "m1")]
         first = store.changes("p").mark
         store.apply([memory("m4", partition="q")])
         assert store.changes("p").mark == first
 
     @pytest.mark.parametrize("mark", NO_MARKS, ids=range(len(NO_MARKS)))
-    def test_without_a_mark_of_its_own_there_are_no_keys(self, store: Store, mark: str | None) -> None:
+    def test_without_a_mark_of_its_own_there_are_no_keys(
+        self, store: Store, mark: str | None
+    ) -> None:
         assert store.changes("p", mark).keys is None
         store.apply([memory("m1"), memory("m2")])
         assert store.changes("p", mark) == store.changes("p")
@@ -379,7 +463,9 @@ class CountsMoves(Subject):
         assert {*_moved(store, mark)} == {(Kind.MEMORY, "m1"), (Kind.MEMORY, "m2")}
         store.close()
 
-    def test_a_reader_that_follows_a_writer_sees_every_change_as_a_whole(self, store: Store, other: Store) -> None:
+    def test_a_reader_that_follows_a_writer_sees_every_change_as_a_whole(
+        self, store: Store, other: Store
+    ) -> None:
         """Two rows always move together; a mark and its keys belong to one state."""
         over, beginning = Event(), store.changes("p").mark
         pairs = [(f"t{turn}", f"u{turn}") for turn in range(60)]

@@ -1,7 +1,8 @@
 """Find what is worth keeping in a transcript, without a language model.
 
-The firewall drops sentences that are not worth keeping for what they are; of the others a classifier tells the type, or that
-there is none. In doubt nothing is kept: a junk memory costs more than a missed one.
+The firewall drops sentences that are not worth keeping for what they are; of the others a
+classifier tells the type, or that there is none. In doubt nothing is kept: a junk memory costs more
+than a missed one.
 """
 
 import re
@@ -10,15 +11,31 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from memory_mesh.core.lane.entities import find_entities
-from memory_mesh.core.language.capture.classify import OBJECTS, OFFER, Judge, judge_without_vectors, normalized, phrases, topics
-from memory_mesh.core.language.capture.junk import MIN_WORDS, RECALLED, SMALL_TALK, is_output, why_not
+from memory_mesh.core.language.capture.classify import (
+    OBJECTS,
+    OFFER,
+    Judge,
+    judge_without_vectors,
+    normalized,
+    phrases,
+    topics,
+)
+from memory_mesh.core.language.capture.junk import (
+    MIN_WORDS,
+    RECALLED,
+    SMALL_TALK,
+    is_output,
+    why_not,
+)
 from memory_mesh.core.language.linear import NONE
 from memory_mesh.core.model import MemoryRecord
 from memory_mesh.core.text import LazyRegex, short_repr, shortened, split_sentences
 
 # --- reports ---
 
-CURSOR = "capture "  # begins the name of the entry that tells what was read of a session; the user and the session follow as JSON
+# Begins the name of the entry that tells what was read of a session; the user and the session
+# follow as JSON.
+CURSOR = "capture "
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,7 +78,8 @@ class WouldKeep:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Judgement:
-    """What capture would keep of some messages, and what it would not keep and why. Nothing was stored."""
+    """What capture would keep of some messages, and what it would not keep and why. Nothing was
+    stored."""
 
     __repr__ = short_repr
 
@@ -71,7 +89,8 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JunkFound:
-    """A stored memory that should not be in a memory, and why; `archived` if it was archived just now."""
+    """A stored memory that should not be in a memory, and why; `archived` if it was archived
+    just now."""
 
     __repr__ = short_repr
 
@@ -94,7 +113,8 @@ _UNCERTAIN = "nothing shows that it is worth keeping"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a transcript: its number, its role, and whether an earlier run has read it already."""
+    """One message of a transcript: its number, its role, and whether an earlier run has read it
+    already."""
 
     number: int
     role: str
@@ -121,25 +141,32 @@ class _Session:
 
     before: list[Message] = field(default_factory=list)  # the last messages of user and assistant
     recalled: list[str] = field(default_factory=list)
-    waiting: list[Captured] = field(default_factory=list)  # of the last messages, until the user does not withdraw them
+    # Of the last messages, until the user does not withdraw them.
+    waiting: list[Captured] = field(default_factory=list)
     judge: Judge = field(default_factory=judge_without_vectors)
-    about_text: bool = False  # the user asked for work on a text: neither text nor answer says anything about the user
+    # The user asked for work on a text: neither text nor answer says anything about the user.
+    about_text: bool = False
     role_play: int = 0
 
     @property
     def answered(self) -> str:
         """The message of the assistant that the next message answers."""
-        return self.before[-1].content if self.before and self.before[-1].role == "assistant" else ""
+        return (
+            self.before[-1].content if self.before and self.before[-1].role == "assistant" else ""
+        )
 
 
 def extract(
     messages: Iterable[Message], *, recalled: Sequence[str] = (), judge: Judge | None = None
 ) -> Iterator[Captured | NotKept]:
-    """Yield what is worth keeping of the new messages, and what is not kept with the reason. Reads one message at a time."""
+    """Yield what is worth keeping of the new messages, and what is not kept with the reason.
+    Reads one message at a time."""
     session = _Session(recalled=list(recalled), judge=judge or judge_without_vectors())
     for message in messages:
         if message.role == "system":
-            session.recalled += (line.strip(" -*•\t") for line in message.content.splitlines() if line.strip())
+            session.recalled += (
+                line.strip(" -*•\t") for line in message.content.splitlines() if line.strip()
+            )
         if message.role not in ("user", "assistant"):
             continue
         if message.role == "user":
@@ -155,7 +182,8 @@ def extract(
 
 
 def _settle(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
-    """Yield what was found before this message of the user, unless it withdraws it, and note what this message asks for."""
+    """Yield what was found before this message of the user, unless it withdraws it, and note
+    what this message asks for."""
     text = normalized(message.content)
     withdrawn = "withdrawn" if _WITHDRAWN.search(text) else ""
     objected = "the user objected" if OBJECTS.search(text) else ""
@@ -198,8 +226,11 @@ def _read(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
         yield from _judge(session, message, usable)
 
 
-def _judge(session: _Session, message: Message, usable: Sequence[str]) -> Iterator[Captured | NotKept]:
-    """Yield a memory of each type that the sentences of a message show, and the other sentences as not kept."""
+def _judge(
+    session: _Session, message: Message, usable: Sequence[str]
+) -> Iterator[Captured | NotKept]:
+    """Yield a memory of each type that the sentences of a message show, and the other sentences
+    as not kept."""
     best: dict[str, tuple[float, str]] = {}
     for text in dict.fromkeys(windows(usable)):
         chances = session.judge(text, role=message.role, answered=session.answered)
@@ -217,7 +248,8 @@ def _judge(session: _Session, message: Message, usable: Sequence[str]) -> Iterat
 
 
 def windows(usable: Sequence[str]) -> list[str]:
-    """Return the texts of a message that are judged: all of it if it is short, else each pair of sentences."""
+    """Return the texts of a message that are judged: all of it if it is short, else each pair of
+    sentences."""
     if not usable:
         return []
     if len(usable) <= _WINDOW:
@@ -226,20 +258,37 @@ def windows(usable: Sequence[str]) -> list[str]:
 
 
 def _found(session: _Session, message: Message, content: str, name: str, chance: float) -> Captured:
-    if name == "decision" and len(content.split()) < _SHORT_ANSWER and (offer := _offered(session.answered)):
+    if (
+        name == "decision"
+        and len(content.split()) < _SHORT_ANSWER
+        and (offer := _offered(session.answered))
+    ):
         content = f"{offer} {content}"
     return captured(content, name, message, before=session.before[-2:], chance=chance)
 
 
-def captured(content: str, name: str, message: Message, *, before: Sequence[Message] = (), chance: float = 0.8) -> Captured:
+def captured(
+    content: str,
+    name: str,
+    message: Message,
+    *,
+    before: Sequence[Message] = (),
+    chance: float = 0.8,
+) -> Captured:
     """Return a memory of a message, cleaned, with the messages before it as part of its source."""
-    quoted = [f"{each.role}: {shortened(each.content, _MAX_PREVIOUS)}" for each in before if not is_output(each.content)]
+    quoted = [
+        f"{each.role}: {shortened(each.content, _MAX_PREVIOUS)}"
+        for each in before
+        if not is_output(each.content)
+    ]
     cleaned = shortened(_FILLER.sub("", " ".join(content.split())), _MAX_CONTENT)
     return Captured(
         content=cleaned[:1].upper() + cleaned[1:] if cleaned[1:2].islower() else cleaned,
         memory_type=name,
         confidence_score=round(100 * chance * (1 if message.role == "user" else 0.8)),
-        source_chunk=shortened("\n".join([*quoted, f"{message.role}: {message.content}"]), _MAX_CHUNK),
+        source_chunk=shortened(
+            "\n".join([*quoted, f"{message.role}: {message.content}"]), _MAX_CHUNK
+        ),
         message=message.number,
         role=message.role,
         entities=tuple(find_entities(message.content)),
@@ -247,7 +296,8 @@ def captured(content: str, name: str, message: Message, *, before: Sequence[Mess
 
 
 def is_grounded(text: str, content: str) -> bool:
-    """Return whether most words of a text, as a model wrote it, stand in the message that it names."""
+    """Return whether most words of a text, as a model wrote it, stand in the message that it
+    names."""
     words = topics(text)
     return len(words & topics(content)) >= _GROUNDED * len(words)
 
@@ -256,7 +306,11 @@ def _accepted(session: _Session, text: str) -> str | None:
     """Return the one proposal of the assistant that a message accepts without naming it."""
     if not _ACCEPTS.fullmatch(normalized(text)) or not session.answered:
         return None
-    proposals = [each for each in sentences(session.answered) if _PROPOSES.search(each) and not each.endswith("?")]
+    proposals = [
+        each
+        for each in sentences(session.answered)
+        if _PROPOSES.search(each) and not each.endswith("?")
+    ]
     return proposals[0] if len(proposals) == 1 else None
 
 
@@ -270,10 +324,18 @@ def _offered(answered: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a message, without code blocks, quoted lines and marks of lists. A few words go with the next."""
+    """Return the sentences of a message, without code blocks, quoted lines and marks of lists. A
+    few words go with the next."""
     found: list[str] = []
-    for sentence in (_BULLET.sub("", sentence).strip() for sentence in split_sentences(_BLOCK.sub("\n", text))):
-        if found and len(found[-1].split()) < MIN_WORDS and not found[-1].endswith("?") and why_not(found[-1]) != SMALL_TALK:
+    for sentence in (
+        _BULLET.sub("", sentence).strip() for sentence in split_sentences(_BLOCK.sub("\n", text))
+    ):
+        if (
+            found
+            and len(found[-1].split()) < MIN_WORDS
+            and not found[-1].endswith("?")
+            and why_not(found[-1]) != SMALL_TALK
+        ):
             found[-1] += f" {sentence}"
         elif sentence:
             found.append(sentence)
@@ -282,50 +344,63 @@ def sentences(text: str) -> list[str]:
 
 def _is_recalled(text: str, recalled: Sequence[str]) -> bool:
     words = topics(text)
-    return any(len(words & topics(line)) >= max(_MIN_SHARED, _SHARED * len(words)) for line in recalled)
+    return any(
+        len(words & topics(line)) >= max(_MIN_SHARED, _SHARED * len(words)) for line in recalled
+    )
 
 
 _GROUNDED = 0.6
 _MIN_SHARED, _SHARED = 2, 0.75  # words of a sentence that stand in a recalled memory too
 _SHORT_ANSWER = 8  # words; a shorter one needs the question to be understood
-_BLOCK = LazyRegex(r"```.*?(?:```|\Z)|^[ \t]*>.*$|<([a-z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL | re.MULTILINE)
+_BLOCK = LazyRegex(
+    r"```.*?(?:```|\Z)|^[ \t]*>.*$|<([a-z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL | re.MULTILINE
+)
 _BULLET = LazyRegex(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _FILLER = LazyRegex(
-    r"^(?:(?:ok(?:ay)?|so|well|hm+|ah|oh|hey|hi|alright|right|listen|look|anyway|and|also|btw|by the way|fyi|thanks?|"
-    r"quick note|just so you know|no worries|got it|yeah|yes|sure)\b[\s,.!:;–—-]+)+(?=\w)",
+    r"^(?:(?:ok(?:ay)?|so|well|hm+|ah|oh|hey|hi|alright|right|listen|look|anyway|and|also|btw|by "
+    r"the way|fyi|thanks?|quick note|just so you know|no worries|got it|yeah|yes|"
+    r"sure)\b[\s,.!:;–—-]+)+(?=\w)",
     re.IGNORECASE,
 )
 _WITHDRAWN = phrases(
-    r"no,? wait / never ?mind / nevermind / (scratch|scrap|strike|forget) (that|this|it|what i (just )?said|"
-    r"what i (just )?wrote|my last|all that) / scrap (what|that) / forget \w+, / i take (that|it) back / hold on, (forget|"
-    r"not) / nothing is (settled|decided)",
-    r"(let's )?not (decide|settle) (that|this|it|anything)? ?yet / i had (decided|chosen|picked|planned) / ignore (that|"
-    r"what i said|my last) / changed my mind again / on second thought / doch nicht / vergiss (es|das) / oublie / "
-    r"laisse tomber / olvídalo / (that|it) was a joke / just kidding / as before",
+    r"no,? wait / never ?mind / nevermind / (scratch|scrap|strike|forget) (that|this|it|what i "
+    r"(just )?said|"
+    r"what i (just )?wrote|my last|all that) / scrap (what|that) / forget \w+, / i take (that|it) "
+    r"back / hold on, (forget|not) / nothing is (settled|decided)",
+    r"(let's )?not (decide|settle) (that|this|it|anything)? ?yet / i had (decided|chosen|picked|"
+    r"planned) / ignore (that|what i said|my last) / changed my mind again / on second thought / "
+    r"doch nicht / vergiss (es|das) / oublie / laisse tomber / olvídalo / (that|it) was a joke / "
+    r"just kidding / as before",
 )
 _ABOUT_TEXT = phrases(
-    r"^(please |can you |could you |now |ok |hey )*(proofread|summari[sz]e|translate|paraphrase|rephrase|draft|rewrite|"
-    r"compose|write (me )?(a|an|the|some)|forward|fix the (grammar|typos|spelling)|spell-?check|complete the|explain this)",
-    r"(here's|here is|this is|below is) (the|a|an|my|our|their) [\w' ]{0,30}(mail|email|e-mail|article|letter|post|text|"
-    r"quote|contract|review|transcript|poem|story|ticket|message|draft|essay)",
-    r"(the |this |from )?(ticket|readme|article|email|mail|post|page|docs?|message|story|issue|book|blog|slide|"
-    r"review)( \w+)? (says|said|reads|goes|states)? ?:",
-    r"from (the|their|our) \w+: / (is|are) (it|this|that) (true|a scam|correct|right) / as a user i want / "
-    r"from \w+: ['\"“] / (someone|somebody|jemand|quelqu'un|alguien) [\w ]{0,20}(asked|said|meinte|wrote|posted|claims|sagte)",
+    r"^(please |can you |could you |now |ok |hey )*(proofread|summari[sz]e|translate|paraphrase|"
+    r"rephrase|draft|rewrite|compose|write (me )?(a|an|the|some)|forward|fix the (grammar|typos|"
+    r"spelling)|spell-?check|complete the|explain this)",
+    r"(here's|here is|this is|below is) (the|a|an|my|our|their) [\w' ]{0,30}(mail|email|e-mail|"
+    r"article|letter|post|text|quote|contract|review|transcript|poem|story|ticket|message|draft|"
+    r"essay)",
+    r"(the |this |from )?(ticket|readme|article|email|mail|post|page|docs?|message|story|issue|"
+    r"book|blog|slide|review)( \w+)? (says|said|reads|goes|states)? ?:",
+    r"from (the|their|our) \w+: / (is|are) (it|this|that) (true|a scam|correct|right) / as a "
+    r"user i want / "
+    r"from \w+: ['\"“] / (someone|somebody|jemand|quelqu'un|alguien) [\w ]{0,20}(asked|said|meinte|"
+    r"wrote|posted|claims|sagte)",
 )
 _ROLE_PLAY = phrases(
-    r"act as / (pretend|imagine) (you|that you|to be|the) / role-?play / you are now a / let's (play|pretend) / "
-    r"interview practice / in the style of / write a (dialogue|story|scene|poem|song)"
+    r"act as / (pretend|imagine) (you|that you|to be|the) / role-?play / you are now a / let's "
+    r"(play|pretend) / interview practice / in the style of / write a "
+    r"(dialogue|story|scene|poem|song)"
 )
 _PROPOSES = phrases(
-    r"i('d| would)? (suggest|recommend|propose|lean towards?|go with|pick|choose) / my (proposal|suggestion|recommendation|"
-    r"pick) / we (could|should) / let's / (best|simplest|cleanest) (option|way|approach|choice) (is|would be)"
+    r"i('d| would)? (suggest|recommend|propose|lean towards?|go with|pick|choose) / my (proposal|"
+    r"suggestion|recommendation|pick) / we (could|should) / let's / (best|simplest|cleanest) "
+    r"(option|way|approach|choice) (is|would be)"
 )
 _ACCEPTS = LazyRegex(
-    r"(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|perfect|good|nice|fine|agreed|right|sounds (?:good|right|great)|makes sense|ja|"
-    r"oui|sí)[,.! –—-]*)*"
-    r"(?:(?:let's |please |then |just )*(?:go (?:with|for) (?:that|it|this)(?: one)?|do (?:that|it|this)(?: then)?|"
-    r"that's (?:the one|the way|what we do|it)|agreed|i agree|we do that|machen wir so|on fait ça|hagámoslo))(?: then|"
-    r" please| please do)?[\s.!👍]*",
+    r"(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|perfect|good|nice|fine|agreed|right|sounds (?:good|"
+    r"right|great)|makes sense|ja|oui|sí)[,.! –—-]*)*"
+    r"(?:(?:let's |please |then |just )*(?:go (?:with|for) (?:that|it|this)(?: one)?|do (?:that|it|"
+    r"this)(?: then)?|that's (?:the one|the way|what we do|it)|agreed|i agree|we do that|machen "
+    r"wir so|on fait ça|hagámoslo))(?: then| please| please do)?[\s.!👍]*",
     re.IGNORECASE,
 )

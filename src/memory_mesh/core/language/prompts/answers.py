@@ -1,8 +1,9 @@
 """Read the JSON object out of a model's reply, and check that a model answers at all.
 
-All replies pass through `read_object`; other code never handles the text of a model. A model may put its answer into a code
-block or write a sentence before it. Any other reply that is not exactly one object is refused: the text that the model was
-reading may have smuggled in a second, different one.
+All replies pass through `read_object`; other code never handles the text of a model. A model may
+put its answer into a code block or write a sentence before it. Any other reply that is not exactly
+one object is refused: the text that the model was reading may have smuggled in a second, different
+one.
 """
 
 import json
@@ -21,7 +22,12 @@ _THOUGHTS_END = "</think>"
 
 def object_schema(properties: dict[str, Json]) -> dict[str, Json]:
     """Return the JSON schema of an object with exactly these properties."""
-    return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
 
 
 def read_object(text: str) -> dict[str, Json]:
@@ -31,7 +37,9 @@ def read_object(text: str) -> dict[str, Json]:
     # Some models write their thoughts first. Drafts in them are not answers.
     before, _, after = text.partition(_THOUGHTS_END)
     thoughts = "{" in after and _THOUGHTS_END not in after and not before.lstrip().startswith("{")
-    objects = {json.dumps(value, sort_keys=True): value for value in _objects(after if thoughts else text)}
+    objects = {
+        json.dumps(value, sort_keys=True): value for value in _objects(after if thoughts else text)
+    }
     if len(objects) != 1:
         raise _unreadable(f"it contains {len(objects) or 'no'} JSON objects")
     return objects.popitem()[1]
@@ -48,7 +56,8 @@ def _objects(text: str) -> Iterator[dict[str, Json]]:
 
 
 def _groups(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of outermost pairs of braces. Quotes count only inside them: a sentence may contain a single one."""
+    """Yield the spans of outermost pairs of braces. Quotes count only inside them: a sentence
+    may contain a single one."""
     depth = start = skip = 0
     quoted = False
     for match in _STRUCTURE.finditer(text):
@@ -74,10 +83,13 @@ def _groups(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """Build an object. A repeated key with two values is refused, because parsers differ in which one they take."""
+    """Build an object. A repeated key with two values is refused, because parsers differ in
+    which one they take."""
     result: dict[str, Json] = {}
     for key, value in pairs:
-        if key in result and json.dumps(result[key], sort_keys=True) != json.dumps(value, sort_keys=True):
+        if key in result and json.dumps(result[key], sort_keys=True) != json.dumps(
+            value, sort_keys=True
+        ):
             raise _unreadable("it repeats a key with another value")
         result[key] = value
     return result
@@ -98,19 +110,25 @@ def _not_finite(word: str) -> float:
     raise _unreadable("one of its numbers is not finite")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_not_finite, parse_int=_integer, parse_float=_float)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_not_finite, parse_int=_integer, parse_float=_float
+)
 
 
 def _unreadable(what: str) -> AnswerUnreadable:
     # The message does not quote the reply, which may contain private text.
-    return AnswerUnreadable(f"the model's answer cannot be read: {what}", expected="one JSON object of the requested schema")
+    return AnswerUnreadable(
+        f"the model's answer cannot be read: {what}",
+        expected="one JSON object of the requested schema",
+    )
 
 
 # --- the connection check ---
 
 
 def build_check_prompt() -> Prompt:
-    """Return a prompt that takes a few tokens, to check that a model answers in the requested form."""
+    """Return a prompt that takes a few tokens, to check that a model answers in the requested
+    form."""
     return Prompt(
         operation="check",
         system='You check a connection. Answer with JSON and nothing else: {"ready": true}',
@@ -124,5 +142,7 @@ def read_check_reply(reply: Reply) -> bool:
     """Return the `ready` of the reply."""
     ready = read_object(reply.text).get("ready")
     if not isinstance(ready, bool):
-        raise AnswerUnreadable("the model answered in another form than requested", expected='{"ready": true}')
+        raise AnswerUnreadable(
+            "the model answered in another form than requested", expected='{"ready": true}'
+        )
     return ready

@@ -4,4 +4,15 @@ from memory_mesh.core.language.redaction.engine import PATTERNS, Mode, Redactor,
 from memory_mesh.core.language.redaction.pattern import Finding, Pattern
 from memory_mesh.core.text import KINDS, LABELS, MASK
 
-__all__ = ["KINDS", "LABELS", "MASK", "PATTERNS", "Finding", "Mode", "Pattern", "Redactor", "find", "masked"]
+__all__ = [
+    "KINDS",
+    "LABELS",
+    "MASK",
+    "PATTERNS",
+    "Finding",
+    "Mode",
+    "Pattern",
+    "Redactor",
+    "find",
+    "masked",
+]

@@ -1,8 +1,9 @@
 """Find personal data and secrets in a text and replace them by masks or keyed pseudonyms.
 
-`find` runs all patterns; `Redactor` writes the replacements. Redacting a redacted text changes nothing, any text is accepted, and
-the time grows linearly with its length. docs/redaction.md is generated from PATTERNS. This package must not import `core.errors`:
-every error masks its own text with `masked`.
+`find` runs all patterns; `Redactor` writes the replacements. Redacting a redacted text changes
+nothing, any text is accepted, and the time grows linearly with its length. docs/redaction.md is
+generated from PATTERNS. This package must not import `core.errors`: every error masks its own text
+with `masked`.
 """
 
 import hmac
@@ -15,8 +16,23 @@ from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Literal
 
-from memory_mesh.core.language.redaction import assignments, keys, national_ids, numbers, pairs, phone
-from memory_mesh.core.language.redaction.pattern import Finding, Page, Pattern, Plain, Span, merged, present
+from memory_mesh.core.language.redaction import (
+    assignments,
+    keys,
+    national_ids,
+    numbers,
+    pairs,
+    phone,
+)
+from memory_mesh.core.language.redaction.pattern import (
+    Finding,
+    Page,
+    Pattern,
+    Plain,
+    Span,
+    merged,
+    present,
+)
 from memory_mesh.core.text import KINDS, MASK, LazyRegex
 
 if TYPE_CHECKING:
@@ -24,19 +40,26 @@ if TYPE_CHECKING:
 
 # More specific patterns come first: of two findings that overlap in part, the first pattern's wins.
 PATTERNS: tuple[Pattern, ...] = (
-    *keys.FORMS, *keys.VENDORS, *numbers.CARDS, *national_ids.NATIONAL_IDS, *national_ids.DOCUMENTS, *numbers.PATTERNS,
-    *phone.PATTERNS, *keys.GENERAL,
+    *keys.FORMS, *keys.VENDORS, *numbers.CARDS, *national_ids.NATIONAL_IDS, *national_ids.DOCUMENTS,
+    *numbers.PATTERNS, *phone.PATTERNS, *keys.GENERAL,
     *assignments.PATTERNS, *pairs.COMMAND_PATTERNS, *pairs.PATTERNS, *pairs.TABLE_PATTERNS,
 )  # fmt: skip
-# Patterns with the same precondition (gate), so that it is checked once per text. Gates are numbered, to find them by hint.
-_GATES: dict[tuple[int, bool, tuple[str, ...], Callable[[Page], bool] | None], list[tuple[int, Pattern]]] = {}
+# Patterns with the same precondition (gate), so that it is checked once per text. Gates are
+# numbered, to find them by hint.
+_GATES: dict[
+    tuple[int, bool, tuple[str, ...], Callable[[Page], bool] | None], list[tuple[int, Pattern]]
+] = {}
 for _rank, _pattern in enumerate(PATTERNS):
     if not _pattern.prefixes:
         _gate = (_pattern.digits, _pattern.long_word, _pattern.hints, _pattern.when)
         _GATES.setdefault(_gate, []).append((_rank, _pattern))
 _BY_NUMBER = [(*gate, patterns) for gate, patterns in _GATES.items()]
 _WITHOUT_HINTS = [number for number, gate in enumerate(_GATES) if not gate[2]]
-_HINTS = {hint: {n for n, gate in enumerate(_GATES) if hint in gate[2]} for gate in _GATES for hint in gate[2]}
+_HINTS = {
+    hint: {n for n, gate in enumerate(_GATES) if hint in gate[2]}
+    for gate in _GATES
+    for hint in gate[2]
+}
 _ASCII_HINTS = [hint for hint in _HINTS if hint.isascii()]
 _PREFIXED: dict[str, list[int]] = {}
 for _rank, _pattern in enumerate(PATTERNS):
@@ -46,18 +69,21 @@ _BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 _MAX_ROUNDS = 12
 _AROUND, _EDGE = 2048, 256
 _MAX_REMEMBERED_CHARS, _MAX_REMEMBERED = 200, 10_000
-# Times are skipped: most metadata has one, few are equal, and no pattern matches a time, with or without its key.
+# Times are skipped: most metadata has one, few are equal, and no pattern matches a time, with or
+# without its key.
 _TIME_KEYS = frozenset({"event_time", "valid_from", "valid_until", "expires_at", "timestamp"})
 _TIME = LazyRegex(
     r"[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-    r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?(?:Z|[+-][01][0-9]:[0-5][0-9])?)?"
+    r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?(?:Z|"
+    r"[+-][01][0-9]:[0-5][0-9])?)?"
 )
 
 Mode = Literal["mask", "pseudonym"]
 
 
 def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
-    """Return what must be redacted, from left to right. Longer findings win; of equal ones, the more specific.
+    """Return what must be redacted, from left to right. Longer findings win; of equal ones, the
+    more specific.
 
     Patterns of the kinds in `off` are not searched for.
     """
@@ -68,8 +94,12 @@ def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
     hinted = {number for hint in hints for number in _HINTS[hint]}
     spans = [
         (start, end, rank)
-        for min_digits, long_word, _, when, patterns in map(_BY_NUMBER.__getitem__, (*_WITHOUT_HINTS, *hinted))
-        if digits >= min_digits and (page.long_words or not long_word) and (when is None or when(page))
+        for min_digits, long_word, _, when, patterns in map(
+            _BY_NUMBER.__getitem__, (*_WITHOUT_HINTS, *hinted)
+        )
+        if digits >= min_digits
+        and (page.long_words or not long_word)
+        and (when is None or when(page))
         for rank, pattern in patterns
         if not off or pattern.kind not in off
         for start, end in pattern.finds(page)
@@ -77,22 +107,30 @@ def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
     if words := page.long_words:
         prefixed = {rank for prefix in present(words, _PREFIXED) for rank in _PREFIXED[prefix]}
         allowed = [rank for rank in prefixed if PATTERNS[rank].kind not in off]
-        spans += [(start, end, rank) for rank in allowed for start, end in PATTERNS[rank].finds(page)]
+        spans += [
+            (start, end, rank) for rank in allowed for start, end in PATTERNS[rank].finds(page)
+        ]
     masks = _masks(page.text) if spans else []
-    # A span that is a mask or cuts one is dropped. A span around a mask, as part of a longer secret, stays.
+    # A span that is a mask or cuts one is dropped. A span around a mask, as part of a longer
+    # secret, stays.
     return [
         Finding(PATTERNS[rank].id, *plain.original(start, end))
         for start, end, rank in _without_overlaps(spans)
-        if not masks or (not _cuts((start, end), masks) and MASK.fullmatch(page.text[start:end].strip(" .,;:")) is None)
+        if not masks
+        or (
+            not _cuts((start, end), masks)
+            and MASK.fullmatch(page.text[start:end].strip(" .,;:")) is None
+        )
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Replaces findings by `[EMAIL]`, or in pseudonym mode by `[EMAIL:8 hex digits]`, equal for the same value and key.
+    """Replaces findings by `[EMAIL]`, or in pseudonym mode by `[EMAIL:8 hex digits]`, equal for the
+    same value and key.
 
-    `names` maps names of people (or anything else) to the ids that replace them, in both modes. Kinds in `off` are not replaced.
-    Wrong arguments are a ValueError.
+    `names` maps names of people (or anything else) to the ids that replace them, in both modes.
+    Kinds in `off` are not replaced. Wrong arguments are a ValueError.
     """
 
     mode: Mode = "mask"
@@ -110,13 +148,18 @@ class Redactor:
         if self.mode == "pseudonym" and not self.key:
             raise ValueError("pseudonyms need a key; pass one, or use mode 'mask'")
         if unknown := sorted(self.off - set(KINDS)):
-            raise ValueError(f"unknown kind {unknown[0]!r:.40}; expected some of {', '.join(KINDS)}")
+            raise ValueError(
+                f"unknown kind {unknown[0]!r:.40}; expected some of {', '.join(KINDS)}"
+            )
         object.__setattr__(self, "_names_regex", _any_of(self.names))
         object.__setattr__(self, "_ids_regex", _any_of(self.names.values()))
         object.__setattr__(self, "_ids", {_folded(name): id_ for name, id_ in self.names.items()})
         for number, (name, id_) in enumerate(self.names.items(), 1):
             if not name.strip() or self.redact(id_) != id_:
-                raise ValueError(f"name {number} is blank, or its id would be redacted itself; expected an id without names")
+                raise ValueError(
+                    f"name {number} is blank, or its id would be redacted itself; expected an id "
+                    "without names"
+                )
 
     def redact(self, text: str) -> str:
         """Return the text with every finding and name replaced."""
@@ -128,13 +171,19 @@ class Redactor:
             renamed = self._renamed(masked)
             if renamed == text:
                 return text
-            # A mask changes the context of the rest of the text, so the search repeats until it finds nothing.
-            findings = _find_near(renamed, masks, self.off) if renamed == masked else find(renamed, off=self.off)
+            # A mask changes the context of the rest of the text, so the search repeats until it
+            # finds nothing.
+            findings = (
+                _find_near(renamed, masks, self.off)
+                if renamed == masked
+                else find(renamed, off=self.off)
+            )
             text = renamed
         return "[REDACTED]"  # only a text built for this needs so many rounds
 
     def count(self, before: str, after: str) -> dict[str, int]:
-        """Return how many values of each kind were replaced between two versions of a text; names have the kind `name`."""
+        """Return how many values of each kind were replaced between two versions of a text;
+        names have the kind `name`."""
         if before == after:
             return {}
         new = self._replacements(after)
@@ -142,13 +191,18 @@ class Redactor:
         return {kind: times for kind, times in sorted(new.items()) if times > 0}
 
     def _replacements(self, text: str) -> Counter[str]:
-        counts = Counter(mask[1].lower() for mask in MASK.finditer(text)) if "[" in text else Counter[str]()
+        counts = (
+            Counter(mask[1].lower() for mask in MASK.finditer(text))
+            if "[" in text
+            else Counter[str]()
+        )
         if self._ids_regex:
             counts["name"] = len(self._ids_regex.findall(text))
         return counts
 
     def redact_value(self, value: "Value", key: str = "") -> "Value":
-        """Redact every text in a JSON value, keys included. A key is a cue for its value, even for a number."""
+        """Redact every text in a JSON value, keys included. A key is a cue for its value, even
+        for a number."""
         if isinstance(value, str):
             return self._text_of_key(value, key)
         if isinstance(value, dict):
@@ -169,7 +223,8 @@ class Redactor:
         taken, numbers = set(masked.values()), Counter[str]()
         for key, item in value.items():
             same = unique = masked[key]
-            # A key that became equal to another one by masking is numbered, so that no value is lost.
+            # A key that became equal to another one by masking is numbered, so that no value is
+            # lost.
             while unique in result or (unique != same and unique in taken):
                 numbers[same] += 1
                 unique = f"{same} {numbers[same] + 1}"
@@ -179,14 +234,19 @@ class Redactor:
         return result
 
     def _text_of_key(self, value: str, key: str) -> str:
-        """Redact a value together with its key: `{"password": "hunter2"}` reads like `password: hunter2`."""
+        """Redact a value together with its key: `{"password": "hunter2"}` reads like `password:
+        hunter2`."""
         if key in _TIME_KEYS and self._names_regex is None and _TIME.fullmatch(value):
             return value
         if (digest := _digest(key, value, of=b"value")) in self._clean:
             return value
         lead, given = f"{key}: ", value
         for _ in range(_MAX_ROUNDS):
-            findings = [one for one in find(lead + value, off=self.off) if one.start >= len(lead)] if key else []
+            findings = (
+                [one for one in find(lead + value, off=self.off) if one.start >= len(lead)]
+                if key
+                else []
+            )
             redacted = self.redact(self._masked(lead + value, findings)[0][len(lead) :])
             if redacted == value:
                 if value == given:
@@ -196,7 +256,8 @@ class Redactor:
         return "[REDACTED]"
 
     def _remember(self, digest: bytes | None) -> None:
-        """Remember the digest of texts without findings: keys, speakers and tags repeat in every call."""
+        """Remember the digest of texts without findings: keys, speakers and tags repeat in every
+        call."""
         if len(self._clean) >= _MAX_REMEMBERED:
             self._clean.clear()
         if digest:
@@ -232,7 +293,11 @@ class Redactor:
         masks = _masks(text)
 
         def replacement(name: re.Match[str]) -> str:
-            return name[0] if _cuts(name.span(), masks) else self._ids.get(_folded(name[0]), "[REDACTED]")
+            return (
+                name[0]
+                if _cuts(name.span(), masks)
+                else self._ids.get(_folded(name[0]), "[REDACTED]")
+            )
 
         return self._names_regex.sub(replacement, text)
 
@@ -246,19 +311,26 @@ def _digest(*texts: str, of: bytes) -> bytes | None:
 
 
 def masked(text: str) -> str:
-    """Return the text with a mask for each finding: for errors and log lines, which have neither key nor names."""
+    """Return the text with a mask for each finding: for errors and log lines, which have neither
+    key nor names."""
     return _MASKING.redact(text)
 
 
 def _find_near(text: str, masks: list[Span], off: frozenset[str]) -> list[Finding]:
-    """Find what masking has uncovered. In a long text only the stretches around the new masks are searched."""
+    """Find what masking has uncovered. In a long text only the stretches around the new masks
+    are searched."""
     if len(text) <= 4 * _AROUND:
         return find(text, off=off) if masks else []
     findings: list[Finding] = []
-    for low, high in merged((max(0, start - _AROUND), min(len(text), end + _AROUND)) for start, end in masks):
+    for low, high in merged(
+        (max(0, start - _AROUND), min(len(text), end + _AROUND)) for start, end in masks
+    ):
         for one in find(text[low:high], off=off):
-            # At a cut, a part may look like a whole. It is far from any mask and was judged in the first search.
-            if (low == 0 or one.start >= _EDGE) and (high == len(text) or one.end <= high - low - _EDGE):
+            # At a cut, a part may look like a whole. It is far from any mask and was judged in the
+            # first search.
+            if (low == 0 or one.start >= _EDGE) and (
+                high == len(text) or one.end <= high - low - _EDGE
+            ):
                 findings.append(Finding(one.pattern, one.start + low, one.end + low))
     return findings
 
@@ -289,8 +361,14 @@ def _cuts(span: Span, masks: list[Span]) -> bool:
 
 
 def _any_of(names: Iterable[str]) -> re.Pattern[str] | None:
-    """Compile the names as whole words, longest first, with any spacing and in both Unicode compositions."""
-    written = {unicodedata.normalize(form, name) for name in names for form in ("NFC", "NFD") if name.strip()}
+    """Compile the names as whole words, longest first, with any spacing and in both Unicode
+    compositions."""
+    written = {
+        unicodedata.normalize(form, name)
+        for name in names
+        for form in ("NFC", "NFD")
+        if name.strip()
+    }
     if not written:
         return None
     ordered = sorted(written, key=lambda name: (-len(name), name))

@@ -26,39 +26,50 @@ from memory_mesh.core.text import LazyRegex, address_text
 # --- payment cards and bank accounts ---
 
 _MIN_DIGITS, _MAX_DIGITS = 12, 19
-_RUN = LazyRegex(rf"{DIGIT}(?<!{DIGIT}{DIGIT})(?:[{SPACES}{DASHES}]?{DIGIT}){{{_MIN_DIGITS - 1},}}+")
+_RUN = LazyRegex(
+    rf"{DIGIT}(?<!{DIGIT}{DIGIT})(?:[{SPACES}{DASHES}]?{DIGIT}){{{_MIN_DIGITS - 1},}}+"
+)
 _GAP = rf"(?:[\s{DASHES}._/·:•]{{1,3}}|&(?:nbsp|#160|#32|#45|#x20|#xa0);)"
 _GAPS = LazyRegex(f"({_GAP})")
 _ODD_RUN = LazyRegex(rf"(?<!{DIGIT})({DIGIT}{{4,8}})(?:{_GAP}{DIGIT}{{3,10}}){{1,4}}(?!{DIGIT})")
 _GROUP = LazyRegex(r"\d+")
 # How cards group their digits, in sizes of groups as characters; a single group is common too.
 _IN_GROUPS = "\4\4\4[\1-\4][\1-\3]?|\4\6[\4\5]"
-_GROUPINGS, _GROUPINGS_OR_ONE = LazyRegex(_IN_GROUPS), LazyRegex(f"{_IN_GROUPS}|[{chr(_MIN_DIGITS)}-{chr(_MAX_DIGITS)}]")
+_GROUPINGS, _GROUPINGS_OR_ONE = (
+    LazyRegex(_IN_GROUPS),
+    LazyRegex(f"{_IN_GROUPS}|[{chr(_MIN_DIGITS)}-{chr(_MAX_DIGITS)}]"),
+)
 _CARD_CUE = Cue(
-    "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte tarjeta carta cartao cartão"
-    " карт カード 卡 카드",
-    r"(?:credit|debit|bank|payment)?\s?cards?|cc|ccn|credit|visa|master\s?card|amex|american express|discover|diners|jcb|maestro"
-    r"|union\s?pay|cvv|cvc|card_?(?:no|num|number)|kreditkarten?(?:nummer)?|(?:kredit|bank|debit)karte|karte|carte|tarjeta|carta|cart[aã]o|карт[аыу]|\w{0,6}カード\w{0,2}|\w{0,4}卡号?|카드\s?번호",
+    "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte "
+    "tarjeta carta cartao cartão карт カード 卡 카드",
+    r"(?:credit|debit|bank|payment)?\s?cards?|cc|ccn|credit|visa|master\s?card|amex|american "
+    r"express|discover|diners|jcb|maestro|union\s?pay|cvv|cvc|card_?(?:no|num|number)|"
+    r"kreditkarten?(?:nummer)?|(?:kredit|bank|debit)karte|karte|carte|tarjeta|carta|cart[aã]o|"
+    r"карт[аыу]|\w{0,6}カード\w{0,2}|\w{0,4}卡号?|카드\s?번호",
 )
 # After these, a number that is called an id or an account may be a card.
 _MONEY_CUE = Cue(
     "card kart cart tarjet карт カード 卡 카드 acc konto pay paid charge",
-    r"cards?|karte|carte|tarjeta|carta|cart[aã]o|карт[аыу]|\w{0,6}カード|\w{0,4}卡号?|카드|accounts?|acct|konto|pay(?:ment)?|paid|charged?",
+    r"cards?|karte|carte|tarjeta|carta|cart[aã]o|карт[аыу]|\w{0,6}カード|\w{0,4}卡号?|카드|"
+    r"accounts?|acct|konto|pay(?:ment)?|paid|charged?",
 )
 _NEAR = 32
-# First digits by length, of networks that need no cue word. A Visa of 13 or 19 digits, Maestro and similar networks need one,
-# because ids and timestamps in milliseconds or nanoseconds have the same length.
+# First digits by length, of networks that need no cue word. A Visa of 13 or 19 digits, Maestro and
+# similar networks need one, because ids and timestamps in milliseconds or nanoseconds have the same
+# length.
 _MIN_NETWORK = 14
 _NETWORKS = LazyRegex(
     r"(?=.{14}$)(?:30[0-5]|3095|36|3[89])"  # Diners Club
     r"|(?=.{15}$)(?:3[47]|2131|1800)"  # American Express, old JCB
     # Visa, Mastercard, Discover, JCB, UnionPay
-    r"|(?=.{16}$)(?:4|5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|6011|64[4-9]|65|35(?:2[89]|[3-8])|62)"
+    r"|(?=.{16}$)(?:4|5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|6011|64[4-9]|65|35(?:2[89]|[3-8])|"
+    r"62)"
 )
 
 
 def _cards(page: Page) -> Iterator[Span]:
-    """Match 12 to 19 digits, in one group or in the groups of a card, with a Luhn sum and a known network or a cue word."""
+    """Match 12 to 19 digits, in one group or in the groups of a card, with a Luhn sum and a
+    known network or a cue word."""
     called = page.holds(_CARD_CUE.stems)
     for run in _RUN.finditer(page.text):
         start, end = run.span()
@@ -81,20 +92,30 @@ def _oddly_grouped(page: Page, *, called: bool) -> Iterator[Span]:
     at = 0
     while found := _ODD_RUN.search(page.text, at):
         at = found.end(1)
-        if "&" not in found[0] and not _MIN_NETWORK <= page.shape.count(b"0", *found.span()) <= _MAX_DIGITS:
+        if (
+            "&" not in found[0]
+            and not _MIN_NETWORK <= page.shape.count(b"0", *found.span()) <= _MAX_DIGITS
+        ):
             continue  # an entity has digits too
         parts = _GAPS.split(found[0])
         digits = "".join(parts[::2])
-        right = len(digits) <= _MAX_DIGITS and _NETWORKS.match(digits) and luhn(digits) and _complete(page.text, found.span())
+        right = (
+            len(digits) <= _MAX_DIGITS
+            and _NETWORKS.match(digits)
+            and luhn(digits)
+            and _complete(page.text, found.span())
+        )
         if right and (
-            _in_groups(page.text, found.span(), parts[::2], parts[1::2]) or (called and _CARD_CUE.near(page, found.span()))
+            _in_groups(page.text, found.span(), parts[::2], parts[1::2])
+            or (called and _CARD_CUE.near(page, found.span()))
         ):
             at = found.end()
             yield found.span()
 
 
 def _in_groups(text: str, span: Span, groups: list[str], gaps: list[str]) -> bool:
-    """Return whether groups and gaps are those of one card, so that it needs no cue word, and not those of a list."""
+    """Return whether groups and gaps are those of one card, so that it needs no cue word, and
+    not those of a list."""
     if not _GROUPINGS.fullmatch(_sizes(map(len, groups))):
         return False
     if (
@@ -104,7 +125,10 @@ def _in_groups(text: str, span: Span, groups: list[str], gaps: list[str]) -> boo
     ):
         return False
     signs = {gap.strip(" \t\r") for gap in gaps}
-    head, tail = text[max(0, span[0] - 4) : span[0]].rstrip(" \t\r"), text[span[1] : span[1] + 4].lstrip(" \t\r")
+    head, tail = (
+        text[max(0, span[0] - 4) : span[0]].rstrip(" \t\r"),
+        text[span[1] : span[1] + 4].lstrip(" \t\r"),
+    )
     if signs == {"\n"} and (head.rstrip()[-1:].isdigit() or tail.lstrip()[:1].isdigit()):
         return False  # more lines with numbers
     if "\n" in "".join(signs):
@@ -116,23 +140,39 @@ def _sizes(lengths: Iterable[int]) -> str:
     return "".join(chr(min(length, _MAX_DIGITS + 1)) for length in lengths)
 
 
-def _card_from(page: Page, groups: list[Span], first: int, after: int, *, called: bool) -> int | None:
-    """Return the last group of a card that starts with group `first`; the longest match wins, and the fifth group may be none."""
+def _card_from(
+    page: Page, groups: list[Span], first: int, after: int, *, called: bool
+) -> int | None:
+    """Return the last group of a card that starts with group `first`; the longest match wins,
+    and the fifth group may be none."""
     for last in (after - 1, after - 2) if after - first == 5 else (after - 1,):
         digits = "".join([page.text[start:end] for start, end in groups[first : last + 1]])
         span = groups[first][0], groups[last][1]
-        if (called or _NETWORKS.match(digits)) and luhn(digits) and _complete(page.text, span) and _is_card(page, span, digits):
+        if (
+            (called or _NETWORKS.match(digits))
+            and luhn(digits)
+            and _complete(page.text, span)
+            and _is_card(page, span, digits)
+        ):
             return last
     return None
 
 
 def _is_card(page: Page, span: Span, digits: str) -> bool:
-    """Accept a number of a known network, or any near a word for cards. A bare run after a word such as `order` is rejected."""
-    longer = page.text[span[1] : span[1] + 1] in ("-", "–") and page.text[span[1] + 1 : span[1] + 2].isdigit()
+    """Accept a number of a known network, or any near a word for cards. A bare run after a word
+    such as `order` is rejected."""
+    longer = (
+        page.text[span[1] : span[1] + 1] in ("-", "–")
+        and page.text[span[1] + 1 : span[1] + 2].isdigit()
+    )
     if longer or not _NETWORKS.match(digits):
         return _called_card(page, span)
     grouped = span[1] - span[0] > len(digits)
-    return grouped or evidence_before(page, span[0]) != Evidence.OTHER or _MONEY_CUE.near(page, span, before=_NEAR, after=0)
+    return (
+        grouped
+        or evidence_before(page, span[0]) != Evidence.OTHER
+        or _MONEY_CUE.near(page, span, before=_NEAR, after=0)
+    )
 
 
 def _complete(text: str, span: Span) -> bool:
@@ -145,7 +185,8 @@ def _complete(text: str, span: Span) -> bool:
 
 
 def _called_card(page: Page, span: Span) -> bool:
-    """Return whether a cue word is near. Ids of memories have 13 digits between underscores; one in ten passes Luhn."""
+    """Return whether a cue word is near. Ids of memories have 13 digits between underscores; one
+    in ten passes Luhn."""
     return "_" not in page.text[max(0, span[0] - 1) : span[1] + 1] and _CARD_CUE.near(page, span)
 
 
@@ -153,10 +194,11 @@ def _called_card(page: Page, span: Span) -> bool:
 _IBAN_LENGTHS = {
     country: int(length)
     for length, *countries in map(str.split, (
-        "15 NO", "16 BE", "18 DK FI FK FO GL NL SD", "19 MK SI", "20 AT BA EE KZ LT LU MN XK", "21 CH HR LI LV",
-        "22 BG BH CR DE GB GE IE ME RS VA", "23 AE GI IL IQ OM SO TL", "24 AD CZ ES MD PK RO SA SE SK TN VG", "25 LY PT ST",
-        "26 IS TR", "27 BI DJ FR GR IT MC MR SM", "28 AL AZ BY CY DO GT HN HU LB NI PL SV", "29 BR EG PS QA UA", "30 JO KW MU YE",
-        "31 MT SC", "32 LC", "33 RU",
+        "15 NO", "16 BE", "18 DK FI FK FO GL NL SD", "19 MK SI", "20 AT BA EE KZ LT LU MN XK",
+        "21 CH HR LI LV", "22 BG BH CR DE GB GE IE ME RS VA", "23 AE GI IL IQ OM SO TL",
+        "24 AD CZ ES MD PK RO SA SE SK TN VG", "25 LY PT ST", "26 IS TR",
+        "27 BI DJ FR GR IT MC MR SM", "28 AL AZ BY CY DO GT HN HU LB NI PL SV", "29 BR EG PS QA UA",
+        "30 JO KW MU YE", "31 MT SC", "32 LC", "33 RU",
     ))
     for country in countries
 }  # fmt: skip
@@ -166,14 +208,16 @@ _IBAN_GAP = r"(?:[._/·]|[ \t]{1,3}|[ \t]{0,2}\r?\n[ \t]{0,2})"
 _IBAN_BODIES = {
     length: LazyRegex(
         rf"(?:(?:[{SPACES}{DASHES}]?[A-Za-z0-9]){{{length - 4}}}"
-        rf"|(?:{_IBAN_GAP}[A-Za-z0-9]{{4}}){{{(length - 4) // 4}}}{_IBAN_GAP}[A-Za-z0-9]{{{length % 4}}})(?![A-Za-z0-9])"
+        rf"|(?:{_IBAN_GAP}[A-Za-z0-9]{{4}}){{{(length - 4) // 4}}}{_IBAN_GAP}[A-Za-z0-9]{{"
+        rf"{length % 4}}})(?![A-Za-z0-9])"
     )
     for length in set(_IBAN_LENGTHS.values())
 }
 
 
 def _ibans(page: Page) -> Iterator[Span]:
-    """Match a country, two check digits and the country's number of characters, in any case and grouping."""
+    """Match a country, two check digits and the country's number of characters, in any case and
+    grouping."""
     text, done = page.text, 0
     for head in _IBAN_HEAD.finditer(text):
         start = head.start() - 2
@@ -203,16 +247,30 @@ CARDS = (
 
 _MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
 
-# Matched leftwards from the `@`, in reversed text. Marks such as * or ' count only inside a name: **bob@x.org** is bold.
-_LATIN_LOCAL = LazyRegex(r"(?:(?![\u0e00-\u0eff\u1100-\u11ff\u3000-\u9fff\uac00-\ud7ff])[\w.%+-]|[!#$&'*^~](?=\w)){1,254}")
-_EAST_LOCAL = LazyRegex(r"[\u0e00-\u0eff\u1100-\u11ff\u3005-\u3007\u3040-\u9fff\uac00-\ud7ff]{1,32}")
+# Matched leftwards from the `@`, in reversed text. Marks such as * or ' count only inside a name:
+# **bob@x.org** is bold.
+_LATIN_LOCAL = LazyRegex(
+    r"(?:(?![\u0e00-\u0eff\u1100-\u11ff\u3000-\u9fff\uac00-\ud7ff])[\w.%+-]|"
+    r"[!#$&'*^~](?=\w)){1,254}"
+)
+_EAST_LOCAL = LazyRegex(
+    r"[\u0e00-\u0eff\u1100-\u11ff\u3005-\u3007\u3040-\u9fff\uac00-\ud7ff]{1,32}"
+)
 _QUOTED_LOCAL = LazyRegex(r'"[^"\n]{1,64}"')
 _AT = LazyRegex(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w|\[(?:IPv6:)?[0-9a-fA-F:.]{3,45}\])')
-_DOMAIN = LazyRegex(r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE)
+_DOMAIN = LazyRegex(
+    r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE
+)
 _LITERAL = LazyRegex(r"\[(?:IPv6:)?[0-9a-fA-F:.]{3,45}\]")
-_NO_DOMAIN = LazyRegex(r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE)
-_COMMON_ENDING = LazyRegex(r"(?i)\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co)$")
-_ALGORITHM = LazyRegex(r"[a-z0-9-]{0,60}[0-9][a-z0-9-]{0,60}@(?:openssh\.com|libssh\.org)")  # aes256-gcm@openssh.com
+_NO_DOMAIN = LazyRegex(
+    r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE
+)
+_COMMON_ENDING = LazyRegex(
+    r"(?i)\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|"
+    r"co)$"
+)
+# aes256-gcm@openssh.com
+_ALGORITHM = LazyRegex(r"[a-z0-9-]{0,60}[0-9][a-z0-9-]{0,60}@(?:openssh\.com|libssh\.org)")
 _FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
 
 
@@ -220,34 +278,56 @@ def _emails(page: Page) -> Iterator[Span]:
     """Match every `@` with a local part before it and a domain that ends in letters after it."""
     text = page.text
     for at in _AT.finditer(text):
-        domain = _DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN) or _LITERAL.match(text, at.end())
+        domain = _DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN) or _LITERAL.match(
+            text, at.end()
+        )
         if domain is None or _NO_DOMAIN.match(domain[0]):
             continue  # lodash@4.17.21-rc.one, logo@2x.png
         if text.startswith("(", domain.end()) and not _COMMON_ENDING.search(domain[0]):
             continue  # weights@inputs.transpose(…)
         reversed_ = text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1]
-        local = _QUOTED_LOCAL.match(reversed_) or _LATIN_LOCAL.match(reversed_) or _EAST_LOCAL.match(reversed_)
+        local = (
+            _QUOTED_LOCAL.match(reversed_)
+            or _LATIN_LOCAL.match(reversed_)
+            or _EAST_LOCAL.match(reversed_)
+        )
         start = at.start() - len(local[0].rstrip(".-!#$&'*^~") if local else "")
         # git@host:path names a repository.
-        remote = text.startswith("git@", start) and (text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES)
-        algorithm = "-" in text[start : at.start()] and _ALGORITHM.fullmatch(text[start : domain.end()])
+        remote = text.startswith("git@", start) and (
+            text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES
+        )
+        algorithm = "-" in text[start : at.start()] and _ALGORITHM.fullmatch(
+            text[start : domain.end()]
+        )
         if start < at.start() and not remote and not algorithm:
             yield start, domain.end()
 
 
-# Spelled addresses: `ann [at] example [dot] org`, and `ann at example dot org` if the context makes it clear.
-_SIGN_AT = LazyRegex(r"[ \t]{0,2}[\[({<][ \t]?(?:at|ät|arroba|@)[ \t]?[\])}>][ \t]{0,2}", re.IGNORECASE)
+# Spelled addresses: `ann [at] example [dot] org`, and `ann at example dot org` if the context makes
+# it clear.
+_SIGN_AT = LazyRegex(
+    r"[ \t]{0,2}[\[({<][ \t]?(?:at|ät|arroba|@)[ \t]?[\])}>][ \t]{0,2}", re.IGNORECASE
+)
 _WORD_AT = LazyRegex(r"[ \t]{1,2}(?:at|@)[ \t]{1,2}", re.IGNORECASE)
-_ENDING = "com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co|dev|app"
-_DOT = r"(?:\.|[ \t]{0,2}[\[({<][ \t]?(?:dot|punkt|punto|point|\.)[ \t]?[\])}>][ \t]{0,2}|[ \t]{1,2}dot[ \t]{1,2})"
-_SPELLED_DOMAIN = LazyRegex(rf"[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}(?:{_ENDING})(?![^\W_])", re.IGNORECASE)
+_ENDING = (
+    "com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co|dev|app"
+)
+_DOT = (
+    r"(?:\.|[ \t]{0,2}[\[({<][ \t]?(?:dot|punkt|punto|point|\.)[ \t]?[\])}>][ \t]{0,2}|[ "
+    r"\t]{1,2}dot[ \t]{1,2})"
+)
+_SPELLED_DOMAIN = LazyRegex(
+    rf"[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}(?:{_ENDING})(?![^\W_])",
+    re.IGNORECASE,
+)
 # In reversed text.
 _TOD = r"(?:\.|[ \t]{0,2}[\])}>]?[ \t]?tod[ \t]?[\[({<]?[ \t]{0,2})"
 _SPELLED_LOCAL = LazyRegex(rf"[\w+%-]{{1,64}}(?:{_TOD}[\w+%-]{{1,64}}){{0,3}}", re.IGNORECASE)
 _ESCAPES = ("&#", "&commat;", "&period;", "#64;", "\\u0040", "\\x40")
 _MAIL = words(r"e-?mails?|mail|mailto|address|adresse|correo|contact|reach|write")
 _NO_LOCAL = listed(
-    "me us him her them it you look looked buy shop meet met is are was be up live out here there sale found available"
+    "me us him her them it you look looked buy shop meet met is are was be up live out here there "
+    "sale found available"
 )
 
 
@@ -264,13 +344,18 @@ def _spelled(page: Page) -> Iterator[Span]:
             shouted = at[0].isupper() and " DOT " in spoken
             line = max(0, start - _LOOK, text.rfind("\n", max(0, start - _LOOK), start))
             clear = shouted or not local.isalpha() or _MAIL.search(text, line, start)
-            if clear and ("@" in at[0] or " dot " in spoken.lower()) and local.lower() not in _NO_LOCAL:
+            if (
+                clear
+                and ("@" in at[0] or " dot " in spoken.lower())
+                and local.lower() not in _NO_LOCAL
+            ):
                 yield start, end
 
 
 # A word with characters written as entities of HTML (once or twice) or as escapes of a program.
 _ESCAPE = (
-    r"&(?:amp;)?(?:#[0-9]{2,7};?|(?:#[xX][0-9a-fA-F]{2,6}|commat|period|plus|lowbar|hyphen|dash);)|\\(?:u00|x)[0-9a-fA-F]{2}"
+    r"&(?:amp;)?(?:#[0-9]{2,7};?|(?:#[xX][0-9a-fA-F]{2,6}|commat|period|plus|lowbar|hyphen|dash);)|"
+    r"\\(?:u00|x)[0-9a-fA-F]{2}"
 )
 _ESCAPED = LazyRegex(_ESCAPE)
 _ESCAPED_WORD = LazyRegex(rf"(?:[\w.%+@-]|{_ESCAPE})++")
@@ -292,7 +377,8 @@ def _escaped(page: Page) -> Iterator[Span]:
 
 
 def _unescaped(escape: str) -> str:
-    """Return the character of an entity or escape; a control character for one that is none or not a single one."""
+    """Return the character of an entity or escape; a control character for one that is none or
+    not a single one."""
     from html import unescape  # few texts have entities
 
     plain = chr(int(escape[-2:], 16)) if escape[0] == "\\" else unescape(unescape(escape))
@@ -301,7 +387,11 @@ def _unescaped(escape: str) -> str:
 
 def _spelled_at(text: str, at: re.Match[str]) -> Iterator[Span]:
     domain = _SPELLED_DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN)
-    local = _SPELLED_LOCAL.match(text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1]) if domain else None
+    local = (
+        _SPELLED_LOCAL.match(text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1])
+        if domain
+        else None
+    )
     if domain and local:
         yield at.start() - local.end(), domain.end()
 
@@ -316,30 +406,36 @@ def _unspelled(value: str) -> str:
 
 _V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
 _ADDRESS = Cue(
-    "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network"
-    " proxy firewall bind listen block ban request forward source src dst node machine vpn lan traceroute telnet",
-    r"ip|ips|ipv4|ipaddr|addr|address(?:es)?|hosts?|hostname|servers?|clients?|dns|resolver|nameservers?|gateway|router|subnet"
-    r"|ping(?:ed|ing)?|ssh|curl|https?|tcp|udp|connect(?:ed|ion|ing|s)?|log(?:ged|in|ins)|peer|remote|network|proxy|firewall"
-    r"|bind|listen(?:s|ing)?|blocked|banned|requests?|forwarded|source|src|dst|node|machine|vpn|lan|traceroute|telnet",
+    "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp "
+    "connect log peer remote network proxy firewall bind listen block ban request forward source "
+    "src dst node machine vpn lan traceroute telnet",
+    r"ip|ips|ipv4|ipaddr|addr|address(?:es)?|hosts?|hostname|servers?|clients?|dns|resolver|"
+    r"nameservers?|gateway|router|subnet|ping(?:ed|ing)?|ssh|curl|https?|tcp|udp|connect(?:ed|ion|"
+    r"ing|s)?|log(?:ged|in|ins)|peer|remote|network|proxy|firewall|bind|listen(?:s|ing)?|blocked|"
+    r"banned|requests?|forwarded|source|src|dst|node|machine|vpn|lan|traceroute|telnet",
 )
 _VERSION_WORDS = frozenset(listed(
-    "version versions ver vers v release releases released build builds rev revision firmware fw section sections sec chapter"
-    " clause article paragraph para appendix figure fig schema sdk oid spec §"
+    "version versions ver vers v release releases released build builds rev revision firmware fw "
+    "section sections sec chapter clause article paragraph para appendix figure fig schema sdk "
+    "oid spec §"
 ))  # fmt: skip
-# Words that precede versions and addresses. They do not count before a private address, a port or a mask.
+# Words that precede versions and addresses. They do not count before a private address, a port or a
+# mask.
 _PERHAPS_VERSION = frozenset(listed(
-    "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading downgrade downgraded update"
-    " updates updated updating chrome chromium edge opera firefox safari ios ipados macos android windows java jdk jre kernel"
-    " linux oracle nginx tomcat"
+    "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading "
+    "downgrade downgraded update updates updated updating chrome chromium edge opera firefox "
+    "safari ios ipados macos android windows java jdk jre kernel linux oracle nginx tomcat"
 ))  # fmt: skip
 _PRIVATE = LazyRegex(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
-_FOR_EXAMPLES = LazyRegex(r"192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2001:")  # stand for anyone's addresses
+# Stand for anyone's addresses.
+_FOR_EXAMPLES = LazyRegex(r"192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2001:")
 _LINKS = frozenset(listed("to from is was of number no and or both through about - – > → ->"))
 # One word or number to the left, in reversed text.
 _BACK = LazyRegex(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
 _PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
 _VERSION_AFTER = LazyRegex(
-    r"(?i)\s{0,2}(?:(?:was|is|has\sbeen|got|of|the)\s)?(?:released?|version|build|beta|alpha|rc\d*|firmware|snapshot)(?![^\W_])|[-+][a-z]"
+    r"(?i)\s{0,2}(?:(?:was|is|has\sbeen|got|of|the)\s)?(?:released?|version|build|beta|alpha|rc\d*|"
+    r"firmware|snapshot)(?![^\W_])|[-+][a-z]"
 )
 _PRODUCT = LazyRegex(r"(?:[A-Z][\w.-]{0,30}|curl|python-\w{1,12}|okhttp|nginx|node|wget|axios)/$")
 _HEADING_BEFORE = LazyRegex(r"(?:^|\n)[ \t]{0,3}#{0,6}[ \t]{0,3}$")
@@ -347,9 +443,13 @@ _HEADING_AFTER = LazyRegex(r"\.?[ \t]{1,4}[A-Z][a-z]")
 
 
 def _ipv4(page: Page) -> Iterator[Span]:
-    """Match four numbers up to 255 with dots, unless the context makes them a version, a section or a longer number."""
+    """Match four numbers up to 255 with dots, unless the context makes them a version, a section
+    or a longer number."""
     surroundings = Surroundings(page, before=96, after=48)
-    spans = (surroundings.judge(found.start(), partial(_address, page)) for found in _V4.finditer(page.text))
+    spans = (
+        surroundings.judge(found.start(), partial(_address, page))
+        for found in _V4.finditer(page.text)
+    )
     return filter(None, spans)
 
 
@@ -358,7 +458,11 @@ def _address(page: Page, text: str, place: int) -> Span | None:
     parts = found[0].split(".") if found else []
     if found is None or any(int(part) > 255 or (part[0] == "0" and part != "0") for part in parts):
         return None
-    is_address = _bounded(text, *found.span()) and parts[0] not in ("0", "127", "255") and not _version(page, found, parts)
+    is_address = (
+        _bounded(text, *found.span())
+        and parts[0] not in ("0", "127", "255")
+        and not _version(page, found, parts)
+    )
     return found.span() if is_address and not _is_private_range(text, found.span()) else None
 
 
@@ -366,7 +470,8 @@ _PREFIX = LazyRegex(r"/([0-9]{1,3})(?![0-9.])")
 
 
 def _is_private_range(text: str, span: Span) -> bool:
-    """Return whether it is a range of private addresses, which are the same everywhere, and not one address: 10.0.0.0/8."""
+    """Return whether it is a range of private addresses, which are the same everywhere, and not
+    one address: 10.0.0.0/8."""
     prefix = _PREFIX.match(text, span[1])
     if prefix is None:
         return False
@@ -376,7 +481,9 @@ def _is_private_range(text: str, span: Span) -> bool:
         network = ip_network(text[span[0] : prefix.end()])
     except ValueError:  # one address of a range
         return False
-    shared = network.is_multicast or (network.is_private and not network.is_global and not _FOR_EXAMPLES.match(text, span[0]))
+    shared = network.is_multicast or (
+        network.is_private and not network.is_global and not _FOR_EXAMPLES.match(text, span[0])
+    )
     return shared and network.num_addresses > 2
 
 
@@ -393,18 +500,25 @@ def _version(page: Page, found: re.Match[str], parts: list[str]) -> bool:
     text, (start, end) = page.text, found.span()
     before, after = text[max(0, start - _LOOK) : start], text[end : end + 24]
     service = re.match(r"[:/]\d", after) is not None
-    if _called_version(before, sure=service or _PRIVATE.match(found[0]) is not None) or _VERSION_AFTER.match(after):
+    if _called_version(
+        before, sure=service or _PRIVATE.match(found[0]) is not None
+    ) or _VERSION_AFTER.match(after):
         return True
     if before.endswith(_PINNED) or (before.endswith("/") and _PRODUCT.search(before)):
         return True
-    if _HEADING_AFTER.match(after) and _HEADING_BEFORE.search(before) and all(0 < int(part) < 30 for part in parts):
+    if (
+        _HEADING_AFTER.match(after)
+        and _HEADING_BEFORE.search(before)
+        and all(0 < int(part) < 30 for part in parts)
+    ):
         return True
     small = all(len(part) == 1 for part in parts) or parts[1:] == ["0", "0", "0"]
     return small and not (service or before.endswith("//") or _ADDRESS.near(page, found.span()))
 
 
 def _called_version(before: str, *, sure: bool) -> bool:
-    """Return whether the words to the left, skipping `to`, `and` and other numbers, lead to a word such as `version`."""
+    """Return whether the words to the left, skipping `to`, `and` and other numbers, lead to a
+    word such as `version`."""
     if before.isascii() and before.swapcase() == before:  # without letters
         return False
     reversed_, at = before[::-1], 0
@@ -428,7 +542,8 @@ _ZONE = LazyRegex(r"%[A-Za-z0-9][\w.-]{0,31}")
 
 
 def _ipv6(page: Page) -> Iterator[Span]:
-    """Match eight groups, or `::` after a group of four digits; not `std::vector`, `x[1::2]` or `12:30:45`. `::1` stays."""
+    """Match eight groups, or `::` after a group of four digits; not `std::vector`, `x[1::2]` or
+    `12:30:45`. `::1` stays."""
     text, done = page.text, 0
     for anchor in _COLONS.finditer(text):
         if anchor.start() < done:
@@ -438,7 +553,11 @@ def _ipv6(page: Page) -> Iterator[Span]:
         done = _v6_end(text, anchor.end())
         head, tail = text[max(0, start - 1) : start], text[done : done + 1]
         inside_word = joined(head) or joined(tail) or head in ("_", ":") or tail == "_"
-        if not inside_word and _is_v6(text[start:done]) and not _is_private_range(text, (start, done)):
+        if (
+            not inside_word
+            and _is_v6(text[start:done])
+            and not _is_private_range(text, (start, done))
+        ):
             zone = _ZONE.match(text, done)
             done = zone.end() if zone else done
             yield start, done
@@ -460,7 +579,12 @@ def _is_v6(token: str) -> bool:
     if not compressed and token.count(":") != 7 - embedded:
         return False
     first = token.partition(":")[0]
-    if compressed and len(first) != 4 and not embedded and not token.lower().startswith(("::ffff:", "64:ff9b::")):
+    if (
+        compressed
+        and len(first) != 4
+        and not embedded
+        and not token.lower().startswith(("::ffff:", "64:ff9b::"))
+    ):
         return False
     if compressed and not any(map(str.isdigit, token)):
         return False

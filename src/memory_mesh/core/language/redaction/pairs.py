@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from memory_mesh.core.language.redaction.pattern import Page, Pattern, Span, Surroundings, listed, merged, occurrences, stems_of
+from memory_mesh.core.language.redaction.pattern import (
+    Page,
+    Pattern,
+    Span,
+    Surroundings,
+    listed,
+    merged,
+    occurrences,
+    stems_of,
+)
 from memory_mesh.core.language.redaction.values import (
     bare,
     looks_secret,
@@ -22,11 +31,17 @@ from memory_mesh.core.text import LazyRegex
 # --- rows, arguments, manifests and cookies ---
 
 _IDENTIFIED = LazyRegex(
-    r"(?i)identified\s{1,4}(?:with\s{1,4}[\w']{1,40}\s{1,4})?(?:by|as)\s{1,4}(?:password\s{1,4})?(?:values\s{1,4})?"
+    r"(?i)identified\s{1,4}(?:with\s{1,4}[\w']{1,40}\s{1,4})?(?:by|"
+    r"as)\s{1,4}(?:password\s{1,4})?(?:values\s{1,4})?"
 )
 _COLUMNS = LazyRegex(r"(?i)\(([^()]{1,400})\)\s{0,8}values\s{0,8}")
-_SECRET_COLUMN = LazyRegex(r"(?i)[\w`\"\[.]{0,40}(?:password|passwd|pwd|passphrase|secret|token|api_?key)[`\"\]]?")
-_FIELD = LazyRegex(r"\s{0,8}('(?:[^'\\\n]|''|\\.){0,512}'|\"(?:[^\"\\\n]|\\.){0,512}\"|[^,()'\"\n]{0,128})\s{0,8}([,)])")
+_SECRET_COLUMN = LazyRegex(
+    r"(?i)[\w`\"\[.]{0,40}(?:password|passwd|pwd|passphrase|secret|token|api_?key)[`\"\]]?"
+)
+_FIELD = LazyRegex(
+    r"\s{0,8}('(?:[^'\\\n]|''|\\.){0,512}'|\"(?:[^\"\\\n]|\\.){0,512}\"|"
+    r"[^,()'\"\n]{0,128})\s{0,8}([,)])"
+)
 _NEXT_ROW = LazyRegex(r"\s{0,8},\s{0,8}(?=\()")
 _MAX_ROWS = 64
 
@@ -39,12 +54,19 @@ def _sql(page: Page) -> Iterator[Span]:
         inside = quoted(text, found.end()) if found else None
         span = inside[0] if inside else bare(text, found.end(), place) if found else None
         value = text[slice(*span)] if span else ""
-        if span and value and not placeholder(value) and (inside or text[place] == "I" or looks_secret(value)):
+        if (
+            span
+            and value
+            and not placeholder(value)
+            and (inside or text[place] == "I" or looks_secret(value))
+        ):
             yield span
     for start, end in page.around(("values",), 420, 20):
         for found in _COLUMNS.finditer(text, start, end):
             columns = [name.strip() for name in found[1].split(",")]
-            secret_columns = {at for at, name in enumerate(columns) if _SECRET_COLUMN.fullmatch(name)}
+            secret_columns = {
+                at for at, name in enumerate(columns) if _SECRET_COLUMN.fullmatch(name)
+            }
             yield from _rows(text, found.end(), secret_columns) if secret_columns else ()
 
 
@@ -59,7 +81,12 @@ def _rows(text: str, at: int, secret_columns: set[int]) -> Iterator[Span]:
         if field is None:
             return
         value = field[1].strip("'\"")
-        if column in secret_columns and field[1][:1] in ("'", '"') and not placeholder(value) and not plain_word(value):
+        if (
+            column in secret_columns
+            and field[1][:1] in ("'", '"')
+            and not placeholder(value)
+            and not plain_word(value)
+        ):
             yield field.start(1) + 1, field.end(1) - 1
         at, column = field.end(), column + 1
         if field[2] == ")":
@@ -68,18 +95,23 @@ def _rows(text: str, at: int, secret_columns: set[int]) -> Iterator[Span]:
 
 
 _AFTER_USER = LazyRegex(
-    r"(?:(?<!\w)auth\s{0,2}[=:]\s{0,2}[(\[]|(?:[Bb]asic_?[Aa]uth\w{0,12}|[Cc]redentials?(?:::new)?|[Ll]ogin|authenticate|PasswordAuthentication|setAuth|sign_?[iI]n)\(|sp_addlogin\s)"
-    r"\s{0,4}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[\"'])"
+    r"(?:(?<!\w)auth\s{0,2}[=:]\s{0,2}[(\[]|(?:[Bb]asic_?[Aa]uth\w{0,12}|[Cc]redentials?(?:::new)?|"
+    r"[Ll]ogin|authenticate|PasswordAuthentication|setAuth|sign_?[iI]n)\(|"
+    r"sp_addlogin\s)\s{0,4}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[\"'])"
 )
 _CONNECT = LazyRegex(
-    r"(?:mysqli(?:_connect|_real_connect)?|PDO|getConnection|(?:mysql|pg|odbc|oci|ftp|ssh2)_?\w{0,8}connect)\(\s{0,4}(?=[\"'])"
+    r"(?:mysqli(?:_connect|_real_connect)?|PDO|getConnection|(?:mysql|pg|odbc|oci|ftp|"
+    r"ssh2)_?\w{0,8}connect)\(\s{0,4}(?=[\"'])"
 )
 _NEXT = LazyRegex(r"(?:\.\w{2,12}\(\))?\s{0,4},\s{0,8}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[bru@]?[\"'])")
 _LOGIN = LazyRegex(
-    r"(?i)(?<![^\W_])(?:logins?|creds?|credentials?|account|zugangsdaten|wi-?fi|wlan)(?:\s(?:for|to|of|on|für)\s[\w-]{1,20})?"
-    r"(?:\s(?:is|are|->))?\s?[:=]?\s{1,3}[\w.@+-]{2,40}\s?[/:|](?!:)\s?"
+    r"(?i)(?<![^\W_])(?:logins?|creds?|credentials?|account|zugangsdaten|wi-?fi|wlan)(?:\s(?:for|"
+    r"to|of|on|für)\s[\w-]{1,20})?(?:\s(?:is|are|->))?\s?[:=]?\s{1,3}[\w.@+-]{2,40}\s?[/:|"
+    r"](?!:)\s?"
 )
-_WIFI_KEY = LazyRegex(r"(?i)(?:wi-?fi|wlan|ssid)[^\n]{0,40}?(?<!\w)key\s?[:=]\s?[\"']?([^\s\"']{8,63})")
+_WIFI_KEY = LazyRegex(
+    r"(?i)(?:wi-?fi|wlan|ssid)[^\n]{0,40}?(?<!\w)key\s?[:=]\s?[\"']?([^\s\"']{8,63})"
+)
 
 
 _LOGIN_STEMS = ("auth", "login", "cred", "account", "sign_in", "signin", "zugangsdaten")
@@ -88,11 +120,19 @@ _WIFI_STEMS = ("wifi", "wi-fi", "wlan", "ssid")
 
 
 def _after_user(page: Page) -> Iterator[Span]:
-    """Match the password after a user name: the second or third argument of a call, and `login: user / password`."""
+    """Match the password after a user name: the second or third argument of a call, and `login:
+    user / password`."""
     for calls, stems, position in ((_AFTER_USER, _LOGIN_STEMS, 2), (_CONNECT, _CONNECT_STEMS, 3)):
         for start, end in page.around(stems, 12, 80):
-            spans = (_quoted_argument(page.text, found.end(), position) for found in calls.finditer(page.text, start, end))
-            yield from (span for span in spans if span and quoted_secret(page.text[slice(*span)], password=True))
+            spans = (
+                _quoted_argument(page.text, found.end(), position)
+                for found in calls.finditer(page.text, start, end)
+            )
+            yield from (
+                span
+                for span in spans
+                if span and quoted_secret(page.text[slice(*span)], password=True)
+            )
     yield from _in_notes(page)
 
 
@@ -122,9 +162,13 @@ def _quoted_argument(text: str, at: int, position: int) -> Span | None:
     return None
 
 
-_KIND = LazyRegex(r"(?i)(?:^|\n)[ \t]{0,16}[\"']?kind[\"']?:[ \t]{0,4}[\"']?secret[\"']?[ \t]{0,4}(?:,|\r?\n|$)")
+_KIND = LazyRegex(
+    r"(?i)(?:^|\n)[ \t]{0,16}[\"']?kind[\"']?:[ \t]{0,4}[\"']?secret[\"']?[ \t]{0,4}(?:,|\r?\n|$)"
+)
 _DATA = LazyRegex(r"(?:^|\n)([ \t]{0,16})(?:data|stringData):[ \t]{0,4}\r?\n")
-_ENTRY = LazyRegex(r"([ \t]{1,24})[\"']?[\w.-]{1,80}[\"']?:[ \t]{0,4}([^\s#|>][^\n]{0,4096})?(?:\r?\n|$)")
+_ENTRY = LazyRegex(
+    r"([ \t]{1,24})[\"']?[\w.-]{1,80}[\"']?:[ \t]{0,4}([^\s#|>][^\n]{0,4096})?(?:\r?\n|$)"
+)
 _MANIFEST = 20_000
 
 
@@ -146,17 +190,26 @@ def _kubernetes(page: Page) -> Iterator[Span]:
                 yield start, start + len(value)
 
 
-_PASSWORD_FILE = LazyRegex(r"(?<![^\n])[ \t]{0,8}[\w.*-]{1,128}:(?:5432|5433|6432|\*):[^\s:]{1,64}:[^\s:]{1,64}:([^\s]{3,128})")
-_RELAY = LazyRegex(r"\]:(?:25|465|587|2525)[ \t]{1,8}[\w.@+-]{1,80}:(\S{3,128})")  # Postfix: [mail.example.org]:587 user:password
+_PASSWORD_FILE = LazyRegex(
+    r"(?<![^\n])[ \t]{0,8}[\w.*-]{1,128}:(?:5432|5433|6432|"
+    r"\*):[^\s:]{1,64}:[^\s:]{1,64}:([^\s]{3,128})"
+)
+# Postfix: [mail.example.org]:587 user:password.
+_RELAY = LazyRegex(r"\]:(?:25|465|587|2525)[ \t]{1,8}[\w.@+-]{1,80}:(\S{3,128})")
 _COOKIES = LazyRegex(r"(?i)cookie[\"']?[ \t]{0,2}:[ \t]{0,2}[\"']?([^\n\"']{8,4096})")
 _SESSION = LazyRegex(r"(?i)(?:sessid|sessionid|_session)=([^\s;&\"']{10,512})")
 
 
 def _files(page: Page) -> Iterator[Span]:
-    """Match the last field of a line of `.pgpass`, and the values of cookies that are long enough to be a session."""
+    """Match the last field of a line of `.pgpass`, and the values of cookies that are long
+    enough to be a session."""
     text = page.text
     for start, end in page.around((":5432:", ":5433:", ":*:"), 140, 260):
-        yield from (found.span(1) for found in _PASSWORD_FILE.finditer(text, start, end) if not placeholder(found[1]))
+        yield from (
+            found.span(1)
+            for found in _PASSWORD_FILE.finditer(text, start, end)
+            if not placeholder(found[1])
+        )
     relays = (_RELAY.match(text, place) for place in page.places(("]:",))) if "]:" in text else ()
     yield from (found.span(1) for found in relays if found and not placeholder(found[1]))
     done = 0
@@ -172,7 +225,11 @@ def _files(page: Page) -> Iterator[Span]:
 
 
 def _cookies(text: str, header: re.Match[str]) -> Iterator[Span]:
-    cuts = [header.start(1) - 1, *(header.start(1) + at for at, char in enumerate(header[1]) if char == ";"), header.end(1)]
+    cuts = [
+        header.start(1) - 1,
+        *(header.start(1) + at for at, char in enumerate(header[1]) if char == ";"),
+        header.end(1),
+    ]
     for before, after in pairwise(cuts):
         name, _, value = text[before + 1 : after].partition("=")
         if random_looking(value.strip().replace("%", "").replace(":", ""), min_length=16):
@@ -180,43 +237,61 @@ def _cookies(text: str, header: re.Match[str]) -> Iterator[Span]:
             yield start, start + len(value.rstrip())
 
 
-# A variable named after a server of gems, with __ for dots, or the command that stores the same. Sidekiq sells such pairs.
+# A variable named after a server of gems, with __ for dots, or the command that stores the same.
+# Sidekiq sells such pairs.
 _GEMS = LazyRegex(
-    r"(?i)bundle(?:_(?!mirror|build|local)[\w-]{1,80}?__[a-z]{2,12}(?:[\"']?\s{0,3}[:=]\s{0,3}|[ \t])"
-    r"|[ \t]config[ \t](?:set[ \t]|--[a-z]{1,12}[ \t]){0,3}(?:https?://)?[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}/?[ \t])"
-    r"[\"']?([^\s\"']{6,256})"
+    r"(?i)bundle(?:_(?!mirror|build|local)[\w-]{1,80}?__[a-z]{2,12}(?:[\"']?\s{0,3}[:=]\s{0,3}|[ "
+    r"\t])"
+    r"|[ \t]config[ \t](?:set[ \t]|--[a-z]{1,12}[ "
+    r"\t]){0,3}(?:https?://)?[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}/?[ \t])[\"']?([^\s\"']{6,256})"
 )
 
 
 def _gem_servers(page: Page) -> Iterator[Span]:
     """Match `user:password` or a token for a server of gems."""
-    for found in filter(None, (_GEMS.match(page.text, place) for place in page.places(("bundle",)))):
+    for found in filter(
+        None, (_GEMS.match(page.text, place) for place in page.places(("bundle",)))
+    ):
         user, pair, password = found[1].partition(":")
-        login = pair and user and password.lower() not in ("password", "pass") and not password.startswith("/")
-        if not placeholder(found[1]) and not placeholder(password or user) and (login or random_looking(user, min_length=12)):
+        login = (
+            pair
+            and user
+            and password.lower() not in ("password", "pass")
+            and not password.startswith("/")
+        )
+        if (
+            not placeholder(found[1])
+            and not placeholder(password or user)
+            and (login or random_looking(user, min_length=12))
+        ):
             yield found.span(1)
 
 
 _SEED = LazyRegex(
-    r"(?i)(?:(?:seed|recovery|backup|secret)[\s_-](?:phrase|words)|mnemonic)[^\n:=]{0,24}?[\s:=\"']{1,4}"
-    r"((?:[a-z]{3,8} ){11,23}[a-z]{3,8})(?!\w)"
+    r"(?i)(?:(?:seed|recovery|backup|secret)[\s_-](?:phrase|words)|"
+    r"mnemonic)[^\n:=]{0,24}?[\s:=\"']{1,4}((?:[a-z]{3,8} ){11,23}[a-z]{3,8})(?!\w)"
 )
 
 
 def _seed_phrases(page: Page) -> Iterator[Span]:
     """Match the twelve or more words from which a wallet can be restored."""
     places = page.places(("seed", "recovery", "backup", "secret", "mnemonic"))
-    return (found.span(1) for found in filter(None, (_SEED.match(page.text, place) for place in places)))
+    return (
+        found.span(1) for found in filter(None, (_SEED.match(page.text, place) for place in places))
+    )
 
 
 PATTERNS = (
     Pattern("sql_password", "SECRET", _sql, hints=("identified", "values")),
-    Pattern("login_pair", "SECRET", _after_user, hints=(*_LOGIN_STEMS, *_CONNECT_STEMS, *_WIFI_STEMS)),
-    Pattern("kubernetes_secret", "SECRET", _kubernetes, hints=("kind: secret", "kind: 'secret", 'kind: "secret')),
+    Pattern("login_pair", "SECRET", _after_user,
+            hints=(*_LOGIN_STEMS, *_CONNECT_STEMS, *_WIFI_STEMS)),
+    Pattern("kubernetes_secret", "SECRET", _kubernetes,
+            hints=("kind: secret", "kind: 'secret", 'kind: "secret')),
     Pattern("session_cookie", "SECRET", _files,
             hints=("cookie", ":5432:", ":5433:", ":*:", "sessid", "sessionid", "_session=", "]:")),
     Pattern("gem_server", "CREDENTIALS", _gem_servers, hints=("bundle_", "bundle config")),
-    Pattern("seed_phrase", "SECRET", _seed_phrases, hints=("phrase", "seed words", "recovery words", "mnemonic")),
+    Pattern("seed_phrase", "SECRET", _seed_phrases,
+            hints=("phrase", "seed words", "recovery words", "mnemonic")),
 )  # fmt: skip
 
 
@@ -238,25 +313,33 @@ class _Command:
 
 
 _TABLE: tuple[tuple[str, _Command], ...] = (
-    ("mysql mysqldump mysqladmin mysqlimport mysqlshow mysqlcheck mysqlpump mycli mariadb mariadb-dump mariadb-admin",
+    (("mysql mysqldump mysqladmin mysqlimport mysqlshow mysqlcheck mysqlpump mycli mariadb "
+      "mariadb-dump mariadb-admin"),
      _Command(glued=("-p",))),
     ("sshpass", _Command(separate=("-p",), glued=("-p",))),
     ("redis-cli valkey-cli keydb-cli", _Command(separate=("-a", "--pass"))),
-    ("docker podman nerdctl buildah helm oras crane az oc cf ibmcloud registry", _Command(separate=("-p",), only_with="login")),
-    ("curl wget aria2c", _Command(pairs=("-u", "--user", "-U", "--proxy-user"), glued=("-u", "-U"))),
+    ("docker podman nerdctl buildah helm oras crane az oc cf ibmcloud registry",
+     _Command(separate=("-p",), only_with="login")),
+    ("curl wget aria2c",
+     _Command(pairs=("-u", "--user", "-U", "--proxy-user"), glued=("-u", "-U"))),
     ("http https xh httpie", _Command(pairs=("-a", "--auth"))),
     ("skopeo ctr regctl", _Command(pairs=("--creds", "--src-creds", "--dest-creds", "-u"))),
-    ("ldapsearch ldapmodify ldapadd ldapdelete ldappasswd ldapwhoami", _Command(separate=("-w", "-s"), glued=("-w",))),
-    ("mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat", _Command(separate=("-p",))),
-    ("twine psexec psexec64 cypher-shell cqlsh influx rabbitmqadmin racadm smbmap crackmapexec nxc netexec evil-winrm rdesktop "
-     "useradd usermod clickhouse-client neo4j-admin vncviewer ncftpput ncftpget", _Command(separate=("-p",))),
-    ("sqlcmd bcp isql osql tsql mosquitto_pub mosquitto_sub ipmitool zip unzip", _Command(separate=("-P",), glued=("-P",))),
+    ("ldapsearch ldapmodify ldapadd ldapdelete ldappasswd ldapwhoami",
+     _Command(separate=("-w", "-s"), glued=("-w",))),
+    ("mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat",
+     _Command(separate=("-p",))),
+    ("twine psexec psexec64 cypher-shell cqlsh influx rabbitmqadmin racadm smbmap crackmapexec nxc "
+     "netexec evil-winrm rdesktop useradd usermod clickhouse-client neo4j-admin vncviewer "
+     "ncftpput ncftpget", _Command(separate=("-p",))),
+    ("sqlcmd bcp isql osql tsql mosquitto_pub mosquitto_sub ipmitool zip unzip",
+     _Command(separate=("-P",), glued=("-P",))),
     ("7z 7za 7zr 7zz rar unrar", _Command(glued=("-p", "-hp"))),
     ("openssl", _Command(separate=("-k", "-pass", "-1", "-5", "-6", "-apr1"), glued=("pass:",))),
     ("snmpwalk snmpget snmpset snmpbulkwalk snmptrap", _Command(separate=("-A", "-X"))),
     ("ssh-keygen", _Command(separate=("-N", "-P"))),
     ("plink pscp psftp putty winscp klink", _Command(separate=("-pw",))),
-    ("winexe smbclient rpcclient smbget smbcacls smbcquotas", _Command(pairs=("-U", "--user"), separator="%", glued=("-U",))),
+    ("winexe smbclient rpcclient smbget smbcacls smbcquotas",
+     _Command(pairs=("-U", "--user"), separator="%", glued=("-U",))),
     ("lftp", _Command(pairs=("-u", "--user"), separator=",")),
     ("xfreerdp wfreerdp xfreerdp3 freerdp", _Command(glued=("/p:", "-p:"))),
     ("cmdkey", _Command(glued=("/pass:",))),
@@ -271,18 +354,30 @@ _TABLE: tuple[tuple[str, _Command], ...] = (
     ("doctl", _Command(separate=("-t", "--access-token"))),
 )  # fmt: skip
 _COMMANDS = {name: command for names, command in _TABLE for name in names.split()}
-_STEMS = (*(f"{name} " for name in _COMMANDS), "mysql.exe ", "mysqldump.exe ", "sqlcmd.exe ", "psexec.exe ")
+_STEMS = (
+    *(f"{name} " for name in _COMMANDS),
+    "mysql.exe ",
+    "mysqldump.exe ",
+    "sqlcmd.exe ",
+    "psexec.exe ",
+)
 _CALL = LazyRegex(r"(?<![\w.@-])([\w-]{2,20})(?:\.exe)?(?=[ \t]{1,4}\S)")
-_WORD = LazyRegex(r"(?:[^\s'\"\\|;&<>]|\\[\s\S]|[;&](?=[^\s;&|])|'[^'\n]{0,256}'|\"(?:[^\"\\\n]|\\.){0,256}\")++")
+_WORD = LazyRegex(
+    r"(?:[^\s'\"\\|;&<>]|\\[\s\S]|[;&](?=[^\s;&|])|'[^'\n]{0,256}'|\"(?:[^\"\\\n]|\\.){0,256}\")++"
+)
 _GAP = LazyRegex(r"(?:[ \t]|\\\r?\n){1,40}")
 _MAX_WORDS = 48
 _NOT_GIVEN = frozenset(
-    listed("password passwd pass pw secret token key flag option options argument parameter switch stdin and or with the")
+    listed(
+        "password passwd pass pw secret token key flag option options argument parameter switch "
+        "stdin and or with the"
+    )
 )
 
 
 def find_commands(page: Page) -> Iterator[Span]:
-    """Yield the passwords in calls of the commands in the table, and those piped into a command that reads one."""
+    """Yield the passwords in calls of the commands in the table, and those piped into a command
+    that reads one."""
     text, done = page.text, 0
     for found in filter(None, (_CALL.match(text, place) for place in page.places(_STEMS))):
         if found.start() >= done and found[1] in _COMMANDS:
@@ -293,8 +388,8 @@ def find_commands(page: Page) -> Iterator[Span]:
         piped = (_PIPED.match(text, place) for place in page.places(("echo ", "printf ", "print ")))
         yield from chain.from_iterable(map(_piped, filter(None, piped)))
     stems = (
-        "auth ", "convertto-securestring", "expect ", "ftp> user", "server community", "enable ", "username ", "rootpw ", "user ",
-        "331 ",
+        "auth ", "convertto-securestring", "expect ", "ftp> user", "server community", "enable ",
+        "username ", "rootpw ", "user ", "331 ",
     )  # fmt: skip
     typed = (_TYPED.match(text, place) for place in page.places(stems))
     yield from (found.span(1) for found in typed if found and _is_typed(found[0], found[1]))
@@ -302,8 +397,11 @@ def find_commands(page: Page) -> Iterator[Span]:
 
 
 def _is_typed(line: str, value: str) -> bool:
-    """Return whether the value is a password. Lines that may also be sentences need a value that looks like one."""
-    return not placeholder(value) and (not line.startswith(("enable", "username", "rootpw")) or looks_secret(value))
+    """Return whether the value is a password. Lines that may also be sentences need a value that
+    looks like one."""
+    return not placeholder(value) and (
+        not line.startswith(("enable", "username", "rootpw")) or looks_secret(value)
+    )
 
 
 _HERE = LazyRegex(r"<<<[ \t]{0,4}(\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s|'\"]{1,256})")
@@ -318,7 +416,10 @@ def _here_strings(page: Page) -> Iterator[Span]:
     surroundings = Surroundings(page, before=_MAX_READER, after=2 * _MAX_HERE)
     readers = _READERS.finditer(text) if "<<<" in text else ()
     for start, end in merged((found.start(), found.start() + _MAX_READER) for found in readers):
-        here = (surroundings.judge(start + place, _here_string) for place in occurrences(text[start:end], "<<<"))
+        here = (
+            surroundings.judge(start + place, _here_string)
+            for place in occurrences(text[start:end], "<<<")
+        )
         yield from filter(None, here)
 
 
@@ -355,11 +456,19 @@ def _option(text: str, command: _Command, word: Span, before: str) -> Iterator[S
     """Yield the password in one word of a command; `before` is the word before it."""
     value, (start, end) = text[slice(*word)], word
     quote = 1 if value[:1] in ("'", '"') else 0
-    glued = max((flag for flag in command.glued if value.startswith(flag, quote)), key=len, default="")
+    glued = max(
+        (flag for flag in command.glued if value.startswith(flag, quote)), key=len, default=""
+    )
     pair = next((flag for flag in command.pairs if flag and value.startswith(f"{flag}=")), "")
     if glued and len(value) > len(glued) + 2 * quote:
-        inside = (start + len(glued) + quote, end - quote) if quote else _unquoted(text, (start + len(glued), end))
-        yield from _after(text, inside, command.separator) if command.pairs else _given(text, inside)
+        inside = (
+            (start + len(glued) + quote, end - quote)
+            if quote
+            else _unquoted(text, (start + len(glued), end))
+        )
+        yield from (
+            _after(text, inside, command.separator) if command.pairs else _given(text, inside)
+        )
     elif before in command.separate and not value.startswith("-"):
         yield from _given(text, _unquoted(text, word), plain=False)
     elif before in command.pairs:  # an empty option stands for the first word
@@ -375,7 +484,8 @@ def _has(values: list[str], word: str, name: str) -> bool:
 
 
 def _last(text: str, name: str, words: list[Span]) -> Iterator[Span]:
-    """Yield the last word that is not an option, a share, a drive or a name that the command requires before the password."""
+    """Yield the last word that is not an option, a share, a drive or a name that the command
+    requires before the password."""
     plain = [word for word in words if text[word[0]] not in "-/\\*" and text[word[1] - 1] != ":"]
     min_length = {"htpasswd": 2, "rabbitmqctl": 3, "wpa_passphrase": 2}.get(name, 2)
     if name.startswith("net") and text[slice(*words[0])] == "user":
@@ -385,14 +495,16 @@ def _last(text: str, name: str, words: list[Span]) -> Iterator[Span]:
 
 
 def _given(text: str, span: Span, *, plain: bool = True) -> Iterator[Span]:
-    """Yield the password unless it is a placeholder or, apart from a glued one, a word such as `password`."""
+    """Yield the password unless it is a placeholder or, apart from a glued one, a word such as
+    `password`."""
     value = text[slice(*span)]
     if value and not placeholder(value) and (plain or value.lower() not in _NOT_GIVEN):
         yield span
 
 
 def _after(text: str, span: Span, separator: str) -> Iterator[Span]:
-    """Yield what follows the separator in `user:password`, or a token that stands in the place of the user name."""
+    """Yield what follows the separator in `user:password`, or a token that stands in the place
+    of the user name."""
     value = text[slice(*span)]
     user, found, password = value.partition(separator)
     if separator == "/":  # user/password@database
@@ -406,20 +518,28 @@ def _after(text: str, span: Span, separator: str) -> Iterator[Span]:
 
 def _unquoted(text: str, span: Span) -> Span:
     start, end = span
-    return (start + 1, end - 1) if end - start > 1 and text[start] in "\"'" and text[end - 1] == text[start] else span
+    return (
+        (start + 1, end - 1)
+        if end - start > 1 and text[start] in "\"'" and text[end - 1] == text[start]
+        else span
+    )
 
 
 _PIPED = LazyRegex(
     r"(?i:echo|printf|print)[ \t]{1,4}(?:-[neE]{1,3}[ \t]{1,4}|['\"]?%s(?:\\n)?['\"]?[ \t]{1,4})?"
     r"(\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s|'\"]{1,256})[ \t]{0,4}\|[ \t]{0,4}"
-    r"(?=[^\n|]{0,120}?(?:sudo[ \t](?:[^\n|]{0,20}?)-S|stdin|chpasswd|--with-token|--passphrase-fd|cryptsetup|passwd[ \t]))"
+    r"(?=[^\n|]{0,120}?(?:sudo[ \t](?:[^\n|]{0,20}?)-S|stdin|chpasswd|--with-token|--passphrase-fd|"
+    r"cryptsetup|passwd[ \t]))"
 )
-# `AUTH secret` typed at the prompt of a server, and a script that answers a question for a password.
+# `AUTH secret` typed at the prompt of a server, and a script that answers a question for a
+# password.
 _TYPED = LazyRegex(
-    r"(?:(?<![^\n>])AUTH[ \t]|(?<=> )AUTH[ \t]|ConvertTo-SecureString[ \t]{1,4}(?:-String[ \t]{1,4})?"
+    r"(?:(?<![^\n>])AUTH[ \t]|(?<=> )AUTH[ \t]|ConvertTo-SecureString[ \t]{1,4}(?:-String[ "
+    r"\t]{1,4})?"
     r"|ftp> user[ \t]\S{1,40}[ \t]|server community[ \t]"
-    r"|(?:enable|username[ \t]\S{1,40}(?:[ \t]privilege[ \t]\d{1,2})?)[ \t](?:secret|password)[ \t](?:[0-9][ \t])?"  # a router
-    r"|rootpw[ \t](?:--[a-z]{1,12}[ \t]){0,2}"
+    # A router
+    r"|(?:enable|username[ \t]\S{1,40}(?:[ \t]privilege[ \t]\d{1,2})?)[ \t](?:secret|password)[ "
+    r"\t](?:[0-9][ \t])?|rootpw[ \t](?:--[a-z]{1,12}[ \t]){0,2}"
     r"|(?:USER[ \t]\S{1,64}|331[ \t][^\n]{1,80})\r?\n(?:[^\n]{0,80}\n)?PASS[ \t]"  # FTP, POP3
     r"|expect[^\n]{0,40}assword[^\n]{0,20}\n\s{0,8}send[ \t](?:--[ \t])?)"
     r"[\"']?([^\s\"'\\$-][^\s\"'\\]{3,128})"
@@ -436,8 +556,8 @@ def _piped(found: re.Match[str]) -> Iterator[Span]:
 
 COMMAND_PATTERNS = (
     Pattern("command_password", "SECRET", find_commands,
-            hints=(" -", " /", "|", "pass", "auth ", "securestring", "add_user", "net use", "sqlplus", "expdp", "impdp",
-                   "ftp>", "community", "assword", "secret", "<<<")),
+            hints=(" -", " /", "|", "pass", "auth ", "securestring", "add_user", "net use",
+                   "sqlplus", "expdp", "impdp", "ftp>", "community", "assword", "secret", "<<<")),
 )  # fmt: skip
 
 
@@ -445,16 +565,20 @@ COMMAND_PATTERNS = (
 # The column says what a value is, in CSV, in values separated by tabs and in Markdown.
 
 _PASSWORD_COLUMNS = frozenset(listed("""
-    password passwd pwd pass pw passphrase passcode passwort kennwort contraseña senha wachtwoord hasło пароль 密码
-    パスワード 비밀번호 user_password login_password db_password wifi_password temp_password initial_password root_password
+    password passwd pwd pass pw passphrase passcode passwort kennwort contraseña senha wachtwoord
+    hasło пароль 密码 パスワード 비밀번호 user_password login_password db_password wifi_password
+    temp_password initial_password root_password
 """))  # fmt: skip
 _SECRET_COLUMNS = frozenset(
-    listed("secret token api_key apikey api-key access_token secret_key client_secret access_key refresh_token private_key")
+    listed(
+        "secret token api_key apikey api-key access_token secret_key client_secret access_key "
+        "refresh_token private_key"
+    )
 )
 _PIN_COLUMNS = frozenset(listed("pin cvv cvc otp"))
 _COLUMN_STEMS = stems_of("""
-    passw passwd pwd passphrase passcode kennwort contraseña senha wachtwoord hasło пароль 密码 パスワード 비밀번호
-    ,pass ;pass |_pass ,pw |_pw secret token key pin cvv cvc otp
+    passw passwd pwd passphrase passcode kennwort contraseña senha wachtwoord hasło пароль 密码
+    パスワード 비밀번호 ,pass ;pass |_pass ,pw |_pw secret token key pin cvv cvc otp
 """)
 _LINE = LazyRegex(r"[^\r\n]{0,2048}")
 _BREAK = LazyRegex(r"\r?\n")
@@ -467,7 +591,8 @@ _MAX_TABLE_ROWS, _MAX_COLUMNS = 256, 32
 
 
 def _tables(page: Page) -> Iterator[Span]:
-    """Yield the cells below a header such as `password`, as long as the rows have as many cells as the header."""
+    """Yield the cells below a header such as `password`, as long as the rows have as many cells
+    as the header."""
     text, done = page.text, 0
     for place in page.places(_COLUMN_STEMS):
         start = text.rfind("\n", max(0, place - 512), place) + 1 if place >= done else -1
@@ -478,19 +603,25 @@ def _tables(page: Page) -> Iterator[Span]:
         mark = next((mark for mark in _CELLS if mark[-1] in header[0]), None)
         columns = _columns(text, header.span(), mark) if mark else {}
         if mark and columns:
-            spans, done = _below(text, header.end(), mark, columns)  # a row is not a header of its own: the time stays linear
+            # A row is not a header of its own: the time stays linear.
+            spans, done = _below(text, header.end(), mark, columns)
             yield from spans
     yield from _copied(page)
 
 
-_COPY = LazyRegex(r"(?i:copy)\s{1,4}[^\s(]{1,80}\s{0,4}\(([^()]{1,400})\)\s{1,4}(?i:from\s{1,4}stdin)[^\r\n]{0,80}")
+_COPY = LazyRegex(
+    r"(?i:copy)\s{1,4}[^\s(]{1,80}\s{0,4}\(([^()]{1,400})\)\s{1,4}(?i:from\s{1,4}stdin)[^\r\n]{0,"
+    r"80}"
+)
 
 
 def _copied(page: Page) -> Iterator[Span]:
     """Yield the secrets in the rows that a dump of PostgreSQL copies into a table."""
     for found in filter(None, (_COPY.match(page.text, place) for place in page.places(("copy ",)))):
         names = [name.strip(' "').lower() for name in found[1].split(",")]
-        yield from _below(page.text, found.end(), "\t", columns)[0] if (columns := _called(names)) else ()
+        yield from (
+            _below(page.text, found.end(), "\t", columns)[0] if (columns := _called(names)) else ()
+        )
 
 
 def _cells(text: str, span: Span, mark: str) -> list[Span]:
@@ -510,8 +641,13 @@ def _stripped(text: str, span: Span) -> Span:
 
 def _columns(text: str, span: Span, mark: str) -> dict[int, frozenset[str]]:
     """Return which columns of a header contain secrets, each with the list that has its name."""
-    names = [text[slice(*cell)].strip(" *_").lower().replace(" ", "_") for cell in _cells(text, span, mark)]
-    if not 2 <= len([name for name in names if name]) <= _MAX_COLUMNS or any(len(name) > 40 for name in names):
+    names = [
+        text[slice(*cell)].strip(" *_").lower().replace(" ", "_")
+        for cell in _cells(text, span, mark)
+    ]
+    if not 2 <= len([name for name in names if name]) <= _MAX_COLUMNS or any(
+        len(name) > 40 for name in names
+    ):
         return {}
     return _called(names)
 
@@ -521,7 +657,9 @@ def _called(names: list[str]) -> dict[int, frozenset[str]]:
     return {at: one for at, name in enumerate(names) for one in lists if name in one}
 
 
-def _below(text: str, at: int, mark: str, columns: dict[int, frozenset[str]]) -> tuple[list[Span], int]:
+def _below(
+    text: str, at: int, mark: str, columns: dict[int, frozenset[str]]
+) -> tuple[list[Span], int]:
     """Return the secrets in the rows after a header, and where the rows end."""
     spans: list[Span] = []
     for _ in range(_MAX_TABLE_ROWS):
@@ -534,20 +672,32 @@ def _below(text: str, at: int, mark: str, columns: dict[int, frozenset[str]]) ->
         spans += (
             cells[column]
             for column, names in columns.items()
-            if column < len(cells) and _is_secret(text[slice(*cells[column])], names, loose=mark != r"\|")
+            if column < len(cells)
+            and _is_secret(text[slice(*cells[column])], names, loose=mark != r"\|")
         )
     return spans, at
 
 
 def _is_secret(value: str, names: frozenset[str], *, loose: bool) -> bool:
-    """Return whether a cell holds a secret. In a file of values, any one word is a password; in a text it must look like one."""
+    """Return whether a cell holds a secret. In a file of values, any one word is a password; in
+    a text it must look like one."""
     if placeholder(value) or plain_word(value) or variable(value):
         return False
     if names is _PIN_COLUMNS:
         return value.isdigit() and 3 <= len(value) <= 8
     if names is _SECRET_COLUMNS:
         return random_looking(value, min_length=12)
-    return (looks_secret(value, min_length=5) and " " not in value) or (loose and len(value) >= 4 and " " not in value)
+    return (looks_secret(value, min_length=5) and " " not in value) or (
+        loose and len(value) >= 4 and " " not in value
+    )
 
 
-TABLE_PATTERNS = (Pattern("table_password", "SECRET", _tables, hints=("\n",), when=lambda page: page.holds(_COLUMN_STEMS)),)
+TABLE_PATTERNS = (
+    Pattern(
+        "table_password",
+        "SECRET",
+        _tables,
+        hints=("\n",),
+        when=lambda page: page.holds(_COLUMN_STEMS),
+    ),
+)

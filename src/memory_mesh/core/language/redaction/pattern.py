@@ -13,7 +13,16 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, AnyStr, TypeVar
 
-from memory_mesh.core.text import MASK, REDUNDANT, REORDERING, TAGS, VARIATION_SELECTORS, ZERO_WIDTH, LazyRegex, lazy_property
+from memory_mesh.core.text import (
+    MASK,
+    REDUNDANT,
+    REORDERING,
+    TAGS,
+    VARIATION_SELECTORS,
+    ZERO_WIDTH,
+    LazyRegex,
+    lazy_property,
+)
 
 # --- the plain form of a text ---
 # Digits and signs of other scripts are written as ASCII, and invisible characters are left out:
@@ -21,23 +30,34 @@ from memory_mesh.core.text import MASK, REDUNDANT, REORDERING, TAGS, VARIATION_S
 # converted to spans of the text.
 
 # Invisible characters, and the frame of a keycap.
-_REMOVED = rf"{REDUNDANT}{ZERO_WIDTH}{REORDERING}{TAGS}{VARIATION_SELECTORS}\u034f\u061c\u180e\u206a-\u206f\u20e3"
+_REMOVED = (
+    rf"{REDUNDANT}{ZERO_WIDTH}{REORDERING}{TAGS}{VARIATION_SELECTORS}\u034f\u061c\u180e\u206a-\u206"
+    r"f\u20e3"
+)
 _SPACES = r"\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _HYPHENS = r"\u2010\u2011\u2212\ufe58\ufe63\uff0d"
 # Compatibility forms: small, full-width, mathematical.
 _FORMS = r"\ufe50-\ufe6b\uff01-\uff5e\U0001d400-\U0001d7ff"
 # The zeros of the scripts in use; nine more digits follow each.
-_ZEROS = "\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u0f20\u1040\u17e0\u1810"
+_ZEROS = (
+    "\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u0f20"
+    "\u1040\u17e0\u1810"
+)
 _DIGITS = "".join(f"{zero}-{chr(ord(zero) + 9)}" for zero in _ZEROS)
 
 _ODD = LazyRegex(f"[{_REMOVED}{_SPACES}{_HYPHENS}{_FORMS}{_DIGITS}]|%(?:40|2B|2b)")
 _ENCODED = {"%40": "@", "%2B": "+", "%2b": "+"}  # in URLs
-_INVISIBLE, _SPACE, _HYPHEN = LazyRegex(f"[{_REMOVED}]"), LazyRegex(f"[{_SPACES}]"), LazyRegex(f"[{_HYPHENS}]")
+_INVISIBLE, _SPACE, _HYPHEN = (
+    LazyRegex(f"[{_REMOVED}]"),
+    LazyRegex(f"[{_SPACES}]"),
+    LazyRegex(f"[{_HYPHENS}]"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """The plain form of a text. `cuts` are the places in it where a character of the text was removed."""
+    """The plain form of a text. `cuts` are the places in it where a character of the text was
+    removed."""
 
     text: str
     cuts: tuple[int, ...] = ()
@@ -79,47 +99,64 @@ def _replacement(char: str) -> str:
 Span = tuple[int, int]
 Judgement = TypeVar("Judgement")
 
-APART = frozenset(("", *" \n\t;()[]\"'=|"))  # characters (or none) beside a number that never make it part of something longer
+# Characters (or none) beside a number that never make it part of something longer.
+APART = frozenset(("", *" \n\t;()[]\"'=|"))
 _MIN_DIGITS, _MAX_ID_CHARS = 4, 24
 _MIN_LONG_WORD = 16  # characters of a key
 _LONG = 10_000  # characters of a text
 MANY = 1000  # numbers of a text that a library checks one by one
 _MAX_JUDGED = 1000  # surroundings that are remembered
 BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before the value
-# Parts of character classes. Patterns search the plain form of a text, which has only ASCII digits and one kind of space.
-SPACES, DASHES, DIGIT = " ", "\\-\u2012\u2013", "[0-9]"  # an explicit class is searched faster than \\d
+# Parts of character classes. Patterns search the plain form of a text, which has only ASCII digits
+# and one kind of space.
+# An explicit class is searched faster than \\d.
+SPACES, DASHES, DIGIT = " ", "\\-\u2012\u2013", "[0-9]"
 
 
 class Page:
-    """A text in plain form, with the derived facts that several patterns need, each computed once."""
+    """A text in plain form, with the derived facts that several patterns need, each computed
+    once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._places: dict[tuple[str, ...], list[int]] = {}
         self._numbered: dict[tuple[str, ...], list[Span]] = {}
         self._judged: dict[Callable[[str], Any], dict[str, Any]] = {}
-        self.ids: dict[str, list[Span]] | None = None  # the spans of national ids, which are searched together
+        # The spans of national ids, which are searched together.
+        self.ids: dict[str, list[Span]] | None = None
 
     @lazy_property
     def unmasked(self) -> str:
-        """The text with masks blanked. The label of a mask is not a cue: what follows `[PHONE]` need not be a phone number."""
-        return MASK.sub(lambda mask: "\ufffd" * len(mask[0]), self.text) if "[" in self.text else self.text
+        """The text with masks blanked. The label of a mask is not a cue: what follows `[PHONE]`
+        need not be a phone number."""
+        return (
+            MASK.sub(lambda mask: "\ufffd" * len(mask[0]), self.text)
+            if "[" in self.text
+            else self.text
+        )
 
     @lazy_property
     def zeroed(self) -> str:
-        """The text without masks and with 0 for each digit. What words say about a number depends on no digits near it."""
-        return self.unmasked.encode("utf-8", "surrogatepass").translate(_DIGITS_AS_ZEROS).decode("utf-8", "surrogatepass")
+        """The text without masks and with 0 for each digit. What words say about a number
+        depends on no digits near it."""
+        return (
+            self.unmasked.encode("utf-8", "surrogatepass")
+            .translate(_DIGITS_AS_ZEROS)
+            .decode("utf-8", "surrogatepass")
+        )
 
     @lazy_property
     def folded(self) -> str:
-        """The text without masks and in lower case, character by character, so that offsets in it are offsets in the text."""
+        """The text without masks and in lower case, character by character, so that offsets in
+        it are offsets in the text."""
         text = self.unmasked
         folded = text.casefold()
         return folded if len(folded) == len(text) else _expanding().sub("\ufffd", text).casefold()
 
     @lazy_property
     def shape(self) -> bytes:
-        """The text with 0 for each digit and A for each letter, so that `bytes.find` can search for a form."""
+        """The text with 0 for each digit and A for each letter, so that `bytes.find` can search
+        for a form."""
         return self.text.encode("latin-1", "replace").translate(_SHAPES)
 
     @lazy_property
@@ -128,12 +165,20 @@ class Page:
 
     @lazy_property
     def long_words(self) -> str:
-        """The words that are long enough for a key. Most texts have few, so searching them is quick."""
-        text = self.text if self.unmasked is self.text else self.unmasked.replace("\ufffd", " ")  # a mask is not part of a key
+        """The words that are long enough for a key. Most texts have few, so searching them is
+        quick."""
+        # A mask is not part of a key.
+        text = self.text if self.unmasked is self.text else self.unmasked.replace("\ufffd", " ")
         return "\n".join(word for word in text.split() if len(word) >= _MIN_LONG_WORD)
 
-    def once(self, judge: Callable[[str], Judgement], value: str, quicker: Callable[[str], Judgement] | None = None) -> Judgement:
-        """Return the judgement of a part of the text. Equal parts are judged once, those after `MANY` by the quicker judge."""
+    def once(
+        self,
+        judge: Callable[[str], Judgement],
+        value: str,
+        quicker: Callable[[str], Judgement] | None = None,
+    ) -> Judgement:
+        """Return the judgement of a part of the text. Equal parts are judged once, those after
+        `MANY` by the quicker judge."""
         judged = self._judged.setdefault(judge, {})
         if value not in judged:
             judged[value] = (quicker if quicker and len(judged) >= MANY else judge)(value)
@@ -156,7 +201,9 @@ class Page:
             # All at once is twice as fast as one loop with the next.
             stems_here = present(folded, ascii_part(stems) if folded.isascii() else stems)
             self._places[stems] = (
-                sorted(place for stem in stems_here for place in occurrences(folded, stem)) if stems_here else []
+                sorted(place for stem in stems_here for place in occurrences(folded, stem))
+                if stems_here
+                else []
             )
         return self._places[stems]
 
@@ -170,7 +217,9 @@ class Page:
         """Return the stretches around the stems that have enough digits for an id."""
         if stems not in self._numbered:
             stretches = self.around(stems, AFTER + _MAX_ID_CHARS, BEFORE + _MAX_ID_CHARS)
-            self._numbered[stems] = [span for span in stretches if self.shape.count(b"0", *span) >= _MIN_DIGITS]
+            self._numbered[stems] = [
+                span for span in stretches if self.shape.count(b"0", *span) >= _MIN_DIGITS
+            ]
         return self._numbered[stems]
 
     def around(self, stems: tuple[str, ...], before: int, after: int) -> Iterator[Span]:
@@ -179,16 +228,27 @@ class Page:
 
 
 class Surroundings:
-    """Judge places of a long text by what stands around them. A hostile text repeats itself: equal surroundings are judged once.
+    """Judge places of a long text by what stands around them. A hostile text repeats itself: equal
+    surroundings are judged once.
 
-    They are `before` characters before a place and `after` behind it. If one of the characters `far` is among the latter, the
-    judgement may depend on more of the text, and is not remembered. The brackets of a mask do not count.
+    They are `before` characters before a place and `after` behind it. If one of the characters
+    `far` is among the latter, the judgement may depend on more of the text, and is not remembered.
+    The brackets of a mask do not count.
     """
 
-    def __init__(self, page: Page, *, before: int, after: int, far: LazyRegex | None = None) -> None:
-        self._text, self._before, self._after, self._judged = page.text, before, after, dict[tuple[int, str], Span | None]()
+    def __init__(
+        self, page: Page, *, before: int, after: int, far: LazyRegex | None = None
+    ) -> None:
+        self._text, self._before, self._after, self._judged = (
+            page.text,
+            before,
+            after,
+            dict[tuple[int, str], Span | None](),
+        )
         self._long = len(page.text) > _LONG
-        self._far = [found.start() for found in far.finditer(page.unmasked)] if far and self._long else []
+        self._far = (
+            [found.start() for found in far.finditer(page.unmasked)] if far and self._long else []
+        )
 
     def judge(self, place: int, judge: Callable[[str, int], Span | None]) -> Span | None:
         """Return the span that belongs to the place."""
@@ -224,7 +284,8 @@ def merged(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 class Cue:
-    """Words that say what a value near them is. `stems` are parts of all the words and are searched first."""
+    """Words that say what a value near them is. `stems` are parts of all the words and are
+    searched first."""
 
     __slots__ = ("stems", "words")
 
@@ -234,7 +295,9 @@ class Cue:
 
     def near(self, page: Page, span: Span, *, before: int = BEFORE, after: int = AFTER) -> bool:
         """Return whether a cue word stands near the span, before or after it."""
-        return page.near(self.stems, span, before=before, after=after) and self.confirms(page.text, span, before, after)
+        return page.near(self.stems, span, before=before, after=after) and self.confirms(
+            page.text, span, before, after
+        )
 
     def confirms(self, text: str, span: Span, before: int = BEFORE, after: int = AFTER) -> bool:
         """Return the same as `near` when a stem is known to be near."""
@@ -244,10 +307,14 @@ class Cue:
 
 
 _VALUES = bytes.maketrans(b"0123456789", bytes(range(10)))
-_DOUBLED = bytes.maketrans(b"0123456789", bytes((0, 2, 4, 6, 8, 1, 3, 5, 7, 9)))  # twice each digit, and of two digits their sum
+# Twice each digit, and of two digits their sum.
+_DOUBLED = bytes.maketrans(b"0123456789", bytes((0, 2, 4, 6, 8, 1, 3, 5, 7, 9)))
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _ALL_BYTES = bytes(range(256))
-_SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code for code in range(256))
+_SHAPES = bytes(
+    48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code
+    for code in range(256)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +333,12 @@ def compact(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One kind of value that is never stored: how to find it, and its label. `data/examples.toml` says why, with examples.
+    """One kind of value that is never stored: how to find it, and its label. `data/examples.toml`
+    says why, with examples.
 
-    `finds` runs only on texts that pass `when`, with one of the hints (in lower case), at least `digits` digits and, if asked, a
-    long word; with prefixes, only on texts with a long word that contains one of them.
+    `finds` runs only on texts that pass `when`, with one of the hints (in lower case), at least
+    `digits` digits and, if asked, a long word; with prefixes, only on texts with a long word that
+    contains one of them.
     """
 
     id: str
@@ -281,7 +350,8 @@ class Pattern:
     long_word: bool = False
     when: Callable[[Page], bool] | None = None
     prefixes: tuple[str, ...] = ()
-    normal: Callable[[str], str] = str  # one spelling of equal values; another spelling of a secret is another secret
+    # One spelling of equal values; another spelling of a secret is another secret.
+    normal: Callable[[str], str] = str
 
     @property
     def kind(self) -> str:
@@ -290,7 +360,8 @@ class Pattern:
 
 
 def present(text: AnyStr, parts: Iterable[AnyStr]) -> list[AnyStr]:
-    """Return the parts that occur. Many parts of a long text have a byte that it lacks, as hostile texts have few."""
+    """Return the parts that occur. Many parts of a long text have a byte that it lacks, as
+    hostile texts have few."""
     if len(text) > _LONG:
         missing = frozenset(_ALL_BYTES.translate(None, _encoded(text)))
         parts = [part for part in parts if missing.isdisjoint(_encoded(part))] if missing else parts
@@ -312,7 +383,9 @@ def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:
 @cache
 def _expanding() -> re.Pattern[str]:
     """Return the few characters that become several in lower case, such as ß."""
-    return re.compile("[" + "".join(char for char in map(chr, range(0x10000)) if len(char.casefold()) > 1) + "]")
+    return re.compile(
+        "[" + "".join(char for char in map(chr, range(0x10000)) if len(char.casefold()) > 1) + "]"
+    )
 
 
 @cache
@@ -332,24 +405,29 @@ def stems_of(text: str) -> tuple[str, ...]:
 
 
 def words(alternatives: str) -> LazyRegex:
-    """Match whole words, ignoring case. An underscore separates words, so `phone_number` contains `phone`."""
+    """Match whole words, ignoring case. An underscore separates words, so `phone_number`
+    contains `phone`."""
     return LazyRegex(rf"(?<![^\W_])(?:{alternatives})(?![^\W_])", re.IGNORECASE)
 
 
 def joined(char: str) -> bool:
-    """Return whether this neighbour makes a value part of a word. In scripts without spaces between words it does not."""
+    """Return whether this neighbour makes a value part of a word. In scripts without spaces
+    between words it does not."""
     return char.isalnum() and char < "\u0e00"
 
 
 def stands_alone(text: str, span: Span) -> bool:
-    """Return whether a number is not part of a word, a decimal fraction or a longer dotted or dashed number."""
+    """Return whether a number is not part of a word, a decimal fraction or a longer dotted or
+    dashed number."""
     start, end = span
     head, tail = text[max(0, start - 2) : start], text[end : end + 2]
     if head[-1:] in APART and tail[:1] in APART:
         return True
     if joined(head[-1:]) or joined(tail[:1]) or "_" in (head[-1:], tail[:1]):
         return False
-    return not any(len(pair) == 2 and pair[0] in ".-" and pair[1].isalnum() for pair in (head[::-1], tail))
+    return not any(
+        len(pair) == 2 and pair[0] in ".-" and pair[1].isalnum() for pair in (head[::-1], tail)
+    )
 
 
 def luhn(digits: str) -> bool:

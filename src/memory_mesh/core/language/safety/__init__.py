@@ -1,7 +1,8 @@
 """Protection against hostile input: fences, detection of injection, addresses, trust of sources.
 
-`fence`, `injection` and `addresses` compile many patterns and are imported by path where they are needed. This module says how
-far a memory is trusted: its source sets the base trust; its content never does.
+`fence`, `injection` and `addresses` compile many patterns and are imported by path where they are
+needed. This module says how far a memory is trusted: its source sets the base trust; its content
+never does.
 """
 
 from collections.abc import Mapping

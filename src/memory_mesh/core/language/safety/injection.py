@@ -43,11 +43,14 @@ _PLAIN_WORD = re.compile(rf"[a-z0-9]{{{_LENGTH}}}(?![?*+{{])")
 
 
 class Openings:
-    """The openings of several lists, by name. An unbounded list may match within a word, so it has no words as openings."""
+    """The openings of several lists, by name. An unbounded list may match within a word, so it
+    has no words as openings."""
 
     def __init__(self, lists: Mapping[str, str], *, unbounded: Collection[str] = ()) -> None:
         found = {name: openings(pattern) for name, pattern in lists.items()}
-        found |= {name: frozenset({ANYWHERE}) for name in unbounded if any(map(str.isascii, found[name]))}
+        found |= {
+            name: frozenset({ANYWHERE}) for name in unbounded if any(map(str.isascii, found[name]))
+        }
         self.anywhere = frozenset(name for name in found if ANYWHERE in found[name])
         self._lists: defaultdict[str, list[str]] = defaultdict(list)  # with each opening
         for name in found.keys() - self.anywhere:
@@ -57,7 +60,8 @@ class Openings:
         self._regex = re.compile(rf"([a-z0-9]{{1,{_LENGTH}}})[a-z0-9]*|([{others}0])")
 
     def places(self, text: str) -> Mapping[str, list[list[int]]]:
-        """Return where each list may match in a text: the places of each of its openings, in order."""
+        """Return where each list may match in a text: the places of each of its openings, in
+        order."""
         found: dict[str, list[int]] = {}
         for match in self._regex.finditer(text):
             if (opening := match[match.lastindex or 0]) in self._lists:
@@ -82,7 +86,8 @@ class _Reader:
         self.found: set[str] = set()  # openings that are complete
 
     def read(self, begun: set[str]) -> set[str]:
-        """Read branches to the end of their group. Return the words that have begun there or before, and may continue."""
+        """Read branches to the end of their group. Return the words that have begun there or
+        before, and may continue."""
         ended, words = set[str](), begun
         while self._at < len(self._pattern) and not self._take(")"):
             if self._take("|"):
@@ -111,10 +116,17 @@ class _Reader:
         atom = self._pattern[self._at : self._end_of(_ATOM)]
         self._at += len(atom)
         characters = _ESCAPED.sub(r"\1", atom[1:-1] if atom.startswith("[") else atom)
-        if atom in _OPERATORS or characters.startswith("^") or "\\" in characters or "-" in characters[1:-1]:
+        if (
+            atom in _OPERATORS
+            or characters.startswith("^")
+            or "\\" in characters
+            or "-" in characters[1:-1]
+        ):
             self.found.add(ANYWHERE)
             return set()
-        others = {char if char.isalpha() else ANYWHERE for char in characters if char not in _LETTERS}
+        others = {
+            char if char.isalpha() else ANYWHERE for char in characters if char not in _LETTERS
+        }
         self.found |= {word or char for word in begun for char in others}
         words = {word + char for word in begun for char in characters if char in _LETTERS}
         self.found |= {word for word in words if len(word) == _LENGTH}
@@ -155,12 +167,23 @@ class Finding:
 
 
 def detect(text: str) -> tuple[Finding, ...]:
-    """Return the embedded instructions in the order of the text. The time grows only with the length of the text."""
+    """Return the embedded instructions in the order of the text. The time grows only with the
+    length of the text."""
     view = plain_view(text)
     visible = list(_match_rules(view))
-    disguised = {found for found in visible if any(sign.search(text, found.start, found.end) for sign in (INVISIBLE, _STYLED))}
-    found = sorted(chain(visible, map(_hidden, disguised), _concealed(text, view, visible)), key=_ORDER)
-    return tuple(islice(_without_overlaps(merge(found, _invisible_characters(text), key=_ORDER)), MAX_FINDINGS))
+    disguised = {
+        found
+        for found in visible
+        if any(sign.search(text, found.start, found.end) for sign in (INVISIBLE, _STYLED))
+    }
+    found = sorted(
+        chain(visible, map(_hidden, disguised), _concealed(text, view, visible)), key=_ORDER
+    )
+    return tuple(
+        islice(
+            _without_overlaps(merge(found, _invisible_characters(text), key=_ORDER)), MAX_FINDINGS
+        )
+    )
 
 
 _ORDER = attrgetter("start", "end", "kind")
@@ -168,7 +191,11 @@ _ORDER = attrgetter("start", "end", "kind")
 
 def _match_rules(view: "View") -> Iterator[Finding]:
     matcher = _Matcher(view.text)
-    return (Finding(*view.span(*span), rule.kind) for rule in load_patterns().rules for span in matcher.matches(rule))
+    return (
+        Finding(*view.span(*span), rule.kind)
+        for rule in load_patterns().rules
+        for span in matcher.matches(rule)
+    )
 
 
 def _concealed(text: str, view: "View", visible: list[Finding]) -> Iterator[Finding]:
@@ -185,13 +212,18 @@ def _hidden(finding: Finding) -> Finding:
 
 
 # Full-width, mathematical and circled letters.
-_STYLED = re.compile("[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\u24b6-\u24e9\U0001f130-\U0001f189]{3,}")
+_STYLED = re.compile(
+    "[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\u24b6-\u24e9\U0001f130-\U0001f189]{3,}"
+)
 
 
-# Flags of parts of countries are the only ordinary use of tag characters. Direction overrides reverse letters. A single soft
-# hyphen, byte order mark or variation selector comes with copied text and is ignored.
+# Flags of parts of countries are the only ordinary use of tag characters. Direction overrides
+# reverse letters. A single soft hyphen, byte order mark or variation selector comes with copied
+# text and is ignored.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
-_SMUGGLED = re.compile(rf"[{TAGS}]{{2,}}|[{VARIATION_SELECTORS}]{{3,}}|[\u202d\u202e]|[{ZERO_WIDTH}]{{4,}}")
+_SMUGGLED = re.compile(
+    rf"[{TAGS}]{{2,}}|[{VARIATION_SELECTORS}]{{3,}}|[\u202d\u202e]|[{ZERO_WIDTH}]{{4,}}"
+)
 _WITHIN_WORD = re.compile(rf"(?<=[a-zA-Z])[{ZERO_WIDTH}\ufeff\u034f]{{1,3}}(?=[a-zA-Z])")
 _MIN_WITHIN_WORD = 3
 
@@ -249,7 +281,9 @@ def load_patterns() -> Patterns:
     import tomllib  # most commands detect nothing
     from pkgutil import get_data  # `importlib.resources` takes 20 ms to load
 
-    data = tomllib.loads((get_data("memory_mesh.core.language.safety", "data/injection.toml") or b"").decode())
+    data = tomllib.loads(
+        (get_data("memory_mesh.core.language.safety", "data/injection.toml") or b"").decode()
+    )
     concealed = data["concealed"]
     return Patterns(
         rules=tuple(Rule(**rule | {"kind": InjectionKind(rule["kind"])}) for rule in data["rules"]),
@@ -293,7 +327,8 @@ class _Matcher:
         self._sentence_ends = [end.start() for end in _SENTENCE_END.finditer(text)]
 
     def matches(self, rule: Rule) -> Iterator[tuple[int, int]]:
-        """Yield the spans where one word of each list follows the one before, near enough and in one sentence."""
+        """Yield the spans where one word of each list follows the one before, near enough and in
+        one sentence."""
         if not self._possible.issuperset(rule.lists):
             return
         first, *others = rule.lists
@@ -325,7 +360,9 @@ class _Matcher:
         at = bisect_left(starts, after)
         if at == len(starts) or starts[at] - after > max_gap:
             return None
-        same_sentence = bisect_left(self._sentence_ends, after) == bisect_left(self._sentence_ends, starts[at])
+        same_sentence = bisect_left(self._sentence_ends, after) == bisect_left(
+            self._sentence_ends, starts[at]
+        )
         return ends[at] if same_sentence else None
 
 
@@ -335,11 +372,16 @@ _LOOK_BACK = 60
 
 
 def is_reported(text: str, start: int) -> bool:
-    """Return whether the verb at `start` has another subject than the reader: "we ignore", "it returns", "decided to send"."""
+    """Return whether the verb at `start` has another subject than the reader: "we ignore", "it
+    returns", "decided to send"."""
     patterns = load_patterns()
     words = _WORD.findall(_CLAUSE_END.split(text[max(0, start - _LOOK_BACK) : start])[-1])
     auxiliary = False
-    while words and words[-1] in patterns.urging | patterns.auxiliary and not (auxiliary and words[-1] in patterns.addressee):
+    while (
+        words
+        and words[-1] in patterns.urging | patterns.auxiliary
+        and not (auxiliary and words[-1] in patterns.addressee)
+    ):
         auxiliary = auxiliary or words[-1] in patterns.auxiliary
         words.pop()
     return words[-1] not in patterns.addressee if words else auxiliary
@@ -355,7 +397,8 @@ Run = tuple[str, Span]  # a part of the text as it reads in another way
 class View:
     """A reading of a text.
 
-    `positions` gives the origin of each character. Without it, the view consists of runs, and a match belongs to its whole run.
+    `positions` gives the origin of each character. Without it, the view consists of runs, and a
+    match belongs to its whole run.
     """
 
     text: str
@@ -372,12 +415,15 @@ class View:
 
 
 def plain_view(text: str) -> View:
-    """Read the text as a person sees it: lower case, no accents, one form for each character, nothing invisible."""
+    """Read the text as a person sees it: lower case, no accents, one form for each character,
+    nothing invisible."""
     if text.isascii():
         return View(text.lower(), range(len(text)))
     folds = {char: _fold(char) for char in set(text)}
     shown = _without_spans(range(len(text)), [match.span() for match in INVISIBLE.finditer(text)])
-    pieces = [folds[char] for char in (text if len(shown) == len(text) else map(text.__getitem__, shown))]
+    pieces = [
+        folds[char] for char in (text if len(shown) == len(text) else map(text.__getitem__, shown))
+    ]
     folded = "".join(pieces)
     if all(len(fold) == 1 for fold in folds.values()):
         return View(folded, shown)
@@ -386,17 +432,24 @@ def plain_view(text: str) -> View:
 
 def _without_spans(places: range, spans: Sequence[Span]) -> Sequence[int]:
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(places)]
-    return [at for start, end in zip(starts, ends, strict=True) for at in places[start:end]] if spans else places
+    return (
+        [at for start, end in zip(starts, ends, strict=True) for at in places[start:end]]
+        if spans
+        else places
+    )
 
 
 def other_views(text: str, plain: View) -> Iterator[View]:
     """Yield every other reading for which the text contains a sign."""
     yield from _lookalike_views(plain)
     yield from _reversed_views(plain)
-    # All runs form one view: a text may contain a hundred thousand of them, and each view is searched for every list of words.
+    # All runs form one view: a text may contain a hundred thousand of them, and each view is
+    # searched for every list of words.
     if runs := [*_spelled_out(plain), *_broken_words(plain), *_decoded(text)]:
         contents, spans = zip(*runs, strict=True)
-        starts = accumulate((len(content) + len(_RUN_SEPARATOR) for content in contents[:-1]), initial=0)
+        starts = accumulate(
+            (len(content) + len(_RUN_SEPARATOR) for content in contents[:-1]), initial=0
+        )
         yield View(_RUN_SEPARATOR.join(contents), run_starts=tuple(starts), run_spans=spans)
 
 
@@ -409,18 +462,28 @@ def _fold(char: str) -> str:
 
 
 def _without_accents(text: str) -> str:
-    return normalize("NFC", "".join(char for char in normalize("NFKD", text) if category(char) != "Mn"))
+    return normalize(
+        "NFC", "".join(char for char in normalize("NFKD", text) if category(char) != "Mn")
+    )
 
 
 _DIGITS = str.maketrans("013457@$", "oieastas")
-_LETTERS_AND_DIGITS = re.compile(r"[a-z]{1,20}[013457@$][a-z013457@$]{1,20}|[013457@$]{1,3}[a-z][a-z013457@$]{1,20}")
+_LETTERS_AND_DIGITS = re.compile(
+    r"[a-z]{1,20}[013457@$][a-z013457@$]{1,20}|[013457@$]{1,3}[a-z][a-z013457@$]{1,20}"
+)
 
 
 def _lookalike_views(plain: View) -> Iterator[View]:
-    """Replace Cyrillic, Greek and other twins of Latin letters, and digits within words, by the letters they stand for."""
-    if not plain.text.isascii() and (latin := plain.text.translate(load_patterns().lookalikes)) != plain.text:
+    """Replace Cyrillic, Greek and other twins of Latin letters, and digits within words, by the
+    letters they stand for."""
+    if (
+        not plain.text.isascii()
+        and (latin := plain.text.translate(load_patterns().lookalikes)) != plain.text
+    ):
         yield View(latin, plain.positions)
-    without_digits = _LETTERS_AND_DIGITS.sub(lambda word: word.group().translate(_DIGITS), plain.text)
+    without_digits = _LETTERS_AND_DIGITS.sub(
+        lambda word: word.group().translate(_DIGITS), plain.text
+    )
     if without_digits != plain.text:
         yield View(without_digits, plain.positions)
 
@@ -431,9 +494,13 @@ _LETTER_OR_GAP = re.compile(r"[a-z]|[ ]{2,3}|[ ]?[/|][ ]?")
 
 
 def _spelled_out(plain: View) -> Iterator[Run]:
-    """Join letters that are set apart. Wide gaps separate words; without them the known words are separated again."""
+    """Join letters that are set apart. Wide gaps separate words; without them the known words
+    are separated again."""
     for run in _SPELLED_OUT.finditer(plain.text):
-        letters = "".join(match.group().strip(_SEPARATORS) or " " for match in _LETTER_OR_GAP.finditer(run.group()))
+        letters = "".join(
+            match.group().strip(_SEPARATORS) or " "
+            for match in _LETTER_OR_GAP.finditer(run.group())
+        )
         joined = letters if letters.count(" ") * 2 < len(letters) else letters.replace(" ", "")
         yield joined if " " in joined else _separate_words(joined), plain.span(*run.span())
 
@@ -463,7 +530,9 @@ def _reversed_views(plain: View) -> Iterator[View]:
         yield View(plain.text[::-1], None if plain.positions is None else plain.positions[::-1])
 
 
-_ESCAPES = re.compile(r"%([0-9a-fA-F]{2})|&#(\d{2,6});|&#x([0-9a-fA-F]{2,5});|\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
+_ESCAPES = re.compile(
+    r"%([0-9a-fA-F]{2})|&#(\d{2,6});|&#x([0-9a-fA-F]{2,5});|\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})"
+)
 _MIN_ESCAPES = 6
 _MIN_DECODED = 8  # characters
 
@@ -499,9 +568,18 @@ def _words(utf8: bytes) -> str:
 _ENCODINGS: tuple[tuple[re.Pattern[str], Callable[[str], str]], ...] = (
     (re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}"), _base64),
     (re.compile(r"(?<![0-9a-fA-F])(?:(?:0x|\\x)?[0-9a-fA-F]{2}[ :,]?){12,}"), _hex),
-    (re.compile(r"(?<!\d)(?:\d{2,3}[ ,;]{1,2}){11,}\d{2,3}"), lambda run: "".join(map(chr, map(int, re.findall(r"\d+", run))))),
-    (re.compile(r"(?:[01]{8} ?){10,}"), lambda run: "".join(chr(int(byte, 2)) for byte in re.findall(r"[01]{8}", run))),
-    (re.compile("[\U000e0020-\U000e007e]{3,}"), lambda run: "".join(chr(ord(char) - 0xE0000) for char in run)),
+    (
+        re.compile(r"(?<!\d)(?:\d{2,3}[ ,;]{1,2}){11,}\d{2,3}"),
+        lambda run: "".join(map(chr, map(int, re.findall(r"\d+", run)))),
+    ),
+    (
+        re.compile(r"(?:[01]{8} ?){10,}"),
+        lambda run: "".join(chr(int(byte, 2)) for byte in re.findall(r"[01]{8}", run)),
+    ),
+    (
+        re.compile("[\U000e0020-\U000e007e]{3,}"),
+        lambda run: "".join(chr(ord(char) - 0xE0000) for char in run),
+    ),
 )
 
 

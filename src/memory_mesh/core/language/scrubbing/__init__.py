@@ -1,6 +1,12 @@
 """The scrubber of RFC-0011: six stages that clean a text before it is stored."""
 
-from memory_mesh.core.language.scrubbing.cleaning import MESH_OVERRIDES, Chunking, ScrubSettings, joined_words, without_tags
+from memory_mesh.core.language.scrubbing.cleaning import (
+    MESH_OVERRIDES,
+    Chunking,
+    ScrubSettings,
+    joined_words,
+    without_tags,
+)
 from memory_mesh.core.language.scrubbing.pipeline import (
     Chunk,
     Scrubbed,
@@ -16,6 +22,7 @@ from memory_mesh.core.language.scrubbing.pipeline import (
 )  # fmt: skip
 
 __all__ = [
-    "MESH_OVERRIDES", "Chunk", "Chunking", "ScrubSettings", "Scrubbed", "annotate", "cleaned", "has_valid_chunk",
-    "heading_sections", "is_heading", "joined_words", "scrub", "section_at", "split_chunks", "validate", "without_tags",
+    "MESH_OVERRIDES", "Chunk", "Chunking", "ScrubSettings", "Scrubbed", "annotate", "cleaned",
+    "has_valid_chunk", "heading_sections", "is_heading", "joined_words", "scrub", "section_at",
+    "split_chunks", "validate", "without_tags",
 ]  # fmt: skip

@@ -81,12 +81,17 @@ class ScrubSettings:
     validation: Validation = field(default_factory=Validation)
 
     def merged(self, overrides: Mapping[str, object]) -> "ScrubSettings":
-        """Return these settings with some replaced. Names may be in camel case, as in RFC-0011 (`minTokens`)."""
+        """Return these settings with some replaced. Names may be in camel case, as in RFC-0011
+        (`minTokens`)."""
         return _merged(self, overrides, "scrub")
 
 
 # The defaults of a mesh: a memory may be short.
-MESH_OVERRIDES: Mapping[str, object] = {"enabled": True, "chunking": {"minTokens": 1}, "validation": {"enforceMinLength": False}}
+MESH_OVERRIDES: Mapping[str, object] = {
+    "enabled": True,
+    "chunking": {"minTokens": 1},
+    "validation": {"enforceMinLength": False},
+}
 
 
 def _merged(group: Group, overrides: object, path: str) -> Group:
@@ -97,7 +102,9 @@ def _merged(group: Group, overrides: object, path: str) -> Group:
     for raw, value in overrides.items():
         name = _HUMP.sub("_", str(raw)).lower()
         if name not in known:
-            raise InvalidInput(f"unknown setting {shown(raw)} in {path}", expected=f"one of {', '.join(known)}")
+            raise InvalidInput(
+                f"unknown setting {shown(raw)} in {path}", expected=f"one of {', '.join(known)}"
+            )
         merge = _merged if is_dataclass(known[name]) else _checked
         given[name] = merge(known[name], value, f"{path}.{name}")
     return replace(group, **given)  # type: ignore[type-var]
@@ -162,7 +169,8 @@ def blocks(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _spans(block: str) -> Iterator[tuple[int, int]]:
-    """Yield backtick spans: from a run of backticks to the next run of equal length, without a blank line between them."""
+    """Yield backtick spans: from a run of backticks to the next run of equal length, without a
+    blank line between them."""
     runs = [match.span() for match in _RUN.finditer(block)]
     breaks = [match.start() for match in _BLANK_LINE.finditer(block)]
     following: dict[int, int] = {}  # by length
@@ -173,7 +181,9 @@ def _spans(block: str) -> Iterator[tuple[int, int]]:
     at = 0
     while at < len(runs):
         closing = partner[at]
-        if closing is None or (breaks and bisect_left(breaks, runs[at][0]) != bisect_left(breaks, runs[closing][0])):
+        if closing is None or (
+            breaks and bisect_left(breaks, runs[at][0]) != bisect_left(breaks, runs[closing][0])
+        ):
             at += 1
             continue
         yield runs[at][0], runs[closing][1]
@@ -183,16 +193,20 @@ def _spans(block: str) -> Iterator[tuple[int, int]]:
 # --- stage 1: structure ---
 
 _PAIRED = frozenset(
-    """a abbr address article aside b big blockquote body button caption center cite code dd del details div dl dt em
-    fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header html i iframe ins kbd label legend li main
-    mark nav noscript ol option p pre q s samp section select small span strike strong style script sub summary sup svg
-    table tbody td textarea tfoot th thead title tr u ul var video audio""".split()  # noqa: SIM905  (a list of words)
+    """a abbr address article aside b big blockquote body button caption center cite code dd del
+    details div dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header
+    html i iframe ins kbd label legend li main mark nav noscript ol option p pre q s samp section
+    select small span strike strong style script sub summary sup svg table tbody td textarea tfoot
+    th thead title tr u ul var video audio""".split()  # noqa: SIM905  (a list of words)
 )
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr", "source"})
 _KNOWN = _PAIRED | _VOID
-_BLOCK = """address article aside blockquote body center dd details div dl dt fieldset figcaption figure footer form header hr
-    html main nav ol p pre section summary table tbody tfoot thead title ul""".split()  # noqa: SIM905
-_CONTAINERS = frozenset({*_BLOCK, "head", "li", "tr", "td", "th", *(f"h{level}" for level in range(1, 7))}) - {"hr"}
+_BLOCK = """address article aside blockquote body center dd details div dl dt fieldset figcaption
+    figure footer form header hr html main nav ol p pre section summary table tbody tfoot thead
+    title ul""".split()  # noqa: SIM905
+_CONTAINERS = frozenset(
+    {*_BLOCK, "head", "li", "tr", "td", "th", *(f"h{level}" for level in range(1, 7))}
+) - {"hr"}
 # What replaces an opening and a closing tag. Other tags become nothing.
 _TAG_TEXTS = {
     **dict.fromkeys(_BLOCK, ("\n\n", "\n\n")),
@@ -204,19 +218,24 @@ _TAG_TEXTS = {
     "th": ("", " | "),
 }
 
-# Every pattern is bounded or stops at the next bracket: a megabyte of brackets or quotes is read about once.
+# Every pattern is bounded or stops at the next bracket: a megabyte of brackets or quotes is read
+# about once.
 _ATTRIBUTES = r"(?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}')*+)?"
 _TAG = re.compile(
-    rf"<(/?)([A-Za-z][A-Za-z0-9]{{0,10}}){_ATTRIBUTES}/?>|<!DOCTYPE[^<>]{{0,300}}>|<\?xml[^<>]{{0,300}}>", re.IGNORECASE
+    rf"<(/?)([A-Za-z][A-Za-z0-9]{{0,10}}){_ATTRIBUTES}/?>|<!DOCTYPE[^<>]{{0,300}}>|"
+    rf"<\?xml[^<>]{{0,300}}>",
+    re.IGNORECASE,
 )
 # A page starts with its document type or root element, and another tag follows.
 _PAGE = re.compile(
-    r"\s*(?:<\?xml[^<>]{0,200}\?>\s*)?(?:<!DOCTYPE\s+html[^<>]{0,300}>|<html\b[^<>]{0,2000}>)\s*<[a-z]", re.IGNORECASE
+    r"\s*(?:<\?xml[^<>]{0,200}\?>\s*)?(?:<!DOCTYPE\s+html[^<>]{0,300}>|"
+    r"<html\b[^<>]{0,2000}>)\s*<[a-z]",
+    re.IGNORECASE,
 )
 # Code that makes markup: components and attributes of JSX and Vue, expressions of templates, PHP.
 _TEMPLATE = re.compile(
-    r"<[A-Z][a-z]|<[a-z][^<>]{0,2000}\s(?:className=|[\w-]+=\{|(?:v-|[@*:])[A-Za-z.-]+=|[(\[][\w.]+[)\]]=)|\{[{%#/]|<[%?](?!xml)"
-    r"|\{[A-Za-z_$][\w.]{0,100}\}"
+    r"<[A-Z][a-z]|<[a-z][^<>]{0,2000}\s(?:className=|[\w-]+=\{|(?:v-|[@*:])[A-Za-z.-]+=|"
+    r"[(\[][\w.]+[)\]]=)|\{[{%#/]|<[%?](?!xml)|\{[A-Za-z_$][\w.]{0,100}\}"
 )
 _HREF = re.compile(r"\bhref\s{0,5}=\s{0,5}[\"']([^\"'<>]{1,2000})[\"']", re.IGNORECASE)
 _ALT = re.compile(r"\balt\s{0,5}=\s{0,5}[\"']([^\"'<>]{0,500})[\"']", re.IGNORECASE)
@@ -224,7 +243,9 @@ _COMMENT = (re.compile("<!--"), re.compile("-->"))
 
 
 def _element(name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    return re.compile(rf"<{name}\b[^<>]{{0,2000}}>", re.IGNORECASE), re.compile(rf"</{name}\s{{0,20}}>", re.IGNORECASE)
+    return re.compile(rf"<{name}\b[^<>]{{0,2000}}>", re.IGNORECASE), re.compile(
+        rf"</{name}\s{{0,20}}>", re.IGNORECASE
+    )
 
 
 _NOT_DISPLAYED = tuple(_element(name) for name in ("script", "style", "noscript", "template"))
@@ -232,24 +253,33 @@ _COMMENT_MARK = re.compile("<!--|-->")
 _PRE, _CODE, _ANCHOR = _element("pre"), _element("code"), _element("a")
 
 _URL = r"(?:https?://|mailto:|\.{0,2}/|#)[^\s()<>]{0,2000}"
-_MD_LINK = re.compile(rf"(?<![\w\])])(!?)\[([^\[\]\n]{{1,500}})\]\(({_URL})(?:\s\"[^\"\n]{{0,300}}\")?\)")
+_MD_LINK = re.compile(
+    rf"(?<![\w\])])(!?)\[([^\[\]\n]{{1,500}})\]\(({_URL})(?:\s\"[^\"\n]{{0,300}}\")?\)"
+)
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^\s<>]{1,2000})>")
 _BOLD = re.compile(r"(?<![\w*/\\])\*\*(?=[^\s*])([^*\n]{1,1000})(?<=[^\s*])\*\*(?![\w*])")
 _ITALIC = re.compile(r"(?<![\w*/\\])\*(?=\w)([^*\n]{1,1000})(?<=[\w.!?,;:'\")\]])\*(?![\w*])")
 # Underscores mark emphasis only around a phrase with a space: __init__ and _private_ are names.
 _UNDERSCORED = re.compile(r"(?<![\w/\\])(_{1,2})(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])\1(?!\w)")
-_TABLE_RULE = re.compile(r"^[ \t]*\|[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*\n", re.MULTILINE)
+_TABLE_RULE = re.compile(
+    r"^[ \t]*\|[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*\n", re.MULTILINE
+)
 
 _INNER_SPACE = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)")
 _MANY_LINES = re.compile(r"\n{3,}")
 
 
 def clean_structure(text: str, settings: ScrubSettings) -> str:
-    """Stage 1: remove terminal escapes, the tags of a markup document and Markdown marks, and collapse whitespace."""
+    """Stage 1: remove terminal escapes, the tags of a markup document and Markdown marks, and
+    collapse whitespace."""
     rules = settings.structural
     text = without_escapes(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    if rules.strip_html and "<" in text and _is_markup("".join("x" if code else block for block, code in blocks(text))):
+    if (
+        rules.strip_html
+        and "<" in text
+        and _is_markup("".join("x" if code else block for block, code in blocks(text)))
+    ):
         text = without_tags(text)
     if rules.strip_markdown:
         text = change_prose(text, _without_markdown)
@@ -263,8 +293,11 @@ def without_tags(text: str) -> str:
 
 
 def joined_words(text: str) -> str:
-    """Return all characters that are not tags, also those of comments and scripts. Code keeps its tags."""
-    return change_prose(_COMMENT_MARK.sub("", text), lambda piece: html.unescape(_TAG.sub(_unknown_tag, piece)))
+    """Return all characters that are not tags, also those of comments and scripts. Code keeps
+    its tags."""
+    return change_prose(
+        _COMMENT_MARK.sub("", text), lambda piece: html.unescape(_TAG.sub(_unknown_tag, piece))
+    )
 
 
 def _unknown_tag(tag: re.Match[str]) -> str:
@@ -272,9 +305,11 @@ def _unknown_tag(tag: re.Match[str]) -> str:
 
 
 def _is_markup(text: str) -> bool:
-    """Return whether a text is a markup document: a page, or a fragment whose text is all inside closed block elements.
+    """Return whether a text is a markup document: a page, or a fragment whose text is all inside
+    closed block elements.
 
-    Any other text with tags is about markup: `Use <b>`, `<p>a</p> is a paragraph`, a component of React.
+    Any other text with tags is about markup: `Use <b>`, `<p>a</p> is a paragraph`, a component of
+    React.
     """
     for element in (_COMMENT, *_NOT_DISPLAYED):
         text = _between(text, element, lambda _opening, _inside: "")
@@ -285,7 +320,8 @@ def _is_markup(text: str) -> bool:
 
 
 def _is_fragment(text: str, tags: list[re.Match[str]]) -> bool:
-    closed_at = {tag.group(2).lower(): tag.start() for tag in tags if tag.group(1)}  # the last end of each element
+    # The last end of each element.
+    closed_at = {tag.group(2).lower(): tag.start() for tag in tags if tag.group(1)}
     depth: Counter[str] = Counter()
     at, inside = 0, False
     for tag in tags:
@@ -318,21 +354,33 @@ def _tagless(piece: str, tags: frozenset[str]) -> str:
 
 
 def _words(piece: str, tags: frozenset[str]) -> str:
-    piece = _between(piece, _CODE, lambda opening, inside: _backticked(inside) or opening + inside + "</code>")
+    piece = _between(
+        piece, _CODE, lambda opening, inside: _backticked(inside) or opening + inside + "</code>"
+    )
     return change_prose(piece, lambda prose: _plain(prose, tags))
 
 
 def _plain(piece: str, tags: frozenset[str]) -> str:
-    return html.unescape(_TAG.sub(lambda tag: _tag_text(tag, tags), _between(piece, _ANCHOR, _linked)))
+    return html.unescape(
+        _TAG.sub(lambda tag: _tag_text(tag, tags), _between(piece, _ANCHOR, _linked))
+    )
 
 
-def _between(text: str, element: tuple[re.Pattern[str], re.Pattern[str]], replacement: Callable[[str, str], str]) -> str:
-    """Return the text with each element replaced. An unclosed one ends the search, so each end is searched for once."""
+def _between(
+    text: str,
+    element: tuple[re.Pattern[str], re.Pattern[str]],
+    replacement: Callable[[str, str], str],
+) -> str:
+    """Return the text with each element replaced. An unclosed one ends the search, so each end
+    is searched for once."""
     opens, closes = element
     out: list[str] = []
     at = 0
     while (opening := opens.search(text, at)) and (closing := closes.search(text, opening.end())):
-        out += [text[at : opening.start()], replacement(opening.group(), text[opening.end() : closing.start()])]
+        out += [
+            text[at : opening.start()],
+            replacement(opening.group(), text[opening.end() : closing.start()]),
+        ]
         at = closing.end()
     return "".join([*out, text[at:]])
 
@@ -373,7 +421,9 @@ def _without_markdown(piece: str) -> str:
     if "*" in piece:
         piece = _ITALIC.sub(r"\1", _BOLD.sub(r"\1", piece))
     if "_" in piece:
-        piece = _UNDERSCORED.sub(lambda phrase: phrase.group(2 if " " in phrase.group(2) else 0), piece)
+        piece = _UNDERSCORED.sub(
+            lambda phrase: phrase.group(2 if " " in phrase.group(2) else 0), piece
+        )
     return _TABLE_RULE.sub("", piece) if "|" in piece else piece
 
 
@@ -407,9 +457,11 @@ _BOILERPLATE = re.compile(
     |(?:©|\(c\)|copyright)\ .{0,80}\b\d{4}\b.{0,80}
     |all\ rights\ reserved\.?
     |(?:subscribe\ to|sign\ up\ for)\ (?:our|the)\ (?:\w+\ )?newsletter.{0,80}
-    |(?:skip\ to\ (?:main\ )?content|back\ to\ top|share\ (?:this|on)\b.{0,40}|follow\ us\ on\ .{0,60})
+    |(?:skip\ to\ (?:main\ )?content|back\ to\ top|share\ (?:this|on)\b.{0,40}
+      |follow\ us\ on\ .{0,60})
     |(?:privacy\ policy|terms\ of\ (?:service|use)|cookie\ policy|contact\ us|about\ us)
-      (?:\s*[|·•-]\s*(?:privacy\ policy|terms\ of\ (?:service|use)|cookie\ policy|contact\ us|about\ us))*)""",
+      (?:\s*[|·•-]\s*(?:privacy\ policy|terms\ of\ (?:service|use)|cookie\ policy
+        |contact\ us|about\ us))*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -420,14 +472,19 @@ def filter_noise(text: str, settings: ScrubSettings) -> str:
         return text
     seen: set[str] = set()
     page = text.count("\n\n") + 1 >= _PAGE_PARAGRAPHS
-    return "".join(block if code else _without_noise(block, settings.semantic, seen, page=page) for block, code in blocks(text))
+    return "".join(
+        block if code else _without_noise(block, settings.semantic, seen, page=page)
+        for block, code in blocks(text)
+    )
 
 
 def _without_noise(prose: str, rules: Semantic, seen: set[str], *, page: bool) -> str:
     # Split at blank lines and keep them: a dropped paragraph takes the break after it along.
     parts = re.split(r"(\n\n+)", prose)
     pairs = (parts[at : at + 2] for at in range(0, len(parts), 2))
-    return "".join("".join(pair) for pair in pairs if not _is_noise(pair[0], rules, seen, page=page))
+    return "".join(
+        "".join(pair) for pair in pairs if not _is_noise(pair[0], rules, seen, page=page)
+    )
 
 
 def _is_noise(paragraph: str, rules: Semantic, seen: set[str], *, page: bool) -> bool:
@@ -450,7 +507,8 @@ def _is_noise(paragraph: str, rules: Semantic, seen: set[str], *, page: bool) ->
 # `## Title ##` is a heading; `#123`, `C#7` and `#hashtag` are not, because no space follows.
 HEADING = re.compile(r"^(#{1,6})[ \t]++(\S[^\n]*)$", re.MULTILINE)
 _UNDERLINED = re.compile(r"(?:(?<=\n\n)|\A)([^\n#>|\-=\s][^\n]{0,200})\n={3,}[ \t]*(?=\n|\Z)")
-# `+` stays because it often marks an added line in a diff, and a lone `*` because it may be a product.
+# `+` stays because it often marks an added line in a diff, and a lone `*` because it may be a
+# product.
 _BULLET = re.compile(r"^([ \t]*)[•‣◦▪●∙][ \t]*(?=\S)", re.MULTILINE)
 _STARRED = re.compile(r"(?:^[ ]{0,3}\*[ ]+\S[^\n]*(?:\n|\Z)){2,}", re.MULTILINE)
 _STAR = re.compile(r"^([ ]{0,3})\*[ ]+", re.MULTILINE)
@@ -458,7 +516,14 @@ _STAR = re.compile(r"^([ ]{0,3})\*[ ]+", re.MULTILINE)
 _REPLACED = {
     **dict.fromkeys(map(ord, "“”„‟"), '"'),
     **dict.fromkeys(map(ord, "‘’‚‛"), "'"),
-    **dict.fromkeys(map(ord, "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"), " "),
+    **dict.fromkeys(
+        map(
+            ord,
+            "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
+            "\u3000",
+        ),
+        " ",
+    ),
     0x85: "\n",
     0x2028: "\n",
     0x2029: "\n\n",
@@ -468,7 +533,8 @@ _REMOVED = LazyRegex(rf"[{CONTROL}\x0b\x0c{REDUNDANT}{REORDERING}]")
 
 
 def normalise(text: str, settings: ScrubSettings) -> str:
-    """Stage 3: write headings, list marks, quotes and spaces in one form each. Code is unchanged."""
+    """Stage 3: write headings, list marks, quotes and spaces in one form each. Code is
+    unchanged."""
     return change_prose(text, lambda piece: _normalised(piece, settings))
 
 
@@ -486,7 +552,9 @@ def _normalised(piece: str, settings: ScrubSettings) -> str:
     if rules.punctuation:
         piece = _REMOVED.sub("", piece.translate(_REPLACED))
     if rules.headings:
-        piece = HEADING.sub(lambda found: f"{found.group(1)} {title(found)}", _UNDERLINED.sub(r"# \1", piece))
+        piece = HEADING.sub(
+            lambda found: f"{found.group(1)} {title(found)}", _UNDERLINED.sub(r"# \1", piece)
+        )
     if rules.lists:
         piece = _BULLET.sub(r"\1- ", piece)
         piece = _STARRED.sub(lambda block: _STAR.sub(r"\1- ", block.group()), piece)

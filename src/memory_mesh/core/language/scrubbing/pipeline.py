@@ -1,11 +1,13 @@
 """Layer 0, the scrubber: six stages that clean a text before it is stored.
 
-1 structural cleaning → 2 semantic filtering → 3 normalisation → 4 chunking → 5 annotation → 6 validation.
+1 structural cleaning → 2 semantic filtering → 3 normalisation → 4 chunking → 5 annotation → 6
+validation.
 
-A memory is mostly plain text, and damaging it is worse than leaving a stray asterisk. So tags are removed only from a markup
-document (`List<int>`, `a < b` and `use <b>` are none), Markdown is changed only where its marks are unambiguous, and code, fenced
-or in backticks, loses only the escape sequences of terminals. The first three stages repeat until nothing changes, so scrubbing
-is idempotent. A stage that would leave nothing is skipped.
+A memory is mostly plain text, and damaging it is worse than leaving a stray asterisk. So tags are
+removed only from a markup document (`List<int>`, `a < b` and `use <b>` are none), Markdown is
+changed only where its marks are unambiguous, and code, fenced or in backticks, loses only the
+escape sequences of terminals. The first three stages repeat until nothing changes, so scrubbing is
+idempotent. A stage that would leave nothing is skipped.
 """
 
 import re
@@ -16,7 +18,14 @@ from itertools import chain
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.language.scrubbing import cleaning
-from memory_mesh.core.language.scrubbing.cleaning import HEADING, Chunking, ScrubSettings, Validation, blocks, title
+from memory_mesh.core.language.scrubbing.cleaning import (
+    HEADING,
+    Chunking,
+    ScrubSettings,
+    Validation,
+    blocks,
+    title,
+)
 from memory_mesh.core.text import TokenCounter, estimate, is_blank
 
 _STAGES = (cleaning.clean_structure, cleaning.filter_noise, cleaning.normalise)
@@ -25,7 +34,9 @@ _SPECIAL = re.compile(r"""[^ !"$%'()+,\-./0-9:;=?@A-Z\\^a-z{}]""")
 # Each round removes one layer of markup. Only a text built for it needs more rounds.
 _MAX_ROUNDS = 40
 # Where to cut, best place first: between paragraphs, lines, sentences, words.
-_CUTS = tuple(re.compile(cut) for cut in (r"\n\n+", r"\n", r"(?<=[.!?。！？])\s+|(?<=[。！？])", r"\s+"))
+_CUTS = tuple(
+    re.compile(cut) for cut in (r"\n\n+", r"\n", r"(?<=[.!?。！？])\s+|(?<=[。！？])", r"\s+")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +62,12 @@ class Scrubbed:
 
 
 def scrub(
-    text: str, settings: ScrubSettings, *, source: str | None = None, at: str | None = None, count: TokenCounter = estimate
+    text: str,
+    settings: ScrubSettings,
+    *,
+    source: str | None = None,
+    at: str | None = None,
+    count: TokenCounter = estimate,
 ) -> Scrubbed:
     """Return the clean text and its chunks."""
     clean = cleaned(text, settings)
@@ -59,10 +75,17 @@ def scrub(
     return Scrubbed(clean, validate(chunks, settings) if settings.enabled else chunks)
 
 
-def annotate(chunks: tuple[Chunk, ...], source: str | None = None, at: str | None = None) -> tuple[Chunk, ...]:
+def annotate(
+    chunks: tuple[Chunk, ...], source: str | None = None, at: str | None = None
+) -> tuple[Chunk, ...]:
     """Stage 5: add source, timestamp and content hash to each chunk."""
     return tuple(
-        replace(chunk, source=source, timestamp=at, content_hash=sha256(chunk.text.encode("utf-8", "replace")).hexdigest())
+        replace(
+            chunk,
+            source=source,
+            timestamp=at,
+            content_hash=sha256(chunk.text.encode("utf-8", "replace")).hexdigest(),
+        )
         for chunk in chunks
     )
 
@@ -74,7 +97,9 @@ def validate(chunks: tuple[Chunk, ...], settings: ScrubSettings) -> tuple[Chunk,
 
 def _is_valid_chunk(chunk: str, rules: Validation) -> bool:
     shortest = rules.min_length if rules.enforce_min_length else 0
-    return shortest <= len(chunk) <= rules.max_length and bool(chunk.strip() or not rules.reject_empty)
+    return shortest <= len(chunk) <= rules.max_length and bool(
+        chunk.strip() or not rules.reject_empty
+    )
 
 
 def has_valid_chunk(clean: str, settings: ScrubSettings) -> bool:
@@ -82,8 +107,12 @@ def has_valid_chunk(clean: str, settings: ScrubSettings) -> bool:
     if not settings.enabled:
         return True
     if "#" in clean or estimate(clean) > settings.chunking.max_tokens:
-        return any(_is_valid_chunk(chunk.text, settings.validation) for chunk in _chunks(clean, settings.chunking, estimate))
-    return _is_valid_chunk(clean.lstrip("\n").rstrip(), settings.validation)  # one chunk: it is short and has no heading
+        return any(
+            _is_valid_chunk(chunk.text, settings.validation)
+            for chunk in _chunks(clean, settings.chunking, estimate)
+        )
+    # One chunk: it is short and has no heading.
+    return _is_valid_chunk(clean.lstrip("\n").rstrip(), settings.validation)
 
 
 def cleaned(text: str, settings: ScrubSettings) -> str:
@@ -101,12 +130,19 @@ def cleaned(text: str, settings: ScrubSettings) -> str:
 
 
 def _needs_work(text: str) -> bool:
-    """Return whether a text has special characters, or spaces side by side or at its ends; one pattern for all is slower."""
-    return "  " in text or text.startswith(" ") or text.endswith(" ") or _SPECIAL.search(text) is not None
+    """Return whether a text has special characters, or spaces side by side or at its ends; one
+    pattern for all is slower."""
+    return (
+        "  " in text
+        or text.startswith(" ")
+        or text.endswith(" ")
+        or _SPECIAL.search(text) is not None
+    )
 
 
 def split_chunks(text: str, rules: Chunking, count: TokenCounter) -> tuple[Chunk, ...]:
-    """Stage 4: split a text into chunks of a bounded number of tokens, at natural places. Each section starts a new chunk."""
+    """Stage 4: split a text into chunks of a bounded number of tokens, at natural places. Each
+    section starts a new chunk."""
     return tuple(_chunks(text, rules, count))
 
 
@@ -116,7 +152,9 @@ def _chunks(text: str, rules: Chunking, count: TokenCounter) -> Iterator[Chunk]:
             lines = text[begin:stop].lstrip("\n")
             first, words = stop - len(lines), lines.rstrip()
             if words:
-                yield Chunk(text=words, start=first, end=first + len(words), section=path, tokens=tokens)
+                yield Chunk(
+                    text=words, start=first, end=first + len(words), section=path, tokens=tokens
+                )
 
 
 def heading_sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
@@ -132,7 +170,8 @@ def heading_sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
 
 
 def section_at(text: str, at: int) -> tuple[str, ...]:
-    """Return the headings above a position, outermost first; a heading at the position is one of them."""
+    """Return the headings above a position, outermost first; a heading at the position is one of
+    them."""
     return next((path for start, end, path in heading_sections(text) if start <= at < end), ())
 
 
@@ -145,16 +184,26 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
     at = 0
     for block, code in blocks(text):
         if not code:
-            yield from ((at + found.start(), len(found.group(1)), title(found)) for found in HEADING.finditer(block))
+            yield from (
+                (at + found.start(), len(found.group(1)), title(found))
+                for found in HEADING.finditer(block)
+            )
         at += len(block)
 
 
-def _packed(text: str, start: int, end: int, rules: Chunking, count: TokenCounter) -> Iterator[tuple[int, int, int]]:
-    """Join neighbouring pieces as long as they fit. A piece that is too small joins the one before it."""
+def _packed(
+    text: str, start: int, end: int, rules: Chunking, count: TokenCounter
+) -> Iterator[tuple[int, int, int]]:
+    """Join neighbouring pieces as long as they fit. A piece that is too small joins the one
+    before it."""
     begin, size = start, 0
     for at, _, tokens in _pieces(text, start, end, count(text[start:end]), rules, count, 0):
         joined = size + tokens
-        if at > begin and joined > rules.max_tokens and (tokens >= rules.min_tokens or joined > rules.hard_max_tokens):
+        if (
+            at > begin
+            and joined > rules.max_tokens
+            and (tokens >= rules.min_tokens or joined > rules.hard_max_tokens)
+        ):
             yield begin, at, size
             begin, joined = at, tokens
         size = joined
@@ -164,12 +213,17 @@ def _packed(text: str, start: int, end: int, rules: Chunking, count: TokenCounte
 def _pieces(
     text: str, start: int, end: int, tokens: int, rules: Chunking, count: TokenCounter, depth: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield the span in pieces of at most `max_tokens`; a piece without a place to cut may reach `hard_max_tokens`."""
+    """Yield the span in pieces of at most `max_tokens`; a piece without a place to cut may reach
+    `hard_max_tokens`."""
     if tokens <= rules.max_tokens or (depth == len(_CUTS) and tokens <= rules.hard_max_tokens):
         yield start, end, tokens
         return
     at, deeper = start, min(depth + 1, len(_CUTS))
-    cuts = (cut.end() for cut in _CUTS[depth].finditer(text, start, end)) if depth < deeper else ((start + end) // 2,)
+    cuts = (
+        (cut.end() for cut in _CUTS[depth].finditer(text, start, end))
+        if depth < deeper
+        else ((start + end) // 2,)
+    )
     for stop in chain(cuts, [end]):
         tokens = count(text[at:stop])
         if tokens <= rules.max_tokens:  # most pieces: they need no generator of their own
