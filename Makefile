@@ -24,7 +24,8 @@ COLLECTED := build/collected.json
 MESH := src/memory_mesh/api/mesh.py
 ASYNC := src/memory_mesh/api/asynchronous.py
 MANAGER := src/memory_mesh/api/context_manager.py
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+# A worker takes neighbouring tests, so what a module prepares is prepared once; who is done first takes from the other.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # What the tests read. The pages that `conformance` and `mutants` write are left out: they would make their own input stale.
 TESTED := $(filter-out docs/internals/conformance.md docs/internals/mutations.md,$(shell find src tests tools bench conformance docs examples *.md *.toml -type f \
 	-not -path '*/__pycache__/*' -not -path 'bench/results/*'))

@@ -151,6 +151,8 @@ def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reading:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MEMORY_MESH_HOME", str(home))
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    # Beside other tests a process starts slowly.
+    monkeypatch.setenv("MEMORY_MESH_HOST_SECONDS", "30")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     return Reading(folder, home)
