@@ -55,8 +55,8 @@ test: $(READY) ## run the tests, with few examples and cases: the same in every 
 	@mkdir -p build
 	$(PYTEST) --cases $(CASES) $(if $(PASSED),--passed=$(PASSED) --cov --cov-report= --cov-fail-under=0)
 
-test-pythons: $(READY) ## run the tests with every other supported Python that this machine has, in build/, and say which
-	$(BIN)/python tools/pythons.py
+test-pythons: $(READY) ## run the tests with every other supported Python that this machine has (in CI the newest), in build/, and say which
+	$(BIN)/python tools/pythons.py $(if $(filter true,$(CI)),--newest)
 
 test-deep: $(READY) $(LLM) $(ENGINES) $(BROWSER) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))

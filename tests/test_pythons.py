@@ -37,7 +37,7 @@ def test_the_package_names_the_versions_that_the_tests_are_run_with() -> None:
     assert pythons.supported() == named == ["3.11", "3.12", "3.13"]
     assert project["requires-python"] == f">={named[0]}"
     makefile = (root / "Makefile").read_text(encoding="utf-8")
-    assert re.search(r"(?m)^test-pythons:.*\n\t\$\(BIN\)/python tools/pythons.py$", makefile)
+    assert re.search(r"(?m)^test-pythons:.*\n\t\$\(BIN\)/python tools/pythons.py", makefile)
     assert "\nmake test-pythons\n" in (root / ".ci" / "run").read_text(encoding="utf-8")
 
 
@@ -83,3 +83,16 @@ def test_a_version_whose_tests_fail_is_a_failure(
     script(bare / "bin" / "make", "exit 2")
     assert pythons.main([]) == 1
     assert f"Python {version}: failed" in capsys.readouterr().out
+
+
+def test_in_ci_the_newest_one_is_run_and_those_between_are_named(
+    bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    others = [version for version in pythons.supported() if version != running]
+    paths = [script(bare / "bin" / f"python{one}", f"echo {one}") for one in others]
+    calls = bare / "calls"
+    script(bare / "bin" / "make", f'echo "$@" >> {calls}')
+    assert pythons.main(["--newest"]) == 0
+    assert calls.read_text() == f"test VENV=build/python{others[-1]} PYTHON={paths[-1]}\n"
+    assert f"Python {others[0]}: not run, at {paths[0]}\n" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 own, and say which.
 
     python tools/pythons.py            # those other than the running one; see `make test-pythons`
+    python tools/pythons.py --newest   # the newest of those, as CI does
     python tools/pythons.py --list     # where each is; nothing is run
 
 The supported ones are those that pyproject.toml names. One that is not on this machine is no
@@ -23,16 +24,17 @@ _CLASSIFIER = re.compile(r"Programming Language :: Python :: (3\.\d+)")
 
 def main(arguments: list[str]) -> int:
     """Print where the Pythons are, or run the tests with each."""
-    if arguments not in ([], ["--list"]):
+    if arguments not in ([], ["--newest"], ["--list"]):
         sys.exit(__doc__)
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     found = {version: find(version) for version in supported()}
     outcomes = {version: str(python or "not on this machine") for version, python in found.items()}
-    for version, python in found.items():
-        if version == running and not arguments:
-            outcomes[version] = "that of .venv, with which make test runs"
-        elif python and not arguments:
-            outcomes[version] = _test(version, python)
+    if arguments != ["--list"]:
+        outcomes[running] = "that of .venv, with which make test runs"
+        here = [(name, python) for name, python in found.items() if python and name != running]
+        for version, python in here:
+            is_run = not arguments or version == here[-1][0]
+            outcomes[version] = _test(version, python) if is_run else f"not run, at {python}"
     for version, outcome in outcomes.items():
         print(f"Python {version}: {outcome}")
     return int("failed" in outcomes.values())
