@@ -20,7 +20,7 @@ Vectors = Callable[[str], Sequence[float]]
 
 def local_model() -> tuple[str, Vectors]:
     """Return the name of the local model, and a function that embeds a text."""
-    embedder = MemoryMesh("memory://", embedder="local")._context().embedder
+    embedder = MemoryMesh("memory://", embedder="local")._context().models.embedder
     if embedder is None:
         raise SystemExit("the local model is not installed")
     model = embedder

@@ -90,7 +90,7 @@ def measure(size: int) -> list[Measured]:
     with tempfile.TemporaryDirectory() as folder:
         store, clock = open_store(f"sqlite:///{folder}/memory.db"), FakeClock()
         context = Context(
-            store=store, index=LocalIndex(store, language="english"), embedder=None, clock=clock,
+            store=store, index=LocalIndex(store, language="english"), clock=clock,
             ids=seeded_ids(), reader=Reader("ana", "planner"), pause=no_pause,
         )  # fmt: skip
         fill(context, size)

@@ -125,7 +125,10 @@ def test_with_the_default_model_most_pairs_that_say_the_same_are_merged(
     shipped_defaults: Path,
 ) -> None:
     with MemoryMesh("memory://") as mesh:
-        embedder, limit = mesh._context().embedder, mesh._context().options.duplicate_similarity
+        embedder, limit = (
+            mesh._context().models.embedder,
+            mesh._context().options.duplicate_similarity,
+        )
     vectors = [
         [memoryview(each.data).cast("f") for each in embedder.embed(pair)] for _, *pair in SAME
     ]

@@ -183,7 +183,7 @@ def unprivileged(*, store: str, warm: str, calls: list[Call], slowly: bool = Fal
         mesh.add("The lantern needs oil")
         for name, arguments in calls:
             getattr(mesh, name)(**arguments)
-        mesh._context().gate().redact("load the patterns, which mask errors")
+        mesh._context().gates.content().redact("load the patterns, which mask errors")
     keys = mkdtemp()
     os.chmod(keys, 0o777)  # noqa: S103  (the process may write its key after it gave up its rights)
     # Reads the settings; the first call opens the store.

@@ -134,7 +134,7 @@ mesh = MemoryMesh(store=store, agent_id=agent)
 mesh.add("notes of a comet")
 for n in range(rounds):
     mesh.search(f"comet {n}")
-with mesh._context().state.search_log.writing, mesh._context().state.usage.writing:
+with mesh._context().state.queues.search_log.writing, mesh._context().state.queues.usage.writing:
     child = os.fork()
     if child == 0:
         mesh.search("comet of the child")

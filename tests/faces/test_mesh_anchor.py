@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -121,7 +120,7 @@ def test_a_forged_checkpoint_does_not_stand_for_an_anchored_search(
     mesh.audit_anchor(file)
     assert all(isinstance(one, Sound) for one in mesh.verify(anchor=file))
     (head,) = mesh.audit_heads(recalls=True)
-    context = replace(mesh._context(), signing=None)
+    context = mesh._context().with_files(signing=None)
     ms = context.clock()
     through = {
         "through": 2,

@@ -77,7 +77,7 @@ def test_a_mesh_for_each_call_uses_the_store_and_the_embedder_of_the_last_one(fi
     def call(user: str) -> tuple[object, object]:
         mesh = MemoryMesh(file, user_id=user, embedder="hash")
         mesh.add("text")
-        return mesh._context().store, mesh._context().embedder
+        return mesh._context().store, mesh._context().models.embedder
 
     assert call("ann") == call("bob")
 
@@ -124,7 +124,7 @@ def test_closing_a_handle_leaves_the_store_open_for_its_mesh(file: Path) -> None
     for user in ("ann", "bob"):
         with mesh.scoped(user_id=user).scoped(session_id="s") as handle:
             handle.add("text")
-            seen.add((handle._context().store, handle._context().embedder))
+            seen.add((handle._context().store, handle._context().models.embedder))
     ((store, _),) = seen
     assert store.count(Kind.MEMORY) == 2
     mesh.close()
@@ -208,11 +208,11 @@ mesh.search("tea")
 private = MemoryMesh("memory://")
 private.add("only here")
 context = mesh._context()
-embedder = context.embedder
+embedder = context.models.embedder
 locks = [shared._lock, mesh._shared._lock, mesh._shared._store._lock, context.index._lock, \
 private._context().store._lock,
-         embedder._lock, context.state.search_log.writing, context.state.usage.writing, \
-context.state.cache._lock]
+         embedder._lock, context.state.queues.search_log.writing, \
+context.state.queues.usage.writing, context.state.cache._lock]
 if sys.argv[2] == "local":
     locks.append(embedder._inner._lock)
 locked, go_on = Event(), Event()

@@ -3,7 +3,6 @@ language model."""
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -432,7 +431,7 @@ def replace_chat(house: House, chat: ScriptedChat) -> MemoryMesh:
     mesh = house.mesh()
     shared, own = mesh._context(), mesh._opened
     assert own
-    mesh._opened = (own[0], replace(shared, chat=chat))
+    mesh._opened = (own[0], shared.with_models(chat=chat))
     return mesh
 
 

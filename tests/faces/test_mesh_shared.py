@@ -66,7 +66,7 @@ def test_meshes_on_one_file_share_its_store_however_they_name_it(
 def test_equal_options_share_everything_but_the_reader(file: Path) -> None:
     one, other = (MemoryMesh(file, user_id=user, embedder="hash") for user in ("ann", "bob"))
     assert one._context().state is other._context().state
-    assert one._context().embedder is other._context().embedder
+    assert one._context().models.embedder is other._context().models.embedder
     assert (one._context().reader.user_id, other._context().reader.user_id) == ("ann", "bob")
 
 
@@ -75,7 +75,7 @@ def test_the_local_model_is_loaded_once_for_all_files(tmp_path: Path) -> None:
         MemoryMesh(tmp_path / f"{n}.db", embedder="local", ranker=ranker)
         for n, ranker in ((1, "rrf"), (2, "learnt"))
     ]
-    assert meshes[0]._context().embedder is meshes[1]._context().embedder
+    assert meshes[0]._context().models.embedder is meshes[1]._context().models.embedder
     assert meshes[0]._context().store is not meshes[1]._context().store
 
 

@@ -65,10 +65,10 @@ def test_a_skill_is_stored_with_its_name_its_intent_and_the_vector_of_the_intent
     assert (skill.reliability, skill.use_count, skill.last_used) == (0.5, 0, None)
     assert mesh.get_skill(skill.id) == skill
     context = mesh._context()
-    assert context.embedder is not None
+    assert context.models.embedder is not None
     assert (
         skill_of(house, skill.id).vector
-        == context.embedder.embed(["Deploy the site to production."])[0]
+        == context.models.embedder.embed(["Deploy the site to production."])[0]
     )
     assert house.sound()
 
@@ -192,7 +192,7 @@ def test_a_search_ranks_by_the_documents_weights_and_explains_them(house: House)
     assert [round(result.keyword_score, 6) for result in results] == [
         round(part / 7, 6) for part in (4.5, 2, 1)
     ]
-    vector = mesh._context().embedder.embed(["deploy site", "Deploy the site."])  # type: ignore[union-attr]
+    vector = mesh._context().models.embedder.embed(["deploy site", "Deploy the site."])  # type: ignore[union-attr]
     assert results[0].vector_score == pytest.approx(
         (1 + cosine(*(memoryview(one.data).cast("f") for one in vector))) / 2, abs=1e-6
     )

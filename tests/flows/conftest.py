@@ -19,7 +19,7 @@ def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]
         "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}"
     )
     yield Context(
-        store=store, index=LocalIndex(store, language="english"), embedder=None,
+        store=store, index=LocalIndex(store, language="english"),
         clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
         options=Options(audit_recalls=False),
     )  # fmt: skip

@@ -231,7 +231,7 @@ def test_only_the_beginning_of_a_giant_message_is_masked_and_read_and_the_others
 
     def redact(text: str) -> str:
         masked.append(len(text))
-        return context.gate().redact(text)
+        return context.gates.content().redact(text)
 
     lines = [
         json.dumps(user(text))
@@ -287,7 +287,7 @@ def test_bad_input_is_refused_and_nothing_is_stored(
 def test_messages_are_judged_without_storing_anything_or_asking_a_model(context: Context) -> None:
     asked = ScriptedChat([])
     found = judge(
-        replace(context, chat=asked),
+        context.with_models(chat=asked),
         [user("Hi there!"), user(LINTER), user("My mail is ann@example.org, always use it.")],
     )
     assert [(each.content, each.message) for each in found.kept][:1] == [(LINTER, 1)]
@@ -322,7 +322,9 @@ def test_a_language_model_finds_memories_and_the_firewall_judges_them(context: C
     ]
     chat = ScriptedChat(answer(good, *bad))
     report = idle(
-        replace(context, chat=chat), user("hello"), user("the harbour crane lifts 40 tonnes, btw")
+        context.with_models(chat=chat),
+        user("hello"),
+        user("the harbour crane lifts 40 tonnes, btw"),
     )
     assert [(memory.content, memory.category) for memory in report.kept] == [
         (good["text"], "learning")
@@ -338,7 +340,7 @@ def test_a_language_model_finds_memories_and_the_firewall_judges_them(context: C
 def test_if_the_language_model_fails_the_deterministic_extractor_reads_the_messages(
     context: Context, failure: str | CallTimedOut
 ) -> None:
-    report = idle(replace(context, chat=ScriptedChat(failure)), user(LINTER))
+    report = idle(context.with_models(chat=ScriptedChat(failure)), user(LINTER))
     assert [memory.content for memory in report.kept] == [LINTER]
 
 

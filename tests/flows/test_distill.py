@@ -50,7 +50,7 @@ def as_(
 
 def thinking(context: Context, *script: object) -> tuple[Context, ScriptedChat]:
     chat = ScriptedChat(*(json.dumps(said) if isinstance(said, dict) else said for said in script))  # type: ignore[arg-type]
-    return replace(context, chat=chat), chat
+    return context.with_models(chat=chat), chat
 
 
 def pass_time(context: Context, *, days: float) -> None:
@@ -242,7 +242,7 @@ def test_what_is_erased_while_a_model_reads_it_teaches_nothing(context: Context)
 
     memory = happened(context, "The heron sat on the cable.", {"status": "error"})
     assert "heron" in repr([context.store.find(kind) for kind in Kind])
-    done = lessons.run_distillation(replace(context, chat=Erasing(json.dumps(PROPOSAL))))
+    done = lessons.run_distillation(context.with_models(chat=Erasing(json.dumps(PROPOSAL))))
     assert (summary(done), done.skipped[0].memory_id) == ((1, 0, 0, 1), memory.id)
     assert "heron" not in repr([context.store.find(kind) for kind in Kind])
 

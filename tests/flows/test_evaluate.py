@@ -77,12 +77,12 @@ def test_an_evaluation_changes_nothing_and_counts_no_use(context: Context) -> No
     add_many(context, [*TEXTS, "Thanks a lot!"])
     before = rows(context)
     run(context)
-    assert not context.state.usage.found
-    assert not context.state.search_log.entries
+    assert not context.state.queues.usage.found
+    assert not context.state.queues.search_log.entries
     assert rows(context) == before
     search.search(context, search.Request(query="bicycle"))  # the control: a search is counted
-    assert context.state.usage.found
-    assert context.state.search_log.entries
+    assert context.state.queues.usage.found
+    assert context.state.queues.search_log.entries
 
 
 def test_an_empty_store_and_a_store_of_one_memory_are_evaluated(context: Context) -> None:
@@ -118,7 +118,7 @@ def test_a_language_model_paraphrases_and_what_it_leaves_out_is_asked_by_rules(
             "no question",
         )
     )
-    found = run(replace(context, chat=chat))
+    found = run(context.with_models(chat=chat))
     assert [one.question.text for one in found.answered[:4]] == [
         "Where does one reach it?",
         "Who says yes to it?",
@@ -150,7 +150,7 @@ def test_without_an_answer_of_the_model_the_questions_are_made_by_rules(
     context: Context, failure: MemoryMeshError | str, is_noted: bool
 ) -> None:
     add_many(context, TEXTS)
-    found = run(replace(context, chat=ScriptedChat(failure)), count=2)
+    found = run(context.with_models(chat=ScriptedChat(failure)), count=2)
     assert [one.question for one in found.answered] == [
         one.question for one in run(context, count=2).answered
     ]
@@ -178,7 +178,7 @@ def test_the_model_reads_no_memory_with_a_secret_or_changed_outside_or_of_somebo
         context, sealed, content="The red tandem of Tom stands behind the old warehouse in Basel."
     )
     chat = ScriptedChat(questions_of("Where does one reach it?"))
-    found = run(replace(context, chat=chat))
+    found = run(context.with_models(chat=chat))
     assert check(found, "secrets in the text").ids == (leaked.id,)
     (asked,) = chat.asks
     assert TEXTS[0] in asked.user

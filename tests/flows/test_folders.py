@@ -47,7 +47,7 @@ def ingest(
     progress=no_progress
 ) -> Ingested:  # fmt: skip
     return folders.ingest(
-        replace(context, open_folder=lambda _: folder),
+        context.with_files(open_folder=lambda _: folder),
         "given",
         selection,
         type_=type_,
@@ -372,7 +372,7 @@ class Counting:
 
 def test_files_are_written_and_embedded_in_batches(context: Context) -> None:
     embedder, steps, reports = Counting(), [], []
-    watched = replace(context, embedder=embedder, step=steps.append)
+    watched = replace(context.with_models(embedder=embedder), step=steps.append)
     shelf = Shelf({f"{n:03}.md": f"Text {n}" for n in range(130)} | {"bad.md": b"\xff"})
     done = ingest(watched, shelf, progress=lambda *so_far: reports.append(so_far))
     assert counts(done) == (130, 0, 0)
@@ -401,9 +401,8 @@ def test_an_empty_folder_is_no_error(context: Context) -> None:
 
 
 def test_nothing_is_opened_where_memory_is_off(context: Context) -> None:
-    off = replace(
-        context.with_options(enable_memory=False), open_folder=lambda _: pytest.fail("opened")
-    )
+    off = context.with_options(enable_memory=False)
+    off = off.with_files(open_folder=lambda _: pytest.fail("opened"))
     with pytest.raises(MemoryDisabled):
         folders.ingest(off, "given", FLAT, type_=None, progress=no_progress)
 
@@ -411,5 +410,9 @@ def test_nothing_is_opened_where_memory_is_off(context: Context) -> None:
 def test_a_context_without_a_folder_reader_raises_an_error(context: Context) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         folders.ingest(
-            replace(context, open_folder=no_folder), "given", FLAT, type_=None, progress=no_progress
+            context.with_files(open_folder=no_folder),
+            "given",
+            FLAT,
+            type_=None,
+            progress=no_progress,
         )

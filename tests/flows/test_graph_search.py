@@ -42,7 +42,7 @@ class OneDirection:
 def plane(context: Context) -> Context:
     """A context with the embedder of the plane, which is also the model of the store."""
     context.store.apply([embed.model_row(context, OneDirection.model)])
-    return replace(context, embedder=OneDirection())
+    return context.with_models(embedder=OneDirection())
 
 
 def put(
@@ -270,9 +270,9 @@ def test_many_searches_return_what_single_ones_do_and_embed_once(plane: Context)
         put(plane, f"m{n}", None if n % 2 else 0.2 * (n + 1), text=f"topic{n} and more")
     queries = ["topic1", "topic2", "topic3 more", "topic1"]
     single = [search(plane, query, limit=3) for query in queries]
-    plane.embedder.batches.clear()
+    plane.models.embedder.batches.clear()
     many = graph_search.search_many(plane, queries, Request(limit=3))
-    assert plane.embedder.batches == [["topic1", "topic2", "topic3 more"]]
+    assert plane.models.embedder.batches == [["topic1", "topic2", "topic3 more"]]
     assert [[(hit.id, hit.score) for hit in found] for found in many] == [
         [(hit.id, hit.score) for hit in one] for one in single
     ]

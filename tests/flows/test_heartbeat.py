@@ -683,27 +683,27 @@ def test_blocks_of_searches_are_removed_after_ninety_days(context: Context) -> N
 
 
 def test_memories_that_wait_for_a_vector_get_it(context: Context) -> None:
-    down = replace(context, embedder=DownEmbedder(HashingEmbedder().model))
+    down = context.with_models(embedder=DownEmbedder(HashingEmbedder().model))
     (waiting,) = add_many(down, [("The deploy failed.", None)])
     assert memory(context, waiting.id).pending
-    up = replace(context, embedder=HashingEmbedder())
+    up = context.with_models(embedder=HashingEmbedder())
     assert beat(up).runs[4].detail == "1 memories embedded"
     assert not memory(context, waiting.id).pending
     assert memory(context, waiting.id).vector
 
 
 def test_an_embedder_that_is_down_fails_one_job_until_it_is_back(context: Context) -> None:
-    down = replace(context, embedder=DownEmbedder(HashingEmbedder().model))
+    down = context.with_models(embedder=DownEmbedder(HashingEmbedder().model))
     add_many(down, [("The deploy failed.", None)])
     done = beat(down)
     assert outcomes(done) == {**dict.fromkeys(NAMES, "done"), "reembedding": "failed"}
-    assert outcomes(beat(replace(context, embedder=HashingEmbedder())))["reembedding"] == "done"
+    assert outcomes(beat(context.with_models(embedder=HashingEmbedder())))["reembedding"] == "done"
 
 
 def test_a_beat_never_changes_the_model_of_a_store(context: Context) -> None:
     first, second = (
-        replace(context, embedder=HashingEmbedder()),
-        replace(context, embedder=HashingEmbedder(128)),
+        context.with_models(embedder=HashingEmbedder()),
+        context.with_models(embedder=HashingEmbedder(128)),
     )
     (kept,) = add_many(first, [("The deploy failed.", None)])
     vector = memory(context, kept.id).vector
@@ -717,7 +717,7 @@ def test_a_beat_never_changes_the_model_of_a_store(context: Context) -> None:
 def test_the_heartbeat_of_an_empty_store_is_well(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'empty.db'}")
     context = Context(
-        store=store, index=None, embedder=None, clock=FakeClock(), ids=seeded_ids(),
+        store=store, index=None, clock=FakeClock(), ids=seeded_ids(),
         reader=Reader(), pause=no_pause
     )  # type: ignore[arg-type]  # fmt: skip
     assert beat(context).ok

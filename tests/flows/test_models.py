@@ -1,7 +1,6 @@
 """Checks of the models, and secrets that are never shown."""
 
 import pickle
-from dataclasses import replace
 
 import pytest
 
@@ -20,7 +19,7 @@ def test_what_is_not_set_is_no_failure(context):
 
 def test_models_that_answer_are_told_with_what_they_said(context):
     chat, embedder = check_models(
-        replace(context, chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8))
+        context.with_models(chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8))
     )
     assert (chat.ok, embedder.ok, embedder.model) == (True, True, "hashing/8")
     assert "returns 8 numbers" in embedder.detail
@@ -38,7 +37,7 @@ def test_models_that_answer_are_told_with_what_they_said(context):
 )
 def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(context, answer):
     chat, embedder = check_models(
-        replace(context, chat=ScriptedChat(answer), embedder=DownEmbedder("far"))
+        context.with_models(chat=ScriptedChat(answer), embedder=DownEmbedder("far"))
     )
     assert not chat.ok
     assert chat.detail
@@ -52,10 +51,10 @@ def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(contex
 def test_a_fallback_does_not_hide_an_embedder_that_does_not_answer(context):
     fallback = FallbackEmbedder([DownEmbedder("far"), HashingEmbedder(8)])
     assert fallback.embed(["tea"])  # the control
-    _, embedder = check_models(replace(context, embedder=fallback))
+    _, embedder = check_models(context.with_models(embedder=fallback))
     assert (embedder.ok, embedder.model) == (False, "far")
     _, embedder = check_models(
-        replace(context, embedder=FallbackEmbedder([HashingEmbedder(8), DownEmbedder("far")]))
+        context.with_models(embedder=FallbackEmbedder([HashingEmbedder(8), DownEmbedder("far")]))
     )
     assert embedder.ok
 

@@ -64,7 +64,7 @@ STEPS = st.lists(
 def a_context() -> Context:
     store = open_store("memory://")
     return Context(
-        store=store, index=LocalIndex(store, language="english"), embedder=None, clock=FakeClock(),
+        store=store, index=LocalIndex(store, language="english"), clock=FakeClock(),
         ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
         options=Options(audit_recalls=False),
     )  # fmt: skip

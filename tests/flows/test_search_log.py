@@ -195,21 +195,21 @@ def test_a_full_group_is_written_by_another_thread_and_in_the_order_of_the_searc
 ) -> None:
     queries = [f"query{n}" for n in range(background.LOG_BATCH)]
     note(context, *queries[:-1])
-    assert context.state.search_log.writer is None
+    assert context.state.queues.search_log.writer is None
     note(context, queries[-1])
-    context.state.search_log.writer.join()
+    context.state.queues.search_log.writer.join()
     assert texts(context) == queries
-    assert not context.state.search_log.entries
+    assert not context.state.queues.search_log.entries
 
 
 def test_the_next_search_after_a_minute_has_them_written(context: Context) -> None:
     note(context, "one")
     context.clock.advance(ms=background.LOG_MAX_WAIT_MS - 1)
     note(context, "two")
-    assert context.state.search_log.writer is None
+    assert context.state.queues.search_log.writer is None
     context.clock.advance(ms=1)
     note(context, "three")
-    context.state.search_log.writer.join()
+    context.state.queues.search_log.writer.join()
     assert texts(context) == ["one", "two", "three"]
 
 
@@ -285,7 +285,7 @@ def test_a_store_for_reading_only_gets_nothing_and_nobody_is_warned(
         usage.close(context)
     assert len(raised) == 1
     assert caplog.records == []
-    assert not context.state.search_log.entries
+    assert not context.state.queues.search_log.entries
 
 
 def test_entries_that_a_full_store_refuses_are_dropped_with_one_warning(
@@ -299,7 +299,7 @@ def test_entries_that_a_full_store_refuses_are_dropped_with_one_warning(
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "2 searches left no block" in caplog.text
     assert "the disk is full" in caplog.text
-    assert context.state.search_log.lost == 3
+    assert context.state.queues.search_log.lost == 3
     note(context, "four")
     usage.close(context)
     assert texts(context) == ["four"]
@@ -311,7 +311,7 @@ def test_entries_wait_while_the_store_is_busy_and_closing_logs_what_is_lost(
     with failing(context, StoreBusy("others hold it")):
         note(context, "one", "two")
         usage.flush(context)
-        assert len(context.state.search_log.entries) == 2
+        assert len(context.state.queues.search_log.entries) == 2
     usage.flush(context)
     assert texts(context) == ["one", "two"]
     assert caplog.records == []
@@ -319,7 +319,7 @@ def test_entries_wait_while_the_store_is_busy_and_closing_logs_what_is_lost(
         note(context, "three")
         usage.close(context)
     assert "1 searches left no block" in caplog.text
-    assert not context.state.search_log.entries
+    assert not context.state.queues.search_log.entries
 
 
 # --- how long they are kept ---
@@ -460,7 +460,7 @@ def lived(steps: list[tuple[str, int]]) -> Context:
     """A history of two agents, with all that may happen to a chain."""
     store = RamStore()
     context = Context(
-        store=store, index=LocalIndex(store, language="english"), embedder=None,
+        store=store, index=LocalIndex(store, language="english"),
         clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
     )  # fmt: skip
     add_many(context, [("the first", None)])

@@ -23,7 +23,7 @@ from memory_mesh.core.options import Options
 from memory_mesh.flows.audit import audit as trail
 from memory_mesh.flows.audit.chains import blocks as chain_blocks
 from memory_mesh.flows.audit.chains import head_of, new_entry, own_chain
-from memory_mesh.flows.context import Context
+from memory_mesh.flows.context import Context, Files
 from memory_mesh.flows.learning import heartbeat
 from memory_mesh.flows.search import usage
 from memory_mesh.index import LocalIndex
@@ -67,7 +67,7 @@ class Scene:
         return trail.verify(self.context, chain or self.chain)
 
     def with_keys(self, path: Path) -> "Scene":
-        return replace(self, context=replace(self.context, signing=AuditKeyFile(path)))
+        return replace(self, context=self.context.with_files(signing=AuditKeyFile(path)))
 
     def forge(
         self, *, key: SigningKey | None, named: SigningKey | None, chain: str | None = None
@@ -115,15 +115,15 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     context = Context(
         store=store, index=LocalIndex(store, language="english"), clock=FakeClock(),
         ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
-        options=Options(audit_recalls=True), signing=AuditKeyFile(key_file),
+        options=Options(audit_recalls=True), files=Files(signing=AuditKeyFile(key_file)),
     )  # fmt: skip
     yield Scene(context, key_file)
     store.close()
 
 
 def own(scene: Scene) -> SigningKey:
-    assert scene.context.signing
-    return scene.context.signing.current()
+    assert scene.context.files.signing
+    return scene.context.files.signing.current()
 
 
 # --- a chain that nobody attacked ---
@@ -161,7 +161,7 @@ def test_a_search_or_a_verification_creates_no_key(scene: Scene) -> None:
 
 
 def test_a_chain_that_was_not_signed_before_is_signed_from_the_next_block_on(scene: Scene) -> None:
-    scene.add("one", context=replace(scene.context, signing=None))
+    scene.add("one", context=scene.context.with_files(signing=None))
     scene.add("two")
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
 
@@ -260,7 +260,7 @@ def test_an_append_without_the_key_is_found_also_after_later_writes(
 ) -> None:
     scene.add("one", "two")
     assert isinstance(scene.verdict(), Sound)
-    unsigned = replace(scene.context, signing=None)
+    unsigned = scene.context.with_files(signing=None)
     ATTACKS[name](scene)
     # Everything but the signature is correct.
     assert isinstance(trail.verify(unsigned, scene.chain), Sound)
@@ -375,8 +375,8 @@ def test_a_key_in_the_file_that_no_chain_moved_to_yet_is_not_used(scene: Scene) 
     """A rekey that was killed after it wrote the file leaves chains that can be written and
     verified."""
     scene.add("one")
-    assert scene.context.signing
-    old, _ = own(scene), scene.context.signing.add()
+    assert scene.context.files.signing
+    old, _ = own(scene), scene.context.files.signing.add()
     scene.add("two")
     assert (
         str(getattr(scene.verdict(), "signature", None))
@@ -412,7 +412,7 @@ def test_a_chain_cut_back_to_a_stolen_key_names_it(scene: Scene) -> None:
 
 
 def test_a_chain_that_is_not_signed_yet_gets_the_new_key(scene: Scene) -> None:
-    scene.add("one", context=replace(scene.context, signing=None))
+    scene.add("one", context=scene.context.with_files(signing=None))
     assert trail.rekey(scene.context).old_keys == ()
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
 
@@ -439,4 +439,4 @@ def test_a_chain_of_a_foreign_key_gets_no_new_key(scene: Scene, tmp_path: Path) 
 
 def test_a_store_in_memory_has_no_key(scene: Scene) -> None:
     with pytest.raises(InvalidInput, match="not signed"):
-        trail.rekey(replace(scene.context, signing=None))
+        trail.rekey(scene.context.with_files(signing=None))

@@ -43,7 +43,7 @@ from memory_mesh.core.ports import (
     TraceFiles,
 )
 from memory_mesh.core.upkeep.hooks import HookEvent
-from memory_mesh.flows.context import Context, State
+from memory_mesh.flows.context import Context, Files, Gates, Models, State
 from memory_mesh.flows.learning.models import Ledger, check_pseudonym_key, record_pseudonym_key
 from memory_mesh.index import make_index
 from memory_mesh.stores import is_store_file, open_store, store_file
@@ -158,29 +158,33 @@ def build_context(
     # A search embeds its query. The language model is asked by writes, and by an evaluation of a
     # store that is prepared.
     embedding_ledger = replace(ledger, file=file)
-    gate, query_gate = _gates(settings, store, clock)
+    if chat is None and options.enable_llm:
+        chat = make_chat(options, ledger)
     return Context(
         store=store,
         file=file,
         index=index,
-        embedder=make_embedder(settings, meter=embedding_ledger) if embedder is None else embedder,
-        deep=make_deep_ranker(partial(model_paths, settings)),
-        chat=(make_chat(options, ledger) if chat is None else chat) if options.enable_llm else None,
+        models=Models(
+            embedder=make_embedder(settings, embedding_ledger) if embedder is None else embedder,
+            deep=make_deep_ranker(partial(model_paths, settings)),
+            chat=chat if options.enable_llm else None,
+        ),
+        gates=_gates(settings, store, clock),
+        files=Files(
+            open_folder=DiskFolder,
+            open_import=partial(_open_import, clock),
+            open_anchor=partial(_open_anchor, settings, store),
+            open_hook_files=cache(partial(hook_files, settings, store)),
+            open_notes=cache(partial(_note_files, settings)),
+            open_instructions=partial(_instruction_files, settings),
+            traces_of=cache(partial(trace_files, settings)),
+            signing=signing_keys(settings, store),
+        ),
+        hooks=hooks or make_hooks(options.writethrough, settings),
         clock=clock,
         ids=ids,
         pause=_pause,
-        gate=gate,
-        query_gate=query_gate,
         step=step,
-        open_folder=DiskFolder,
-        open_import=partial(_open_import, clock),
-        signing=signing_keys(settings, store),
-        open_anchor=partial(_open_anchor, settings, store),
-        hooks=hooks or _hooks(settings.options.writethrough, settings),
-        open_hook_files=cache(partial(_hook_files, settings, store)),
-        open_notes=cache(partial(_note_files, settings)),
-        open_instructions=partial(_instruction_files, settings),
-        traces_of=cache(partial(trace_files, settings)),
         reader=Reader(),  # each mesh sets its own
         options=options,
         state=State(ledger=embedding_ledger),
@@ -197,8 +201,8 @@ def context_over(
     """Return a context with default options over a store that is open already."""
     return Context(
         store=store, index=make_index(store, language=_DEFAULTS.stemmer_language),
-        embedder=embedder, clock=as_clock(None, time.time_ns), ids=Ids(), reader=reader,
-        pause=_pause, signing=signing,
+        models=Models(embedder=embedder), files=Files(signing=signing),
+        clock=as_clock(None, time.time_ns), ids=Ids(), pause=_pause, reader=reader,
     )  # fmt: skip
 
 
@@ -239,21 +243,8 @@ def is_texts(given: object) -> bool:
 def checked_hooks(given: object, settings: Settings) -> tuple[Hook, ...]:
     """Return the hooks that a caller made. Raise `SettingsError` if one of them, or else of the
     settings, cannot be used."""
-    hooks = _hooks(given or settings.options.writethrough, settings)
+    hooks = make_hooks(given or settings.options.writethrough, settings)
     return hooks if given else ()
-
-
-def _hooks(given: object, settings: Settings) -> tuple[Hook, ...]:
-    if not given:
-        return ()
-
-    return make_hooks(given, settings)
-
-
-def _hook_files(settings: Settings, store: Store) -> HookFiles:
-    # only hooks and erasures need it
-
-    return hook_files(settings, store)
 
 
 def _note_files(settings: Settings) -> NoteFiles:
@@ -284,7 +275,7 @@ def trace_files(settings: Settings, user_id: str | None) -> TraceFiles:
     )
 
 
-def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:
+def make_embedder(settings: Settings, meter: Meter | None = None) -> Embedder | None:
     """Return the embedder that the settings name, with a cache, or None for keyword search only.
     It loads nothing yet."""
     if settings.options.embedder == "none":
@@ -422,14 +413,11 @@ def file_of(store: Store) -> StoreFile:
     return ArchivedStore(store)
 
 
-_Gate = Callable[[], "Layer0"]
-
-
-def _gates(settings: Settings, store: Store, clock: Clock) -> tuple[_Gate, _Gate]:
-    """Return the gate of contents and that of queries. Only the first creates a pseudonym key."""
+def _gates(settings: Settings, store: Store, clock: Clock) -> Gates:
+    """Return the gates. Only that of contents creates a pseudonym key."""
     layer0 = cache(partial(_layer0, settings.options))
     if settings.options.redaction != "pseudonym" or not settings.options.enable_memory:
-        return partial(layer0, None), partial(layer0, None)
+        return Gates(content=partial(layer0, None), query=partial(layer0, None))
     # Report a lost key now, not on the first write.
     check_pseudonym_key(store, read_key(settings.home))
 
@@ -442,7 +430,7 @@ def _gates(settings: Settings, store: Store, clock: Clock) -> tuple[_Gate, _Gate
         record_pseudonym_key(store, key, clock(), _pause)
         return key
 
-    return lambda: layer0(key()), lambda: layer0(read_key(settings.home))
+    return Gates(content=lambda: layer0(key()), query=lambda: layer0(read_key(settings.home)))
 
 
 def _layer0(options: Options, key: bytes | None) -> "Layer0":

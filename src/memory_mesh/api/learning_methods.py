@@ -113,7 +113,9 @@ class Learning(Handle):
         and `InvalidInput` for anything but lists of texts.
         """
         context, chain = self._context(), HeritageChain.parse(heritage)
-        stored = context.gate().clean_metadata(chain.stored(context.options.max_heritage_depth))
+        stored = context.gates.content().clean_metadata(
+            chain.stored(context.options.max_heritage_depth)
+        )
         write.set_columns(context, memory_id, action="heritage", heritage_chain=stored)
 
     def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:

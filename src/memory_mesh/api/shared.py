@@ -30,7 +30,7 @@ from memory_mesh.core.model import GivenClock, Ids, as_clock
 from memory_mesh.core.options import EMBEDDING_NAMES, NAMES, SCOPE_NAMES, Options
 from memory_mesh.core.ports import ChatModel, Embedder, Hook, IdSource, Step, Store, no_step
 from memory_mesh.core.text import LazyModule, lazy_property, shown_url
-from memory_mesh.flows.context import Context, State
+from memory_mesh.flows.context import Context, Queues, State
 from memory_mesh.flows.search import usage
 from memory_mesh.index import CandidateIndex, LocalIndex, make_index
 from memory_mesh.stores import normal_url, store_file
@@ -240,16 +240,15 @@ class SharedContext(Shared[Context]):
         self._source, self._store, self._key = source, store, key
         store.contexts[key] = self
         # Outlives a close: a search that ends later is recorded by the next opening.
-        self._queues = State()
+        self._queues = Queues()
 
     def reset_after_fork(self) -> None:
         """Start with empty queues and caches: the parent writes its own entries, and their locks
         may be held forever."""
-        self._queues = State()
+        self._queues = Queues()
         if self.value is not None:
-            self.value = replace(
-                self.value, state=State(ledger=self.value.state.ledger).with_queues(self._queues)
-            )
+            state = State(ledger=self.value.state.ledger, queues=self._queues)
+            self.value = replace(self.value, state=state)
 
     def flush(self) -> None:
         """Write what the searches of all meshes on the store left."""
@@ -270,7 +269,7 @@ class SharedContext(Shared[Context]):
                 step=objects.step,
                 hooks=objects.hooks,
             )
-            context = replace(context, state=context.state.with_queues(self._queues))
+            context.state.queues = self._queues
             if context.hooks:
                 hooks.resume(context)
         except BaseException:

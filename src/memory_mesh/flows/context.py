@@ -5,7 +5,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from memory_mesh.core import audit
@@ -100,38 +99,46 @@ Keep = Callable[["Plan[Any]", Applied], None]  # called with what was written
 _log = logging.getLogger("memory_mesh")
 
 
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """What searches leave to be written later."""
+
+    usage: UsageCounter = field(default_factory=UsageCounter)
+    # Searches whose audit block is not written yet.
+    search_log: SearchLog = field(default_factory=SearchLog)
+
+
+@dataclass(slots=True)
+class FilesRead:
+    """What was read from notes, traces and folders of skills, so that only changes are read
+    again."""
+
+    # The users whose `skill_directories` were read.
+    skill_users: set[str | None] = field(default_factory=set)
+    # By name of a file of notes: its mark and its sections.
+    note_sections: "dict[str, tuple[str, list[Note | Fault]]]" = field(default_factory=dict)
+    # By scope: the state of the index of notes.
+    note_states: dict[str, object] = field(default_factory=dict)
+    # By scope: the mark of the file that is indexed.
+    trace_marks: dict[str, str] = field(default_factory=dict)
+    # The vectors of the patterns of notes.
+    pattern_vectors: dict[str, Vector] = field(default_factory=dict)
+
+
 @dataclass(slots=True, kw_only=True)
 class State:
     """The mutable state of open meshes with equal options, shared by their threads: caches,
     counters and queues."""
 
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
-    usage: UsageCounter = field(default_factory=UsageCounter)
-    # Searches whose audit block is not written yet.
-    search_log: SearchLog = field(default_factory=SearchLog)
+    queues: Queues = field(default_factory=Queues)
     # A data version, and what was read at it; see `read_once`.
     reads: tuple[Hashable, dict[Hashable, Any]] = (None, {})
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
-    # The users whose `skill_directories` were read.
-    skills_read: set[str | None] = field(default_factory=set)
-    # By name: the mark and the sections.
-    note_files: "dict[str, tuple[str, list[Note | Fault]]]" = field(default_factory=dict)
-    # By scope: the state of the index of notes.
-    notes_read: dict[str, object] = field(default_factory=dict)
-    # By scope: the mark of the file that is indexed.
-    traces_read: dict[str, str] = field(default_factory=dict)
-    # The vectors of the patterns of notes.
-    patterns: dict[str, Vector] = field(default_factory=dict)
+    warned: set[str] = field(default_factory=set)  # the warnings that are logged only once
+    files: FilesRead = field(default_factory=FilesRead)
     couriers: Couriers = field(default_factory=Couriers)
-    # Set after the one warning about vectors of another model.
-    warned: Event = field(default_factory=Event)
-    # Set after the one warning about contents that are not as sealed.
-    warned_altered: Event = field(default_factory=Event)
-
-    def with_queues(self, other: "State") -> "State":
-        """Return this state with the counter and the queue of another one."""
-        return replace(self, usage=other.usage, search_log=other.search_log)
 
 
 @cache
@@ -142,32 +149,53 @@ def _default_gate() -> "Layer0":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """What cleans texts. Each gate is loaded on its first call."""
+
+    content: Callable[[], "Layer0"] = _default_gate  # every text before it is stored
+    # Masks a query as the contents were masked, and creates no key.
+    query: Callable[[], "Layer0"] = _default_gate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models of an open mesh. They are loaded on their first use."""
+
+    embedder: Embedder | None = None  # None: keywords only
+    deep: DeepRanker | None = None  # None: searches do not read
+    chat: ChatModel | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files and folders that flows can open beside the store, and the keys of the audit
+    chains."""
+
+    open_folder: OpenFolder = no_folder
+    open_import: OpenImport = no_folder  # type: ignore[assignment]  # refuses every file
+    open_anchor: OpenAnchor = no_anchor
+    open_hook_files: Callable[[], HookFiles] = no_hook_files
+    open_notes: Callable[[], NoteFiles] = no_notes
+    open_instructions: "Callable[[], InstructionFiles]" = no_notes
+    traces_of: Callable[[str | None], TraceFiles] = no_traces  # by user
+    signing: SigningKeys | None = None  # None: the heads of audit chains are not signed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The ports, the options, the reader and the state of an open mesh."""
 
     store: Store
     file: StoreFile = NO_FILE  # of the store
     index: Index
+    models: Models = Models()
+    gates: Gates = Gates()
+    files: Files = Files()
+    hooks: Sequence[Hook] = ()
     clock: Clock
     ids: IdSource
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
-    embedder: Embedder | None = None  # None: keywords only
-    deep: DeepRanker | None = None  # None: searches do not read
-    chat: ChatModel | None = None
-    # Cleans every text before it is stored; loaded on the first call.
-    gate: Callable[[], "Layer0"] = _default_gate
-    # Masks a query as `gate` masked the contents, and creates no key.
-    query_gate: Callable[[], "Layer0"] = _default_gate
     step: Step = no_step
-    open_folder: OpenFolder = no_folder
-    open_import: "OpenImport" = no_folder  # type: ignore[assignment]  # refuses every file
-    signing: SigningKeys | None = None  # None: the heads of audit chains are not signed
-    open_anchor: OpenAnchor = no_anchor
-    hooks: Sequence[Hook] = ()
-    open_hook_files: Callable[[], HookFiles] = no_hook_files
-    open_notes: Callable[[], NoteFiles] = no_notes
-    open_instructions: "Callable[[], InstructionFiles]" = no_notes
-    traces_of: Callable[[str | None], TraceFiles] = no_traces  # by user
     reader: Reader
     options: Options = field(default_factory=Options)
     state: State = field(default_factory=State)
@@ -179,7 +207,7 @@ class Context:
 
     def open_traces(self) -> TraceFiles:
         """Return the files of the traces of the reader's user."""
-        return self.traces_of(self.reader.user_id)
+        return self.files.traces_of(self.reader.user_id)
 
     def check_enabled(self) -> None:
         """Raise `MemoryDisabled` if the options switch memory off."""
@@ -191,6 +219,14 @@ class Context:
     def with_options(self, **changed: Any) -> "Context":
         """Return the same context with some options changed."""
         return replace(self, options=replace(self.options, **changed))
+
+    def with_models(self, **changed: Any) -> "Context":
+        """Return the same context with other models."""
+        return replace(self, models=replace(self.models, **changed))
+
+    def with_files(self, **changed: Any) -> "Context":
+        """Return the same context with other files or keys."""
+        return replace(self, files=replace(self.files, **changed))
 
 
 class SharedContext(Protocol):
@@ -364,8 +400,8 @@ def intact(context: Context, rows: Iterable[Row]) -> list[Row]:
     one logs a warning."""
     every = list(rows)
     found = [row for row in every if not audit.is_altered(row)]
-    if len(found) < len(every) and not context.state.warned_altered.is_set():
-        context.state.warned_altered.set()
+    if len(found) < len(every) and "altered" not in context.state.warned:
+        context.state.warned.add("altered")
         _log.warning(
             "memories were changed outside memory-mesh and are withheld; run memory-mesh "
             "audit verify"

@@ -101,7 +101,7 @@ def record_auditor(context: Context, auditor: object, what: str) -> None:
             f"auditor is {shown(auditor)}",
             expected=f"the name of a person, at most {_MAX_NAME} characters",
         )
-    name = context.gate().redact(auditor.strip())
+    name = context.gates.content().redact(auditor.strip())
     commit(context, lambda: Plan(None, _auditor_rows(context, name, what)))
 
 
@@ -517,14 +517,14 @@ def rekey(context: Context) -> Rekeyed:
     left keep their old key.
     """
     context.check_enabled()
-    if context.signing is None:
+    if context.files.signing is None:
         raise InvalidInput("chains of this store are not signed", expected="a store in a file")
     ends = heads(context)
     for head in ends:
-        _check(context, context.signing, head)
-    new = context.signing.add()
+        _check(context, context.files.signing, head)
+    new = context.files.signing.add()
     for head in ends:
-        commit(context, partial(_plan, context, context.signing, head.id, new))
+        commit(context, partial(_plan, context, context.files.signing, head.id, new))
     old = dict.fromkeys(head.key_id for head in ends if head.key_id)
     return Rekeyed(key_id=new.id, old_keys=tuple(old), chains=tuple(head.id for head in ends))
 
@@ -593,7 +593,7 @@ def anchor(context: Context, target: str | None) -> Anchored:
     ends, at = heads(context), iso(context.clock())
     if not ends:
         raise InvalidInput("there are no chains yet", remedy="store something first")
-    context.open_anchor(target).write(_record(ends, at))
+    context.files.open_anchor(target).write(_record(ends, at))
     return Anchored(target=target, time=at, heads=tuple(ends))
 
 
@@ -664,7 +664,7 @@ def verify_chains(
         return verify_all(context, selection, noted=noted, progress=progress)
     anchored = {
         chain: numbers
-        for chain, numbers in _read(context.open_anchor(file).lines(), file).items()
+        for chain, numbers in _read(context.files.open_anchor(file).lines(), file).items()
         if audit.owner_of(chain)[0] == context.reader.user_id and selection.has(chain)
     }
     if not anchored:

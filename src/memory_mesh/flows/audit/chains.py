@@ -36,15 +36,15 @@ def writer_key(context: Context, chain: str, head: Head | None) -> SigningKey | 
     The first durable write creates the key. Searches do not: a chain of searches is not signed
     before that.
     """
-    if context.signing is None:
+    if context.files.signing is None:
         return None
-    keys = context.signing.by_id()
+    keys = context.files.signing.by_id()
     if not keys and audit.of_recalls(chain):
         return None
     if known := keys.get((head.key_id if head else None) or ""):
         return known
     context.file.check_writable()
-    return context.signing.current()
+    return context.files.signing.current()
 
 
 def signed(context: Context, key: SigningKey | None, before: Head | None, newer: Head) -> Head:
@@ -64,7 +64,7 @@ def signed(context: Context, key: SigningKey | None, before: Head | None, newer:
 def is_signed(context: Context, head: Head) -> bool:
     """Return whether a head has the signature that its chain requires, as far as our keys can
     tell."""
-    keys = context.signing.by_id() if context.signing else {}
+    keys = context.files.signing.by_id() if context.files.signing else {}
     if key := keys.get(head.key_id or ""):
         return key.has_signed(head)
     last = context.store.find(
@@ -76,13 +76,15 @@ def is_signed(context: Context, head: Head) -> bool:
 
 def key_walk(context: Context, chain: str) -> KeyWalk:
     """Return a walk that checks the keys of a chain. It creates no key."""
-    if context.signing is None:
+    if context.files.signing is None:
         return KeyWalk(chain, {}, "this store has no key file")
     try:
-        keys: Keys = context.signing.by_id()
+        keys: Keys = context.files.signing.by_id()
     except SettingsError as error:
         return KeyWalk(chain, {}, str(error))
-    return KeyWalk(chain, keys, "" if keys else f"there is no key file {context.signing.place}")
+    return KeyWalk(
+        chain, keys, "" if keys else f"there is no key file {context.files.signing.place}"
+    )
 
 
 def with_signature(walk: KeyWalk, verdict: Verdict, head: Head | None) -> Verdict:

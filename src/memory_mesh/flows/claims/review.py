@@ -81,7 +81,7 @@ class Case:
             raise InvalidInput(
                 f"reason is {shown(reason)}", expected="text without NUL or half surrogate pairs"
             )
-        masked = context.gate().redact(reason) if reason else None
+        masked = context.gates.content().redact(reason) if reason else None
         seen: dict[str, int] = {}
         memory = read_own(context, memory_id, seen)
         return cls(

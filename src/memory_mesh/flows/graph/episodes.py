@@ -190,5 +190,5 @@ def _asking(context: Context) -> Context:
     try:
         context.file.check_writable()
     except StoreReadOnly:
-        return replace(context, chat=None) if context.chat else context
+        return context.with_models(chat=None) if context.models.chat else context
     return context

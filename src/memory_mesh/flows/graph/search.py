@@ -155,7 +155,7 @@ def read_queries(
         )
 
     texts = [
-        context.query_gate().redact(query.encode("utf-8", "replace").decode()) for query in queries
+        context.gates.query().redact(query.encode("utf-8", "replace").decode()) for query in queries
     ]
     plain = [without_masks(text) for text in texts]
     distinct = [text for text in dict.fromkeys(plain) if text.strip()]

@@ -187,7 +187,7 @@ def judge(context: Context, messages: object) -> Judgement:
         )
     run = _Run(seen=set(), skip_before=0)
     judgement = Judgement()
-    numbered = _numbered(_messages(messages), run, context.gate().redact)
+    numbered = _numbered(_messages(messages), run, context.gates.content().redact)
     for each in extract(numbered, judge=_judge(context)):
         if isinstance(each, Captured) and len(judgement.kept) < MAX_KEPT:
             judgement.kept.append(
@@ -229,7 +229,7 @@ def _capture(
     stored, count = _digests(cursor), int(str(cursor.get("count", 0)))
     run = _Run(seen=set(stored), skip_before=max(0, count - len(stored)))
     found, not_kept = list[Captured](), list[NotKept]()
-    for each in _extracted(context, _numbered(transcript, run, context.gate().redact)):
+    for each in _extracted(context, _numbered(transcript, run, context.gates.content().redact)):
         if isinstance(each, Captured) and len(found) < MAX_KEPT:
             found.append(each)
         elif isinstance(each, NotKept) and len(not_kept) < MAX_NOT_KEPT:
@@ -342,7 +342,7 @@ def _new_text(
     terms = Terms(supersedes=(corrected.id,) if corrected else ())
     return NewText(
         content,
-        {**new.checked(content, context.gate().redact), "provenance": provenance},
+        {**new.checked(content, context.gates.content().redact), "provenance": provenance},
         base_trust(provenance),
         terms=terms,
     )
@@ -421,7 +421,7 @@ def _extracted(context: Context, messages: Iterator[Message]) -> Iterator[Captur
     """Yield what is found by the language model if there is one, else by the deterministic
     extractor."""
     judge = _judge(context)
-    if context.chat is None:
+    if context.models.chat is None:
         yield from extract(messages, judge=judge)
         return
     part, size = list[Message](), 0
@@ -437,7 +437,7 @@ def _extracted(context: Context, messages: Iterator[Message]) -> Iterator[Captur
 def _judge(context: Context) -> Judge:
     """Return the judge with the vectors of the local model; without vectors if there is another
     embedder, or if it fails."""
-    embedder = context.embedder
+    embedder = context.models.embedder
     if embedder is None or embedder.model != model_of_vectors():
         return judge_without_vectors()
     try:
@@ -451,7 +451,7 @@ def _asked(context: Context, part: Sequence[Message], judge: Judge) -> Iterator[
     """Yield what the model finds in some messages. If it fails, the deterministic extractor
     reads them."""
     new = {each.number: each for each in part if each.is_new and each.role in ("user", "assistant")}
-    if context.chat is None or not new:
+    if context.models.chat is None or not new:
         yield from extract(part, judge=judge)
         return
     try:
@@ -459,7 +459,7 @@ def _asked(context: Context, part: Sequence[Message], judge: Judge) -> Iterator[
         asked = prompt.build_prompt(
             shown, context.ids.salt(), max_tokens=context.options.answer_tokens
         )
-        items = prompt.read_reply(context.chat.reply(asked))
+        items = prompt.read_reply(context.models.chat.reply(asked))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("capture: without the language model, because %s", error)
         yield from extract(part, judge=judge)

@@ -74,7 +74,7 @@ def store(
     """Store a memory, or count it as observed again, and let it supersede others."""
     ids = listed("supersedes", supersedes, expected="a list of ids")
     source = storing.read_provenance(provenance)
-    metadata = {**new.checked(content, context.gate().redact), "provenance": source}
+    metadata = {**new.checked(content, context.gates.content().redact), "provenance": source}
     text = NewText(
         content, metadata, base_trust(source), terms=Terms(supersedes=tuple(dict.fromkeys(ids)))
     )

@@ -159,9 +159,14 @@ def _consolidate_traces(context: Context) -> str:
 def _reembed(context: Context) -> str:
     """Embed memories that wait for a vector. A store of another model is not changed: only a
     person decides that."""
-    if context.embedder is None or embed.store_model(context) not in (None, context.embedder.model):
+    if context.models.embedder is None or embed.store_model(context) not in (
+        None,
+        context.models.embedder.model,
+    ):
         return (
-            "the store has vectors of another model" if context.embedder else "no embedder is set"
+            "the store has vectors of another model"
+            if context.models.embedder
+            else "no embedder is set"
         )
     return f"{embed.reembed(context, no_progress).embedded} memories embedded"
 

@@ -285,7 +285,9 @@ def _redacted(context: Context, lesson: LessonContext) -> LessonContext:
         "inverse_lesson",
     )
     redacted: dict[str, Any] = {
-        name: context.gate().redact(text) for name in names if (text := getattr(lesson, name))
+        name: context.gates.content().redact(text)
+        for name in names
+        if (text := getattr(lesson, name))
     }
     return replace(lesson, **redacted)
 
@@ -448,7 +450,7 @@ def _lesson_fields(memory: Memory, texts: Mapping[str, str]) -> dict[str, object
 def _proposed(context: Context, memory: Memory) -> dict[str, str]:
     """Ask the language model, if there is one, for the missing texts. Agents follow rules, so a
     report or an answer that contains instructions is refused."""
-    if context.chat is None:
+    if context.models.chat is None:
         return {}
     from memory_mesh.core.language.prompts import lesson as prompt
     from memory_mesh.core.language.safety.injection import detect
@@ -457,7 +459,7 @@ def _proposed(context: Context, memory: Memory) -> dict[str, str]:
     if detect(report):
         raise InvalidInput("its text contains instructions to a model")
     try:
-        reply = context.chat.reply(
+        reply = context.models.chat.reply(
             prompt.build_prompt(
                 report, context.ids.salt(), max_tokens=context.options.answer_tokens
             )
@@ -540,7 +542,7 @@ def _receive(
     """
     from memory_mesh.core.language.safety.injection import detect  # loads many patterns
 
-    wire = redacted_lines(context.gate().redact, text)
+    wire = redacted_lines(context.gates.content().redact, text)
     lesson = learning.read_block(wire)
     # Agents read the text of the block too, which has parts that the lesson has not; a semicolon
     # ends a part.

@@ -31,36 +31,36 @@ def _check_chat(context: Context) -> Checked:
     from memory_mesh.core.language.prompts.answers import build_check_prompt, read_check_reply
 
     part = "language model"
-    if context.chat is None:
+    if context.models.chat is None:
         return Checked(part=part, detail="none is set; memories are stored and found without one")
     began = context.clock()
     try:
-        reply = context.chat.reply(build_check_prompt())
+        reply = context.models.chat.reply(build_check_prompt())
         read_check_reply(reply)
     except MemoryMeshError as error:
-        return _failed(part, context.chat.model, error)
+        return _failed(part, context.models.chat.model, error)
     used = f"{reply.tokens.sent} tokens sent, {reply.tokens.received} received"
     return Checked(
         part=part,
-        model=context.chat.model,
+        model=context.models.chat.model,
         detail=f"answers as requested, in {context.clock() - began} ms, {used}",
     )
 
 
 def _check_embedder(context: Context) -> Checked:
-    if context.embedder is None:
+    if context.models.embedder is None:
         return Checked(part="embedder", detail="none is set; memories are found by keywords")
     from memory_mesh.flows.write.embed import embed_texts  # opening a store does not need it
 
     began = context.clock()
     # A fallback would hide that it does not answer.
-    first = getattr(context.embedder, "first", context.embedder)
+    first = getattr(context.models.embedder, "first", context.models.embedder)
     try:
         vector = embed_texts(first, ["a sign of life"])[0]
     except MemoryMeshError as error:
-        return _failed("embedder", context.embedder.model, error)
+        return _failed("embedder", context.models.embedder.model, error)
     detail = f"returns {vector.dimension} numbers, in {context.clock() - began} ms"
-    return Checked(part="embedder", model=context.embedder.model, detail=detail)
+    return Checked(part="embedder", model=context.models.embedder.model, detail=detail)
 
 
 def _failed(part: str, model: str, error: MemoryMeshError) -> Checked:

@@ -188,7 +188,9 @@ def _checked(
     text = (
         None
         if topic is None
-        else context.gate().redact(" ".join(topic.encode("utf-8", "replace").decode().split()))
+        else context.gates.content().redact(
+            " ".join(topic.encode("utf-8", "replace").decode().split())
+        )
     )
     count = whole_number("lookback", lookback, max_=MAX_LOOKBACK)
     return replace(task, topic=text, lookback=count, include_reflections=include_reflections)
@@ -289,9 +291,9 @@ def draw(context: Context, task: Task, found: Sequence[SourceText]) -> Drawn:
         for one in found
     ]
     note = None
-    if context.chat is not None and found:
+    if context.models.chat is not None and found:
         try:
-            return _ask(context, context.chat, task, clean)
+            return _ask(context, context.models.chat, task, clean)
         except (CallError, BudgetSpent, AnswerUnreadable) as error:
             _log.warning("%s: sentences are quoted, because %s", task.operation, error)
             note = f"sentences are quoted, because {error.what}"

@@ -121,7 +121,7 @@ def prepare(
     default_name: str | None = None,
 ) -> SkillDraft:
     """Check and clean the text of a skill and its metadata; `source` is the path of its file."""
-    gate, given = context.gate(), read_metadata(metadata, context.limits)
+    gate, given = context.gates.content(), read_metadata(metadata, context.limits)
     content = read_content(text, context.limits)
     read = learning.read_skill(content, given, default_name)
     own: dict[str, Value] = {
@@ -283,7 +283,7 @@ def _lesson(context: Context, lesson_id: str) -> Memory:
 
 def cleaned(context: Context, skill: Skill) -> tuple[Skill, dict[str, int]]:
     """Return an imported skill as it is stored, and how many values of each kind were masked."""
-    gate, given = context.gate(), read_metadata(skill.metadata, context.limits)
+    gate, given = context.gates.content(), read_metadata(skill.metadata, context.limits)
     # Raises if not valid.
     learning.first_use(
         {name: value for name, value in given.items() if name in learning.USE[:-1]}, ""
@@ -329,7 +329,7 @@ def list_all(context: Context, limit: int | None = None) -> list[SkillRecord]:
 def search(context: Context, query: object, *, limit: int, min_score: float) -> list[SkillResult]:
     """Return the skills that fit a query best, by the weights of RFC-0011; see
     `core.learning.skills`."""
-    text = context.query_gate().redact(checked_query(query).encode("utf-8", "replace").decode())
+    text = context.gates.query().redact(checked_query(query).encode("utf-8", "replace").decode())
     wanted, lowest, language = (
         checked_limit(limit),
         fraction("min_score", min_score),

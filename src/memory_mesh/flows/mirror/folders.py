@@ -60,7 +60,7 @@ def ingest(
 ) -> Ingested:
     """Bring the memories of a folder's files up to date."""
     context.check_enabled()
-    run = _Run(context, context.open_folder(path), selection, type_)
+    run = _Run(context, context.files.open_folder(path), selection, type_)
     listed = list(run.folder.files(selection))
     progress("files", 0, len(listed))
     for files, done in run.batches(listed):
@@ -96,7 +96,7 @@ class _Run:
             {"source_root": folder.root, **self._given},
             context.reader,
             context.limits,
-            context.gate(),
+            context.gates.content(),
         )
         self._type = common.metadata.get("type")
         self._met: set[str] = set()  # ids of memories whose file is there
@@ -258,7 +258,7 @@ _log = logging.getLogger("memory_mesh")
 
 def read_once(context: Context) -> None:
     """Read the folders unless this was done for this user since the mesh was opened."""
-    if context.reader.user_id not in context.state.skills_read:
+    if context.reader.user_id not in context.state.files.skill_users:
         read_again(context)
 
 
@@ -274,7 +274,7 @@ def read_all(context: Context) -> list[Ingested]:
     gone."""
     given = context.options.skill_directories or []
     context.check_enabled()
-    context.state.skills_read.add(context.reader.user_id)
+    context.state.files.skill_users.add(context.reader.user_id)
     done = [read_folder(context, path) for path in ([given] if isinstance(given, str) else given)]
     for folder in done:
         for failed in folder.failed:
@@ -289,7 +289,7 @@ def read_all(context: Context) -> list[Ingested]:
 def read_folder(context: Context, path: str) -> Ingested:
     """Bring the skills of a folder up to date."""
     try:
-        folder = context.open_folder(path)
+        folder = context.files.open_folder(path)
     except InvalidInput as error:
         return Ingested(path, failed=[Failed("./", str(error))])
     listed = list(folder.files(_FILES))
@@ -331,7 +331,7 @@ def _draft(context: Context, folder: Folder, entry: Listed) -> Iterator[SkillDra
 def _gone(context: Context, root: str, found: set[str], failed: Sequence[Failed]) -> Iterator[Gone]:
     """Yield the active skills whose file was in the folder. A file that could not be read is
     still there."""
-    gate = context.gate()  # paths are stored masked
+    gate = context.gates.content()  # paths are stored masked
     prefix = gate.redact(f"{root}/")
     there = tuple(gate.redact(f"{root}/{failure.source}") for failure in failed)
     for skill in map(Skill.of, context.store.find(Kind.SKILL, readable(context))):

@@ -118,14 +118,14 @@ class _State:
 def read_all(context: Context, listed: Sequence[NoteFile]) -> Notes:
     """Return the notes of these files, and what is wrong in them. A file is read once until it
     changes."""
-    known, files = context.state.note_files, context.open_notes()
+    known, files = context.state.files.note_sections, context.files.open_notes()
     read = {
         file.name: known[file.name]
         if known.get(file.name, ("",))[0] == file.mark != ""
         else _read(files, file)
         for file in listed
     }
-    context.state.note_files = read
+    context.state.files.note_sections = read
     every = [each for _, sections in read.values() for each in sections]
     notes = [each for each in every if isinstance(each, Note)]
     return Notes(
@@ -161,13 +161,13 @@ def refresh(
     is only read, is left alone."""
     if not context.options.enable_memory or not context.file.is_prepared():
         return None
-    listed = context.open_notes().files() if listed is None else listed
+    listed = context.files.open_notes().files() if listed is None else listed
     scope, marks, at = _scope(context), _marks(listed), iso(context.clock())
-    known = context.state.notes_read.get(scope)
+    known = context.state.files.note_states.get(scope)
     if not isinstance(known, _State) or not known.covers(marks, at):
         known = _State.of(Meta.read(context.store, scope).detail)
         if known.covers(marks, at):
-            context.state.notes_read[scope] = known
+            context.state.files.note_states[scope] = known
         elif marks or known.marks:
             try:
                 return sync(context, notes, listed)
@@ -189,7 +189,7 @@ def sync(
     note that the program wrote."""
     context.check_enabled()
     context = replace(context, reader=replace(context.reader, session_id=None))
-    files = context.open_notes()
+    files = context.files.open_notes()
     listed = files.files() if listed is None else listed
     notes = read_all(context, listed) if notes is None else notes
     run = _Run(context, notes)
@@ -199,7 +199,7 @@ def sync(
     own = {*run.old.written, *([digest(written)] if written else [])} & {
         digest(note) for note in notes
     }
-    unread = {name: "" for name, (mark, _) in context.state.note_files.items() if not mark}
+    unread = {name: "" for name, (mark, _) in context.state.files.note_sections.items() if not mark}
     state = replace(
         run.new,
         marks=_marks(listed) | unread,
@@ -209,7 +209,7 @@ def sync(
     )
     if state != run.old:
         _write(context, state)
-    context.state.notes_read[_scope(context)] = state
+    context.state.files.note_states[_scope(context)] = state
     return Synced(**run.counts, files=tuple(sorted(run.files)), faults=(*notes.faults, *run.faults))
 
 
@@ -218,7 +218,7 @@ class _Run:
 
     def __init__(self, context: Context, notes: Notes) -> None:
         self._context, self.at = context, iso(context.clock())
-        self._prefix = f"{NOTE_KEY}{_hash(context.open_notes().root)[:8]}/"
+        self._prefix = f"{NOTE_KEY}{_hash(context.files.open_notes().root)[:8]}/"
         self.old = _State.of(Meta.read(context.store, _scope(context)).detail)
         every = dict(zip(keys_of(notes), notes, strict=True))
         self._current = {key: note for key, note in every.items() if is_current(note, self.at)}
@@ -232,7 +232,7 @@ class _Run:
         kept = {} if not unreadable else {
             key: entry for key,
             entry in self.old.sections.items()
-            if {_file(key), context.open_notes().root} & unreadable
+            if {_file(key), context.files.open_notes().root} & unreadable
         }  # fmt: skip
         self._gone = {key: entry for key, entry in self.old.sections.items() if key not in kept}
         self.new = _State(sections=dict(kept), archived=dict(self.old.archived))
@@ -377,7 +377,7 @@ def _write(context: Context, state: _State) -> None:
 def _scope(context: Context) -> str:
     """Return the name of the state of a folder: each user and project has its own memories of
     it."""
-    return f"{_user(context)}{_hash(context.reader.project, context.open_notes().root)}"
+    return f"{_user(context)}{_hash(context.reader.project, context.files.open_notes().root)}"
 
 
 def _user(context: Context) -> str:
@@ -428,7 +428,7 @@ def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> For
         outdated = _outdated(context, state, archived)
         for key, entry in (*state.sections.items(), *outdated.items()):
             if entry.id in memory_ids:
-                is_ours = state.root == context.open_notes().root and (
+                is_ours = state.root == context.files.open_notes().root and (
                     files or entry.digest in state.written
                 )
                 done = is_ours and _take_out(context, _file(key), entry)
@@ -444,7 +444,7 @@ def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> For
 def _outdated(context: Context, state: _State, archived: Mapping[str, str]) -> dict[str, _Entry]:
     """Return those of these archived sections that are still in a file: deprecated ones, and
     those that are not valid now."""
-    files = context.open_notes()
+    files = context.files.open_notes()
     if not archived or state.root != files.root:
         return {}
     notes = read_all(context, files.files())
@@ -488,7 +488,7 @@ def _take_out(context: Context, file: str, entry: _Entry) -> bool:
         return without_section(data, found[0].section) if data and found else None
 
     with suppress(InvalidInput, StoreBusy):  # it is reported as left
-        context.open_notes().change(file, make)
+        context.files.open_notes().change(file, make)
     return gone == [True]
 
 

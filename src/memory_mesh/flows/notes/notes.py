@@ -95,7 +95,7 @@ class NewNote(Protocol):
 
 def load(context: Context) -> Notes:
     """Return the notes of the folder, and bring the index up to date if a file changed."""
-    listed = context.open_notes().files()
+    listed = context.files.open_notes().files()
     found = note_index.read_all(context, listed)
     note_index.refresh(context, found, listed)
     return found
@@ -149,14 +149,14 @@ def _agent(context: Context, name: str) -> NoteAgent:
     if given is None:
         return NoteAgent()
     if isinstance(given, str):
-        return read_agent_file(name, context.open_notes().agent(given))
+        return read_agent_file(name, context.files.open_notes().agent(given))
     return core.read_agent(name, given)
 
 
 def _close(context: Context, task: str, notes: Sequence[Note]) -> Close:
     """Return whether a plain-language pattern is close to the task. Nothing is embedded before
     it is asked for."""
-    if context.embedder is None:
+    if context.models.embedder is None:
         return never_close
     plain = sorted({pattern for note in notes for pattern in note.when_to_use if is_plain(pattern)})
     cosines = cache(lambda: _cosines(context, task, plain))
@@ -165,20 +165,20 @@ def _close(context: Context, task: str, notes: Sequence[Note]) -> Close:
 
 def _cosines(context: Context, task: str, patterns: Sequence[str]) -> dict[str, float]:
     """Return the similarity of each pattern to the task; nothing if the embedder fails."""
-    assert context.embedder is not None  # noqa: S101  (checked by the caller)
+    assert context.models.embedder is not None  # noqa: S101  (checked by the caller)
     missing, gate = (
-        [one for one in patterns if one not in context.state.patterns],
-        context.query_gate(),
+        [one for one in patterns if one not in context.state.files.pattern_vectors],
+        context.gates.query(),
     )
     texts = [gate.redact(text.encode("utf-8", "replace").decode()) for text in (task, *missing)]
     try:
-        asked, *vectors = embed_texts(context.embedder, texts)
+        asked, *vectors = embed_texts(context.models.embedder, texts)
     except EmbeddingError as error:
         _log.warning("notes are matched by words only: %s", error)
         return {}
-    known = {**context.state.patterns, **dict(zip(missing, vectors, strict=True))}
+    known = {**context.state.files.pattern_vectors, **dict(zip(missing, vectors, strict=True))}
     # Those of removed notes are dropped.
-    context.state.patterns = {one: known[one] for one in patterns}
+    context.state.files.pattern_vectors = {one: known[one] for one in patterns}
     return {one: cosine(asked, known[one]) for one in patterns}
 
 
@@ -244,7 +244,7 @@ def _append(context: Context, note: Note, *, once: bool) -> Appended | None:
         done[:] = [Appended(name, last.section, not existing)]
         return new
 
-    context.open_notes().change(name, make)
+    context.files.open_notes().change(name, make)
     # The file is written; a process that may write the store indexes it.
     with suppress(StoreReadOnly):
         note_index.sync(context, written=note if done else None)
@@ -259,7 +259,8 @@ def _checked(context: Context, values: Mapping[str, object], content: object) ->
     }
     given = read_metadata({"importance": "medium", "tags": [], **own, **values}, context.limits)
     note = _masked(
-        context.gate(), core.read_note(given, read_content(content, context.limits).strip())
+        context.gates.content(),
+        core.read_note(given, read_content(content, context.limits).strip()),
     )
     if not note.when_to_use:
         raise InvalidInput("whenToUse has no pattern", expected='one or more, such as "auth|login"')
@@ -321,8 +322,8 @@ def import_files(context: Context, paths: object) -> Imported:
     were imported before."""
     context.check_enabled()
     given = [path("a path", one) for one in listed("paths", paths, expected="a list of paths")]
-    files = context.open_instructions()
-    own = replace(context, open_notes=lambda: files)
+    files = context.files.open_instructions()
+    own = context.with_files(open_notes=lambda: files)
     known = note_index.indexed_files(own)
     found = files.find(given, known)
     every = list(_read(files, [one for one in found if not one.name.endswith("/")]))
@@ -374,13 +375,15 @@ def extract(context: Context, run: ExtractionInput) -> ExtractionOutput:
     if not (run.agent_output.strip() or run.error):
         return nothing("the report is empty")
     existing = load(context) if run.existing_memories is None else list(run.existing_memories)
-    redact = context.gate().redact
+    redact = context.gates.content().redact
     run = replace(
         run, agent=redact(run.agent), task=redact(run.task), agent_output=redact(run.agent_output),
         error=run.error and redact(run.error),
     )  # fmt: skip
     found = (
-        _judged(context, run, existing) if context.chat is None else _asked(context, run, existing)
+        _judged(context, run, existing)
+        if context.models.chat is None
+        else _asked(context, run, existing)
     )
     return _checked_output(context, found, existing) if found.should_create_memory else found
 
@@ -438,7 +441,7 @@ def _judged(context: Context, run: ExtractionInput, existing: Sequence[Note]) ->
 
     given = extraction.statements(run.agent_output)
     embedder, judge, vectors = (
-        context.embedder,
+        context.models.embedder,
         extraction.judge_without_vectors(),
         list[Sequence[float]](),
     )
@@ -468,7 +471,7 @@ def _judged(context: Context, run: ExtractionInput, existing: Sequence[Note]) ->
 def _asked(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> ExtractionOutput:
     from memory_mesh.core.language.prompts import note as prompt
 
-    assert context.chat is not None  # noqa: S101  (checked by the caller)
+    assert context.models.chat is not None  # noqa: S101  (checked by the caller)
     room = CHARACTERS_PER_TOKEN * context.options.llm_input_tokens
     parts = {
         "Agent": run.agent,
@@ -478,7 +481,7 @@ def _asked(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> 
     }
     parts["Report"] = _ends(run.agent_output, max(room // 2, room - sum(map(len, parts.values()))))
     text = "\n".join(f"{name}: {value}" for name, value in parts.items() if value)
-    redact = context.gate().redact
+    redact = context.gates.content().redact
     known = [
         redact(f"{each.title}: {each.content}"[: 10 * _SHOWN_CHARS])[:_SHOWN_CHARS]
         for each in existing[:_SHOWN_NOTES]
@@ -487,7 +490,7 @@ def _asked(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> 
         text, known, context.ids.salt(), max_tokens=context.options.answer_tokens
     )
     try:
-        proposed = prompt.read_reply(context.chat.reply(asked))
+        proposed = prompt.read_reply(context.models.chat.reply(asked))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         return nothing(f"the language model gave no usable answer: {error}")
     if not proposed.create:

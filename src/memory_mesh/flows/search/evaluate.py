@@ -81,7 +81,7 @@ def paraphrased(context: Context, memories: Sequence[Memory]) -> tuple[dict[str,
     a server that is down would fail for every batch.
     """
     found: dict[str, str] = {}
-    if context.chat is None or not memories:
+    if context.models.chat is None or not memories:
         return found, ""
     if not context.file.is_prepared():
         return found, _OLDER
@@ -92,7 +92,7 @@ def paraphrased(context: Context, memories: Sequence[Memory]) -> tuple[dict[str,
             texts, context.ids.salt(), max_tokens=context.options.answer_tokens
         )
         try:
-            questions = prompt.read_reply(context.chat.reply(asked), len(batch))
+            questions = prompt.read_reply(context.models.chat.reply(asked), len(batch))
         except (CallError, BudgetSpent, AnswerUnreadable) as error:
             return found, f"questions by rules, because {error}"
         found |= {
@@ -194,7 +194,7 @@ class _Scan:
 def _scan(context: Context, count: int, seed: int) -> _Scan:
     """Read the active memories of the reader a page at a time."""
     found, gate, watched = _Scan(), _redactor(context), subjects()
-    embedded_by = context.embedder.model if context.embedder else None
+    embedded_by = context.models.embedder.model if context.models.embedder else None
     for row in paged(context, Kind.MEMORY, _own(context, readable(context))):
         memory = Memory.of(row)
         found.memories += 1
@@ -232,7 +232,7 @@ def _judge(context: Context, memory: Memory, found: _Scan) -> None:
 
 def _redactor(context: Context) -> Layer0:
     """Return what masks secrets; with redaction switched off, that of the default settings."""
-    gate = context.query_gate()
+    gate = context.gates.query()
     return gate if gate.redactor else Layer0()
 
 
@@ -275,7 +275,7 @@ def _made(context: Context, found: _Scan, count: int, seed: int) -> _Made:
 def _shown(context: Context, found: _Scan, memories: Sequence[Memory]) -> list[Memory]:
     """Return the memories that the language model may read: without a secret, and as their audit
     blocks sealed them."""
-    if context.chat is None:
+    if context.models.chat is None:
         return []
     rows = context.store.get(Kind.MEMORY, [memory.id for memory in memories])
     shown = {row.id for row in intact(context, rows.values())} - set(found.secrets)
@@ -332,7 +332,7 @@ def _advice(context: Context, figures: Retrieval) -> dict[str, str]:
             "(docs/deep_ranker.md)."
         ),
     }
-    if context.embedder is None:
+    if context.models.embedder is None:
         better["recall"] = (
             "Searches compare keywords only: run memory-mesh model fetch, then memory-mesh reembed."
         )
@@ -374,7 +374,7 @@ def _stored(context: Context, found: _Scan) -> Iterator[Finding]:
     # Consolidation compares vectors.
     merge = (
         "Merge them: memory-mesh consolidate."
-        if context.embedder
+        if context.models.embedder
         else "Archive them: memory-mesh junk --archive."
     )
     yield finding("exact duplicates", found.copies, remedy=merge)
@@ -384,7 +384,7 @@ def _stored(context: Context, found: _Scan) -> Iterator[Finding]:
         worthless,
         remedy="Look at it, then archive it: memory-mesh junk, memory-mesh junk --archive.",
     )
-    if context.embedder:
+    if context.models.embedder:
         yield finding(
             "without a vector", found.without_vector, remedy="Embed them: memory-mesh reembed."
         )

@@ -135,7 +135,7 @@ def _span(row: Row, content: str) -> tuple[int, int] | None:
 def _split(context: Context, content: str) -> list[Piece]:
     """Split a long content that has no stored passages: without an embedder, or if all of it
     fits a large window."""
-    rules = context.query_gate().scrub.chunking
+    rules = context.gates.query().scrub.chunking
     if estimate(content) <= rules.max_tokens:
         return []
     return _pieces(context, content, min(rules.max_tokens, _WINDOW))
@@ -146,7 +146,7 @@ def _pieces(context: Context, text: str, max_tokens: int) -> list[Piece]:
     pieces if there is no room."""
     from memory_mesh.core.language.scrubbing import split_chunks
 
-    rules = context.query_gate().scrub.chunking
+    rules = context.gates.query().scrub.chunking
     small = replace(rules, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
     return (
         [Piece(chunk.start, chunk.end) for chunk in split_chunks(text, small, estimate)]
@@ -191,9 +191,9 @@ DEEP = "deep"
 
 def wanted(context: Context, ranker: str, mode: str) -> bool:
     """Return whether a search is to read its best candidates."""
-    if context.deep is None or not _allowed(context, ranker):
+    if context.models.deep is None or not _allowed(context, ranker):
         return False
-    return ranker == DEEP or (mode == "precise" and context.deep.is_loaded)
+    return ranker == DEEP or (mode == "precise" and context.models.deep.is_loaded)
 
 
 def load(context: Context) -> None:
@@ -203,11 +203,11 @@ def load(context: Context) -> None:
     A process that computes its vectors without the local model does not load it for this either.
     """
     if (
-        context.deep is not None
+        context.models.deep is not None
         and context.options.embedder == "local"
         and _allowed(context, context.options.ranker)
     ):
-        context.deep.load()
+        context.models.deep.load()
 
 
 def _allowed(context: Context, ranker: str) -> bool:
@@ -229,13 +229,13 @@ def read_best(
     from memory_mesh.core.search.deep import MAX_READ, reread
 
     chosen = [each for each in ranking.best(0.0, MAX_READ) if each.id in rows]
-    if context.deep is None or not chosen:
+    if context.models.deep is None or not chosen:
         return ranking
     found = [rows[each.id] for each in chosen]
     before, passages = _previous(context, found), best_passages(context, query, found)
     texts = [_text(row, passages[row.id].text if row.id in passages else None) for row in found]
     pairs = [(each, before.get(row.id, "")) for each, row in zip(texts, found, strict=True)]
-    logits = context.deep.read(
+    logits = context.models.deep.read(
         without_masks(text), pairs, seconds=context.options.deep_budget_ms / 1000
     )
     return reread(ranking, {each.at: logit for each, logit in zip(chosen, logits, strict=False)})

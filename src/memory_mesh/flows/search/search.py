@@ -248,7 +248,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
             results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
         # Results by keywords only, because the embedder failed, are not cached: it may be back
         # within the five minutes.
-        if use_cache and (ranked.query.vector or context.embedder is None):
+        if use_cache and (ranked.query.vector or context.models.embedder is None):
             context.state.cache.put(
                 key, mark, results, at, until=_until(snapshot, ranked.query, results, at)
             )
@@ -402,7 +402,7 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
 
     # An embedder sees nothing that a store may not keep: neither what is redacted nor unpaired
     # surrogates.
-    text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
+    text = context.gates.query().redact(request.query.encode("utf-8", "replace").decode())
     query = _query(
         context,
         snapshot,
@@ -527,7 +527,7 @@ def _query(
     by_keywords = query_with(vector=None)
     if not text.strip():
         return by_keywords
-    speakers = snapshot.speakers(by_keywords) if context.embedder else frozenset()
+    speakers = snapshot.speakers(by_keywords) if context.models.embedder else frozenset()
     spoken = without_speakers(text, speakers, language=language)
     return query_with(vector=embed.embed_query(context, spoken, snapshot.data_version))
 

@@ -36,7 +36,7 @@ class Scored(Protocol):
 
 def count(context: Context, ids: Sequence[str]) -> None:
     """Count that memories were found."""
-    usage = context.state.usage
+    usage = context.state.queues.usage
     if (
         context.options.enable_memory
         and ids
@@ -66,7 +66,7 @@ def log_search(
         session_id=context.reader.session_id, query=query, limit=limit, filter=filter, ms=ms,
         results=len(results), top_score=max((result.score for result in results), default=0.0),
     )  # fmt: skip
-    log = context.state.search_log
+    log = context.state.queues.search_log
     if log.add(entry):
         log.write_in_background(lambda: _write_log(context))
 
@@ -84,7 +84,7 @@ def close(context: Context) -> None:
     if context.state.ledger:
         with suppress(StoreError):
             context.state.ledger.flush()
-    while left := context.state.search_log.take():
+    while left := context.state.queues.search_log.take():
         _warn(context, len(left), "others kept the store busy")
 
 
@@ -94,7 +94,7 @@ def close(context: Context) -> None:
 def with_counts(context: Context, records: Sequence[Record]) -> list[Record]:
     """Return the memories with the usage counts that are not written yet added to the stored
     ones."""
-    found = context.state.usage.found
+    found = context.state.queues.usage.found
     return [
         one.changed(access_count=one.access_count + new.times, last_accessed=new.at)
         if (new := found.get(one.id))
@@ -104,7 +104,7 @@ def with_counts(context: Context, records: Sequence[Record]) -> list[Record]:
 
 
 def _write_counts(context: Context) -> None:
-    usage = context.state.usage
+    usage = context.state.queues.usage
     with usage.writing:
         found = usage.take()
         homes = sorted({one.partitions for one in found.values()})
@@ -149,7 +149,7 @@ def _plan_counts(context: Context, counts: dict[str, Found]) -> Plan[None]:
 
 
 def _write_log(context: Context) -> None:
-    log = context.state.search_log
+    log = context.state.queues.search_log
     with log.writing:
         while entries := log.take():
             try:
@@ -167,7 +167,7 @@ def _write_log(context: Context) -> None:
 def _append(context: Context, entries: Sequence[SearchEntry]) -> None:
     def storable(text: str) -> str:
         """Mask a text and replace what no store accepts: NUL, and halves of surrogate pairs."""
-        return context.query_gate().redact(
+        return context.gates.query().redact(
             text.encode("utf-8", "replace").decode().replace("\0", "?")
         )
 
@@ -205,7 +205,7 @@ def _commit(context: Context, decide: Callable[[], Plan[None]]) -> None:
 
 
 def _warn(context: Context, count: int, why: str) -> None:
-    if context.state.search_log.lose(count):
+    if context.state.queues.search_log.lose(count):
         _log.warning(
             "%s searches left no block in the audit chain of %s: %s",
             f"{count:,}",

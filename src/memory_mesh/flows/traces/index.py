@@ -368,11 +368,11 @@ def is_indexed(context: Context, files: TraceFiles, name: str, *, clean: bool = 
     be appended to."""
     mark, scope = files.mark(name), _scope(context, files, name)
     wanted = (mark,) if clean else (mark, mark + _CUT)
-    if context.state.traces_read.get(scope) not in wanted:
-        context.state.traces_read[scope] = str(
+    if context.state.files.trace_marks.get(scope) not in wanted:
+        context.state.files.trace_marks[scope] = str(
             Meta.read(context.store, scope).detail.get("mark", "")
         )
-    return context.state.traces_read[scope] in wanted
+    return context.state.files.trace_marks[scope] in wanted
 
 
 def sync_project(context: Context, files: TraceFiles, project: Project) -> None:
@@ -468,7 +468,7 @@ def _store(context: Context, texts: Sequence[NewText], marks: Mapping[str, str])
         return replace(plan, puts=[*plan.puts, *mark_rows(context, marks)])
 
     stored = commit(context, decide)
-    context.state.traces_read.update(marks)
+    context.state.files.trace_marks.update(marks)
     return stored
 
 
@@ -491,7 +491,7 @@ def project_of(context: Context, given: object) -> Project:
             f"the reader is of the project {context.reader.project} only",
             expected="no other project",
         )
-    return Project(context.query_gate().redact(" ".join(name.split())))
+    return Project(context.gates.query().redact(" ".join(name.split())))
 
 
 def own_projects(context: Context) -> list[Project]:

@@ -114,7 +114,7 @@ class _Consolidation:
         self._traces = self._read()
         vectors = {id_: row.vector for id_, row in self._rows.items() if row.vector}
         groups = core.grouped(self._traces.values(), vectors, context.options.trace_similarity)
-        self._mask = cache(context.gate().redact_markup)
+        self._mask = cache(context.gates.content().redact_markup)
         self._patterns = [
             core.with_texts(each, self._mask) for each in self._named(map(core.draw, groups))
         ]
@@ -399,7 +399,7 @@ def take_over_edits(context: Context, project: Project) -> None:
     files, name = context.open_traces(), f"{project.long_term}/{_LEARNINGS}"
     mark, scope = files.mark(name), f"{files.root} {name}"
     # Without a file it is not known what was removed.
-    if not mark or context.state.traces_read.get(scope) == mark:
+    if not mark or context.state.files.trace_marks.get(scope) == mark:
         return
     text = long_term_text(context, project, _LEARNINGS)
     for row in [
@@ -419,7 +419,7 @@ def take_over_edits(context: Context, project: Project) -> None:
             read = core.read_learning(section)
             more = {**(_metadata_of(read) if read else {}), "edited": section_digest(section)}
             update(context, row.id, content=section.strip(), metadata={**row.metadata, **more})
-    context.state.traces_read[scope] = mark
+    context.state.files.trace_marks[scope] = mark
 
 
 def _metadata_of(found: core.Learning) -> dict[str, Value]:

@@ -311,7 +311,7 @@ def _new_id(context: Context, ms: int) -> str:
 
 
 def _mask(context: Context) -> Callable[[str], str]:
-    return context.gate().redact_markup
+    return context.gates.content().redact_markup
 
 
 def _masked_trace(context: Context, trace: Trace) -> Trace:
@@ -329,7 +329,7 @@ def _masked_results(context: Context, given: object) -> list[tuple[str, str]]:
             f"tool_results is {shown(given)}",
             expected=f"at most {MAX_TOOL_RESULTS:,} texts by tool",
         )
-    mask = context.gate().redact
+    mask = context.gates.content().redact
     return [(mask(tool), mask(text)) for tool, text in pairs]
 
 
@@ -417,7 +417,7 @@ def find_similar(
     )
     if not isinstance(goal, str):
         raise InvalidInput(f"goal is {shown(goal)}", expected="a text")
-    query = normalised(context.query_gate().redact(goal.encode("utf-8", "replace").decode()))
+    query = normalised(context.gates.query().redact(goal.encode("utf-8", "replace").decode()))
     where = all_of(equals("category", TRACE), *_within(time_window))
     if project is not None:
         where = all_of(where, equals("project", project_of(context, project).name))
@@ -566,7 +566,9 @@ def _project_context(context: Context, project: Project) -> str:
     text = context.open_traces().read(project.context).decode("utf-8", "replace")
     is_empty = text == project.files[project.context]
     return (
-        "" if is_empty else shortened(context.query_gate().redact(text.strip()), _MAX_CONTEXT_CHARS)
+        ""
+        if is_empty
+        else shortened(context.gates.query().redact(text.strip()), _MAX_CONTEXT_CHARS)
     )
 
 

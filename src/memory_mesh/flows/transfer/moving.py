@@ -72,7 +72,10 @@ def was_copied(store: Store, source: RowSource) -> bool:
 
 def with_vectors(context: Context, done: Copied, progress: Progress) -> Copied:
     """Compute the vectors of a copied store, unless it has those of the embedder's model."""
-    if context.embedder is None or embed.store_model(context) == context.embedder.model:
+    if (
+        context.models.embedder is None
+        or embed.store_model(context) == context.models.embedder.model
+    ):
         return done
     return replace(done, reembedded=embed.reembed(context, progress).embedded)
 

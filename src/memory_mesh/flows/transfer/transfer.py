@@ -194,7 +194,7 @@ def import_batch(
 def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int]]:
     """Return a memory as it is stored, and how many values of each kind were masked in its
     content and metadata."""
-    memory, gate = given.memory, context.gate()
+    memory, gate = given.memory, context.gates.content()
     owner = Reader(context.reader.user_id, memory.agent_id, memory.session_id, memory.project)
     if memory.user_id != owner.user_id:
         what = (
@@ -242,7 +242,7 @@ def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int
 
 
 def _cleaned_change(context: Context, change: Change) -> Change:
-    gate = context.gate()
+    gate = context.gates.content()
     detail = None if change.detail is None else gate.clean_metadata(change.detail)
     return replace(
         change,
@@ -253,7 +253,9 @@ def _cleaned_change(context: Context, change: Change) -> Change:
 
 
 def _cleaned_sighting(context: Context, sighting: Sighting) -> Sighting:
-    metadata = context.gate().clean_metadata(read_metadata(sighting.metadata, context.limits))
+    metadata = context.gates.content().clean_metadata(
+        read_metadata(sighting.metadata, context.limits)
+    )
     # Raises for what a memory cannot have: it may pass to this agent and session.
     columns_of(metadata, Reader(sighting.user_id, sighting.agent_id, sighting.session_id))
     return replace(sighting, metadata=metadata)
@@ -428,7 +430,7 @@ TWICE, NO_END = "twice in the file", "an end of the link is not stored"
 def import_file(context: Context, path: str, format_: str | None, progress: Progress) -> FileImport:
     """Import a file or folder; without a format, it is detected."""
     context.check_enabled()
-    with context.open_import(path, format_) as file:
+    with context.files.open_import(path, format_) as file:
         if isinstance(file.content, ExportLines):
             return _of_lines(file.format, import_memories(context, file.content.lines, progress))
         if isinstance(file.content, LessonBlocks):
@@ -561,7 +563,7 @@ def _store_links(context: Context, links: Sequence[ForeignLink], skipped: Counte
 
 def restore(context: Context, path: str, progress: Progress) -> Copied:
     """Copy an archive, or a backup of a store, into the empty store of the context."""
-    with context.open_import(path, None) as file:
+    with context.files.open_import(path, None) as file:
         if isinstance(file.content, ExportLines | ForeignItems | LessonBlocks):
             what = f"{path} has the format {file.format}, which is not a whole store"
             raise InvalidInput(

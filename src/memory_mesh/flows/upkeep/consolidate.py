@@ -196,7 +196,7 @@ def digest_cluster(context: Context, ids: Sequence[str]) -> Memory | None:
     process made one."""
     rows = context.store.get(Kind.MEMORY, ids)
     sources = [Memory.of(row) for row in intact(context, rows.values())]
-    owner = replace(context, reader=scope_of(context, sources[0])[1], chat=None)
+    owner = replace(context.with_models(chat=None), reader=scope_of(context, sources[0])[1])
     task = replace(
         SYNTHESIZE, max_statements=min(SYNTHESIZE.max_statements, ceil(len(sources) / 2))
     )

@@ -258,7 +258,7 @@ def _exported(context: Context, wanted: Target) -> set[bytes]:
 
 def _in_notes(context: Context, wanted: Target) -> set[bytes]:
     with suppress(InvalidInput):  # there are none
-        files = context.open_notes()
+        files = context.files.open_notes()
         return _within((files.read(file.name) for file in files.files()), wanted.read)
     return set()
 

@@ -109,7 +109,9 @@ def no_entries(context: Context) -> Iterator[None]:
     with ExitStack() as stack:
         for name, folder in _folders(context).items():
             stack.enter_context(
-                context.open_hook_files().turn(name, folder, seconds=RETRY_SECONDS, create=False)
+                context.files.open_hook_files().turn(
+                    name, folder, seconds=RETRY_SECONDS, create=False
+                )
             )
         yield
     start(context)
@@ -120,7 +122,7 @@ def forget(context: Context, memory_ids: Collection[str]) -> None:
     the erasure."""
     for folder in _folders(context).values():
         try:
-            context.open_hook_files().forget(folder, memory_ids)
+            context.files.open_hook_files().forget(folder, memory_ids)
         except StoreError as error:
             _log.warning("erased memories may still be in the files of hooks: %s", error)
     try:
@@ -130,7 +132,9 @@ def forget(context: Context, memory_ids: Collection[str]) -> None:
 
 
 def _forget_letters(context: Context, memory_ids: Collection[str]) -> None:
-    context.open_hook_files().keep_dead_letters(lambda letter: _memory_of(letter) not in memory_ids)
+    context.files.open_hook_files().keep_dead_letters(
+        lambda letter: _memory_of(letter) not in memory_ids
+    )
 
 
 # --- delivering ---
@@ -193,7 +197,7 @@ def deliver(
         for ids in batches(waiting, _AT_ONCE):
             if context.state.couriers.stopped:
                 return None
-            with context.open_hook_files().turn(
+            with context.files.open_hook_files().turn(
                 hook.name, hook.folder, seconds=wait_seconds
             ) as is_ours:
                 if not is_ours:
@@ -248,7 +252,7 @@ def _fail(context: Context, hook: Hook, done: list[Row], row: Row, why: str) -> 
         "failed_at": iso(context.clock()),
         **HookEvent.of(row).as_dict(),
     }
-    context.open_hook_files().add_dead_letter(
+    context.files.open_hook_files().add_dead_letter(
         letter, lambda: bool(context.store.get(Kind.EVENT, [row.id]))
     )
     _commit(context, lambda: Plan(None, deletes=[row.key]))
@@ -292,7 +296,7 @@ def status(context: Context) -> list[HookStatus]:
         meta.id.removeprefix(_PREFIX): HookState.of(meta.detail) for meta in _registered(context)
     }
     own = {hook.name for hook in context.hooks}
-    dead = [letter.get("hook") for letter in context.open_hook_files().dead_letters()]
+    dead = [letter.get("hook") for letter in context.files.open_hook_files().dead_letters()]
     return [
         HookStatus(
             name=name, configured=name in own, waiting=len(_waiting(context, name)),
@@ -317,7 +321,7 @@ def retry(context: Context) -> list[HookStatus]:
 
 
 def _queue_letters(context: Context, hook: Hook) -> None:
-    every = context.open_hook_files().dead_letters()
+    every = context.files.open_hook_files().dead_letters()
     letters = [letter for letter in every if letter.get("hook") == hook.name and _is_whole(letter)]
 
     def decide() -> Plan[None]:
@@ -343,7 +347,7 @@ def _queue_letters(context: Context, hook: Hook) -> None:
     _commit(context, decide)
     if letters:
         queued = [letter.get("id") for letter in letters]
-        context.open_hook_files().keep_dead_letters(
+        context.files.open_hook_files().keep_dead_letters(
             lambda one: one.get("hook") != hook.name or one.get("id") not in queued
         )
 

@@ -168,7 +168,7 @@ def _validate(
 
 
 def _extract_parts(context: Context, request: _Request, progress: Progress) -> list[_Part]:
-    if context.chat is None:
+    if context.models.chat is None:
         return [_Part(text=request.content, failed="no language model is set")]
     parts: list[_Part] = []
     texts = _split(context, request.content)
@@ -179,7 +179,7 @@ def _extract_parts(context: Context, request: _Request, progress: Progress) -> l
         parts.append(
             replace(parts[-1], text=text)
             if give_up
-            else _extract_part(context, context.chat, text, request)
+            else _extract_part(context, context.models.chat, text, request)
         )
         progress("extracting", len(parts), len(texts))
     # If every part failed, the text is stored as one memory.
@@ -194,7 +194,7 @@ def _split(context: Context, text: str) -> list[str]:
     max_tokens = context.options.llm_input_tokens
     if estimate(text) <= max_tokens:
         return [text]
-    rules = context.gate().scrub.chunking
+    rules = context.gates.content().scrub.chunking
     rules = replace(
         rules, heading_aware=False, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens
     )
@@ -493,7 +493,7 @@ def check_health(open_: Callable[[], Context]) -> HealthStatus:
         store=shown_url(context.store.url),
         total_memories=total,
         pending=waiting,
-        embedder=context.embedder.model if context.embedder else None,
+        embedder=context.models.embedder.model if context.models.embedder else None,
         problems=problems,
     )
 
@@ -501,16 +501,16 @@ def check_health(open_: Callable[[], Context]) -> HealthStatus:
 def _problems(context: Context, waiting: int) -> Iterator[str]:
     if waiting:
         yield f"{waiting:,} memories have no vector; run `memory-mesh reembed`"
-    if context.embedder is None:
+    if context.models.embedder is None:
         return
     stored = embed.store_model(context)
     embedder = embed.embedder_for(context, stored)
     if stored and embedder and stored != embedder.model:
         yield (
-            f"the store has vectors of {stored}, and the embedder is {context.embedder.model}; run "
-            "`memory-mesh reembed`"
+            f"the store has vectors of {stored}, and the embedder is "
+            f"{context.models.embedder.model}; run `memory-mesh reembed`"
         )
     try:
-        embed.embed_texts(context.embedder, ["health"])
+        embed.embed_texts(context.models.embedder, ["health"])
     except EmbeddingError as error:
         yield f"the embedder fails: {error}"

@@ -103,7 +103,9 @@ class Vectors(dict[str, Embedded]):
         data version, once for it.
         """
         self._store_model = (
-            store_model(context, data_version) if context.embedder and (texts or self) else None
+            store_model(context, data_version)
+            if context.models.embedder and (texts or self)
+            else None
         )
         embedder = embedder_for(context, self._store_model)
         if embedder and self._store_model and self._store_model != embedder.model:
@@ -140,7 +142,9 @@ class Vectors(dict[str, Embedded]):
 
 def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
     """Return the vectors of the passages of each text, embedded in one batch."""
-    split = [split_passages(lambda: context.gate().scrub, embedder, text) for text in texts]
+    split = [
+        split_passages(lambda: context.gates.content().scrub, embedder, text) for text in texts
+    ]
     vectors = iter(
         embed_texts(embedder, [text for parts in split for text, _ in parts]) if texts else ()
     )
@@ -189,7 +193,7 @@ def embed_queries(
 def embedder_for(context: Context, model: str | None) -> Embedder | None:
     """Return the embedder for a store with vectors of a model. A store of an older local model
     goes on with it."""
-    own = context.embedder
+    own = context.models.embedder
     if own is None or model in (None, own.model):
         return own
     return getattr(own, "of_model", lambda _: None)(model) or own
@@ -220,8 +224,8 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
 def warn_once(context: Context, what: str) -> None:
     """Log, once for each open mesh, that some memories cannot be compared until `reembed` has
     run."""
-    if not context.state.warned.is_set():
-        context.state.warned.set()
+    if "vectors" not in context.state.warned:
+        context.state.warned.add("vectors")
         _log.warning("%s; run memory-mesh reembed", what)
 
 
@@ -230,7 +234,7 @@ def warn_without_vectors(
 ) -> None:
     """Log, once, that memories are found by keywords only, because they have no vector of the
     embedder's model."""
-    if context.state.warned.is_set() or not pool.documents:
+    if "vectors" in context.state.warned or not pool.documents:
         return
     if query.vector and pool.without_vector:
         what = (
@@ -238,9 +242,13 @@ def warn_without_vectors(
             f"{query.vector.model}{_other_models(context, pool)}"
         )
         warn_once(context, f"{what} and are found by keywords")
-    elif context.embedder and not context.state.down and not store_model(context, data_version):
+    elif (
+        context.models.embedder
+        and not context.state.down
+        and not store_model(context, data_version)
+    ):
         # An outage was reported.
-        own = context.embedder.model
+        own = context.models.embedder.model
         warn_once(
             context,
             f"no memory has a vector of {own}{_other_models(context, pool)}: searched by "
@@ -251,7 +259,7 @@ def warn_without_vectors(
 def _other_models(context: Context, pool: Pool) -> str:
     """Return which models the vectors of some candidates have instead."""
     rows = context.store.get(Kind.MEMORY, pool.ids[:_SAMPLED]).values()
-    own = context.embedder.model if context.embedder else None
+    own = context.models.embedder.model if context.models.embedder else None
     others = sorted({row.vector.model for row in rows if row.vector} - {own})
     return f", but one of {' or '.join(others)}" if others else ""
 
@@ -298,7 +306,7 @@ def token_counter(context: Context) -> TokenCounter:
     an estimate."""
     return (
         estimate
-        if getattr(context.embedder, "counts_too_many", False)
+        if getattr(context.models.embedder, "counts_too_many", False)
         else _embedder_counter(context)
     )
 
@@ -342,11 +350,11 @@ def passage_window(context: Context, otherwise: int) -> int:
 def _of_embedder(
     context: Context, ask: Callable[[Embedder], int], *, otherwise: Callable[[], int]
 ) -> int:
-    if context.embedder is None:
+    if context.models.embedder is None:
         return otherwise()
     try:
-        with _embedding_errors(context.embedder):
-            return int(ask(context.embedder))
+        with _embedding_errors(context.models.embedder):
+            return int(ask(context.models.embedder))
     except EmbeddingError:
         return otherwise()
 
@@ -432,14 +440,14 @@ def lacks_vector(row: Row, model: str) -> bool:
 def reembed(context: Context, progress: Progress) -> Reembedded:
     """Give every memory of the store a vector of the embedder's model."""
     context.check_enabled()
-    if context.embedder is None:
+    if context.models.embedder is None:
         raise SettingsError(
             "no embedder is set",
             expected="embedder = local",
             remedy="set one, then run reembed again",
         )
-    before, model = store_model(context), context.embedder.model
-    run = _Reembedding(context, context.embedder, progress)
+    before, model = store_model(context), context.models.embedder.model
+    run = _Reembedding(context, context.models.embedder, progress)
     if before not in (None, model):
         run.stage()
         context.store.apply([model_row(context, model)])

@@ -190,7 +190,7 @@ def prepare(
             receipt_id(context, idempotency_key, *([] if len(texts) == 1 else [at]))
             for at, _ in batch
         ]
-        limits, gate = context.limits, context.gate()
+        limits, gate = context.limits, context.gates.content()
         drafts = [_draft(context, text, limits, gate) for _, text in batch]
         parts = zip(batch, drafts, receipts, strict=True)
         prepared += [
@@ -262,7 +262,7 @@ def _prepare_one(
         partition=model.partition_for(
             context.reader.user_id, context.reader.agent_id, checked.memory_type, None
         ),
-        key=key and context.gate().redact(key),
+        key=key and context.gates.content().redact(key),
         thread=text.thread,
         receipt_id=receipt,
         request=request or "",
@@ -287,7 +287,7 @@ def _statement(context: Context, terms: Terms, draft: Draft) -> Claim | None:
     if terms.claim is not None:
         claim = read_claim(terms.claim, _text(draft, "session_id"))
         window = check_window(own) if claim.window == Window() else claim.window
-        return clean_claim(context.gate(), replace(claim, window=window))
+        return clean_claim(context.gates.content(), replace(claim, window=window))
     if (terms.claims or context.options.claims) != "auto" or draft.memory_type == MemoryType.LESSON:
         return None
     from memory_mesh.core.claims.patterns import find_statement  # compiles many patterns

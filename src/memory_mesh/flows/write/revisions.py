@@ -28,7 +28,7 @@ def plan_revision(
     """Return the plan that writes the next revision of a memory with its history and its audit
     block."""
     ms = context.clock()
-    reason = context.gate().redact(why) if why else None
+    reason = context.gates.content().redact(why) if why else None
     newer, change, entry = revise(context, ms, memory, action=action, why=reason, **updates)
     return Plan(
         newer,

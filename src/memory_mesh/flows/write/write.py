@@ -548,7 +548,10 @@ def update(
     if content is None and metadata is None:
         raise InvalidInput("nothing to update", expected="content, metadata or both")
     check_texts(id=memory_id, **({} if why is None else {"why": why}))
-    gate, given = context.gate(), None if content is None else read_content(content, context.limits)
+    gate, given = (
+        context.gates.content(),
+        None if content is None else read_content(content, context.limits),
+    )
     text, keys = (
         None if given is None else gate.clean_content(given),
         read_metadata(metadata, context.limits),
@@ -634,7 +637,7 @@ def _plan_update(
         merged,
         owner,
         context.limits,
-        context.gate(),
+        context.gates.content(),
     )
     merged_window = {name: new.columns[name] for name in _WINDOW}
     columns: dict[str, Any] = {
