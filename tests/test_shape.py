@@ -358,11 +358,8 @@ LOOKS_FIRST = {
         "whether the folder must be synced; opening creates the file"
     ),
     "stores/markdown_files.py DiskInstructions._at": "catches that the file is missing",
-    "stores/json/folder.py load": (
+    "stores/json.py load": (
         "catches that the journal is missing, and looks afterwards whether it is there now"
-    ),
-    "stores/lance/store.py LanceStore._sign": (
-        "catches that the folder is missing, and looks afterwards for the message"
     ),
     "stores/files.py sync": (
         "its caller has the file; without one it raises the `OSError` that it documents"

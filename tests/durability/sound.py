@@ -14,8 +14,7 @@ from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.model import ANYTHING, Kind, Row
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.stores.base import Moves
-from memory_mesh.stores.json import JsonStore
-from memory_mesh.stores.json.folder import State
+from memory_mesh.stores.json import JsonStore, State
 from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.lance.view import View
 
@@ -78,9 +77,11 @@ def contents_in(connection: sqlite3.Connection) -> Contents:
 
 def _contents_of_view(view: View) -> Contents:
     flushed = view._read_moves()
-    moves = {name: [*flushed.get(name, []), *view.recent.get(name, [])] for name in view.partitions}
+    moves = {name: [*flushed.get(name, []), *view.moves.get(name, [])] for name in view.partitions}
     return _contents(
-        {kind: view.find(kind, ANYTHING, None, None) for kind in Kind}, view.partitions, moves
+        {kind: view.find(kind, ANYTHING, limit=None, after=None) for kind in Kind},
+        view.partitions,
+        moves,
     )
 
 
@@ -88,7 +89,7 @@ def _contents_of_state(state: State) -> Contents:
     partitions = {
         name: (moves[-1].version, moves[-1].nonce) for name, moves in state.moves.items() if moves
     }
-    return _contents({kind: state.rows.rows_of(kind) for kind in Kind}, partitions, state.moves)
+    return _contents({kind: state.rows_of(kind) for kind in Kind}, partitions, state.moves)
 
 
 def _contents(

@@ -27,10 +27,9 @@ from memory_mesh.core.errors import (
 )  # fmt: skip
 from memory_mesh.core.model import Key, Kind
 from memory_mesh.core.ports import no_progress
+from memory_mesh.stores import json as json_store
 from memory_mesh.stores.files import lock_file
-from memory_mesh.stores.json import JsonStore
-from memory_mesh.stores.json import store as json_store
-from memory_mesh.stores.json.folder import line_of
+from memory_mesh.stores.json import JsonStore, line_of
 from memory_mesh.testing.rows import memory, passage
 from stores.files import snapshot
 

@@ -31,6 +31,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import Key, Kind, Vector
 from memory_mesh.core.ports import no_progress
 from memory_mesh.stores import open_store
+from memory_mesh.stores.files import locked
 from memory_mesh.stores.lance import LanceStore, journal
 from memory_mesh.stores.lance.journal import latest_version
 from memory_mesh.stores.lance.schema import MEMORIES, memories_v2
@@ -419,7 +420,7 @@ def test_a_folder_that_another_process_writes_to_is_busy_for_writers_and_open_to
 ) -> None:
     with (
         closing(LanceStore(folder, busy_seconds=0.01)) as store,
-        journal.locked(folder / journal.OWN, busy_seconds=1),
+        locked(folder, folder / journal.OWN / journal.LOCK, busy_seconds=1),
     ):
         with pytest.raises(StoreBusy):
             store.apply([memory("m9")])

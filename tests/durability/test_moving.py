@@ -25,7 +25,7 @@ from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import no_progress
 from memory_mesh.core.transfer.archive import archive_lines
 from memory_mesh.stores import open_store
-from memory_mesh.stores.json.folder import JOURNAL, line_of
+from memory_mesh.stores.json import JOURNAL, line_of
 
 from .children import Child, url
 

@@ -17,7 +17,7 @@ from memory_mesh import MemoryMesh, StoreCorrupt, repair_store
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model import Kind, QueuedEvent, Row
 from memory_mesh.stores import open_store
-from memory_mesh.stores.json.folder import FILES, line_of, sound_lines
+from memory_mesh.stores.json import FILES, line_of, lines
 from memory_mesh.stores.lance import journal
 from memory_mesh.stores.sqlite.tables import UPGRADE
 
@@ -250,7 +250,7 @@ def json_edits(folder: Path) -> list[Any]:
         name: json.loads((folder / name).read_bytes()) for name in FILES if (folder / name).exists()
     }
     files["journal.jsonl"] = [
-        json.loads(line)[1] for line in sound_lines((folder / "journal.jsonl").read_bytes(), folder)
+        json.loads(line.body) for line in lines((folder / "journal.jsonl").read_bytes())
     ]
     return [
         (name, at, odd)
@@ -266,8 +266,8 @@ def edit_json(folder: Path, edit: tuple[str, tuple[object, ...], object]) -> Non
     name, at, odd = edit
     data = (folder / name).read_bytes()
     if name == "journal.jsonl":
-        lines = with_value([json.loads(line)[1] for line in sound_lines(data, folder)], at, odd)
-        (folder / name).write_bytes(b"".join(map(line_of, lines)))
+        values = with_value([json.loads(line.body) for line in lines(data)], at, odd)
+        (folder / name).write_bytes(b"".join(map(line_of, values)))
     else:
         (folder / name).write_text(json.dumps(with_value(json.loads(data), at, odd)))
 

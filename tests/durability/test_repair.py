@@ -20,7 +20,7 @@ from memory_mesh import (
     StoreTooNew,
     repair_store,
 )
-from memory_mesh.stores.json.folder import FILES, JOURNAL
+from memory_mesh.stores.json import FILES, JOURNAL
 from stores.files import foreign_file, snapshot
 
 from .children import url

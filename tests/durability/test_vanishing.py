@@ -24,9 +24,8 @@ from memory_mesh.core.model import Kind
 from memory_mesh.interfaces.cli import demo, doctor
 from memory_mesh.interfaces.hosts import install
 from memory_mesh.models import model_files
-from memory_mesh.stores import open_store
+from memory_mesh.stores import neolata, open_store
 from memory_mesh.stores.hook_files import DiskHookFiles
-from memory_mesh.stores.json import neolata
 from memory_mesh.stores.lance.journal import OWN, journal_of, read_state
 from memory_mesh.stores.lance.migration import migrate_folder
 from memory_mesh.stores.markdown_files import DiskInstructions, DiskNotes, DiskTraces

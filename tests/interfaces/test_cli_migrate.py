@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import InvalidInput, migrate
-from memory_mesh.stores.lance.journal import OWN, locked
+from memory_mesh.stores.files import locked
+from memory_mesh.stores.lance.journal import LOCK, OWN
 from memory_mesh.stores.lance.migration import BACKUP
 from stores.v1_tables import DAMAGED, SOUND, make, read, tree
 
@@ -92,7 +93,7 @@ def test_a_second_process_is_told_that_the_folder_is_in_use(
 ) -> None:
     monkeypatch.setenv("MEMORY_MESH_BUSY_SECONDS", "0.01")
     (folder / OWN).mkdir()
-    with locked(folder / OWN, busy_seconds=0):
+    with locked(folder, folder / OWN / LOCK, busy_seconds=0):
         said = cli("migrate", "--store", "lancedb:///yamo")
     assert said.code == 9
     assert "locked by another process" in said.err

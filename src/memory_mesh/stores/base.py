@@ -1,25 +1,34 @@
 """Parts that stores share: marks, checks and records of changes, and rows as JSON."""
 
 import json
-import os
 import re
 import secrets
 from base64 import b64decode, b64encode
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from memory_mesh.core.errors import InvalidInput, StoreCorrupt
-from memory_mesh.core.model import INT_MAX, Key, Kind, Row, Value, Vector, as_read
+from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, StoreCorrupt
+from memory_mesh.core.model import (
+    INT_MAX,
+    MOVING,
+    Key,
+    Kind,
+    Row,
+    Value,
+    Vector,
+    as_read,
+    copied_json,
+)
+from memory_mesh.core.ports import Changes
 
 BEGINNING = "0:"  # the mark of a partition without any write
 KEPT_MOVES = 20_000  # for each partition; a reader with an older mark reads the whole partition
 
 _MARK = re.compile(r"(\d{1,16}):[0-9a-f]*", re.ASCII)
+_KINDS = frozenset(kind.value for kind in Kind)
 
 # Making an encoder takes longer than using it.
 encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -113,6 +122,11 @@ def decode_key(given: Sequence[str]) -> Key:
     return Key(Kind(given[0]), given[1])
 
 
+def copy_row(row: Row) -> Row:
+    """Return a deep copy: later changes to the lists of a caller must not change the store."""
+    return replace(row, fields=copied_json(dict(row.fields)), replaces=0)
+
+
 def mark_of(version: int, nonce: str) -> str:
     """Return the mark of a state.
 
@@ -139,7 +153,9 @@ def check_unique(puts: Sequence[Row], deletes: Sequence[Key]) -> None:
         raise InvalidInput(f"{key} occurs {times} times in one change", expected="once")
 
 
-# --- changes as journals record them ---
+# --- changes ---
+
+Stored = tuple[str, int]  # the partition and the revision of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +169,23 @@ class Change:
     frees: bool  # it leaves bytes that must be freed: see `erases`
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """The moves of one change in a partition, whose version they raised to `version`."""
-
-    version: int
-    nonce: str
-    keys: Sequence[Key]
-
-    @property
-    def mark(self) -> str:
-        return mark_of(self.version, self.nonce)
+def decide(stored: Mapping[Key, Stored], puts: Sequence[Row], deletes: Sequence[Key]) -> Change:
+    """Return the change that these puts and deletes are; `stored` has those of their rows that
+    exist. Raises `Conflict` if a put does not fit."""
+    gone = [key for key in deletes if key in stored]
+    moves: defaultdict[str, list[Key]] = defaultdict(list)
+    for key in gone:
+        if key.kind in MOVING:
+            moves[stored[key][0]].append(key)
+    for row in puts:
+        partition, revision = stored.get(row.key, (row.partition, 0))
+        if row.replaces == 0 and revision:
+            raise IdTaken(f"{row.kind} {row.id} already exists")
+        if row.replaces and revision != row.replaces:
+            raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
+        for name in {row.partition, partition} if row.kind in MOVING else ():
+            moves[name].append(row.key)
+    return Change(puts, gone, moves, new_nonce(), erases(puts, gone))
 
 
 def erases(puts: Sequence[Row], deletes: Sequence[Key]) -> bool:
@@ -177,20 +199,8 @@ def erases(puts: Sequence[Row], deletes: Sequence[Key]) -> bool:
     return tombstones or any(key.kind is not Kind.EVENT for key in deletes)
 
 
-def since(moves: Sequence[Moves], mark: str | None) -> list[Key] | None:
-    """Return the keys that moved after a mark, or None if these moves do not lead on from it."""
-    found = moves_since(moves, mark)
-    return None if found is None else [key for one in found for key in one.keys]
-
-
-def moves_since(moves: Sequence[Moves], mark: str | None) -> list[Moves] | None:
-    """Return the moves after a mark, or None if these do not lead on from it."""
-    if mark == BEGINNING and moves and moves[0].version == len(moves[0].keys):
-        return list(moves)
-    for place in reversed(range(len(moves))):
-        if moves[place].mark == mark:
-            return list(moves[place + 1 :])
-    return None
+def new_nonce() -> str:
+    return secrets.token_hex(8)
 
 
 def encode_change(change: Change) -> dict[str, object]:
@@ -208,43 +218,95 @@ def decode_change(given: Mapping[str, Any]) -> Change:
     """Return the change that `encode_change` made an object of. Raises `StoreCorrupt` for
     another one."""
     try:
-        return _decoded(given)
+        moves = {name: [decode_key(key) for key in keys] for name, keys in given["moves"].items()}
+        deletes = [decode_key(key) for key in given["deletes"]]
+        rows = [as_read(decode_row(row)) for row in given["puts"]]
+        return Change(rows, deletes, moves, str(given["nonce"]), bool(given["frees"]))
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise StoreCorrupt(
             "a change in the journal is damaged", remedy="restore a backup"
         ) from error
 
 
-def _decoded(given: Mapping[str, Any]) -> Change:
-    moves = {name: [decode_key(key) for key in keys] for name, keys in given["moves"].items()}
-    deletes = [decode_key(key) for key in given["deletes"]]
-    rows = [as_read(decode_row(one)) for one in given["puts"]]
-    return Change(rows, deletes, moves, str(given["nonce"]), bool(given["frees"]))
+# --- the log of moves ---
+# A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the
+# version of its partition by one.
 
 
-def new_nonce() -> str:
-    return secrets.token_hex(8)
+class Moves(NamedTuple):
+    """The moves of one change in a partition, whose version they raised to `version`."""
+
+    version: int
+    nonce: str
+    keys: Sequence[Key]
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.version, self.nonce)
 
 
-def as_json(sample: bytes) -> bytes:
-    """Return the form that a text has as a part of JSON."""
-    return encode_json(sample.decode(errors="replace"))[1:-1].encode()
+class MoveLog:
+    """The version of each partition, and the moves that led to it."""
+
+    def __init__(self) -> None:
+        # The version, and the nonce of the last change.
+        self.partitions: dict[str, tuple[int, str]] = {}
+        self.moves: defaultdict[str, list[Moves]] = defaultdict(list)  # by partition, oldest first
+        self.nonce = ""  # of the last change of any partition
+
+    def log(self, change: Change) -> None:
+        for name, keys in change.moves.items():
+            version = self.version(name) + len(keys)
+            self.partitions[name] = version, change.nonce
+            self.moves[name].append(Moves(version, change.nonce, keys))
+        self.nonce = change.nonce
+
+    def version(self, partition: str) -> int:
+        return self.partitions.get(partition, (0, ""))[0]
+
+    def check_seen(self, seen: Mapping[str, int] | None) -> None:
+        """Raise `Conflict` if a partition has another version than the writer has seen."""
+        for partition, version in (seen or {}).items():
+            if self.version(partition) != version:
+                raise Conflict(f"partition {partition} has changed")
+
+    def changes(self, partition: str, since: str | None = None) -> Changes:
+        now = mark_of(*self.partitions.get(partition, (0, "")))
+        moves = [] if since == now else self.moves_since(partition, since)
+        return Changes(now, None if moves is None else [key for some in moves for key in some.keys])
+
+    def moves_since(self, partition: str, mark: str | None) -> list[Moves] | None:
+        """Return the moves in a partition after a mark; None if they are not known."""
+        return moves_since(self.moves.get(partition, ()), mark)
 
 
-def append(file: Path, record: bytes, *, at: int) -> None:
-    """Write a record at the end of a journal, durable when this returns. If it cannot, the
-    journal is as it was."""
-    opened = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        os.ftruncate(opened, at)  # what a process that died wrote by half
-        os.lseek(opened, at, os.SEEK_SET)
-        with memoryview(record) as left:
-            while left:
-                left = left[os.write(opened, left) :]
-        os.fsync(opened)
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(opened, at)
-        raise
-    finally:
-        os.close(opened)
+def moves_since(moves: Sequence[Moves], mark: str | None) -> list[Moves] | None:
+    """Return the moves after a mark, or None if these do not lead on from it."""
+    if mark == BEGINNING and moves and moves[0].version == len(moves[0].keys):
+        return list(moves)
+    for place in reversed(range(len(moves))):
+        if moves[place].mark == mark:
+            return list(moves[place + 1 :])
+    return None
+
+
+def latest_moves(moves: Sequence[Moves]) -> list[Moves]:
+    """Return the last moves, about as many as a partition must remember."""
+    oldest = moves[-1].version - KEPT_MOVES
+    return [some for some in moves if some.version > oldest]
+
+
+def moves_after(now: str, since: str | None, moves: Sequence[Sequence[Any]]) -> Changes:
+    """Return the changes since a mark. `moves` are rows of a table, from that mark on: version,
+    nonce, kind and id."""
+    if since == now:
+        return Changes(now, ())
+    if since == BEGINNING and moves and moves[0][0] == 1:
+        new = moves
+    elif moves and mark_of(*moves[0][:2]) == since:
+        new = moves[1:]
+    else:
+        return Changes(now, None)
+    if any(kind not in _KINDS for _, _, kind, _ in new):  # edited by hand
+        return Changes(now, None)
+    return Changes(mark_of(*moves[-1][:2]), [Key(Kind(kind), id_) for _, _, kind, id_ in new])

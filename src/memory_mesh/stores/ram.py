@@ -3,19 +3,17 @@
 A mesh with memory disabled uses it too.
 """
 
-import secrets
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from threading import RLock
 from typing import Never
 
-from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
+from memory_mesh.core.errors import MemoryDisabled, StoreClosed
 from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
-    MOVING,
     And,
     Compare,
     Hit,
@@ -27,34 +25,38 @@ from memory_mesh.core.model import (
     Used,
     Vector,
     Where,
-    copied_json,
 )
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.lexical import best_cosines, keyword_scores
-from memory_mesh.stores.base import KEPT_MOVES, check_unique, mark_of, version_in
+from memory_mesh.stores import base
+from memory_mesh.stores.base import (
+    Change,
+    MoveLog,
+    Stored,
+    check_unique,
+    copy_row,
+    decide,
+    latest_moves,
+)
 from memory_mesh.system import fork_safe
 
 # Texts by which few rows of many are looked for, often.
 _INDEXED = ("fingerprint", "claim_key", "ref", "target")
 
 
-class RamStore:
+class RamStore(MoveLog):
     """Rows in a dict. They are lost when the process ends."""
 
     url = "memory://"
     index_folder = None
 
     def __init__(self) -> None:
+        super().__init__()
         self._rows: dict[Key, Row] = {}
         # Kind, column, its value → ids.
         self._ids: defaultdict[tuple[Kind, str, str], dict[str, None]] = defaultdict(dict)
         # Memory → block → what it sealed.
         self._sealed: defaultdict[str, dict[str, Sealed]] = defaultdict(dict)
-        self._versions: Counter[str] = Counter()
-        # The latest moves of each partition, oldest first.
-        self._moves: defaultdict[str, list[Key]] = defaultdict(list)
-        self._writes = 0
-        self._nonce = secrets.token_hex(8)
         self._lock = fork_safe(RLock())
         self._open = True
 
@@ -68,25 +70,20 @@ class RamStore:
         check_unique(puts, deletes)
         with self._lock:
             self._check_open()
-            for partition, version in (seen or {}).items():
-                if self._versions[partition] != version:
-                    raise Conflict(f"partition {partition} has changed")
-            moves = self.moves_of(puts, deletes)
-            self.replay([_copy(row) for row in puts], deletes)
-            for partition, keys in moves.items():
-                self._log(partition, keys)
-            self._writes += 1
+            self.check_seen(seen)
+            change = decide(self.stored([*deletes, *(row.key for row in puts)]), puts, deletes)
+            self.replay(replace(change, puts=[copy_row(row) for row in puts]))
         return Applied(bytes_freed=True)
 
     def version(self, partition: str) -> int:
         with self._lock:
             self._check_open()
-            return self._versions[partition]
+            return super().version(partition)
 
     def data_version(self) -> Hashable:
         with self._lock:
             self._check_open()
-            return self._nonce, self._writes
+            return self.nonce
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         with self._lock:
@@ -122,15 +119,7 @@ class RamStore:
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._lock:
             self._check_open()
-            version, moves = self._versions[partition], self._moves[partition]
-            now, known = mark_of(version, self._nonce), version_in(since)
-            if (
-                known is None
-                or mark_of(known, self._nonce) != since
-                or not version - len(moves) <= known <= version
-            ):
-                return Changes(now, None)
-            return Changes(now, moves[len(moves) - (version - known) :])
+            return super().changes(partition, since)
 
     def nearest(
         self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
@@ -171,8 +160,10 @@ class RamStore:
             self._rows.clear()
             self._ids.clear()
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self._rows
+    def stored(self, keys: Iterable[Key]) -> dict[Key, Stored]:
+        """Return the partitions and revisions of the rows with these keys that exist."""
+        rows = ((key, self._rows.get(key)) for key in keys)
+        return {key: (row.partition, row.revision) for key, row in rows if row}
 
     def rows_of(self, kind: Kind) -> list[Row]:
         """Return the rows of a kind as they are stored, in any order. The caller does not change
@@ -180,20 +171,17 @@ class RamStore:
         ids = self._ids.get((kind, "kind", kind), {})
         return [self._rows[Key(kind, id_)] for id_ in ids]
 
-    def moves_of(self, puts: Sequence[Row], deletes: Sequence[Key]) -> dict[str, list[Key]]:
-        """Return the keys that a change moves, by partition. Raises `Conflict` if a put does not
-        fit."""
-        for row in puts:
-            self._check_revision(row)
-        moves: defaultdict[str, list[Key]] = defaultdict(list)
-        for key, new in [*((key, None) for key in deletes), *((row.key, row) for row in puts)]:
-            for partition in self._touched(key, new):
-                moves[partition].append(key)
-        return moves
+    def replay(self, change: Change) -> None:
+        """Apply a change without any check. Its rows belong to this store from now on."""
+        self.put(change.puts, change.deletes)
+        self.log(change)
+        for name in change.moves:
+            moves = self.moves[name]
+            if moves[-1].version - moves[0].version >= 2 * base.KEPT_MOVES:
+                moves[:] = latest_moves(moves)
 
-    def replay(self, puts: Iterable[Row], deletes: Iterable[Key] = ()) -> None:
-        """Delete and put rows without any check. The rows belong to this store from now on; no
-        version changes."""
+    def put(self, puts: Iterable[Row], deletes: Iterable[Key] = ()) -> None:
+        """Delete and put rows. They belong to this store from now on; no version changes."""
         for key in deletes:
             self._leave(self._rows.pop(key, None))
         for row in puts:
@@ -201,7 +189,10 @@ class RamStore:
             self._rows[row.key] = row
             for place in _places(row):
                 self._ids[place][row.id] = None
-            self._seal(row)
+            # Remember what a block sealed.
+            hash_, revision = row.value("content_hash"), row.value("memory_revision")
+            if row.kind is Kind.BLOCK and isinstance(hash_, str) and isinstance(revision, int):
+                self._sealed[str(row.value("ref"))][row.id] = Sealed(revision, hash_)
 
     def _all(self, kind: Kind, where: Where) -> Iterator[Row]:
         with self._lock:
@@ -218,22 +209,16 @@ class RamStore:
         """Return a copy of the row; a memory or a skill with what its latest block sealed, and
         its usage."""
         if row.kind not in CONTENTS:
-            return _copy(row)
+            return copy_row(row)
         usage, sealed = (
             self._rows.get(Key(Kind.USAGE, row.id)),
             self._sealed.get(row.id, {}).values(),
         )
         return replace(
-            _copy(row),
+            copy_row(row),
             sealed=max(sealed, default=None),
             used=Used.of(usage.fields) if usage else None,
         )
-
-    def _seal(self, row: Row) -> None:
-        """Remember what a block sealed."""
-        hash_, revision = row.value("content_hash"), row.value("memory_revision")
-        if row.kind is Kind.BLOCK and isinstance(hash_, str) and isinstance(revision, int):
-            self._sealed[str(row.value("ref"))][row.id] = Sealed(revision, hash_)
 
     def _leave(self, row: Row | None) -> None:
         """Forget where a row is found that is replaced or deleted, and what it sealed if it is a
@@ -246,25 +231,6 @@ class RamStore:
                 del self._ids[place]
         if row.kind is Kind.BLOCK:
             self._sealed.get(str(row.value("ref")), {}).pop(row.id, None)
-
-    def _check_revision(self, row: Row) -> None:
-        stored = self._rows.get(row.key)
-        if row.replaces == 0 and stored:
-            raise IdTaken(f"{row.kind} {row.id} already exists")
-        if row.replaces and (stored is None or stored.revision != row.replaces):
-            raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-
-    def _log(self, partition: str, keys: Sequence[Key]) -> None:
-        self._versions[partition] += len(keys)
-        self._moves[partition] += keys
-        if len(self._moves[partition]) >= 2 * KEPT_MOVES:
-            del self._moves[partition][:-KEPT_MOVES]
-
-    def _touched(self, key: Key, new: Row | None) -> set[str]:
-        """Return the partitions whose version a put or delete of this row raises."""
-        if key.kind not in MOVING:
-            return set()
-        return {row.partition for row in (self._rows.get(key), new) if row}
 
     def _check_open(self) -> None:
         if not self._open:
@@ -320,8 +286,3 @@ def _named_values(where: Where) -> tuple[str, tuple[str, ...]] | None:
         ):
             return part.column, texts
     return None
-
-
-def _copy(row: Row) -> Row:
-    """Return a deep copy: later changes to the lists of the caller must not change the store."""
-    return replace(row, fields=copied_json(dict(row.fields)), replaces=0)

@@ -9,12 +9,11 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
-from memory_mesh.core.errors import InvalidInput, StoreCorrupt, StoreError, StoreTooNew
+from memory_mesh.core.errors import InvalidInput, StoreCorrupt, StoreError
 from memory_mesh.core.model import Kind, Row, checked
-from memory_mesh.stores.base import decode_change
-from memory_mesh.stores.json import folder as json_folder
+from memory_mesh.stores import json as json_folder
+from memory_mesh.stores.journal import Record, parse_change
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import tables
 
@@ -171,12 +170,13 @@ def salvage_json(root: Path) -> Iterator[Found]:
         for item in _json_items(root / name):
             try:
                 row = checked(json_folder.decode_item(item))
-                store.replay([row])
+                store.put([row])
             except _UNREADABLE as error:
                 lost.append(Lost(kinds[0], 1, f"a row of {name} cannot be read: {error}"[:200]))
     with suppress(FileNotFoundError):
-        lines = (root / json_folder.JOURNAL).read_bytes().splitlines(keepends=True)
-        lost += _replay_lines(store, lines)
+        data = (root / json_folder.JOURNAL).read_bytes().removesuffix(b"\n")
+        for number, record in enumerate(json_folder.lines(data + b"\n")):
+            lost += _replay(store, record, f"line {number + 1}", is_header=number == 0)
     yield from lost
     for kind in Kind:
         yield from store.rows_of(kind)
@@ -199,23 +199,19 @@ def _json_items(file: Path) -> Iterator[Any]:
                     yield None
 
 
-def _replay_lines(store: RamStore, lines: list[bytes]) -> Iterator[Lost]:
-    for number, line in enumerate(lines):
-        try:
-            if line[2:10] != b"%08x" % crc32(line[12:-2]):
-                raise StoreCorrupt("its checksum is wrong")
-            value = json.loads(line)[1]
-            if number == 0:
-                json_folder.check_format(value, "the journal")
-                continue
-            change = decode_change(value)
-            store.replay(map(checked, change.puts), change.deletes)
-        except StoreTooNew:
-            raise
-        except _UNREADABLE as error:
-            yield Lost(
-                _JOURNAL, int(number > 0), f"line {number + 1} of the journal: {error}"[:200]
-            )
+def _replay(
+    store: RamStore, record: Record, place: str, *, is_header: bool = False
+) -> Iterator[Lost]:
+    try:
+        if not record.is_sound:
+            raise StoreCorrupt("its checksum is wrong")
+        if is_header:
+            json_folder.check_format(json.loads(record.body), "the journal")
+        else:
+            change = parse_change(record.body)
+            store.put(map(checked, change.puts), change.deletes)
+    except _UNREADABLE as error:
+        yield Lost(_JOURNAL, int(not is_header), f"{place} of the journal: {error}"[:200])
 
 
 # --- LanceDB ---
@@ -237,14 +233,15 @@ def salvage_lance(root: Path) -> Iterator[Found]:
             if isinstance(found, Lost):
                 lost.append(found)
             else:
-                store.replay([found])
+                store.put([found])
     number = (
         state.generation
         if state
         else max((int(one.name[8:]) for one in own.glob("journal-*")), default=0)
     )
     with suppress(FileNotFoundError):
-        lost += _replay_records(store, journal.journal_of(own, number).read_bytes())
+        for record in journal.records(journal.journal_of(own, number).read_bytes()):
+            lost += _replay(store, record, f"byte {record.start}")
     yield from lost
     for kind in Kind:
         yield from store.rows_of(kind)
@@ -296,23 +293,6 @@ def _no_panic() -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         raise ValueError(str(error)[:200]) from error
-
-
-def _replay_records(store: RamStore, data: bytes) -> Iterator[Lost]:
-    from memory_mesh.stores.lance.journal import HEADER
-
-    place = 0
-    while place + HEADER.size <= len(data):
-        length, checksum = HEADER.unpack_from(data, place)
-        body = data[place + HEADER.size : place + HEADER.size + length]
-        try:
-            if crc32(body) != checksum:
-                raise StoreCorrupt("its checksum is wrong")
-            change = decode_change(json.loads(body))
-            store.replay(map(checked, change.puts), change.deletes)
-        except _UNREADABLE as error:
-            yield Lost(_JOURNAL, 1, f"byte {place} of the journal: {error}"[:200])
-        place += HEADER.size + length
 
 
 def salvage(path: Path, scratch: Path) -> Iterator[Found]:

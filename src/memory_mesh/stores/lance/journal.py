@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from errno import EACCES, EDQUOT, EFBIG, ENAMETOOLONG, ENOSPC, EPERM, EROFS
 from hashlib import sha256
@@ -29,18 +29,16 @@ from memory_mesh.core.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from memory_mesh.stores import files
 from memory_mesh.stores.base import (
-    KEPT_MOVES,
     Change,
     Moves,
-    append,
-    decode_change,
     decode_key,
     encode_change,
     encode_json,
+    latest_moves,
 )
-from memory_mesh.stores.files import store_error, sync
+from memory_mesh.stores.files import replace_file, store_error
+from memory_mesh.stores.journal import Record, append
 from memory_mesh.stores.lance.schema import Table
 
 FORMAT = 1
@@ -124,13 +122,7 @@ def write_state(own: Path, state: State) -> None:
 
 def write_json(file: Path, value: Mapping[str, Any]) -> None:
     """Replace a file by JSON, durably and at once."""
-    part = file.with_name(f".{file.name}")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
-        opened.write(encode_json(value).encode())
-        opened.flush()
-        os.fsync(opened.fileno())
-    os.replace(part, file)
-    sync(file.parent)
+    replace_file(file, encode_json(value).encode())
 
 
 # --- the journal ---
@@ -140,44 +132,21 @@ def journal_of(own: Path, generation: int) -> Path:
     return own / f"journal-{generation}"
 
 
-def encode(change: Change) -> bytes:
+def record_of(change: Change) -> bytes:
     """Return the record of a change."""
     body = encode_json(encode_change(change)).encode()
     return HEADER.pack(len(body), crc32(body)) + body
 
 
-def decode(record: bytes) -> Change:
-    """Return the change of a record."""
-    try:
-        return decode_change(json.loads(record[HEADER.size :]))
-    except (ValueError, RecursionError) as error:
-        raise StoreCorrupt(
-            "a change in the journal is not JSON", remedy="restore a backup"
-        ) from error
-
-
-def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], int]:
-    """Return the changes in a journal from a place on, and the place after them.
-
-    A last record that is incomplete is being written, or the process that wrote it died: it was
-    never acknowledged.
-    """
-    size, changes = os.fstat(descriptor).st_size, list[Change]()
-    data = os.pread(descriptor, size - at, at) if size > at else b""
-    place = 0
-    while place + HEADER.size <= len(data):
-        length, checksum = HEADER.unpack_from(data, place)
-        body = data[place + HEADER.size : place + HEADER.size + length]
-        end = place + HEADER.size + length
-        if len(body) < length or crc32(body) != checksum:
-            if end < len(data):
-                raise StoreCorrupt(
-                    f"{name} is damaged at byte {at + place}", remedy="restore a backup"
-                )
-            break
-        changes.append(decode(data[place:end]))
-        place = end
-    return changes, at + place
+def records(data: bytes) -> Iterator[Record]:
+    """Yield the records of a journal; the last one may be incomplete."""
+    start = 0
+    while start + HEADER.size <= len(data):
+        length, checksum = HEADER.unpack_from(data, start)
+        end = start + HEADER.size + length
+        body = data[start + HEADER.size : end]
+        yield Record(start, end, body, len(body) == length and crc32(body) == checksum)
+        start = end
 
 
 # --- the log of moves ---
@@ -201,9 +170,8 @@ def decode_moves(data: bytes, file: str) -> dict[str, list[Moves]]:
     try:
         for line in data.splitlines():
             name, version, nonce, keys = json.loads(line)
-            found.setdefault(name, []).append(
-                Moves(int(version), str(nonce), [decode_key(key) for key in keys])
-            )
+            moves = Moves(int(version), str(nonce), [decode_key(key) for key in keys])
+            found.setdefault(name, []).append(moves)
     except (ValueError, TypeError, LookupError) as error:
         raise StoreCorrupt(f"{file} is damaged", remedy="restore a backup") from error
     return found
@@ -235,31 +203,12 @@ def log_moves(own: Path, state: State, moved: Mapping[str, Sequence[Moves]]) -> 
     state.moves_trimmed = state.moves_length if trimmed else state.moves_trimmed
 
 
-def latest_moves(moves: Sequence[Moves]) -> list[Moves]:
-    """Return the last moves, about as many as a partition must remember."""
-    oldest = moves[-1].version - KEPT_MOVES
-    return [one for one in moves if one.version > oldest]
-
-
-# --- the lock ---
-
-
-def locked(own: Path, *, busy_seconds: float) -> AbstractContextManager[None]:
-    """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free
-    in time."""
-    return files.locked(own.parent, own / LOCK, busy_seconds=busy_seconds)
-
-
 # --- errors ---
 
 # Lance raises its errors as these. A panic in it is not an `Exception`.
 LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
 _QUOTED = (ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, EROFS, ENAMETOOLONG)
 _STATUS, _CODE = re.compile(r"status code: (\d{3})"), re.compile(r"<Code>(\w{1,60})</Code>")
-
-
-class Superseded(Exception):
-    """Another writer wrote first; what was decided must be decided again."""
 
 
 @contextmanager
@@ -272,21 +221,14 @@ def translated(
     except errors as error:
         if "S3 error" in str(error) or "Error performing" in str(error):
             raise remote_error(place, error) from None
-        number = _number(error)
-        if number:
+        # Lance has no error numbers in its errors, but quotes those of the system.
+        quoted = (one for one in _QUOTED if f"(os error {one})" in str(error))
+        if number := getattr(error, "errno", None) or next(quoted, None):
             raise store_error(place, number) from error
         why = str(error).partition(", /")[0][:200]  # without the place in the source of Lance
         raise StoreCorrupt(
             f"{place} is damaged: {why}", remedy="restore a backup; nothing was changed"
         ) from error
-
-
-def _number(error: Exception) -> int | None:
-    """Return the error number of the system. Lance has none in its errors, but quotes those of
-    the system."""
-    if isinstance(error, OSError) and error.errno:
-        return error.errno
-    return next((one for one in _QUOTED if f"(os error {one})" in str(error)), None)
 
 
 def remote_error(place: Path | str, error: Exception) -> StoreError:

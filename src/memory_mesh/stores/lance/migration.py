@@ -33,12 +33,12 @@ from memory_mesh.core.model import DAY_MS, DamagedRow, Migration, iso
 from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Progress, Step, no_progress, no_step
 from memory_mesh.stores.base import new_nonce
-from memory_mesh.stores.files import create_folder, files_under, stat_of, sync
+from memory_mesh.stores.files import create_folder, files_under, locked, stat_of, sync
 from memory_mesh.stores.lance.journal import (
     LANCE_ERRORS,
+    LOCK,
     OWN,
     journal_of,
-    locked,
     read_state,
     translated,
     write_json,
@@ -226,7 +226,7 @@ def migrate_folder(
             return run(now=now, dry_run=True)
         _check(folder, now, rollback=rollback)
         create_folder(folder / OWN)
-        with locked(folder / OWN, busy_seconds=busy_seconds):
+        with locked(folder, folder / OWN / LOCK, busy_seconds=busy_seconds):
             state = read_state(folder / OWN)
             journal = journal_of(folder / OWN, state.generation) if state else None
             if journal and (found := stat_of(journal)) and found.st_size:

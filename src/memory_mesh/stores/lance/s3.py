@@ -25,12 +25,9 @@ from obstore.store import S3Store
 
 from memory_mesh.core.errors import (
     StoreBusy,
-    StoreClosed,
     StoreCorrupt,
     StoreError,
     StoreForeign,
-    StoreMissing,
-    StoreReadOnly,
     StoreUnavailable,
 )
 from memory_mesh.core.model.background import wait
@@ -39,25 +36,24 @@ from memory_mesh.stores.archive_file import ArchivedStore
 from memory_mesh.stores.base import (
     Change,
     Moves,
-    as_json,
     decode_change,
     encode_change,
     encode_json,
+    latest_moves,
     mark_of,
     new_nonce,
 )
+from memory_mesh.stores.journal import ATTEMPTS, Superseded, sample_forms
 from memory_mesh.stores.lance.journal import (
     State,
-    Superseded,
     decode_moves,
     decode_state,
     encode_moves,
-    latest_moves,
     remote_error,
     versions_in,
 )
 from memory_mesh.stores.lance.schema import TABLES, Table
-from memory_mesh.stores.lance.store import ATTEMPTS, DIRECT_ROWS, FLUSHED_ROWS, T, ViewStore
+from memory_mesh.stores.lance.store import DIRECT_ROWS, FLUSHED_ROWS, TableStore
 from memory_mesh.stores.lance.tables import Frame
 from memory_mesh.stores.lance.view import View, changed, new_state
 from memory_mesh.system import fork_safe
@@ -185,20 +181,8 @@ class Lease:
     lost: Event = field(default_factory=Event)
 
 
-def entry_name(number: int) -> str:
-    return f"{_LOG}/journal-{number:016d}"
-
-
-def moves_name(number: int, nonce: str) -> str:
-    return f"{_OWN}/moves/{number:016d}-{nonce}"
-
-
-def _lease_name(number: int) -> str:
-    return f"{_LOG}/lease-{number:016d}"
-
-
-def _state_name(number: int) -> str:
-    return f"{_LOG}/state-{number:016d}"
+def entry_name(number: int, kind: str = "journal") -> str:
+    return f"{_LOG}/{kind}-{number:016d}"
 
 
 class Log:
@@ -235,14 +219,11 @@ class Log:
 
     def remove_before(self, number: int) -> None:
         """Remove the entries before a state, and older marks."""
-        self.bucket.put(_state_name(number), b"")
+        state = entry_name(number, "state")
+        self.bucket.put(state, b"")
         entries = [one for one in self.listed().entries if one < number]
-        marks = [
-            name
-            for name in self.bucket.list(_LOG, after=_state_name(0))
-            if name < _state_name(number)
-        ]
-        self.bucket.delete([*(entry_name(one) for one in entries), *marks])
+        marks = self.bucket.list(_LOG, after=entry_name(0, "state"))
+        self.bucket.delete([*map(entry_name, entries), *(name for name in marks if name < state)])
 
     @contextmanager
     def lease(
@@ -256,7 +237,7 @@ class Log:
         finally:
             if not lease.lost.is_set():
                 with suppress(StoreError):  # others take it when it has expired
-                    self.bucket.put(_lease_name(lease.number) + _FREE, b"")
+                    self.bucket.put(entry_name(lease.number, "lease") + _FREE, b"")
 
     def _taken(self, nonce: str, listed: Callable[[], Listed], until: float) -> Lease:
         seen, seen_at = -1, time.monotonic()
@@ -269,7 +250,7 @@ class Log:
             ):
                 old = found.lease - _KEPT_LEASES
                 if old > 0:
-                    self.bucket.delete([_lease_name(old), _lease_name(old) + _FREE])
+                    self.bucket.delete([entry_name(old, "lease"), entry_name(old, "lease") + _FREE])
                 return Lease(found.lease + 1, nonce, found)
             if time.monotonic() >= until:
                 raise StoreBusy(
@@ -279,7 +260,7 @@ class Log:
             wait(uniform(0.5, 1.5) * _PAUSE)  # noqa: S311
 
     def _create(self, number: int, nonce: str) -> bool:
-        return self.bucket.create(_lease_name(number), nonce.encode())
+        return self.bucket.create(entry_name(number, "lease"), nonce.encode())
 
     @contextmanager
     def renewing(self, lease: Lease) -> Iterator[None]:
@@ -308,7 +289,6 @@ class Log:
 
 _READ_AT_ONCE = 16  # objects
 _MAX_LOGS = 32  # of moves; more are merged
-_FLUSHED_ON_CLOSING = 64  # rows in the journal; fewer stay there
 
 
 @dataclass(slots=True)
@@ -318,10 +298,11 @@ class BucketState(State):
     logs: list[str] = field(default_factory=list)  # of moves, oldest first
 
 
-class BucketStore(ViewStore):
+class BucketStore(TableStore):
     """Rows in the Lance tables of a bucket."""
 
     index_folder = None
+    _flushed_on_closing = 64  # rows in the journal; fewer stay there
 
     def __init__(
         self,
@@ -336,48 +317,24 @@ class BucketStore(ViewStore):
         direct_rows: int = DIRECT_ROWS,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        self.url, self._bucket, self._log = url, bucket, Log(bucket, lease_seconds=lease_seconds)
-        self._read_only, self._must_exist, self._busy_seconds, self._step = (
-            read_only,
-            must_exist,
-            busy_seconds,
-            step,
-        )
-        self._lock, self._turn = fork_safe(RLock()), fork_safe(RLock())
-        self._closed = self._wrote = False
-        self._view: View | None = None
-        self._flush_rows = self._flush_at = flush_rows
-        self._direct_rows = direct_rows
+        self.url, self._bucket, self._name = url, bucket, bucket.name
+        self._log = Log(bucket, lease_seconds=lease_seconds)
+        self._read_only, self._must_exist = read_only, must_exist
+        self._busy_seconds, self._step = busy_seconds, step
+        self._turn = fork_safe(RLock())
+        self._flush_size, self._direct_rows = flush_rows, direct_rows
         self._lease: Lease  # of the write that is under way
+        super().__init__()
         self._reading(lambda view: None)
 
     def compact(self) -> bool:
         self.check_writable()
-        if not self._reading(lambda view: view.journal_end):
+        if not self.is_prepared():
             return True
         return self._flushed(rewrite=True) and not self.has_deleted_bytes()
 
-    def flush(self) -> None:
-        """Write the changes in the journal into the tables."""
-        if self._reading(lambda view: view.size):
-            self._flushed()
-
-    def _flushed(self, *, rewrite: bool = False) -> bool:
-        for _ in range(ATTEMPTS):
-            with suppress(Superseded), self._writing() as view:
-                self._flush(view, rewrite=rewrite)
-                return True
-        return False
-
-    def close(self) -> None:
-        if self._closed:
-            return
-        with suppress(StoreError):  # what could not be flushed is in the journal
-            unfreed, size = self._reading(lambda view: (view.unfreed, view.size))
-            if not self._read_only and (unfreed or (self._wrote and size >= _FLUSHED_ON_CLOSING)):
-                self._flushed(rewrite=unfreed)
-        with self._lock:
-            self._closed, self._view = True, None
+    def _free(self) -> None:
+        self._flushed(rewrite=self.has_deleted_bytes())
 
     # --- writing ---
 
@@ -393,15 +350,15 @@ class BucketStore(ViewStore):
             ):
                 view = self._refreshed(self._lease.listed)
                 if not view.journal_end:
-                    self._commit(view, {"state": asdict(BucketState())})
-                    self._view = None
+                    self._write(view, {"state": asdict(BucketState())})
+                    self._state = None
                     view = self._refreshed()
                 try:
                     yield view
                 except (StoreCorrupt, FileNotFoundError):
                     # Others removed what it read.
                     if self._log.listed(view.journal_end).entries != [view.journal_end]:
-                        raise self._superseded() from None
+                        raise Superseded(f"another process wrote to {self._name} first") from None
                     raise
 
     def _append(self, view: View, change: Change) -> None:
@@ -409,23 +366,23 @@ class BucketStore(ViewStore):
             encode_change(change),
             {name: mark_of(*view.partitions.get(name, (0, ""))) for name in change.moves},
         )
-        if not self._commit(view, {"change": record, "base": view.state.generation}):
+        if not self._write(view, {"change": record, "base": view.state.generation}):
             self._look_up(change, before)
         # The view gets a copy: later changes to the lists of the caller must not change it.
         view.replay(decode_change(json.loads(encode_json(record))))
 
     def _look_up(self, change: Change, before: Mapping[str, str]) -> None:
         """Raise `Superseded` if a change is not among those after these marks of the partitions."""
-        self._view = None
+        self._state = None
         view = self._refreshed()
         for partition, mark in before.items():
             if (moves := view.moves_since(partition, mark)) is not None:
                 if not any(one.nonce == change.nonce for one in moves):
-                    raise self._superseded()
+                    raise Superseded(f"another process wrote to {self._name} first")
                 return
         raise self._unknown()
 
-    def _commit(self, view: View, entry: dict[str, object]) -> bool:
+    def _write(self, view: View, entry: dict[str, object]) -> bool:
         """Write the next entry of the log, or raise `Superseded`. See `Log.write`."""
         entry |= {"lease": self._lease.number, "nonce": self._lease.nonce}
         self._step("store.writing")
@@ -435,20 +392,14 @@ class BucketStore(ViewStore):
         view.journal_end += 1
         return is_known
 
-    def _superseded(self) -> Superseded:
-        return Superseded(f"another process wrote to {self._bucket.name} first")
-
     def _unknown(self) -> StoreUnavailable:
-        what = (
-            f"others wrote so much to {self._bucket.name} during a write that its outcome "
-            "is unknown"
-        )
+        what = f"others wrote so much to {self._name} during a write that its outcome is unknown"
         return StoreUnavailable(what, remedy="read again whether it was written")
 
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
         if not view.size and not rewrite:
             return
-        self._view = None  # to be read again, also if this fails
+        self._state = None  # to be read again, also if this fails
         with self._log.renewing(self._lease):
             self._step("flush.begun")
             frames = [self._written(view, table, rewrite=rewrite) for table in TABLES]
@@ -459,9 +410,9 @@ class BucketStore(ViewStore):
             state.generation = view.journal_end + 1
             state.logs = self._logged(view, state.generation)
             self._step("flush.logged")
-            if not self._commit(view, {"state": asdict(state)}):
+            if not self._write(view, {"state": asdict(state)}):
                 raise self._unknown()
-            self._view = self._viewed(state, view)
+            self._state = self._viewed(state, view)
             self._step("flush.committed")
             self._cut(state, frames, rewrite=rewrite)
         self._step("store.freed")
@@ -472,11 +423,12 @@ class BucketStore(ViewStore):
 
     def _logged(self, view: View, number: int) -> list[str]:
         """Write the moves of a flush, and return the logs of all moves. Many of them are merged."""
-        logs, recent = _logs_of(view.state), dict(view.recent)
+        logs = view.state.logs if isinstance(view.state, BucketState) else []
+        recent = dict(view.moves)
         if len(logs) >= _MAX_LOGS:
             recent = {name: latest_moves(some) for name, some in self._moves(logs, recent).items()}
             logs = []
-        name = moves_name(number, new_nonce())
+        name = f"{_OWN}/moves/{number:016d}-{new_nonce()}"
         self._bucket.put(name, encode_moves(recent))
         return [*logs, name]
 
@@ -494,36 +446,26 @@ class BucketStore(ViewStore):
                 if rewrite or frame.has_many_versions:
                     frame.remove_old_versions()
                     self._step(f"flush.{frame.table.name}.cleaned")
-            if rewrite and state.unfreed and self._view:
+            if rewrite and state.unfreed and self._state:
                 freed = replace(state, unfreed=False, generation=state.generation + 1)
-                if self._commit(self._view, {"state": asdict(freed)}):
-                    self._view = self._viewed(freed, self._view)
+                if self._write(self._state, {"state": asdict(freed)}):
+                    self._state = self._viewed(freed, self._state)
                     self._log.remove_before(freed.generation)
 
     # --- reading ---
 
-    def _reading(self, read: Callable[[View], T]) -> T:
-        for _ in range(ATTEMPTS):
-            with self._lock:
-                view = self._refreshed()
-                try:
-                    return read(view)
-                except (StoreCorrupt, FileNotFoundError):
-                    if self._refreshed().state is view.state:
-                        raise
-        raise StoreUnavailable(
-            f"{self._bucket.name} changes too fast to be read", remedy="try again"
-        )
+    def _is_current(self, view: View) -> bool:
+        return self._refreshed().state is view.state
 
     def _listed(self) -> Listed:
-        view = self._view
+        view = self._state
         return self._log.listed(view.journal_end if view else 0)
 
     def _refreshed(self, listed: Listed | None = None) -> View:
         """Return the view with all that is committed."""
         self._check_open()
         for _ in range(ATTEMPTS):
-            view, listed = self._view, listed or self._listed()
+            view, listed = self._state, listed or self._listed()
             if (
                 view
                 and (not view.journal_end or view.journal_end in listed.entries)
@@ -532,8 +474,8 @@ class BucketStore(ViewStore):
                 return view
             listed = self._log.listed()
             with suppress(FileNotFoundError):  # it was removed after a flush
-                self._view = self._loaded(listed)
-        raise StoreCorrupt(f"the log of {self._bucket.name} has gaps", remedy="restore a backup")
+                self._state = self._loaded(listed)
+        raise StoreCorrupt(f"the log of {self._name} has gaps", remedy="restore a backup")
 
     def _follow(self, view: View, numbers: list[int]) -> bool:
         """Add the entries after those of the view. Returns False if there is a newer state;
@@ -557,17 +499,17 @@ class BucketStore(ViewStore):
             if "state" not in entry:
                 ((number, entry),) = self._entries([entry["base"]])
             try:
-                state = decode_state(entry["state"], BucketState, self._bucket.name)
+                state = decode_state(entry["state"], BucketState, self._name)
             except (TypeError, KeyError, ValueError, AttributeError) as error:
                 raise StoreCorrupt(
                     f"{entry_name(number)} is damaged", remedy="restore a backup"
                 ) from error
             state.generation = number
         elif listed.state:
-            raise StoreCorrupt(f"{self._bucket.name} lacks its log", remedy="restore a backup")
+            raise StoreCorrupt(f"{self._name} lacks its log", remedy="restore a backup")
         else:
             self._check_empty()
-        return self._viewed(state, self._view)
+        return self._viewed(state, self._state)
 
     def _viewed(self, state: BucketState, before: View | None) -> View:
         view = View(self._bucket, state, lambda: self._moves(state.logs, {}), before)
@@ -595,49 +537,19 @@ class BucketStore(ViewStore):
         """Raise `StoreForeign` if there are tables of another program."""
         for table in TABLES:
             if self._bucket.versions(table):
-                what = f"{self._bucket.name} has the table {table.name} of another program"
+                what = f"{self._name} has the table {table.name} of another program"
                 raise StoreForeign(
                     what,
                     remedy="name another prefix, or copy the tables to a folder and open it with "
                     "lancedb:///",
                 )
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreClosed(f"{self._bucket.name} is closed", remedy="open it again")
-
     # --- the objects ---
-
-    def require_file(self) -> None:
-        """Raise `StoreMissing` if there is no store, unless it was opened with
-        `must_exist=False`."""
-        if self._must_exist and not self._reading(lambda view: view.journal_end):
-            what = f"the store {self._bucket.name} does not exist"
-            raise StoreMissing(
-                what,
-                remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it",
-            )
 
     def is_prepared(self) -> bool:
         return self._reading(lambda view: view.journal_end > 0)
 
-    def create_file(self) -> None:
-        """Create the store if there is none."""
-        if not self._read_only and not self.is_prepared():
-            self.prepare()
-
-    def prepare(self) -> None:
-        """Create what a write needs. Every write does that."""
-        self.check_writable()
-        with suppress(Superseded), self._writing():
-            pass
-
-    def check_writable(self) -> None:
-        if self._read_only:
-            raise StoreReadOnly(
-                f"{self._bucket.name} is opened read-only",
-                remedy="open it without ?mode=ro to write",
-            )
+    _exists = is_prepared
 
     def was_replaced(self) -> bool:
         return False
@@ -648,24 +560,11 @@ class BucketStore(ViewStore):
 
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
         """Return the samples that are in the objects, each with the name of an object."""
-        found: dict[bytes, str] = {}
-        forms = {sample: sample for sample in samples} | {
-            as_json(sample): sample for sample in samples
-        }
+        found, forms = dict[bytes, str](), sample_forms(samples)
         for name in self._bucket.list("") if samples else ():
             with suppress(FileNotFoundError):
                 data = self._bucket.get(name)
                 found |= {sample: name for form, sample in forms.items() if form in data}
-        return found
-
-    def damage(self) -> list[str]:
-        """Read every table and return what cannot be read."""
-        found: list[str] = []
-        for table in TABLES:
-            try:
-                self._reading(lambda view, table=table: view.frame(table).check())  # type: ignore[misc]
-            except StoreCorrupt as error:
-                found.append(str(error))
         return found
 
 
@@ -678,7 +577,3 @@ def _decoded(number: int, data: bytes) -> dict[str, Any]:
         return {"change": decode_change(entry["change"]), "base": int(entry["base"])}
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise StoreCorrupt(f"{entry_name(number)} is damaged", remedy="restore a backup") from error
-
-
-def _logs_of(state: State) -> list[str]:
-    return state.logs if isinstance(state, BucketState) else []

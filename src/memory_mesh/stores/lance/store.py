@@ -12,94 +12,78 @@ ones removed: by `compact`, on closing, or by the next opening.
 
 import os
 import time
-from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import RLock
 from typing import TypeVar
 
 from memory_mesh.core.errors import (
-    Conflict,
-    IdTaken,
-    StoreBusy,
-    StoreClosed,
     StoreCorrupt,
     StoreError,
     StoreForeign,
     StoreFull,
     StoreUnavailable,
 )
-from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector, Where
-from memory_mesh.core.ports import Applied, Changes, Step, no_step
-from memory_mesh.stores.base import Change, append, check_unique, erases, new_nonce
+from memory_mesh.core.ports import Progress, Step, no_step
+from memory_mesh.stores.base import Change
 from memory_mesh.stores.files import (
-    FolderStore,
     create_folder,
     files_under,
+    missing,
     names_in,
+    replaced,
     stat_of,
     sync,
+)
+from memory_mesh.stores.journal import (
+    ATTEMPTS,
+    FolderStore,
+    JournalStore,
+    Superseded,
+    append,
+    parse_change,
+    sound_records,
 )
 from memory_mesh.stores.lance import journal
 from memory_mesh.stores.lance.journal import (
     FLUSHING,
+    HEADER,
     LOCK,
     OWN,
     STATE,
     Folder,
     State,
-    Superseded,
     folder_of,
     journal_of,
     latest_version,
-    locked,
-    read_journal,
     read_moves,
     read_state,
-    translated,
+    records,
 )
 from memory_mesh.stores.lance.migration import check_finished, remove_expired, tables_put_aside
 from memory_mesh.stores.lance.schema import TABLES
 from memory_mesh.stores.lance.view import View, flush, roll_back
-from memory_mesh.system import fork_safe
-
-# --- the methods of the port ---
-# Stores in a folder and in a bucket share them; they read a view of the current state.
-
-T = TypeVar("T")
 
 FLUSHED_ROWS = 512  # in the journal; more are written into the tables
 DIRECT_ROWS = 256  # in one change; such a change is written into the tables without the journal
-ATTEMPTS = 20  # to read a state that others replace meanwhile, or to write while others write
+
+T = TypeVar("T")
 
 
-class ViewStore(ABC):
-    """Rows in Lance tables and a journal. Subclasses say where they are, and how writers take
-    turns."""
+class TableStore(JournalStore[View]):
+    """Rows in Lance tables and a journal, in a folder or in a bucket."""
 
-    _flush_rows: int
-    _flush_at: int
     _direct_rows: int
-    _view: View | None
-    _wrote: bool
-    _step: Step
 
     @abstractmethod
-    def check_writable(self) -> None:
-        """Raise `StoreReadOnly` if the store was opened for reading only, or has no permission
-        to write."""
+    def _refreshed(self) -> View:
+        """Return the view with all that is committed."""
 
     @abstractmethod
-    def _reading(self, read: Callable[[View], T]) -> T:
-        """Return what a function reads from the current state; again, if others replaced it
-        meanwhile."""
-
-    @abstractmethod
-    def _writing(self) -> AbstractContextManager[View]:
-        """Yield the current state while no other process or thread writes."""
+    def _is_current(self, view: View) -> bool:
+        """Return whether no other process has replaced the state of a view."""
 
     @abstractmethod
     def _append(self, view: View, change: Change) -> None:
@@ -110,125 +94,48 @@ class ViewStore(ABC):
         """Write the changes of the journal into the tables, and begin a new journal. `rewrite`
         also frees deleted bytes."""
 
-    def _moved(self, versions: Mapping[str, int]) -> None:  # noqa: B027
-        """Do what a store does when partitions got these versions; by default nothing."""
-
-    def apply(
-        self,
-        puts: Sequence[Row] = (),
-        deletes: Sequence[Key] = (),
-        *,
-        seen: Mapping[str, int] | None = None,
-    ) -> Applied:
-        check_unique(puts, deletes)
-        self.check_writable()
+    def _reading(self, read: Callable[[View], T]) -> T:
         for _ in range(ATTEMPTS):
-            with suppress(Superseded), self._writing() as view:
-                return self._applied(view, puts, deletes, seen or {})
-        raise StoreBusy(
-            "others wrote to the store at the same time", remedy="try again; nothing was written"
-        )
+            with self._lock, self._translated():
+                view = self._refreshed()
+                try:
+                    return read(view)
+                except (StoreCorrupt, FileNotFoundError):
+                    if self._is_current(view):
+                        raise
+        raise StoreUnavailable(f"{self._name} changes too fast to be read", remedy="try again")
 
-    def _applied(
-        self, view: View, puts: Sequence[Row], deletes: Sequence[Key], seen: Mapping[str, int]
-    ) -> Applied:
-        before = view.data_version
-        self._step("store.begun")
-        for partition, version in seen.items():
-            if view.partitions.get(partition, (0, ""))[0] != version:
-                raise Conflict(f"partition {partition} has changed")
-        change = _decided(view, puts, deletes)
-        if len(change.puts) + len(change.deletes) >= self._direct_rows:
-            self._write_directly(view, change)
-        else:
+    def _commit(self, view: View, change: Change) -> None:
+        if len(change.puts) + len(change.deletes) < self._direct_rows:
             self._append(view, change)
-        self._wrote = True
-        self._step("store.committed")
-        versions = {name: view.partitions[name][0] for name in change.moves}
-        self._moved(versions)
-        if view is self._view and view.size >= self._flush_at:
-            self._flush_if_possible(view)
-        leaves_bytes = change.deletes or any(row.replaces for row in puts)
-        return Applied(not leaves_bytes, before, view.data_version, versions)
-
-    def version(self, partition: str) -> int:
-        return self._reading(lambda view: view.partitions.get(partition, (0, ""))[0])
-
-    def data_version(self) -> Hashable:
-        return self._reading(lambda view: view.data_version)
-
-    def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
-        return self._reading(lambda view: view.get(kind, ids)) if ids else {}
-
-    def find(
-        self,
-        kind: Kind,
-        where: Where = ANYTHING,
-        *,
-        limit: int | None = None,
-        after: Row | None = None,
-    ) -> list[Row]:
-        return self._reading(lambda view: view.find(kind, where, limit, after))
-
-    def count(self, kind: Kind, where: Where = ANYTHING) -> int:
-        return self._reading(lambda view: view.count(kind, where))
-
-    def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
-        return self._reading(lambda view: view.ids(kind, where))
-
-    def changes(self, partition: str, since: str | None = None) -> Changes:
-        return self._reading(lambda view: view.moved(partition, since))
-
-    def nearest(
-        self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
-    ) -> list[Hit]:
-        return self._reading(lambda view: view.nearest(kind, vector, where, limit))
-
-    def matching(
-        self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int
-    ) -> list[Hit]:
-        return self._reading(lambda view: view.matching(tokens, visible, where, limit))
-
-    def has_deleted_bytes(self) -> bool:
-        """Return whether bytes of deleted rows are still in the files."""
-        return self._reading(lambda view: view.unfreed)
-
-    def _write_directly(self, view: View, change: Change) -> None:
-        """Write a large change into the tables at once. The state commits it, so it needs no
-        journal."""
-        self._view = None  # to be read again, also if this fails
+            return
+        # The new state of the tables commits a large change, so it needs no journal.
+        self._state = None  # to be read again, also if this fails
         view.replay(change)
         self._flush(view)
 
-    def _flush_if_possible(self, view: View) -> None:
-        """Flush; if it fails, try again when there is more to flush. The change itself is
-        durable."""
-        try:
-            self._flush(view)
-            self._flush_at = self._flush_rows
-        except (StoreError, Superseded, OSError):
-            self._flush_at = 2 * view.size
+    def flush(self) -> None:
+        """Write the changes in the journal into the tables, also those that a process that died
+        left there."""
+        if self._reading(lambda view: view.size):
+            self._flushed()
 
+    def _flushed(self, *, rewrite: bool = False) -> bool:
+        for _ in range(ATTEMPTS):
+            with suppress(Superseded), self._writing() as view:
+                self._flush(view, rewrite=rewrite)
+                return True
+        return False
 
-def _decided(view: View, puts: Sequence[Row], deletes: Sequence[Key]) -> Change:
-    """Return the change that these puts and deletes are, or raise `Conflict`."""
-    stored = view.stored([*deletes, *(row.key for row in puts)])
-    gone = [key for key in deletes if key in stored]
-    moves: defaultdict[str, list[Key]] = defaultdict(list)
-    for key in gone:
-        if key.kind in MOVING:
-            moves[stored[key][0]].append(key)
-    for row in puts:
-        known = stored.get(row.key)
-        if row.replaces == 0 and known:
-            raise IdTaken(f"{row.kind} {row.id} already exists")
-        if row.replaces and (known is None or known[1] != row.replaces):
-            raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-        for partition in (
-            {row.partition, known[0] if known else row.partition} if row.kind in MOVING else ()
-        ):
-            moves[partition].append(row.key)
-    return Change(puts, gone, moves, new_nonce(), erases(puts, gone))
+    def damage(self) -> list[str]:
+        """Read every table and return what cannot be read."""
+        damaged: list[str] = []
+        for table in TABLES:
+            try:
+                self._reading(lambda view, table=table: view.frame(table).check())  # type: ignore[misc]
+            except StoreCorrupt as error:
+                damaged.append(str(error))
+        return damaged
 
 
 # --- the store in a folder ---
@@ -244,8 +151,10 @@ _CHECKED_FOR = 0.1
 Signature = tuple[int, int, int] | None  # of the file of the state
 
 
-class LanceStore(FolderStore, ViewStore):
+class LanceStore(FolderStore[View], TableStore):
     """Rows in the Lance tables of one folder."""
+
+    _lock_name = f"{OWN}/{LOCK}"
 
     def __init__(
         self,
@@ -259,21 +168,15 @@ class LanceStore(FolderStore, ViewStore):
         flush_rows: int = FLUSHED_ROWS,
         direct_rows: int = DIRECT_ROWS,
     ) -> None:
-        self.url = url or f"lancedb:///{path}"
-        self._root, self._read_only, self._must_exist = path.absolute(), read_only, must_exist
-        self._own = self._root / OWN
-        self._lock_file = self._own / LOCK
-        self._busy_seconds, self._step = busy_seconds, step
-        self._lock = fork_safe(RLock())
-        self._closed = self._wrote = False
-        self._view: View | None = None
+        self._own = path.absolute() / OWN
         self._signature: Signature = None
-        # Device and inode of the folder that was opened.
-        self._folder: tuple[int, int] | None = None
         self._synced: set[str] = set()
         self._checked_until = 0.0
-        self._flush_rows = self._flush_at = flush_rows
-        self._direct_rows = direct_rows
+        self._flush_size, self._direct_rows = flush_rows, direct_rows
+        super().__init__(
+            path, url=url or f"lancedb:///{path}", read_only=read_only, must_exist=must_exist,
+            busy_seconds=busy_seconds, step=step,
+        )  # fmt: skip
         if self._reading(lambda view: view.unfreed and not read_only):
             self._free(_MAX_COMPACTED_ON_OPENING)
 
@@ -286,39 +189,17 @@ class LanceStore(FolderStore, ViewStore):
 
     def compact(self) -> bool:
         self.check_writable()
-        if self._reading(lambda view: not self._exists()):
+        if not self.is_prepared():
             return True
         with self._writing() as view:
             remove_expired(self._root, time.time_ns() // 1_000_000)
             try:
                 self._flush(view, rewrite=True)
-            except (StoreFull, OSError):
+            except StoreFull:
                 return False
             return not self._refreshed().unfreed
 
-    def flush(self) -> None:
-        """Write the changes in the journal into the tables, also those that a process that died
-        left there."""
-        if self._exists() and self._reading(lambda view: view.size):
-            with self._writing() as view:
-                self._flush(view)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            with suppress(StoreError, OSError):
-                if (
-                    not self._read_only
-                    and self._exists()
-                    and self._reading(lambda view: self._wrote or view.unfreed)
-                ):
-                    self._free(_MAX_COMPACTED_ON_CLOSING)
-            self._closed, self._view = True, None
-
-    def _free(self, max_size: int) -> None:
-        """Flush, and free deleted bytes unless the tables are larger, if no other process
-        writes. The journal keeps the rest."""
+    def _free(self, max_size: int = _MAX_COMPACTED_ON_CLOSING) -> None:
         with suppress(StoreError, OSError), self._writing(wait=False) as view:
             self._flush(view, rewrite=view.unfreed and self._size() <= max_size)
 
@@ -330,58 +211,33 @@ class LanceStore(FolderStore, ViewStore):
                 (self._own / "index").mkdir(mode=0o700, exist_ok=True)
 
     def _append(self, view: View, change: Change) -> None:
-        """Write a change to the journal and add it to the view."""
-        record = journal.encode(change)
-        with translated(self._root, OSError):
-            append(journal_of(self._own, view.state.generation), record, at=view.journal_end)
-            if not view.journal_end:
-                sync(self._own)
+        record = journal.record_of(change)
+        append(journal_of(self._own, view.state.generation), record, at=view.journal_end)
+        if not view.journal_end:
+            sync(self._own)
         # The view gets a copy: later changes to the lists of the caller must not change it.
-        view.replay(journal.decode(record))
+        view.replay(parse_change(record[HEADER.size :]))
         view.journal_end += len(record)
 
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
         if view.size or rewrite or view.has_foreign:
-            with translated(self._root, OSError):
+            with self._translated():
                 flush(self._root, view, rewrite=rewrite, synced=self._synced, step=self._step)
 
     # --- views ---
 
-    def _reading(self, read: Callable[[View], T]) -> T:
-        """Return what a function reads from the current state; again, if others replaced it
-        meanwhile."""
-        for _ in range(ATTEMPTS):
-            with self._lock, translated(self._root, OSError):
-                view = self._refreshed()
-                try:
-                    return read(view)
-                except (StoreCorrupt, FileNotFoundError):
-                    if self._sign() == self._signature:
-                        raise
-        raise StoreUnavailable(f"{self._root} changes too fast to be read", remedy="try again")
-
-    @contextmanager
-    def _writing(self, *, wait: bool = True) -> Iterator[View]:
-        """Yield the current state while no other process or thread writes."""
-        with translated(self._root, OSError):
-            self._create()
-            # Waiting for others must not stop the threads that read, so the lock of the file comes
-            # first.
-            with locked(self._own, busy_seconds=self._busy_seconds if wait else 0), self._lock:
-                roll_back(self._root)
-                self._checked_until = 0.0
-                view = self._refreshed()
-                if view.has_foreign:
-                    self._flush(view)
-                    view = self._refreshed()
-                yield view
+    def _current(self) -> View:
+        roll_back(self._root)
+        self._checked_until = 0.0
+        view = self._refreshed()
+        if view.has_foreign:
+            self._flush(view)
+            view = self._refreshed()
+        return view
 
     def _refreshed(self) -> View:
-        """Return the view with all that is committed."""
-        if self._closed:
-            raise StoreClosed(f"{self._root} is closed", remedy="open it again")
-        signature = self._sign()
-        view = self._view
+        self._check_open()
+        signature, view = self._sign(), self._state
         if view is None or signature != self._signature or self._is_changed_by_others(view):
             view = self._loaded()
         file = journal_of(self._own, view.state.generation)
@@ -395,17 +251,19 @@ class LanceStore(FolderStore, ViewStore):
             # A write failed after this handle had read it.
             if os.fstat(opened).st_size < view.journal_end:
                 view = self._loaded()
-            changes, view.journal_end = read_journal(opened, view.journal_end, file)
+            at = view.journal_end
+            data = os.pread(opened, max(os.fstat(opened).st_size - at, 0), at)
         finally:
             os.close(opened)
-        for change in changes:
-            view.replay(change)
+        for record in sound_records(records(data), len(data), file, at=at):
+            view.replay(parse_change(record.body))
+            view.journal_end = at + record.end
         return view
 
     def _loaded(self) -> View:
         """Read the state anew."""
         self._signature = self._sign()
-        self._check_folder()
+        self._check_kind()
         check_finished(self._root)
         state = read_state(self._own) or State()
         found = self._versions()
@@ -418,10 +276,11 @@ class LanceStore(FolderStore, ViewStore):
             state = state.after_others(found)
         # A migration changes the tables behind their version numbers, and begins a new log of
         # moves.
-        before = self._view if self._view and self._view.state.moves == state.moves else None
-        self._view = View(Folder(self._root), state, partial(read_moves, self._own, state), before)
-        self._view.adopt_foreign()
-        return self._view
+        before = self._state if self._state and self._state.state.moves == state.moves else None
+        view = View(Folder(self._root), state, partial(read_moves, self._own, state), before)
+        view.adopt_foreign()
+        self._state = view
+        return view
 
     def _is_changed_by_others(self, view: View) -> bool:
         """Return whether another program wrote to a table. Reads look for that from time to
@@ -445,23 +304,17 @@ class LanceStore(FolderStore, ViewStore):
     def _sign(self) -> Signature:
         """Return what changes with every state; None without one. Raises `StoreReplaced` for
         another folder, or none."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            found = os.stat(self._root)
-            if self._folder is None:
-                self._folder = found.st_dev, found.st_ino
-            if self._folder == (found.st_dev, found.st_ino):
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    state = os.stat(self._own / STATE)
-                    return state.st_ino, state.st_mtime_ns, state.st_size
-                if self._signature is None:
-                    return None
-        if self._folder is None:
-            if self._read_only:
-                raise self._missing()
-            return None
-        raise self._replaced("replaced" if self._root.exists() else "removed")
+        self._check_folder()
+        if state := stat_of(self._own / STATE):
+            return state.st_ino, state.st_mtime_ns, state.st_size
+        if self._signature:
+            raise replaced(self._root, "replaced")
+        return None
 
-    def _check_folder(self) -> None:
+    def _is_current(self, view: View) -> bool:
+        return self._sign() == self._signature
+
+    def _check_kind(self) -> None:
         """Raise `StoreForeign` if the folder is of another program."""
         if self._signature:
             return
@@ -482,9 +335,9 @@ class LanceStore(FolderStore, ViewStore):
         with self._lock:
             if self._sign():
                 return
-            self._check_folder()
+            self._check_kind()
         create_folder(self._own)
-        with locked(self._own, busy_seconds=self._busy_seconds):
+        with self._locked():
             if not (self._own / STATE).exists():
                 journal.write_state(self._own, State())
                 sync(self._root)
@@ -497,15 +350,10 @@ class LanceStore(FolderStore, ViewStore):
         created."""
         return self._reading(lambda view: self._signature is not None)
 
-    def damage(self) -> list[str]:
-        """Read every table and return what cannot be read."""
-        found: list[str] = []
-        for table in TABLES:
-            try:
-                self._reading(lambda view, table=table: view.frame(table).check())  # type: ignore[misc]
-            except StoreCorrupt as error:
-                found.append(str(error))
-        return found
+    def backup(self, target: Path, progress: Progress) -> int:
+        if not self.is_prepared():
+            raise missing(self._root)
+        return super().backup(target, progress)
 
     def _files(self) -> Iterator[Path]:
         tables = (
@@ -526,6 +374,3 @@ class LanceStore(FolderStore, ViewStore):
 
     def _size(self) -> int:
         return sum(found.st_size for path in self._files() if (found := stat_of(path)))
-
-    def _exists(self) -> bool:
-        return self._signature is not None

@@ -43,7 +43,8 @@ from memory_mesh.core.model import (
 )  # fmt: skip
 from memory_mesh.core.ports import Step
 from memory_mesh.stores.files import store_error, sync
-from memory_mesh.stores.lance.journal import Place, Superseded, folder_of, translated
+from memory_mesh.stores.journal import Superseded
+from memory_mesh.stores.lance.journal import Place, folder_of, translated
 from memory_mesh.stores.lance.schema import (
     DIMENSION,
     MEMORIES,

@@ -31,12 +31,12 @@ from memory_mesh.core.model import (
     Vector,
     Where,
     all_of,
-    copied_json,
 )  # fmt: skip
-from memory_mesh.core.ports import Changes, Step
+from memory_mesh.core.ports import Step
 from memory_mesh.core.search.lexical import best_cosines, keyword_scores
-from memory_mesh.stores.base import Change, Moves, append, mark_of, moves_since
+from memory_mesh.stores.base import Change, MoveLog, Moves, Stored, copy_row, moves_since
 from memory_mesh.stores.files import sync
+from memory_mesh.stores.journal import append
 from memory_mesh.stores.lance import journal, tables
 from memory_mesh.stores.lance.journal import (
     FLUSHING,
@@ -63,29 +63,25 @@ from memory_mesh.stores.lance.schema import (
 )
 from memory_mesh.stores.lance.tables import Frame, Positions
 
-Stored = tuple[str, int]  # partition and revision
 _Moved = dict[str, list[Moves]]  # by partition
 
 
-class View:
+class View(MoveLog):
     """One state of the store, to which the changes of its journal are added as they are read or
     written."""
+
+    leaves_bytes = True  # until the files are rewritten
 
     def __init__(
         self, place: Place, state: State, read_moves: Callable[[], _Moved], before: "View | None"
     ) -> None:
-        self.state, self.versions, self._place, self._read_moves = (
-            state,
-            versions_of(state),
-            place,
-            read_moves,
-        )
+        super().__init__()
+        self.state, self._place, self._read_moves = state, place, read_moves
         self.journal_end = 0  # in bytes; in a bucket, the number of the last entry
-        # None: deleted
-        self.changes: dict[Kind, dict[str, Row | None]] = {kind: {} for kind in Kind}
+        # Rows of the journal; None: deleted.
+        self.rows: dict[Kind, dict[str, Row | None]] = {kind: {} for kind in Kind}
         self.size = 0  # rows in these changes
-        self.recent: defaultdict[str, list[Moves]] = defaultdict(list)
-        self.partitions = dict(state.partitions)
+        self.partitions |= state.partitions
         self.writes, self.nonce, self.unfreed = state.writes, state.nonce, state.unfreed
         self.has_foreign = state.foreign  # the next write makes the memories of other programs ours
         self._flushed: _Moved | None = None
@@ -93,29 +89,21 @@ class View:
         self._frames: dict[Table, Frame] = {
             frame.table: frame
             for frame in kept
-            if frame.version == self.versions.get(frame.table.name)
+            if frame.version == state.tables.get(frame.table.name)
         }
 
-    @property
     def data_version(self) -> Hashable:
         return self.writes, self.nonce
 
     def replay(self, change: Change) -> None:
         """Add a change."""
         for key in change.deletes:
-            self.changes[key.kind][key.id] = None
+            self.rows[key.kind][key.id] = None
         for row in change.puts:
-            self.changes[row.kind][row.id] = row
+            self.rows[row.kind][row.id] = row
         self.size += len(change.deletes) + len(change.puts)
-        for name, keys in change.moves.items():
-            version = self.partitions.get(name, (0, ""))[0] + len(keys)
-            self.partitions[name] = version, change.nonce
-            self.recent[name].append(Moves(version, change.nonce, keys))
-        self.writes, self.nonce, self.unfreed = (
-            self.writes + 1,
-            change.nonce,
-            self.unfreed or change.frees,
-        )
+        self.log(change)
+        self.writes, self.unfreed = self.writes + 1, self.unfreed or change.frees
 
     def adopt_foreign(self) -> None:
         """Add the memories that other programs wrote into the table."""
@@ -128,7 +116,7 @@ class View:
                     moves[row.partition].append(row.key)
             # The nonce is the same for every process that reads this table.
             self.replay(
-                Change(rows, (), moves, f"{self.versions[MEMORIES.name]:016x}", frees=False)
+                Change(rows, (), moves, f"{self.state.tables[MEMORIES.name]:016x}", frees=False)
             )
             self.size = 0  # closing a store that was only read writes nothing
 
@@ -144,7 +132,7 @@ class View:
     def frame(self, table: Table) -> Frame:
         """Return a table. It is opened when it is first needed."""
         if table not in self._frames:
-            self._frames[table] = Frame(self._place, table, self.versions.get(table.name))
+            self._frames[table] = Frame(self._place, table, self.state.tables.get(table.name))
         return self._frames[table]
 
     # --- reads ---
@@ -154,9 +142,9 @@ class View:
         found: dict[Key, Stored] = {}
         in_tables: defaultdict[Table, set[Key]] = defaultdict(set)
         for key in keys:
-            if key.id not in self.changes[key.kind]:
+            if key.id not in self.rows[key.kind]:
                 in_tables[table_of(key.kind)].add(key)
-            elif row := self.changes[key.kind][key.id]:
+            elif row := self.rows[key.kind][key.id]:
                 found[key] = row.partition, row.revision
         for table, some in in_tables.items():
             frame = self.frame(table)
@@ -174,8 +162,8 @@ class View:
         return found
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
-        changed = self.changes[kind]
-        rows = {id_: _copy(row) for id_ in ids if (row := changed.get(id_))}
+        changed = self.rows[kind]
+        rows = {id_: copy_row(row) for id_ in ids if (row := changed.get(id_))}
         if others := {id_ for id_ in ids if id_ not in changed}:
             frame = self.frame(table_of(kind))
             rows |= {
@@ -186,7 +174,7 @@ class View:
         complete = {row.id: row for row in self._completed(kind, list(rows.values()))}
         return {id_: complete[id_] for id_ in ids if id_ in complete}
 
-    def find(self, kind: Kind, where: Where, limit: int | None, after: Row | None) -> list[Row]:
+    def find(self, kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> list[Row]:
         if after:
             where = all_of(where, _older(after))
         at, changed = self._select(kind, where)
@@ -194,7 +182,7 @@ class View:
         if limit is not None:
             at = frame.newest(at, limit)
         rows = sorted(
-            [*frame.read(at), *map(_copy, changed)], key=lambda row: row.age_key, reverse=True
+            [*frame.read(at), *map(copy_row, changed)], key=lambda row: row.age_key, reverse=True
         )[:limit]
         return self._completed(kind, rows)
 
@@ -206,7 +194,7 @@ class View:
         at, changed = self._select(kind, where)
         return [*self.frame(table_of(kind)).ids(at), *(row.id for row in changed)]
 
-    def nearest(self, kind: Kind, vector: Vector, where: Where, limit: int) -> list[Hit]:
+    def nearest(self, kind: Kind, vector: Vector, where: Where, *, limit: int) -> list[Hit]:
         if kind not in WITH_VECTOR:
             return []
         vectors = self._vectors(kind, vector, where)
@@ -217,7 +205,7 @@ class View:
         return best_cosines(vector.data, vectors, limit)
 
     def matching(
-        self, tokens: Sequence[str], visible: Where, where: Where, limit: int
+        self, tokens: Sequence[str], visible: Where, where: Where, *, limit: int
     ) -> list[Hit]:
         at, changed = self._select(Kind.MEMORY, visible)
         frame, read = self.frame(table_of(Kind.MEMORY)), reader_of("keywords")
@@ -233,22 +221,13 @@ class View:
         )
         return [Hit(id_, score) for id_, score in scored if id_ in allowed][:limit]
 
-    def moved(self, partition: str, mark: str | None) -> Changes:
-        now = mark_of(*self.partitions.get(partition, (0, "")))
-        if mark == now:
-            return Changes(now, ())
-        moves = self.moves_since(partition, mark)
-        return Changes(now, None if moves is None else [key for one in moves for key in one.keys])
-
     def moves_since(self, partition: str, mark: str | None) -> list[Moves] | None:
-        """Return the moves in a partition after a mark; None if they are not known."""
-        moves = moves_since(self.recent[partition], mark) if self.recent.get(partition) else None
+        moves = super().moves_since(partition, mark)
         if moves is None and mark is not None:
             if self._flushed is None:
                 self._flushed = self._read_moves()
-            moves = moves_since(
-                [*self._flushed.get(partition, ()), *self.recent.get(partition, ())], mark
-            )
+            flushed = self._flushed.get(partition, ())
+            moves = moves_since([*flushed, *self.moves.get(partition, ())], mark)
         return moves
 
     def with_usage(self, rows: Sequence[Row]) -> list[Row]:
@@ -263,7 +242,7 @@ class View:
 
     def _select(self, kind: Kind, where: Where) -> tuple[Positions, list[Row]]:
         """Return the rows of a kind that match: positions in the table, and rows of the changes."""
-        frame, changes = self.frame(table_of(kind)), self.changes[kind]
+        frame, changes = self.frame(table_of(kind)), self.rows[kind]
         at = frame.select(kind, where)
         if changes and len(at):
             at = at[np.fromiter((id_ not in changes for id_ in frame.ids(at)), bool, len(at))]
@@ -322,11 +301,6 @@ class View:
         return {row.id: used for row in rows if (used := Used.of(row.fields))}
 
 
-def _copy(row: Row) -> Row:
-    """Return a deep copy: a caller may change the lists of a row that it read."""
-    return replace(row, fields=copied_json(dict(row.fields)))
-
-
 def _older(row: Row) -> Where:
     """Return the condition that a row comes after this one in the order of `find`."""
     cases: list[Where] = []
@@ -336,10 +310,6 @@ def _older(row: Row) -> Where:
         cases.append(And((*same, Compare(name, "<", value))))
         same = (*same, Compare(name, "=", value))
     return Or(tuple(cases))
-
-
-def versions_of(state: State) -> dict[str, int | None]:
-    return {table.name: state.tables.get(table.name) for table in TABLES}
 
 
 # --- flushing ---
@@ -426,7 +396,7 @@ def _written(
         frame.delete_foreign()
     frame = changed(view, frame, step)
     if table is MEMORIES and (
-        erased := [id_ for id_, row in view.changes[Kind.MEMORY].items() if row is None]
+        erased := [id_ for id_, row in view.rows[Kind.MEMORY].items() if row is None]
     ):
         for aside in tables_put_aside(root):
             tables.erase(aside, erased)
@@ -440,8 +410,8 @@ def _written(
 def changed(view: View, frame: Frame, step: Step) -> Frame:
     """Write the changes of one table, which is at the version of the view, into it."""
     kinds = kinds_of(frame.table)
-    puts = [row for kind in kinds for row in view.changes[kind].values() if row]
-    gone = {kind: frame.having(kind, view.changes[kind]) for kind in kinds if view.changes[kind]}
+    puts = [row for kind in kinds for row in view.rows[kind].values() if row]
+    gone = {kind: frame.having(kind, view.rows[kind]) for kind in kinds if view.rows[kind]}
     if not puts and not any(gone.values()):
         return frame
     frame = frame.restored() if frame.fenced else frame
@@ -470,7 +440,7 @@ def _prepared(own: Path, view: View, frames: Sequence[Frame]) -> State:
     """Return the state that names the tables as they are now, and write the files that belong to
     it."""
     new = new_state(State, view, frames)
-    journal.log_moves(own, new, view.recent)
+    journal.log_moves(own, new, view.moves)
     append(journal_of(own, new.generation), b"", at=0)
     sync(own)
     return new

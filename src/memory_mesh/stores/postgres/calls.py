@@ -44,7 +44,7 @@ from memory_mesh.core.search.lexical import (
     best_cosines,
     bm25,
 )
-from memory_mesh.stores.base import BEGINNING, check_unique, mark_of, version_in
+from memory_mesh.stores.base import check_unique, mark_of, moves_after, version_in
 from memory_mesh.stores.postgres.tables import (
     condition,
     decoded,
@@ -338,18 +338,9 @@ class FunctionStore(ABC):
         return list(self._call("mesh_ids", _about(kind, where), []))
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
-        version = version_in(since)
-        state = self._state(partition, version)
-        now, moves = mark_of(state["version"] or 0, state["nonce"] or ""), state["moves"]
-        if since == now:
-            return Changes(now, ())
-        if since == BEGINNING and moves and moves[0][0] == 1:
-            new = moves
-        elif version and moves and mark_of(*moves[0][:2]) == since:
-            new = moves[1:]
-        else:
-            return Changes(now, None)
-        return Changes(now, [Key(Kind(kind), id_) for _, _, kind, id_ in new])
+        state = self._state(partition, version_in(since))
+        now = mark_of(state["version"] or 0, state["nonce"] or "")
+        return moves_after(now, since, state["moves"] or ())
 
     def nearest(
         self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int

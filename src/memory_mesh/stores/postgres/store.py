@@ -5,10 +5,12 @@ read is sent again, and a write too, if the log of moves shows whether the first
 """
 
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
+from threading import BoundedSemaphore, Lock
 from time import monotonic
 from typing import Any, Never
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -18,8 +20,15 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from memory_mesh.core.errors import (
+    Conflict,
+    IdTaken,
     InvalidInput,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
     StoreForeign,
+    StoreFull,
     StoreMissing,
     StoreReadOnly,
     StoreTooNew,
@@ -32,15 +41,22 @@ from memory_mesh.core.ports import Progress, Step, no_step
 from memory_mesh.core.text import shown_url
 from memory_mesh.stores.postgres import migrations
 from memory_mesh.stores.postgres.calls import VERSION, FunctionStore
-from memory_mesh.stores.postgres.connections import (
-    Connection,
-    Pool,
-    is_lost,
-    is_retried,
-    translated,
-)
 from memory_mesh.stores.postgres.tables import ALL, TABLES, decode_json
 
+Connection = psycopg.Connection[tuple[Any, ...]]
+_MAX_CONNECTIONS = 8
+_CONNECT_SECONDS = 10
+_CHECK, _LIMIT = (
+    "check that the server is running",
+    "close other connections, or raise the limit of the server",
+)
+_REFUSALS: tuple[tuple[str, type[StoreError], str], ...] = (
+    ("authentication failed", StoreUnavailable, "check the user and the password in the URL"),
+    ("no password supplied", StoreUnavailable, "check the user and the password in the URL"),
+    ("does not exist", StoreUnavailable, "check the name of the database, or create it"),
+    ("too many", StoreBusy, _LIMIT),
+    ("connection slots", StoreBusy, _LIMIT),
+)
 _PAUSES = (0.001, 0.005, 0.02, 0.1)  # seconds before a change is tried again; the last one repeats
 _MAX_REWRITTEN = 512 * 1024 * 1024  # bytes of tables that `compact` rewrites, while it locks them
 _OPTIONS = ("schema", "mode")  # of the URL; the others are those of libpq
@@ -141,19 +157,15 @@ class PostgresStore(FunctionStore):
         if not self.is_prepared():
             return True
         names = [sql.Identifier(self.schema, name) for name in ALL]
-        try:
-            with self._pool.connection() as connection:
-                given = (_MAX_REWRITTEN, [name.as_string() for name in names])
-                full = connection.execute(_MAY_REWRITE, given).fetchone() == (True,)
-                # Which skips the tables of others.
-                statement = "VACUUM (FULL, ANALYZE) {}" if full else "VACUUM (ANALYZE) {}"
-                connection.execute(sql.SQL(statement).format(sql.SQL(", ").join(names)))
-                self._index_vectors(connection)
-        except psycopg.errors.LockNotAvailable:
-            return False
-        except psycopg.Error as error:
-            raise translated(shown_url(self.url), error) from error
-        return full
+        with self.connection() as connection, suppress(psycopg.errors.LockNotAvailable):
+            limits = (_MAX_REWRITTEN, [name.as_string() for name in names])
+            full = connection.execute(_MAY_REWRITE, limits).fetchone() == (True,)
+            # Which skips the tables of others.
+            statement = "VACUUM (FULL, ANALYZE) {}" if full else "VACUUM (ANALYZE) {}"
+            connection.execute(sql.SQL(statement).format(sql.SQL(", ").join(names)))
+            self._index_vectors(connection)
+            return full
+        return False
 
     def _index_vectors(self, connection: Connection) -> None:
         """Create the index of each model with many vectors, if the role owns the tables."""
@@ -161,9 +173,7 @@ class PostgresStore(FunctionStore):
             _OWNS, (sql.Identifier(self.schema, "memories").as_string(),)
         ).fetchone() or (False,)
         if owns:
-            (vector,) = connection.execute(_VECTOR_SCHEMA).fetchone() or ("public",)
-            path = sql.Identifier(self.schema), sql.Identifier(vector)
-            connection.execute(sql.SQL("SET search_path TO {}, {}, pg_temp").format(*path))
+            self._search_tables(connection, "SET")
             try:
                 for table, model, dimension, name in connection.execute(
                     migrations.LARGE.encode()
@@ -182,13 +192,18 @@ class PostgresStore(FunctionStore):
     def snapshot(self) -> Iterator["Snapshot"]:
         """Yield what the store contains now, whatever others write meanwhile."""
         self.require_file()
-        with self._pool.connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield Snapshot(self, connection)
 
-    def connection(self) -> AbstractContextManager[Connection]:
-        """Return a connection, for the commands of the owner."""
-        return self._pool.connection()
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Yield a connection, and raise errors of the server as those of the store."""
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise translated(shown_url(self.url), error) from error
 
     # --- tables ---
 
@@ -197,11 +212,8 @@ class PostgresStore(FunctionStore):
         `StoreTooNew`."""
         self._pool.check_open()
         if self._version != VERSION:
-            try:
-                with self._pool.connection() as connection:
-                    self._version = self._schema(connection)
-            except psycopg.Error as error:
-                raise translated(shown_url(self.url), error) from error
+            with self.connection() as connection:
+                self._version = self._schema(connection)
         return self._version == VERSION
 
     def _check_not_old(self) -> None:
@@ -235,43 +247,43 @@ class PostgresStore(FunctionStore):
         self.check_writable()
         if self.is_prepared():
             return
-        try:
-            with self._pool.connection() as connection, connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (migrations.LOCK,))
-                if (version := self._schema(connection)) != VERSION:
-                    connection.execute(
-                        sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(
-                            sql.Identifier(self.schema)
-                        )
-                    )
-                    connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-                    (vector,) = connection.execute(_VECTOR_SCHEMA).fetchone() or ("public",)
-                    # Functions keep this path, so that a caller's own tables never stand in for
-                    # ours.
-                    names = sql.Identifier(self.schema), sql.Identifier(vector)
-                    connection.execute(
-                        sql.SQL("SET LOCAL search_path TO {}, {}, pg_temp").format(*names)
-                    )
-                    for statement in (
-                        migrations.statements() if version is None else migrations.upgrade(version)
-                    ):
-                        connection.execute(statement.encode())
-        except psycopg.errors.InsufficientPrivilege as error:
-            remedy = "let a role that may create tables run `memory-mesh postgres prepare`"
-            raise StoreReadOnly(
-                f"{shown_url(self.url)}: {error.diag.message_primary}", remedy=remedy
-            ) from error
-        except psycopg.errors.DuplicateTable as error:
-            what = (
-                f"{shown_url(self.url)} has a table of another program: "
-                f"{error.diag.message_primary}"
-            )
-            raise StoreForeign(
-                what,
-                remedy="name a schema of its own, such as ?schema=memory_mesh; nothing was changed",
-            ) from error
-        except psycopg.Error as error:
-            raise translated(shown_url(self.url), error) from error
+        with self.connection() as connection:
+            try:
+                with connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (migrations.LOCK,))
+                    self._upgrade(connection)
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise StoreReadOnly(
+                    f"{shown_url(self.url)}: {error.diag.message_primary}",
+                    remedy="let a role that may create tables run `memory-mesh postgres prepare`",
+                ) from error
+            except psycopg.errors.DuplicateTable as error:
+                what = f"has a table of another program: {error.diag.message_primary}"
+                raise StoreForeign(
+                    f"{shown_url(self.url)} {what}",
+                    remedy="name a schema of its own, such as ?schema=memory_mesh; nothing was "
+                    "changed",
+                ) from error
+
+    def _upgrade(self, connection: Connection) -> None:
+        """Create or upgrade the tables in the transaction of the caller."""
+        if (version := self._schema(connection)) == VERSION:
+            return
+        schema = sql.Identifier(self.schema)
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        # Functions keep this path, so that a caller's own tables never stand in for ours.
+        self._search_tables(connection, "SET LOCAL")
+        steps = migrations.statements() if version is None else migrations.upgrade(version)
+        for statement in steps:
+            connection.execute(statement.encode())
+
+    def _search_tables(self, connection: Connection, how: str) -> None:
+        """Set the search path to our tables and the vectors."""
+        (vector,) = connection.execute(_VECTOR_SCHEMA).fetchone() or ("public",)
+        names = sql.Identifier(self.schema), sql.Identifier(vector)
+        path = sql.SQL("{} search_path TO {}, {}, pg_temp")
+        connection.execute(path.format(sql.SQL(how), *names))
 
     # --- `StoreFile`: the tables are its file ---
 
@@ -319,12 +331,9 @@ class PostgresStore(FunctionStore):
         It counts a little late."""
         if not self.is_prepared():
             return False
-        try:
-            with self._pool.connection() as connection:
-                given = self.schema, [table.name for table in TABLES]
-                return connection.execute(_DEAD_ROWS, given).fetchone() == (True,)
-        except psycopg.Error as error:
-            raise translated(shown_url(self.url), error) from error
+        with self.connection() as connection:
+            tables = self.schema, [table.name for table in TABLES]
+            return connection.execute(_DEAD_ROWS, tables).fetchone() == (True,)
 
     def damage(self) -> list[str]:
         return []
@@ -337,10 +346,7 @@ class Snapshot(FunctionStore):
         self.url, self._schema, self._connection = store.url, store.schema, connection
 
     def _call(self, function: str, payload: Mapping[str, object], empty: Any) -> Any:
-        try:
-            return _called(self._connection, self._schema, function, {**payload, "schema": VERSION})
-        except psycopg.Error as error:
-            raise translated(shown_url(self.url), error) from error
+        return _called(self._connection, self._schema, function, {**payload, "schema": VERSION})
 
     def _write(
         self, tenant: str | None, payload: Mapping[str, object], *, is_logged: bool
@@ -409,6 +415,171 @@ def _parsed(url: str) -> tuple[dict[str, str], str]:
     return options, rest
 
 
+# --- connections ---
+# Each is used by one thread at a time.
+
+
+class Pool:
+    """Idle connections, and how to make one. `psycopg_pool` needs threads of its own and hides
+    why it cannot connect."""
+
+    def __init__(self, conninfo: str, shown: str, busy_seconds: float, *, read_only: bool) -> None:
+        self._conninfo, self._shown, self._seconds = conninfo, shown, busy_seconds
+        self._options = f"-c lock_timeout={max(1, round(busy_seconds * 1000))} -c timezone=UTC"
+        self._options += " -c default_transaction_read_only=on" if read_only else ""
+        self._idle: list[Connection] = []
+        self._lock, self._places, self._process = (
+            Lock(),
+            BoundedSemaphore(_MAX_CONNECTIONS),
+            os.getpid(),
+        )
+        self._closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Yield a connection. One that failed is closed, so that the next call makes another."""
+        self._after_fork()
+        if not self._places.acquire(timeout=self._seconds):
+            raise StoreBusy(
+                f"{self._shown}: all connections of this process are in use", remedy="try again"
+            )
+        try:
+            connection = self._taken()
+            try:
+                yield connection
+            except BaseException:
+                if (
+                    connection.closed
+                    or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+                ):
+                    connection.close()
+                raise
+            finally:
+                with self._lock:
+                    if self._closed:
+                        connection.close()
+                    elif not connection.closed:
+                        self._idle.append(connection)
+        finally:
+            self._places.release()
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"{self._shown} is closed", remedy="open it again")
+
+    def close(self) -> None:
+        """Close the idle connections; the others close after their use."""
+        with self._lock:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+
+    def _taken(self) -> Connection:
+        with self._lock:
+            self.check_open()
+            if self._idle:
+                return self._idle.pop()
+        try:
+            connection = psycopg.connect(
+                self._conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS,
+                application_name="memory-mesh",
+                # Fail after a minute if the other end is gone without a word: a pulled cable, a
+                # firewall that forgot us.
+                keepalives_idle=30, keepalives_interval=10, keepalives_count=3,
+                tcp_user_timeout=60_000,
+                # A pooler between us and the server may not keep statements.
+                options=self._options, prepare_threshold=None,
+            )  # fmt: skip
+            connection.execute("SET client_min_messages TO error")
+        except psycopg.Error as error:
+            raise self._refused(error) from None  # the cause may quote the connection string
+        return connection
+
+    def _refused(self, error: psycopg.Error) -> StoreError:
+        """Return the error of a connection that was not made. It has no SQLSTATE, only the words
+        of the server."""
+        text = " ".join(str(error).split())
+        kind, remedy = next(
+            ((kind, remedy) for words, kind, remedy in _REFUSALS if words in text),
+            (StoreUnavailable, _CHECK),
+        )
+        return kind(f"{self._shown}: {text[:300]}", remedy=remedy)
+
+    def _after_fork(self) -> None:
+        """Forget the connections of the parent process, without closing them: it still uses
+        them."""
+        if self._process != os.getpid():
+            self._process, self._lock, self._places = (
+                os.getpid(),
+                Lock(),
+                BoundedSemaphore(_MAX_CONNECTIONS),
+            )
+            for connection in self._idle:
+                with suppress(OSError):
+                    os.close(connection.fileno())
+            _inherited.extend(self._idle)
+            self._idle = []
+
+
+# Never collected, since that would end the sessions of the parent.
+_inherited: list[Connection] = []
+
+
+# --- errors ---
+
+# The class of error, and the remedy, by SQLSTATE or its first two characters.
+_CLASSES: dict[str, tuple[type[StoreError | InvalidInput], str]] = {
+    "MM001": (IdTaken, ""),
+    "MM002": (Conflict, ""),
+    "MM003": (StoreTooNew, "upgrade memory-mesh"),
+    "MM004": (InvalidInput, ""),
+    "22": (InvalidInput, ""),
+    "54": (InvalidInput, ""),
+    "25006": (StoreReadOnly, "connect to the primary server to write"),
+    "42501": (StoreReadOnly, "let the owner of the tables run `memory-mesh postgres grant`"),
+    "28": (StoreUnavailable, "check the user and the password in the URL"),
+    "3D": (StoreUnavailable, "check the name of the database, or create it"),
+    "53300": (StoreBusy, "close other connections, or raise max_connections"),
+    "53": (StoreFull, "free space on the server"),
+    "55P03": (StoreBusy, "try again"),
+    "57014": (StoreBusy, "try again"),
+    "40": (StoreBusy, "try again"),
+    "XX": (StoreCorrupt, "restore a backup"),
+    "08": (StoreUnavailable, "check that the server is running"),
+    "57P": (StoreUnavailable, "check that the server is running"),
+}
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Return whether the connection ended: the server may or may not have done what was sent."""
+    state = error.sqlstate or ""
+    return isinstance(error, psycopg.OperationalError) and (
+        not state or state.startswith(("08", "57P"))
+    )
+
+
+def is_retried(error: psycopg.Error) -> bool:
+    """Return whether the server undid the change because of another one, or has no connection
+    left for it."""
+    return (error.sqlstate or "") in ("40001", "40P01", "53300")
+
+
+def translated(where: str, error: psycopg.Error) -> StoreError | InvalidInput:
+    """Return the error of a store, with the first line of the server's message."""
+    state = error.sqlstate or "08"
+    kind, remedy = next(
+        (_CLASSES[key] for key in (state, state[:3], state[:2]) if key in _CLASSES),
+        (StoreError, ""),
+    )
+    primary = error.diag.message_primary or str(error)
+    what = (
+        f"{where}: {primary.strip().splitlines()[0] if primary.strip() else type(error).__name__}"
+    )
+    if kind is StoreTooNew:
+        return StoreTooNew(what, expected="at most the schema of this version", remedy=remedy)
+    return kind(what, remedy=remedy) if remedy else kind(what)
+
+
 # --- roles and distribution ---
 # What the owner of the tables does: let roles use them, and distribute them over several servers
 # with Citus.
@@ -446,16 +617,14 @@ def grant(
         )
     store.prepare()
     call = sql.SQL("SELECT {}(%s, %s, %s, %s)").format(sql.Identifier(store.schema, "mesh_grant"))
-    try:
-        with store.connection() as connection:
+    with store.connection() as connection:
+        try:
             connection.execute(call, (role, scope, user_id, agent_id))
-            return _limit(connection, role) if scope == "user" else []
-    except psycopg.errors.UndefinedObject as error:
-        raise InvalidInput(
-            f"the server has no role {role}", remedy="create it with CREATE ROLE … LOGIN"
-        ) from error
-    except psycopg.Error as error:
-        raise translated(shown_url(store.url), error) from error
+        except psycopg.errors.UndefinedObject as error:
+            raise InvalidInput(
+                f"the server has no role {role}", remedy="create it with CREATE ROLE … LOGIN"
+            ) from error
+        return _limit(connection, role) if scope == "user" else []
 
 
 def _limit(connection: Connection, role: str) -> list[str]:
@@ -495,23 +664,17 @@ def distribute(store: PostgresStore) -> None:
     """Distribute the tables over the servers of Citus by user. Rows without a user share one
     shard."""
     store.prepare()
-    try:
-        with store.connection() as connection, connection.transaction():
-            if (
-                connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchone()
-                is None
-            ):
-                what = f"{shown_url(store.url)} has no extension citus"
-                raise StoreUnavailable(
-                    what, remedy="install Citus and run CREATE EXTENSION citus, or use one server"
-                )
-            connection.execute(
-                sql.SQL("SET LOCAL search_path TO {}, public").format(sql.Identifier(store.schema))
+    with store.connection() as connection, connection.transaction():
+        citus = "SELECT 1 FROM pg_extension WHERE extname = 'citus'"
+        if connection.execute(citus).fetchone() is None:
+            raise StoreUnavailable(
+                f"{shown_url(store.url)} has no extension citus",
+                remedy="install Citus and run CREATE EXTENSION citus, or use one server",
             )
-            for statement in distribution():
-                connection.execute(statement.encode())
-    except psycopg.Error as error:
-        raise translated(shown_url(store.url), error) from error
+        path = sql.SQL("SET LOCAL search_path TO {}, public")
+        connection.execute(path.format(sql.Identifier(store.schema)))
+        for statement in distribution():
+            connection.execute(statement.encode())
 
 
 def distribution() -> Iterator[str]:

@@ -7,7 +7,6 @@ RFC-0011.
 
 import json
 import re
-import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,12 +37,13 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.ports import Changes
 from memory_mesh.stores.base import (
-    BEGINNING,
     KEPT_MOVES,
     decode_json,
     dumped_texts,
     encode_json,
     mark_of,
+    moves_after,
+    new_nonce,
     version_in,
 )
 
@@ -60,7 +60,6 @@ id TEXT NOT NULL,
       PRIMARY KEY (partition, version)) WITHOUT ROWID""",
 )
 
-_KINDS = frozenset(kind.value for kind in Kind)
 _TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
 
 
@@ -86,7 +85,7 @@ def record_moves(
     already."""
     new: dict[str, int] = {}
     # The random function of SQLite would repeat itself on both sides of a fork.
-    nonce = secrets.token_hex(8)
+    nonce = new_nonce()
     for name, keys in moved.items():
         before = versions[name] if versions and name in versions else state_of(connection, name)[0]
         after = before + len(keys)
@@ -109,9 +108,7 @@ def forget_moves(connection: sqlite3.Connection) -> None:
     """Clear the log and raise every version: readers that follow a partition must read all of it
     again."""
     connection.execute("DELETE FROM moves")
-    connection.execute(
-        "UPDATE partitions SET version = version + 1, nonce = ?", (secrets.token_hex(8),)
-    )
+    connection.execute("UPDATE partitions SET version = version + 1, nonce = ?", (new_nonce(),))
     # The new log starts with an entry without a row, so that readers can follow from this state.
     connection.execute("INSERT INTO moves SELECT partition, version, nonce, '', '' FROM partitions")
 
@@ -130,15 +127,7 @@ def changes_of(connection: sqlite3.Connection, partition: str, since: str | None
         "BY version"
     )
     moves = connection.execute(query, (partition, version)).fetchall()
-    if since == BEGINNING and moves and moves[0][0] == 1:
-        new = moves
-    elif moves and mark_of(*moves[0][:2]) == since:
-        new = moves[1:]
-    else:
-        return Changes(now, None)
-    if any(kind not in _KINDS for _, _, kind, _ in new):  # edited by hand
-        return Changes(now, None)
-    return Changes(mark_of(*moves[-1][:2]), [Key(Kind(kind), id_) for _, _, kind, id_ in new])
+    return moves_after(now, since, moves)
 
 
 _FAULTS = {
@@ -424,9 +413,7 @@ def schema_of(connection: sqlite3.Connection) -> str | None:
 def mark_unfreed(connection: sqlite3.Connection) -> None:
     """Record, in the transaction of a deletion, that its bytes must still be freed: a crash may
     come before that."""
-    connection.execute(
-        "INSERT OR REPLACE INTO mesh_meta VALUES ('unfreed', ?)", (secrets.token_hex(8),)
-    )
+    connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('unfreed', ?)", (new_nonce(),))
 
 
 def unfreed(connection: sqlite3.Connection) -> str | None:
