@@ -237,7 +237,7 @@ def test_names_of_secrets_with_different_values_are_all_judged() -> None:
 
 
 def test_an_expression_without_a_quote_is_not_split_in_every_way(calls: CountCalls) -> None:
-    counts = calls(values._ELSE, "match")
+    counts = calls(values._RE.else_, "match")
     assert find('password = env.get("X") or "hunter2"') != []
     assert counts["match"] == 1
     find("token: " * 1000)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from memory_mesh.core.language.linear import NONE, Vector, Weights, read_weights
+from memory_mesh.core.language.data import NONE, Vector, Weights, read_weights
 from memory_mesh.core.text import LazyRegex
 
 # --- phrases ---

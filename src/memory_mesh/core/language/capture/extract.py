@@ -27,7 +27,7 @@ from memory_mesh.core.language.capture.junk import (
     is_output,
     why_not,
 )
-from memory_mesh.core.language.linear import NONE
+from memory_mesh.core.language.data import NONE
 from memory_mesh.core.model import MemoryRecord
 from memory_mesh.core.text import LazyRegex, short_repr, shortened, split_sentences
 

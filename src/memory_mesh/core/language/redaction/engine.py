@@ -6,7 +6,6 @@ generated from PATTERNS. This package must not import `core.errors`: every error
 with `masked`.
 """
 
-import hmac
 import re
 import unicodedata
 from bisect import bisect_left
@@ -282,6 +281,8 @@ class Redactor:
         pattern = _BY_ID[pattern_id]
         if self.mode == "mask" or self.key is None:
             return f"[{pattern.label}]"
+        import hmac  # it takes milliseconds to load
+
         # Other spellings of a secret are other secrets, invisible characters included.
         spelling = value if pattern.normal is str else pattern.normal(Plain.of(value).text)
         message = f"{pattern.label}:{spelling}".encode("utf-8", "surrogatepass")

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 
+from memory_mesh.core.language.data import Expressions, WordLists, WordSets
 from memory_mesh.core.language.redaction.pattern import (
     DASHES,
-    DIGIT,
     SPACES,
     Cue,
     Page,
@@ -16,69 +16,39 @@ from memory_mesh.core.language.redaction.pattern import (
     Surroundings,
     compact,
     joined,
-    listed,
     luhn,
-    words,
 )
 from memory_mesh.core.language.redaction.phone import Evidence, evidence_before
 from memory_mesh.core.text import LazyRegex, address_text
 
+_RE, _WORDS, _LISTS = Expressions(__name__), WordSets(__name__), WordLists(__name__)
+
 # --- payment cards and bank accounts ---
 
 _MIN_DIGITS, _MAX_DIGITS = 12, 19
-_RUN = LazyRegex(
-    rf"{DIGIT}(?<!{DIGIT}{DIGIT})(?:[{SPACES}{DASHES}]?{DIGIT}){{{_MIN_DIGITS - 1},}}+"
-)
-_GAP = rf"(?:[\s{DASHES}._/·:•]{{1,3}}|&(?:nbsp|#160|#32|#45|#x20|#xa0);)"
-_GAPS = LazyRegex(f"({_GAP})")
-_ODD_RUN = LazyRegex(rf"(?<!{DIGIT})({DIGIT}{{4,8}})(?:{_GAP}{DIGIT}{{3,10}}){{1,4}}(?!{DIGIT})")
-_GROUP = LazyRegex(r"\d+")
 # How cards group their digits, in sizes of groups as characters; a single group is common too.
-_IN_GROUPS = "\4\4\4[\1-\4][\1-\3]?|\4\6[\4\5]"
-_GROUPINGS, _GROUPINGS_OR_ONE = (
-    LazyRegex(_IN_GROUPS),
-    LazyRegex(f"{_IN_GROUPS}|[{chr(_MIN_DIGITS)}-{chr(_MAX_DIGITS)}]"),
-)
-_CARD_CUE = Cue(
-    "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte "
-    "tarjeta carta cartao cartão карт カード 卡 카드",
-    r"(?:credit|debit|bank|payment)?\s?cards?|cc|ccn|credit|visa|master\s?card|amex|american "
-    r"express|discover|diners|jcb|maestro|union\s?pay|cvv|cvc|card_?(?:no|num|number)|"
-    r"kreditkarten?(?:nummer)?|(?:kredit|bank|debit)karte|karte|carte|tarjeta|carta|cart[aã]o|"
-    r"карт[аыу]|\w{0,6}カード\w{0,2}|\w{0,4}卡号?|카드\s?번호",
-)
+_CARD_CUE = Cue(_LISTS.card_cue_stems, _RE.card_cue)
 # After these, a number that is called an id or an account may be a card.
-_MONEY_CUE = Cue(
-    "card kart cart tarjet карт カード 卡 카드 acc konto pay paid charge",
-    r"cards?|karte|carte|tarjeta|carta|cart[aã]o|карт[аыу]|\w{0,6}カード|\w{0,4}卡号?|카드|"
-    r"accounts?|acct|konto|pay(?:ment)?|paid|charged?",
-)
+_MONEY_CUE = Cue(_LISTS.money_cue_stems, _RE.money_cue)
 _NEAR = 32
 # First digits by length, of networks that need no cue word. A Visa of 13 or 19 digits, Maestro and
 # similar networks need one, because ids and timestamps in milliseconds or nanoseconds have the same
 # length.
 _MIN_NETWORK = 14
-_NETWORKS = LazyRegex(
-    r"(?=.{14}$)(?:30[0-5]|3095|36|3[89])"  # Diners Club
-    r"|(?=.{15}$)(?:3[47]|2131|1800)"  # American Express, old JCB
-    # Visa, Mastercard, Discover, JCB, UnionPay
-    r"|(?=.{16}$)(?:4|5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|6011|64[4-9]|65|35(?:2[89]|[3-8])|"
-    r"62)"
-)
 
 
 def _cards(page: Page) -> Iterator[Span]:
     """Match 12 to 19 digits, in one group or in the groups of a card, with a Luhn sum and a
     known network or a cue word."""
     called = page.holds(_CARD_CUE.stems)
-    for run in _RUN.finditer(page.text):
+    for run in _RE.run.finditer(page.text):
         start, end = run.span()
         # Every grouping of a card has a group of four digits or more.
         if page.shape.find(b"0000", start, end) < 0:
             continue
-        groups = [found.span() for found in _GROUP.finditer(page.text, *run.span())]
+        groups = [found.span() for found in _RE.group.finditer(page.text, *run.span())]
         sizes, at = _sizes(end - start for start, end in groups), 0
-        while found := _GROUPINGS_OR_ONE.search(sizes, at):
+        while found := _RE.groupings_or_one.search(sizes, at):
             last = _card_from(page, groups, *found.span(), called=called)
             if last is not None:
                 yield groups[found.start()][0], groups[last][1]
@@ -90,18 +60,18 @@ def _cards(page: Page) -> Iterator[Span]:
 def _oddly_grouped(page: Page, *, called: bool) -> Iterator[Span]:
     """Match a card whose digits are separated by dots, underscores, line breaks or wide gaps."""
     at = 0
-    while found := _ODD_RUN.search(page.text, at):
+    while found := _RE.odd_run.search(page.text, at):
         at = found.end(1)
         if (
             "&" not in found[0]
             and not _MIN_NETWORK <= page.shape.count(b"0", *found.span()) <= _MAX_DIGITS
         ):
             continue  # an entity has digits too
-        parts = _GAPS.split(found[0])
+        parts = _RE.gaps.split(found[0])
         digits = "".join(parts[::2])
         right = (
             len(digits) <= _MAX_DIGITS
-            and _NETWORKS.match(digits)
+            and _RE.networks.match(digits)
             and luhn(digits)
             and _complete(page.text, found.span())
         )
@@ -116,7 +86,7 @@ def _oddly_grouped(page: Page, *, called: bool) -> Iterator[Span]:
 def _in_groups(text: str, span: Span, groups: list[str], gaps: list[str]) -> bool:
     """Return whether groups and gaps are those of one card, so that it needs no cue word, and
     not those of a list."""
-    if not _GROUPINGS.fullmatch(_sizes(map(len, groups))):
+    if not _RE.groupings.fullmatch(_sizes(map(len, groups))):
         return False
     if (
         all(a < b for a, b in pairwise(groups))
@@ -149,7 +119,7 @@ def _card_from(
         digits = "".join([page.text[start:end] for start, end in groups[first : last + 1]])
         span = groups[first][0], groups[last][1]
         if (
-            (called or _NETWORKS.match(digits))
+            (called or _RE.networks.match(digits))
             and luhn(digits)
             and _complete(page.text, span)
             and _is_card(page, span, digits)
@@ -165,7 +135,7 @@ def _is_card(page: Page, span: Span, digits: str) -> bool:
         page.text[span[1] : span[1] + 1] in ("-", "–")
         and page.text[span[1] + 1 : span[1] + 2].isdigit()
     )
-    if longer or not _NETWORKS.match(digits):
+    if longer or not _RE.networks.match(digits):
         return _called_card(page, span)
     grouped = span[1] - span[0] > len(digits)
     return (
@@ -202,7 +172,6 @@ _IBAN_LENGTHS = {
     ))
     for country in countries
 }  # fmt: skip
-_IBAN_HEAD = LazyRegex(r"[0-9][0-9](?<=[A-Za-z]{2}[0-9]{2})")
 # In groups of four, other signs may stand between them.
 _IBAN_GAP = r"(?:[._/·]|[ \t]{1,3}|[ \t]{0,2}\r?\n[ \t]{0,2})"
 _IBAN_BODIES = {
@@ -219,7 +188,7 @@ def _ibans(page: Page) -> Iterator[Span]:
     """Match a country, two check digits and the country's number of characters, in any case and
     grouping."""
     text, done = page.text, 0
-    for head in _IBAN_HEAD.finditer(text):
+    for head in _RE.iban_head.finditer(text):
         start = head.start() - 2
         length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
         if length is None or start < done or (start and joined(text[start - 1])):
@@ -247,88 +216,39 @@ CARDS = (
 
 _MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
 
-# Matched leftwards from the `@`, in reversed text. Marks such as * or ' count only inside a name:
-# **bob@x.org** is bold.
-_LATIN_LOCAL = LazyRegex(
-    r"(?:(?![\u0e00-\u0eff\u1100-\u11ff\u3000-\u9fff\uac00-\ud7ff])[\w.%+-]|"
-    r"[!#$&'*^~](?=\w)){1,254}"
-)
-_EAST_LOCAL = LazyRegex(
-    r"[\u0e00-\u0eff\u1100-\u11ff\u3005-\u3007\u3040-\u9fff\uac00-\ud7ff]{1,32}"
-)
-_QUOTED_LOCAL = LazyRegex(r'"[^"\n]{1,64}"')
-_AT = LazyRegex(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w|\[(?:IPv6:)?[0-9a-fA-F:.]{3,45}\])')
-_DOMAIN = LazyRegex(
-    r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE
-)
-_LITERAL = LazyRegex(r"\[(?:IPv6:)?[0-9a-fA-F:.]{3,45}\]")
-_NO_DOMAIN = LazyRegex(
-    r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE
-)
-_COMMON_ENDING = LazyRegex(
-    r"(?i)\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|"
-    r"co)$"
-)
-# aes256-gcm@openssh.com
-_ALGORITHM = LazyRegex(r"[a-z0-9-]{0,60}[0-9][a-z0-9-]{0,60}@(?:openssh\.com|libssh\.org)")
 _FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
 
 
 def _emails(page: Page) -> Iterator[Span]:
     """Match every `@` with a local part before it and a domain that ends in letters after it."""
     text = page.text
-    for at in _AT.finditer(text):
-        domain = _DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN) or _LITERAL.match(
+    for at in _RE.at.finditer(text):
+        domain = _RE.domain.match(text, at.end(), at.end() + _MAX_DOMAIN) or _RE.literal.match(
             text, at.end()
         )
-        if domain is None or _NO_DOMAIN.match(domain[0]):
+        if domain is None or _RE.no_domain.match(domain[0]):
             continue  # lodash@4.17.21-rc.one, logo@2x.png
-        if text.startswith("(", domain.end()) and not _COMMON_ENDING.search(domain[0]):
+        if text.startswith("(", domain.end()) and not _RE.common_ending.search(domain[0]):
             continue  # weights@inputs.transpose(…)
         reversed_ = text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1]
         local = (
-            _QUOTED_LOCAL.match(reversed_)
-            or _LATIN_LOCAL.match(reversed_)
-            or _EAST_LOCAL.match(reversed_)
+            _RE.quoted_local.match(reversed_)
+            or _RE.latin_local.match(reversed_)
+            or _RE.east_local.match(reversed_)
         )
         start = at.start() - len(local[0].rstrip(".-!#$&'*^~") if local else "")
         # git@host:path names a repository.
         remote = text.startswith("git@", start) and (
             text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES
         )
-        algorithm = "-" in text[start : at.start()] and _ALGORITHM.fullmatch(
+        algorithm = "-" in text[start : at.start()] and _RE.algorithm.fullmatch(
             text[start : domain.end()]
         )
         if start < at.start() and not remote and not algorithm:
             yield start, domain.end()
 
 
-# Spelled addresses: `ann [at] example [dot] org`, and `ann at example dot org` if the context makes
-# it clear.
-_SIGN_AT = LazyRegex(
-    r"[ \t]{0,2}[\[({<][ \t]?(?:at|ät|arroba|@)[ \t]?[\])}>][ \t]{0,2}", re.IGNORECASE
-)
-_WORD_AT = LazyRegex(r"[ \t]{1,2}(?:at|@)[ \t]{1,2}", re.IGNORECASE)
-_ENDING = (
-    "com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co|dev|app"
-)
-_DOT = (
-    r"(?:\.|[ \t]{0,2}[\[({<][ \t]?(?:dot|punkt|punto|point|\.)[ \t]?[\])}>][ \t]{0,2}|[ "
-    r"\t]{1,2}dot[ \t]{1,2})"
-)
-_SPELLED_DOMAIN = LazyRegex(
-    rf"[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}(?:{_ENDING})(?![^\W_])",
-    re.IGNORECASE,
-)
-# In reversed text.
-_TOD = r"(?:\.|[ \t]{0,2}[\])}>]?[ \t]?tod[ \t]?[\[({<]?[ \t]{0,2})"
-_SPELLED_LOCAL = LazyRegex(rf"[\w+%-]{{1,64}}(?:{_TOD}[\w+%-]{{1,64}}){{0,3}}", re.IGNORECASE)
 _ESCAPES = ("&#", "&commat;", "&period;", "#64;", "\\u0040", "\\x40")
-_MAIL = words(r"e-?mails?|mail|mailto|address|adresse|correo|contact|reach|write")
-_NO_LOCAL = listed(
-    "me us him her them it you look looked buy shop meet met is are was be up live out here there "
-    "sale found available"
-)
 
 
 def _spelled(page: Page) -> Iterator[Span]:
@@ -336,39 +256,30 @@ def _spelled(page: Page) -> Iterator[Span]:
     text = page.text
     if page.holds(_ESCAPES):
         yield from _escaped(page)
-    for at in _SIGN_AT.finditer(text):
+    for at in _RE.sign_at.finditer(text):
         yield from _spelled_at(text, at)
-    for at in _WORD_AT.finditer(text) if " dot " in page.folded or " @ " in text else ():
+    for at in _RE.word_at.finditer(text) if " dot " in page.folded or " @ " in text else ():
         for start, end in _spelled_at(text, at):
             local, spoken = text[start : at.start()], text[at.end() : end]
             shouted = at[0].isupper() and " DOT " in spoken
             line = max(0, start - _LOOK, text.rfind("\n", max(0, start - _LOOK), start))
-            clear = shouted or not local.isalpha() or _MAIL.search(text, line, start)
+            clear = shouted or not local.isalpha() or _RE.mail.search(text, line, start)
             if (
                 clear
                 and ("@" in at[0] or " dot " in spoken.lower())
-                and local.lower() not in _NO_LOCAL
+                and local.lower() not in _WORDS.no_local
             ):
                 yield start, end
 
 
-# A word with characters written as entities of HTML (once or twice) or as escapes of a program.
-_ESCAPE = (
-    r"&(?:amp;)?(?:#[0-9]{2,7};?|(?:#[xX][0-9a-fA-F]{2,6}|commat|period|plus|lowbar|hyphen|dash);)|"
-    r"\\(?:u00|x)[0-9a-fA-F]{2}"
-)
-_ESCAPED = LazyRegex(_ESCAPE)
-_ESCAPED_WORD = LazyRegex(rf"(?:[\w.%+@-]|{_ESCAPE})++")
-
-
 def _escaped(page: Page) -> Iterator[Span]:
     """Match addresses with entities or escapes: `ann&#64;example.org`."""
-    for word in _ESCAPED_WORD.finditer(page.text):
-        if not _ESCAPED.search(word[0]):
+    for word in _RE.escaped_word.finditer(page.text):
+        if not _RE.escaped.search(word[0]):
             continue
         plain, starts, at = "", list[int](), word.start()
         while at < word.end():
-            escape = _ESCAPED.match(page.text, at)
+            escape = _RE.escaped.match(page.text, at)
             starts.append(at)
             plain += _unescaped(escape[0]) if escape else page.text[at]
             at = escape.end() if escape else at + 1
@@ -386,9 +297,9 @@ def _unescaped(escape: str) -> str:
 
 
 def _spelled_at(text: str, at: re.Match[str]) -> Iterator[Span]:
-    domain = _SPELLED_DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN)
+    domain = _RE.spelled_domain.match(text, at.end(), at.end() + _MAX_DOMAIN)
     local = (
-        _SPELLED_LOCAL.match(text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1])
+        _RE.spelled_local.match(text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1])
         if domain
         else None
     )
@@ -398,48 +309,14 @@ def _spelled_at(text: str, at: re.Match[str]) -> Iterator[Span]:
 
 def _unspelled(value: str) -> str:
     """Return a spelled address as it is written otherwise."""
-    value = _ESCAPED.sub(lambda escape: _unescaped(escape[0]), value)
-    at = _SIGN_AT.search(value) or _WORD_AT.search(value)
+    value = _RE.escaped.sub(lambda escape: _unescaped(escape[0]), value)
+    at = _RE.sign_at.search(value) or _RE.word_at.search(value)
     parts = (value[: at.start()], value[at.end() :]) if at else (value,)
-    return "@".join(re.sub(_DOT, ".", part, flags=re.IGNORECASE) for part in parts).casefold()
+    return "@".join(_RE.any_dot.sub(".", part) for part in parts).casefold()
 
 
-_V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
-_ADDRESS = Cue(
-    "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp "
-    "connect log peer remote network proxy firewall bind listen block ban request forward source "
-    "src dst node machine vpn lan traceroute telnet",
-    r"ip|ips|ipv4|ipaddr|addr|address(?:es)?|hosts?|hostname|servers?|clients?|dns|resolver|"
-    r"nameservers?|gateway|router|subnet|ping(?:ed|ing)?|ssh|curl|https?|tcp|udp|connect(?:ed|ion|"
-    r"ing|s)?|log(?:ged|in|ins)|peer|remote|network|proxy|firewall|bind|listen(?:s|ing)?|blocked|"
-    r"banned|requests?|forwarded|source|src|dst|node|machine|vpn|lan|traceroute|telnet",
-)
-_VERSION_WORDS = frozenset(listed(
-    "version versions ver vers v release releases released build builds rev revision firmware fw "
-    "section sections sec chapter clause article paragraph para appendix figure fig schema sdk "
-    "oid spec §"
-))  # fmt: skip
-# Words that precede versions and addresses. They do not count before a private address, a port or a
-# mask.
-_PERHAPS_VERSION = frozenset(listed(
-    "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading "
-    "downgrade downgraded update updates updated updating chrome chromium edge opera firefox "
-    "safari ios ipados macos android windows java jdk jre kernel linux oracle nginx tomcat"
-))  # fmt: skip
-_PRIVATE = LazyRegex(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
-# Stand for anyone's addresses.
-_FOR_EXAMPLES = LazyRegex(r"192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2001:")
-_LINKS = frozenset(listed("to from is was of number no and or both through about - – > → ->"))
-# One word or number to the left, in reversed text.
-_BACK = LazyRegex(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
+_ADDRESS = Cue(_LISTS.address_cue_stems, _RE.address_cue)
 _PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
-_VERSION_AFTER = LazyRegex(
-    r"(?i)\s{0,2}(?:(?:was|is|has\sbeen|got|of|the)\s)?(?:released?|version|build|beta|alpha|rc\d*|"
-    r"firmware|snapshot)(?![^\W_])|[-+][a-z]"
-)
-_PRODUCT = LazyRegex(r"(?:[A-Z][\w.-]{0,30}|curl|python-\w{1,12}|okhttp|nginx|node|wget|axios)/$")
-_HEADING_BEFORE = LazyRegex(r"(?:^|\n)[ \t]{0,3}#{0,6}[ \t]{0,3}$")
-_HEADING_AFTER = LazyRegex(r"\.?[ \t]{1,4}[A-Z][a-z]")
 
 
 def _ipv4(page: Page) -> Iterator[Span]:
@@ -448,13 +325,13 @@ def _ipv4(page: Page) -> Iterator[Span]:
     surroundings = Surroundings(page, before=96, after=48)
     spans = (
         surroundings.judge(found.start(), partial(_address, page))
-        for found in _V4.finditer(page.text)
+        for found in _RE.v4.finditer(page.text)
     )
     return filter(None, spans)
 
 
 def _address(page: Page, text: str, place: int) -> Span | None:
-    found = _V4.match(text, place)
+    found = _RE.v4.match(text, place)
     parts = found[0].split(".") if found else []
     if found is None or any(int(part) > 255 or (part[0] == "0" and part != "0") for part in parts):
         return None
@@ -466,13 +343,10 @@ def _address(page: Page, text: str, place: int) -> Span | None:
     return found.span() if is_address and not _is_private_range(text, found.span()) else None
 
 
-_PREFIX = LazyRegex(r"/([0-9]{1,3})(?![0-9.])")
-
-
 def _is_private_range(text: str, span: Span) -> bool:
     """Return whether it is a range of private addresses, which are the same everywhere, and not
     one address: 10.0.0.0/8."""
-    prefix = _PREFIX.match(text, span[1])
+    prefix = _RE.prefix.match(text, span[1])
     if prefix is None:
         return False
     from ipaddress import ip_network
@@ -482,7 +356,7 @@ def _is_private_range(text: str, span: Span) -> bool:
     except ValueError:  # one address of a range
         return False
     shared = network.is_multicast or (
-        network.is_private and not network.is_global and not _FOR_EXAMPLES.match(text, span[0])
+        network.is_private and not network.is_global and not _RE.for_examples.match(text, span[0])
     )
     return shared and network.num_addresses > 2
 
@@ -501,14 +375,14 @@ def _version(page: Page, found: re.Match[str], parts: list[str]) -> bool:
     before, after = text[max(0, start - _LOOK) : start], text[end : end + 24]
     service = re.match(r"[:/]\d", after) is not None
     if _called_version(
-        before, sure=service or _PRIVATE.match(found[0]) is not None
-    ) or _VERSION_AFTER.match(after):
+        before, sure=service or _RE.private.match(found[0]) is not None
+    ) or _RE.version_after.match(after):
         return True
-    if before.endswith(_PINNED) or (before.endswith("/") and _PRODUCT.search(before)):
+    if before.endswith(_PINNED) or (before.endswith("/") and _RE.product.search(before)):
         return True
     if (
-        _HEADING_AFTER.match(after)
-        and _HEADING_BEFORE.search(before)
+        _RE.heading_after.match(after)
+        and _RE.heading_before.search(before)
         and all(0 < int(part) < 30 for part in parts)
     ):
         return True
@@ -523,32 +397,25 @@ def _called_version(before: str, *, sure: bool) -> bool:
         return False
     reversed_, at = before[::-1], 0
     for _ in range(8):
-        step = _BACK.match(reversed_, at)
+        step = _RE.back.match(reversed_, at)
         if step is None:
             return False
         word, at = step[1][::-1].lower(), step.end()
-        if word in _VERSION_WORDS or (not sure and word in _PERHAPS_VERSION):
+        if word in _WORDS.version_words or (not sure and word in _WORDS.perhaps_version):
             return True
-        if word not in _LINKS and not word[0].isdigit() and word[0] != ".":
+        if word not in _WORDS.links and not word[0].isdigit() and word[0] != ".":
             return False
     return False
-
-
-_COLONS = LazyRegex(r":[0-9A-Fa-f]{0,4}:")
-_V6_LEFT = LazyRegex(r"[0-9A-Fa-f:]{0,40}")  # in reversed text
-_V6_RIGHT = LazyRegex(r"[0-9A-Fa-f:]{0,45}(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?")
-_V6_MAPPED = LazyRegex(r"(?:\.[0-9]{1,3}){3}")
-_ZONE = LazyRegex(r"%[A-Za-z0-9][\w.-]{0,31}")
 
 
 def _ipv6(page: Page) -> Iterator[Span]:
     """Match eight groups, or `::` after a group of four digits; not `std::vector`, `x[1::2]` or
     `12:30:45`. `::1` stays."""
     text, done = page.text, 0
-    for anchor in _COLONS.finditer(text):
+    for anchor in _RE.colons.finditer(text):
         if anchor.start() < done:
             continue
-        left = _V6_LEFT.match(text[max(done, anchor.start() - 40) : anchor.start()][::-1])
+        left = _RE.v6_left.match(text[max(done, anchor.start() - 40) : anchor.start()][::-1])
         start = anchor.start() - (left.end() if left else 0)
         done = _v6_end(text, anchor.end())
         head, tail = text[max(0, start - 1) : start], text[done : done + 1]
@@ -558,15 +425,15 @@ def _ipv6(page: Page) -> Iterator[Span]:
             and _is_v6(text[start:done])
             and not _is_private_range(text, (start, done))
         ):
-            zone = _ZONE.match(text, done)
+            zone = _RE.zone.match(text, done)
             done = zone.end() if zone else done
             yield start, done
 
 
 def _v6_end(text: str, at: int) -> int:
-    found = _V6_RIGHT.match(text, at)
+    found = _RE.v6_right.match(text, at)
     end = found.end() if found else at
-    mapped = _V6_MAPPED.match(text, end)
+    mapped = _RE.v6_mapped.match(text, end)
     if mapped:
         return mapped.end()
     while end > at and text[end - 1] == ":" and text[end - 2] != ":":  # "…::1: refused"

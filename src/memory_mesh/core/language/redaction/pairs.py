@@ -2,19 +2,19 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import chain, pairwise
+from typing import NamedTuple
 
+from memory_mesh.core.language.data import Expressions, Tables, WordLists, WordSets
 from memory_mesh.core.language.redaction.pattern import (
     Page,
     Pattern,
     Span,
     Surroundings,
-    listed,
     merged,
     occurrences,
-    stems_of,
 )
 from memory_mesh.core.language.redaction.values import (
     bare,
@@ -28,21 +28,10 @@ from memory_mesh.core.language.redaction.values import (
 )  # fmt: skip
 from memory_mesh.core.text import LazyRegex
 
+_RE, _WORDS, _LISTS = Expressions(__name__), WordSets(__name__), WordLists(__name__)
+
 # --- rows, arguments, manifests and cookies ---
 
-_IDENTIFIED = LazyRegex(
-    r"(?i)identified\s{1,4}(?:with\s{1,4}[\w']{1,40}\s{1,4})?(?:by|"
-    r"as)\s{1,4}(?:password\s{1,4})?(?:values\s{1,4})?"
-)
-_COLUMNS = LazyRegex(r"(?i)\(([^()]{1,400})\)\s{0,8}values\s{0,8}")
-_SECRET_COLUMN = LazyRegex(
-    r"(?i)[\w`\"\[.]{0,40}(?:password|passwd|pwd|passphrase|secret|token|api_?key)[`\"\]]?"
-)
-_FIELD = LazyRegex(
-    r"\s{0,8}('(?:[^'\\\n]|''|\\.){0,512}'|\"(?:[^\"\\\n]|\\.){0,512}\"|"
-    r"[^,()'\"\n]{0,128})\s{0,8}([,)])"
-)
-_NEXT_ROW = LazyRegex(r"\s{0,8},\s{0,8}(?=\()")
 _MAX_ROWS = 64
 
 
@@ -50,7 +39,7 @@ def _sql(page: Page) -> Iterator[Span]:
     """Match `IDENTIFIED BY '…'`, and the values of columns such as `password` in an INSERT."""
     text = page.text
     for place in page.places(("identified",)):
-        found = _IDENTIFIED.match(text, place)
+        found = _RE.identified.match(text, place)
         inside = quoted(text, found.end()) if found else None
         span = inside[0] if inside else bare(text, found.end(), place) if found else None
         value = text[slice(*span)] if span else ""
@@ -62,10 +51,10 @@ def _sql(page: Page) -> Iterator[Span]:
         ):
             yield span
     for start, end in page.around(("values",), 420, 20):
-        for found in _COLUMNS.finditer(text, start, end):
+        for found in _RE.columns.finditer(text, start, end):
             columns = [name.strip() for name in found[1].split(",")]
             secret_columns = {
-                at for at, name in enumerate(columns) if _SECRET_COLUMN.fullmatch(name)
+                at for at, name in enumerate(columns) if _RE.secret_column.fullmatch(name)
             }
             yield from _rows(text, found.end(), secret_columns) if secret_columns else ()
 
@@ -77,7 +66,7 @@ def _rows(text: str, at: int, secret_columns: set[int]) -> Iterator[Span]:
             if text[at : at + 1] != "(":
                 return
             at, column = at + 1, 0
-        field = _FIELD.match(text, at)
+        field = _RE.field.match(text, at)
         if field is None:
             return
         value = field[1].strip("'\"")
@@ -90,28 +79,8 @@ def _rows(text: str, at: int, secret_columns: set[int]) -> Iterator[Span]:
             yield field.start(1) + 1, field.end(1) - 1
         at, column = field.end(), column + 1
         if field[2] == ")":
-            following = _NEXT_ROW.match(text, at)
+            following = _RE.next_row.match(text, at)
             at, column = (following.end(), -1) if following else (len(text), -1)
-
-
-_AFTER_USER = LazyRegex(
-    r"(?:(?<!\w)auth\s{0,2}[=:]\s{0,2}[(\[]|(?:[Bb]asic_?[Aa]uth\w{0,12}|[Cc]redentials?(?:::new)?|"
-    r"[Ll]ogin|authenticate|PasswordAuthentication|setAuth|sign_?[iI]n)\(|"
-    r"sp_addlogin\s)\s{0,4}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[\"'])"
-)
-_CONNECT = LazyRegex(
-    r"(?:mysqli(?:_connect|_real_connect)?|PDO|getConnection|(?:mysql|pg|odbc|oci|ftp|"
-    r"ssh2)_?\w{0,8}connect)\(\s{0,4}(?=[\"'])"
-)
-_NEXT = LazyRegex(r"(?:\.\w{2,12}\(\))?\s{0,4},\s{0,8}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[bru@]?[\"'])")
-_LOGIN = LazyRegex(
-    r"(?i)(?<![^\W_])(?:logins?|creds?|credentials?|account|zugangsdaten|wi-?fi|wlan)(?:\s(?:for|"
-    r"to|of|on|für)\s[\w-]{1,20})?(?:\s(?:is|are|->))?\s?[:=]?\s{1,3}[\w.@+-]{2,40}\s?[/:|"
-    r"](?!:)\s?"
-)
-_WIFI_KEY = LazyRegex(
-    r"(?i)(?:wi-?fi|wlan|ssid)[^\n]{0,40}?(?<!\w)key\s?[:=]\s?[\"']?([^\s\"']{8,63})"
-)
 
 
 _LOGIN_STEMS = ("auth", "login", "cred", "account", "sign_in", "signin", "zugangsdaten")
@@ -122,7 +91,10 @@ _WIFI_STEMS = ("wifi", "wi-fi", "wlan", "ssid")
 def _after_user(page: Page) -> Iterator[Span]:
     """Match the password after a user name: the second or third argument of a call, and `login:
     user / password`."""
-    for calls, stems, position in ((_AFTER_USER, _LOGIN_STEMS, 2), (_CONNECT, _CONNECT_STEMS, 3)):
+    for calls, stems, position in (
+        (_RE.after_user, _LOGIN_STEMS, 2),
+        (_RE.connect, _CONNECT_STEMS, 3),
+    ):
         for start, end in page.around(stems, 12, 80):
             spans = (
                 _quoted_argument(page.text, found.end(), position)
@@ -139,12 +111,12 @@ def _after_user(page: Page) -> Iterator[Span]:
 def _in_notes(page: Page) -> Iterator[Span]:
     text = page.text
     for place in page.places((*_LOGIN_STEMS, *_WIFI_STEMS)):
-        login = _LOGIN.match(text, place)
+        login = _RE.login.match(text, place)
         span = bare(text, login.end(), place) if login else None
         if span and looks_secret(text[slice(*span)]) and not variable(text[slice(*span)]):
             yield span
     for place in page.places(_WIFI_STEMS):
-        key = _WIFI_KEY.match(text, place)
+        key = _RE.wifi_key.match(text, place)
         if key and looks_secret(key[1]):
             yield key.span(1)
 
@@ -155,49 +127,32 @@ def _quoted_argument(text: str, at: int, position: int) -> Span | None:
         argument = quoted(text, at)
         if argument is None or number == position:
             return argument[0] if argument else None
-        link = _NEXT.match(text, argument[1])
+        link = _RE.next.match(text, argument[1])
         if link is None:
             return None
         at = link.end()
     return None
 
 
-_KIND = LazyRegex(
-    r"(?i)(?:^|\n)[ \t]{0,16}[\"']?kind[\"']?:[ \t]{0,4}[\"']?secret[\"']?[ \t]{0,4}(?:,|\r?\n|$)"
-)
-_DATA = LazyRegex(r"(?:^|\n)([ \t]{0,16})(?:data|stringData):[ \t]{0,4}\r?\n")
-_ENTRY = LazyRegex(
-    r"([ \t]{1,24})[\"']?[\w.-]{1,80}[\"']?:[ \t]{0,4}([^\s#|>][^\n]{0,4096})?(?:\r?\n|$)"
-)
 _MANIFEST = 20_000
 
 
 def _kubernetes(page: Page) -> Iterator[Span]:
     """Match every value under `data` or `stringData` of a manifest of the kind Secret."""
     text = page.text
-    kinds = [found.start() for found in _KIND.finditer(text)]
-    blocks = list(_DATA.finditer(text)) if kinds else []
+    kinds = [found.start() for found in _RE.kind.finditer(text)]
+    blocks = list(_RE.data.finditer(text)) if kinds else []
     for block in blocks:
         near = bisect_left(kinds, block.start() - _MANIFEST)
         if near == len(kinds) or kinds[near] > block.start() + _MANIFEST:
             continue
         at = block.end()
-        while (entry := _ENTRY.match(text, at)) and len(entry[1]) > len(block[1]):
+        while (entry := _RE.entry.match(text, at)) and len(entry[1]) > len(block[1]):
             at = entry.end()
             value = (entry[2] or "").rstrip().strip("\"'")
             if value and not placeholder(value):
                 start = entry.start(2) + (entry[2] or "").index(value)
                 yield start, start + len(value)
-
-
-_PASSWORD_FILE = LazyRegex(
-    r"(?<![^\n])[ \t]{0,8}[\w.*-]{1,128}:(?:5432|5433|6432|"
-    r"\*):[^\s:]{1,64}:[^\s:]{1,64}:([^\s]{3,128})"
-)
-# Postfix: [mail.example.org]:587 user:password.
-_RELAY = LazyRegex(r"\]:(?:25|465|587|2525)[ \t]{1,8}[\w.@+-]{1,80}:(\S{3,128})")
-_COOKIES = LazyRegex(r"(?i)cookie[\"']?[ \t]{0,2}:[ \t]{0,2}[\"']?([^\n\"']{8,4096})")
-_SESSION = LazyRegex(r"(?i)(?:sessid|sessionid|_session)=([^\s;&\"']{10,512})")
 
 
 def _files(page: Page) -> Iterator[Span]:
@@ -207,19 +162,21 @@ def _files(page: Page) -> Iterator[Span]:
     for start, end in page.around((":5432:", ":5433:", ":*:"), 140, 260):
         yield from (
             found.span(1)
-            for found in _PASSWORD_FILE.finditer(text, start, end)
+            for found in _RE.password_file.finditer(text, start, end)
             if not placeholder(found[1])
         )
-    relays = (_RELAY.match(text, place) for place in page.places(("]:",))) if "]:" in text else ()
+    relays = (
+        (_RE.relay.match(text, place) for place in page.places(("]:",))) if "]:" in text else ()
+    )
     yield from (found.span(1) for found in relays if found and not placeholder(found[1]))
     done = 0
     for place in page.places(("cookie",)):
-        header = _COOKIES.match(text, place) if place >= done else None
+        header = _RE.cookies.match(text, place) if place >= done else None
         if header:
             done = header.end()
             yield from _cookies(text, header)
     for place in page.places(("sessid", "sessionid", "_session=")):
-        session = _SESSION.match(text, place)
+        session = _RE.session.match(text, place)
         if session and random_looking(session[1], min_length=10):
             yield session.span(1)
 
@@ -237,20 +194,10 @@ def _cookies(text: str, header: re.Match[str]) -> Iterator[Span]:
             yield start, start + len(value.rstrip())
 
 
-# A variable named after a server of gems, with __ for dots, or the command that stores the same.
-# Sidekiq sells such pairs.
-_GEMS = LazyRegex(
-    r"(?i)bundle(?:_(?!mirror|build|local)[\w-]{1,80}?__[a-z]{2,12}(?:[\"']?\s{0,3}[:=]\s{0,3}|[ "
-    r"\t])"
-    r"|[ \t]config[ \t](?:set[ \t]|--[a-z]{1,12}[ "
-    r"\t]){0,3}(?:https?://)?[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}/?[ \t])[\"']?([^\s\"']{6,256})"
-)
-
-
 def _gem_servers(page: Page) -> Iterator[Span]:
     """Match `user:password` or a token for a server of gems."""
     for found in filter(
-        None, (_GEMS.match(page.text, place) for place in page.places(("bundle",)))
+        None, (_RE.gems.match(page.text, place) for place in page.places(("bundle",)))
     ):
         user, pair, password = found[1].partition(":")
         login = (
@@ -267,17 +214,12 @@ def _gem_servers(page: Page) -> Iterator[Span]:
             yield found.span(1)
 
 
-_SEED = LazyRegex(
-    r"(?i)(?:(?:seed|recovery|backup|secret)[\s_-](?:phrase|words)|"
-    r"mnemonic)[^\n:=]{0,24}?[\s:=\"']{1,4}((?:[a-z]{3,8} ){11,23}[a-z]{3,8})(?!\w)"
-)
-
-
 def _seed_phrases(page: Page) -> Iterator[Span]:
     """Match the twelve or more words from which a wallet can be restored."""
     places = page.places(("seed", "recovery", "backup", "secret", "mnemonic"))
     return (
-        found.span(1) for found in filter(None, (_SEED.match(page.text, place) for place in places))
+        found.span(1)
+        for found in filter(None, (_RE.seed.match(page.text, place) for place in places))
     )
 
 
@@ -300,8 +242,7 @@ PATTERNS = (
 # as `--password X`, are found by their name (see `assignments`).
 
 
-@dataclass(frozen=True, slots=True)
-class _Command:
+class _Command(NamedTuple):
     """Which words of a command contain its password."""
 
     separate: tuple[str, ...] = ()  # options whose next word is the password
@@ -312,86 +253,57 @@ class _Command:
     last: bool = False  # the last word that is not an option
 
 
-_TABLE: tuple[tuple[str, _Command], ...] = (
-    (("mysql mysqldump mysqladmin mysqlimport mysqlshow mysqlcheck mysqlpump mycli mariadb "
-      "mariadb-dump mariadb-admin"),
-     _Command(glued=("-p",))),
-    ("sshpass", _Command(separate=("-p",), glued=("-p",))),
-    ("redis-cli valkey-cli keydb-cli", _Command(separate=("-a", "--pass"))),
-    ("docker podman nerdctl buildah helm oras crane az oc cf ibmcloud registry",
-     _Command(separate=("-p",), only_with="login")),
-    ("curl wget aria2c",
-     _Command(pairs=("-u", "--user", "-U", "--proxy-user"), glued=("-u", "-U"))),
-    ("http https xh httpie", _Command(pairs=("-a", "--auth"))),
-    ("skopeo ctr regctl", _Command(pairs=("--creds", "--src-creds", "--dest-creds", "-u"))),
-    ("ldapsearch ldapmodify ldapadd ldapdelete ldappasswd ldapwhoami",
-     _Command(separate=("-w", "-s"), glued=("-w",))),
-    ("mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat",
-     _Command(separate=("-p",))),
-    ("twine psexec psexec64 cypher-shell cqlsh influx rabbitmqadmin racadm smbmap crackmapexec nxc "
-     "netexec evil-winrm rdesktop useradd usermod clickhouse-client neo4j-admin vncviewer "
-     "ncftpput ncftpget", _Command(separate=("-p",))),
-    ("sqlcmd bcp isql osql tsql mosquitto_pub mosquitto_sub ipmitool zip unzip",
-     _Command(separate=("-P",), glued=("-P",))),
-    ("7z 7za 7zr 7zz rar unrar", _Command(glued=("-p", "-hp"))),
-    ("openssl", _Command(separate=("-k", "-pass", "-1", "-5", "-6", "-apr1"), glued=("pass:",))),
-    ("snmpwalk snmpget snmpset snmpbulkwalk snmptrap", _Command(separate=("-A", "-X"))),
-    ("ssh-keygen", _Command(separate=("-N", "-P"))),
-    ("plink pscp psftp putty winscp klink", _Command(separate=("-pw",))),
-    ("winexe smbclient rpcclient smbget smbcacls smbcquotas",
-     _Command(pairs=("-U", "--user"), separator="%", glued=("-U",))),
-    ("lftp", _Command(pairs=("-u", "--user"), separator=",")),
-    ("xfreerdp wfreerdp xfreerdp3 freerdp", _Command(glued=("/p:", "-p:"))),
-    ("cmdkey", _Command(glued=("/pass:",))),
-    ("htpasswd", _Command(last=True, only_with="b")),
-    ("sqlplus sqlldr expdp impdp rman", _Command(pairs=("",), separator="/")),
-    ("wpa_passphrase", _Command(last=True)),
-    ("rabbitmqctl", _Command(last=True, only_with="add_user")),
-    ("net net1", _Command(last=True, only_with="use")),
-    ("security", _Command(separate=("-w",), glued=("-w",))),
-    ("rclone", _Command(separate=("pass",))),
-    ("gh glab", _Command(separate=("--body", "-b", "--value"), only_with="secret")),
-    ("doctl", _Command(separate=("-t", "--access-token"))),
-)  # fmt: skip
-_COMMANDS = {name: command for names, command in _TABLE for name in names.split()}
-_STEMS = (
-    *(f"{name} " for name in _COMMANDS),
-    "mysql.exe ",
-    "mysqldump.exe ",
-    "sqlcmd.exe ",
-    "psexec.exe ",
-)
-_CALL = LazyRegex(r"(?<![\w.@-])([\w-]{2,20})(?:\.exe)?(?=[ \t]{1,4}\S)")
-_WORD = LazyRegex(
-    r"(?:[^\s'\"\\|;&<>]|\\[\s\S]|[;&](?=[^\s;&|])|'[^'\n]{0,256}'|\"(?:[^\"\\\n]|\\.){0,256}\")++"
-)
-_GAP = LazyRegex(r"(?:[ \t]|\\\r?\n){1,40}")
+@cache
+def _commands() -> Mapping[str, _Command]:
+    """Return the commands of the table by name."""
+    commands: dict[str, _Command] = {}
+    for names, *columns in Tables(__name__).commands:
+        fields = {
+            name: tuple(value.split(" "))
+            for name, _, value in (column.partition("=") for column in columns)
+        }
+        command = _Command(
+            separate=fields.get("separate", ()),
+            glued=fields.get("glued", ()),
+            pairs=fields.get("pairs", ()),
+            separator="".join(fields.get("separator", ":")),
+            only_with="".join(fields.get("only_with", "")),
+            last="last" in fields,
+        )
+        commands |= dict.fromkeys(names.split(), command)
+    return commands
+
+
+@cache
+def _command_stems() -> tuple[str, ...]:
+    windows = ("mysql.exe ", "mysqldump.exe ", "sqlcmd.exe ", "psexec.exe ")
+    return (*(f"{name} " for name in _commands()), *windows)
+
+
 _MAX_WORDS = 48
-_NOT_GIVEN = frozenset(
-    listed(
-        "password passwd pass pw secret token key flag option options argument parameter switch "
-        "stdin and or with the"
-    )
-)
 
 
 def find_commands(page: Page) -> Iterator[Span]:
     """Yield the passwords in calls of the commands in the table, and those piped into a command
     that reads one."""
     text, done = page.text, 0
-    for found in filter(None, (_CALL.match(text, place) for place in page.places(_STEMS))):
-        if found.start() >= done and found[1] in _COMMANDS:
+    for found in filter(
+        None, (_RE.call.match(text, place) for place in page.places(_command_stems()))
+    ):
+        if found.start() >= done and found[1] in _commands():
             words = list(_words(text, found.end()))
             done = words[-1][1] if words else found.end()
             yield from _passwords(text, found[1], words)
     if "|" in text:
-        piped = (_PIPED.match(text, place) for place in page.places(("echo ", "printf ", "print ")))
+        piped = (
+            _RE.piped.match(text, place) for place in page.places(("echo ", "printf ", "print "))
+        )
         yield from chain.from_iterable(map(_piped, filter(None, piped)))
     stems = (
         "auth ", "convertto-securestring", "expect ", "ftp> user", "server community", "enable ",
         "username ", "rootpw ", "user ", "331 ",
     )  # fmt: skip
-    typed = (_TYPED.match(text, place) for place in page.places(stems))
+    typed = (_RE.typed.match(text, place) for place in page.places(stems))
     yield from (found.span(1) for found in typed if found and _is_typed(found[0], found[1]))
     yield from _here_strings(page)
 
@@ -404,9 +316,6 @@ def _is_typed(line: str, value: str) -> bool:
     )
 
 
-_HERE = LazyRegex(r"<<<[ \t]{0,4}(\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s|'\"]{1,256})")
-_READER = r"(?:passw|kinit|cryptsetup|--?stdin|-S\s|--with-token|--passphrase-fd)"
-_READERS, _READS = LazyRegex(_READER), LazyRegex(rf"{_READER}[^\n]{{0,100}}$")
 _MAX_READER, _MAX_HERE = 140, 272  # characters
 
 
@@ -414,7 +323,7 @@ def _here_strings(page: Page) -> Iterator[Span]:
     """Yield what a shell gives to a command that reads a password: `kinit bob <<< "…"`."""
     text = page.text
     surroundings = Surroundings(page, before=_MAX_READER, after=2 * _MAX_HERE)
-    readers = _READERS.finditer(text) if "<<<" in text else ()
+    readers = _RE.readers.finditer(text) if "<<<" in text else ()
     for start, end in merged((found.start(), found.start() + _MAX_READER) for found in readers):
         here = (
             surroundings.judge(start + place, _here_string)
@@ -424,8 +333,8 @@ def _here_strings(page: Page) -> Iterator[Span]:
 
 
 def _here_string(text: str, place: int) -> Span | None:
-    found = _HERE.match(text, place)
-    if found is None or not _READS.search(text, max(0, place - 120), place):
+    found = _RE.here.match(text, place)
+    if found is None or not _RE.reads.search(text, max(0, place - 120), place):
         return None
     return next(_given(text, _unquoted(text, found.span(1)), plain=False), None)
 
@@ -433,8 +342,8 @@ def _here_string(text: str, place: int) -> Span | None:
 def _words(text: str, at: int) -> Iterator[Span]:
     """Yield the words of a command, up to the end of its line or the next operator."""
     for _ in range(_MAX_WORDS):
-        gap = _GAP.match(text, at)
-        word = _WORD.match(text, gap.end()) if gap else None
+        gap = _RE.gap.match(text, at)
+        word = _RE.word.match(text, gap.end()) if gap else None
         if word is None:
             return
         at = word.end()
@@ -442,7 +351,7 @@ def _words(text: str, at: int) -> Iterator[Span]:
 
 
 def _passwords(text: str, name: str, words: list[Span]) -> Iterator[Span]:
-    command = _COMMANDS[name]
+    command = _commands()[name]
     values = [text[slice(*word)] for word in words]
     if command.only_with and not _has(values, command.only_with, name):
         return
@@ -498,7 +407,7 @@ def _given(text: str, span: Span, *, plain: bool = True) -> Iterator[Span]:
     """Yield the password unless it is a placeholder or, apart from a glued one, a word such as
     `password`."""
     value = text[slice(*span)]
-    if value and not placeholder(value) and (plain or value.lower() not in _NOT_GIVEN):
+    if value and not placeholder(value) and (plain or value.lower() not in _WORDS.not_given):
         yield span
 
 
@@ -525,27 +434,6 @@ def _unquoted(text: str, span: Span) -> Span:
     )
 
 
-_PIPED = LazyRegex(
-    r"(?i:echo|printf|print)[ \t]{1,4}(?:-[neE]{1,3}[ \t]{1,4}|['\"]?%s(?:\\n)?['\"]?[ \t]{1,4})?"
-    r"(\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s|'\"]{1,256})[ \t]{0,4}\|[ \t]{0,4}"
-    r"(?=[^\n|]{0,120}?(?:sudo[ \t](?:[^\n|]{0,20}?)-S|stdin|chpasswd|--with-token|--passphrase-fd|"
-    r"cryptsetup|passwd[ \t]))"
-)
-# `AUTH secret` typed at the prompt of a server, and a script that answers a question for a
-# password.
-_TYPED = LazyRegex(
-    r"(?:(?<![^\n>])AUTH[ \t]|(?<=> )AUTH[ \t]|ConvertTo-SecureString[ \t]{1,4}(?:-String[ "
-    r"\t]{1,4})?"
-    r"|ftp> user[ \t]\S{1,40}[ \t]|server community[ \t]"
-    # A router
-    r"|(?:enable|username[ \t]\S{1,40}(?:[ \t]privilege[ \t]\d{1,2})?)[ \t](?:secret|password)[ "
-    r"\t](?:[0-9][ \t])?|rootpw[ \t](?:--[a-z]{1,12}[ \t]){0,2}"
-    r"|(?:USER[ \t]\S{1,64}|331[ \t][^\n]{1,80})\r?\n(?:[^\n]{0,80}\n)?PASS[ \t]"  # FTP, POP3
-    r"|expect[^\n]{0,40}assword[^\n]{0,20}\n\s{0,8}send[ \t](?:--[ \t])?)"
-    r"[\"']?([^\s\"'\\$-][^\s\"'\\]{3,128})"
-)
-
-
 def _piped(found: re.Match[str]) -> Iterator[Span]:
     text, span = found.string, _unquoted(found.string, found.span(1))
     value = text[slice(*span)]
@@ -564,29 +452,10 @@ COMMAND_PATTERNS = (
 # --- tables ---
 # The column says what a value is, in CSV, in values separated by tabs and in Markdown.
 
-_PASSWORD_COLUMNS = frozenset(listed("""
-    password passwd pwd pass pw passphrase passcode passwort kennwort contraseña senha wachtwoord
-    hasło пароль 密码 パスワード 비밀번호 user_password login_password db_password wifi_password
-    temp_password initial_password root_password
-"""))  # fmt: skip
-_SECRET_COLUMNS = frozenset(
-    listed(
-        "secret token api_key apikey api-key access_token secret_key client_secret access_key "
-        "refresh_token private_key"
-    )
-)
-_PIN_COLUMNS = frozenset(listed("pin cvv cvc otp"))
-_COLUMN_STEMS = stems_of("""
-    passw passwd pwd passphrase passcode kennwort contraseña senha wachtwoord hasło пароль 密码
-    パスワード 비밀번호 ,pass ;pass |_pass ,pw |_pw secret token key pin cvv cvc otp
-""")
-_LINE = LazyRegex(r"[^\r\n]{0,2048}")
-_BREAK = LazyRegex(r"\r?\n")
 _CELLS = {
     mark: LazyRegex(rf"[ \t]{{0,16}}(\"(?:[^\"\n]|\"\")*+\"|[^{mark}\r\n]*+)(?:{mark}|$|(?=\r?\n))")
     for mark in (r"\|", "\t", ";", ",")
 }
-_RULE = LazyRegex(r"[|:\s-]{3,}")
 _MAX_TABLE_ROWS, _MAX_COLUMNS = 256, 32
 
 
@@ -594,10 +463,10 @@ def _tables(page: Page) -> Iterator[Span]:
     """Yield the cells below a header such as `password`, as long as the rows have as many cells
     as the header."""
     text, done = page.text, 0
-    for place in page.places(_COLUMN_STEMS):
+    for place in page.places(_LISTS.column_stems):
         start = text.rfind("\n", max(0, place - 512), place) + 1 if place >= done else -1
-        header = _LINE.match(text, start) if start >= 0 else None
-        if header is None or not _BREAK.match(text, header.end()):
+        header = _RE.line.match(text, start) if start >= 0 else None
+        if header is None or not _RE.break_.match(text, header.end()):
             continue
         done = header.end()
         mark = next((mark for mark in _CELLS if mark[-1] in header[0]), None)
@@ -609,15 +478,11 @@ def _tables(page: Page) -> Iterator[Span]:
     yield from _copied(page)
 
 
-_COPY = LazyRegex(
-    r"(?i:copy)\s{1,4}[^\s(]{1,80}\s{0,4}\(([^()]{1,400})\)\s{1,4}(?i:from\s{1,4}stdin)[^\r\n]{0,"
-    r"80}"
-)
-
-
 def _copied(page: Page) -> Iterator[Span]:
     """Yield the secrets in the rows that a dump of PostgreSQL copies into a table."""
-    for found in filter(None, (_COPY.match(page.text, place) for place in page.places(("copy ",)))):
+    for found in filter(
+        None, (_RE.copy.match(page.text, place) for place in page.places(("copy ",)))
+    ):
         names = [name.strip(' "').lower() for name in found[1].split(",")]
         yield from (
             _below(page.text, found.end(), "\t", columns)[0] if (columns := _called(names)) else ()
@@ -653,7 +518,7 @@ def _columns(text: str, span: Span, mark: str) -> dict[int, frozenset[str]]:
 
 
 def _called(names: list[str]) -> dict[int, frozenset[str]]:
-    lists = (_PASSWORD_COLUMNS, _SECRET_COLUMNS, _PIN_COLUMNS)
+    lists = (_WORDS.password_columns, _WORDS.secret_columns, _WORDS.pin_columns)
     return {at: one for at, name in enumerate(names) for one in lists if name in one}
 
 
@@ -663,12 +528,12 @@ def _below(
     """Return the secrets in the rows after a header, and where the rows end."""
     spans: list[Span] = []
     for _ in range(_MAX_TABLE_ROWS):
-        gap = _BREAK.match(text, at)
-        line = _LINE.match(text, gap.end()) if gap else None
+        gap = _RE.break_.match(text, at)
+        line = _RE.line.match(text, gap.end()) if gap else None
         if line is None or not line[0].strip() or mark[-1] not in line[0]:
             break
         at = line.end()
-        cells = [] if _RULE.fullmatch(line[0]) else _cells(text, line.span(), mark)
+        cells = [] if _RE.rule.fullmatch(line[0]) else _cells(text, line.span(), mark)
         spans += (
             cells[column]
             for column, names in columns.items()
@@ -683,9 +548,9 @@ def _is_secret(value: str, names: frozenset[str], *, loose: bool) -> bool:
     a text it must look like one."""
     if placeholder(value) or plain_word(value) or variable(value):
         return False
-    if names is _PIN_COLUMNS:
+    if names is _WORDS.pin_columns:
         return value.isdigit() and 3 <= len(value) <= 8
-    if names is _SECRET_COLUMNS:
+    if names is _WORDS.secret_columns:
         return random_looking(value, min_length=12)
     return (looks_secret(value, min_length=5) and " " not in value) or (
         loose and len(value) >= 4 and " " not in value
@@ -698,6 +563,6 @@ TABLE_PATTERNS = (
         "SECRET",
         _tables,
         hints=("\n",),
-        when=lambda page: page.holds(_COLUMN_STEMS),
+        when=lambda page: page.holds(_LISTS.column_stems),
     ),
 )

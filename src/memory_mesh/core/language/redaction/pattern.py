@@ -289,9 +289,8 @@ class Cue:
 
     __slots__ = ("stems", "words")
 
-    def __init__(self, stems: str, alternatives: str) -> None:
-        self.stems = stems_of(stems)
-        self.words = words(alternatives)
+    def __init__(self, stems: tuple[str, ...], words: LazyRegex) -> None:
+        self.stems, self.words = stems, words
 
     def near(self, page: Page, span: Span, *, before: int = BEFORE, after: int = AFTER) -> bool:
         """Return whether a cue word stands near the span, before or after it."""
@@ -392,22 +391,6 @@ def _expanding() -> re.Pattern[str]:
 def ascii_part(stems: tuple[str, ...]) -> tuple[str, ...]:
     """Return the stems that an ASCII text may contain: most texts are, and many stems are not."""
     return tuple(stem for stem in stems if stem.isascii())
-
-
-def listed(text: str) -> tuple[str, ...]:
-    """Return the words of a text."""
-    return tuple(text.split())
-
-
-def stems_of(text: str) -> tuple[str, ...]:
-    """Return the stems written in a text; an underscore stands for a space."""
-    return tuple(stem.replace("_", " ") for stem in text.split())
-
-
-def words(alternatives: str) -> LazyRegex:
-    """Match whole words, ignoring case. An underscore separates words, so `phone_number`
-    contains `phone`."""
-    return LazyRegex(rf"(?<![^\W_])(?:{alternatives})(?![^\W_])", re.IGNORECASE)
 
 
 def joined(char: str) -> bool:

@@ -22,6 +22,7 @@ from itertools import accumulate, chain, islice
 from operator import attrgetter
 from unicodedata import category, normalize
 
+from memory_mesh.core.language.data import read_data
 from memory_mesh.core.text import INVISIBLE, TAGS, VARIATION_SELECTORS, ZERO_WIDTH
 
 # --- openings ---
@@ -279,11 +280,8 @@ class Patterns:
 def load_patterns() -> Patterns:
     """Read the packaged data file once."""
     import tomllib  # most commands detect nothing
-    from pkgutil import get_data  # `importlib.resources` takes 20 ms to load
 
-    data = tomllib.loads(
-        (get_data("memory_mesh.core.language.safety", "data/injection.toml") or b"").decode()
-    )
+    data = tomllib.loads(read_data("memory_mesh.core.language.safety", "injection.toml"))
     concealed = data["concealed"]
     return Patterns(
         rules=tuple(Rule(**rule | {"kind": InjectionKind(rule["kind"])}) for rule in data["rules"]),
