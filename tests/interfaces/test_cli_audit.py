@@ -14,7 +14,7 @@ import pytest
 from memory_mesh.core.audit import Broken, Sound, chain_name, parse_many
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt
 from memory_mesh.interfaces import values
-from memory_mesh.interfaces.render import memories
+from memory_mesh.interfaces.render import records
 from memory_mesh.interfaces.values import Call
 from memory_mesh.interfaces.verbs import COMMANDS
 
@@ -219,7 +219,7 @@ def test_half_an_export_is_taken_away(tmp_path: Path) -> None:
         raise StoreCorrupt("the file is damaged")
 
     with pytest.raises(StoreCorrupt):
-        memories.exported(
+        records.exported(
             pieces(), Call(operation=EXPORT, options={"out": str(tmp_path / "trail.jsonl")})
         )
     assert list(tmp_path.iterdir()) == []
@@ -252,10 +252,10 @@ def test_an_export_that_cannot_be_printed_is_an_error(
             raise OSError(reason, "no room")
 
         if reason == errno.EPIPE:
-            assert memories.exported(pieces(), Call(operation=EXPORT)).code == code
+            assert records.exported(pieces(), Call(operation=EXPORT)).code == code
         else:
             with pytest.raises(InvalidInput, match="the export cannot be written"):
-                memories.exported(pieces(), Call(operation=EXPORT))
+                records.exported(pieces(), Call(operation=EXPORT))
 
 
 # --- parts ---
@@ -263,11 +263,11 @@ def test_an_export_that_cannot_be_printed_is_an_error(
 
 def test_verdicts_of_one_chain_are_said_in_the_singular() -> None:
     chain = chain_name("u", "ann", recalls=True)
-    assert memories.verdicts([Sound(chain, 0, None)], VERIFY).text == (
+    assert records.verdicts([Sound(chain, 0, None)], VERIFY).text == (
         "[MemoryMesh] 1 chain sound\nsound  recalls of agent ann of user u  0:no block\n"
         "Signatures: not checked: the chain is not signed"
     )
-    broken = memories.verdicts([Broken("", 7, None, "no chain has it")], VERIFY)
+    broken = records.verdicts([Broken("", 7, None, "no chain has it")], VERIFY)
     assert (broken.code, broken.text.splitlines()[1]) == (
         1,
         "BROKEN  any chain  block 7: no chain has it",

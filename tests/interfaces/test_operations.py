@@ -31,6 +31,7 @@ from memory_mesh.flows.learning.lessons import ORDERS
 from memory_mesh.flows.search.search import RANKERS
 from memory_mesh.interfaces import operation as operation_types
 from memory_mesh.interfaces import verbs
+from memory_mesh.interfaces.calling import VIEWS
 from memory_mesh.interfaces.cli import handlers
 from memory_mesh.interfaces.operation import (
     LOCAL_KINDS,
@@ -225,21 +226,25 @@ def test_a_method_that_the_table_does_not_list_is_found() -> None:
 def test_every_method_view_and_handler_that_is_named_exists() -> None:
     for operation in OPERATIONS:
         assert {operation.method, operation.formatter} - {""} <= every_method()
-        module, name = (
-            (handlers, operation.handler) if operation.handler else (memories, operation.view)
-        )
-        assert callable(getattr(module, name)), operation.name
+        names = vars(handlers) if operation.handler else VIEWS
+        name = operation.handler or operation.view
+        assert callable(names[name]), operation.name
         assert not name.startswith("_")
 
 
 def test_every_view_is_used() -> None:
     modules = {module.__name__ for module in (memories, records, graph)}
-    here = {
+    views = {
         name
-        for name, one in vars(memories).items()
-        if isfunction(one) and one.__module__ in modules and name[0] != "_"
+        for name, one in VIEWS.items()
+        if isfunction(one) and list(signature(one).parameters)[-1] == "call" and name[0] != "_"
     }
-    assert here == {operation.view for operation in OPERATIONS if operation.view}
+    trees = [ast.parse(path.read_text()) for path in Path(handlers.__file__).parent.glob("*.py")]
+    imports = [
+        node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+    ]
+    by_handlers = {one.name for node in imports if node.module in modules for one in node.names}
+    assert views - by_handlers <= {operation.view for operation in OPERATIONS if operation.view}
 
 
 # --- parameters ---

@@ -1,10 +1,11 @@
 """Call the method of a mesh that an operation names, with arguments that an interface has read."""
 
+from collections import ChainMap
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from memory_mesh.interfaces.render import memories
+from memory_mesh.interfaces.render import graph, memories, records
 from memory_mesh.interfaces.render.output import Answer
 from memory_mesh.interfaces.values import Call
 
@@ -13,10 +14,13 @@ if TYPE_CHECKING:
     from memory_mesh.core.ports import Progress
 
 
+VIEWS: ChainMap[str, Callable[..., Answer]] = ChainMap(vars(memories), vars(graph), vars(records))
+
+
 def perform(mesh: "Mesh", call: Call, progress: "Progress") -> Answer:
     """Call the method of the mesh that an operation names, and render its result."""
     operation = call.operation
-    view: Callable[..., Answer] = getattr(memories, operation.view)
+    view = VIEWS[operation.view]
     arguments = {name: getattr(mesh.reader, column) for name, column in operation.reader.items()}
     arguments |= {
         **operation.fixed,

@@ -1,7 +1,7 @@
 """Every operation that an interface offers, written once as plain data.
 
 The command line and the servers are generated from this table. An entry names the method of the
-mesh that it calls and the function of `render.memories` that renders the result, or a function of
+mesh that it calls and the view of `render` that renders the result, or a function of
 `cli.handlers` that does all of it. It is over 700 lines because it is the one table of all
 operations.
 """

@@ -89,7 +89,7 @@ def listed(graph: "MemoryGraph", items: list[Item]) -> Answer:
 def described(graph: "MemoryGraph", found: MemoryExplanation) -> Iterator[str]:
     """Yield what a decision is about: the memory with its trust, and each memory that it
     excludes with its own."""
-    yield from (line.removeprefix(f"{NAME} ") for line in explanation_lines(found))
+    yield from explanation_lines(found)
     pending = [
         one.target
         for one in found.conflicts

@@ -1,228 +1,178 @@
-"""Render results about memories, lessons and the lane as answers, and import the other views.
+"""Render results about memories, lessons, the lane and maintenance as answers.
 
-Each function renders the result of one operation of the table as an `Answer`, with a text and the
-data for JSON.
+Each view renders the result of one operation of the table as an `Answer`: a text, and the data for
+JSON. The other views are in `graph` and `records`.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from memory_mesh.api.mesh_methods import MemoryStats
 from memory_mesh.core.errors import NotFound, shown
-from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Spending
+from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock
 from memory_mesh.core.model import (
     Change,
     Checked,
-    EndedSession,
     Erasure,
-    Extraction,
-    Gone,
+    ErasureCheck,
+    Forgotten,
     Ingested,
     MemoryRecord,
-    Reembedded,
     SearchResult,
     Sighting,
+    Status,
 )
 from memory_mesh.core.search import Explained, Explanation
-from memory_mesh.interfaces.render.graph import claim_outcome as _claim_outcome
-from memory_mesh.interfaces.render.graph import (  # noqa: F401  (found by name)  # noqa: F401  (found by name)
-    compressed,
-    conflicts,
-    consolidated,
-    context,
-    decayed,
-    episode_summary,
-    episodes,
-    explained_memory,
-    feedback,
-    graph_found,
-    graph_stored,
-    heritage,
-    hooks,
-    linked,
-    links,
-    quarantined,
-    reached,
-    reflection,
-    reviewed,
-    skill_ingested,
-    skill_used,
-    skills_found,
-    skills_listed,
-    skills_pruned,
-    skills_synced,
-    unarchived,
-    unlinked,
-)
-from memory_mesh.interfaces.render.graph import heritage_lines as _heritage_lines
-from memory_mesh.interfaces.render.graph import with_heritage as _with_heritage
+from memory_mesh.interfaces.render import output
 from memory_mesh.interfaces.render.output import (
     NAME,
     Answer,
     aligned,
+    answer,
     counted,
+    excerpt,
+    first_20,
+    items,
     masked,
     one_line,
     paint,
     preview,
+    safe,
     table,
+    when,
 )
-from memory_mesh.interfaces.render.records import (  # noqa: F401  (found by name)
-    anchored,
-    backed_up,
-    blocks,
-    decisions_kept,
-    exported,
-    forgotten,
-    heads,
-    memories_exported,
-    note_added,
-    note_extracted,
-    notes_imported,
-    notes_injected,
-    notes_linted,
-    notes_listed,
-    notes_matched,
-    notes_synced,
-    rekeyed,
-    store_copied,
-    store_exported,
-    trace_planned,
-    trace_recorded,
-    trace_shown,
-    traces_archived,
-    traces_consolidated,
-    traces_listed,
-    traces_retained,
-    traces_similar,
-    verdicts,
-)
-from memory_mesh.interfaces.render.records import check_lines as _check_lines
+from memory_mesh.interfaces.render.templates import each, fill, rows, view
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
-    from memory_mesh.core.lane import LaneResult, LaneResults
-    from memory_mesh.core.language.capture import Judgement, JunkFound
-    from memory_mesh.flows.graph.store import Stored
+    from memory_mesh.core.lane import LaneResults
+    from memory_mesh.core.language.capture import JunkFound
 
 
-# --- the lane ---
-
-_COLUMNS = ("score", "type", "confidence", "id", "text")
-
-
-def lane_stored(done: "Stored", call: Call) -> Answer:
-    """Render what became of the memory: it is new, was observed before, supersedes others or is
-    quarantined."""
-    memory = done.memory
-    line = f"{NAME} Ingested record {done.id}"
-    line += "" if done.is_new else f", observed {counted(memory.times_observed, 'time')}"
-    return Answer(text=line + _claim_outcome(memory) + masked(memory.redactions), data=asdict(done))
-
-
-def lane_found(found: "LaneResults", call: Call) -> Answer:
-    """Render results with the parts of their scores; for a terminal as a table."""
-    title = f"Found {counted(len(found), 'memory')}" + (
-        f" about {' or '.join(found.entities)}" if found.entities else ""
-    )
-    lines = [f"{NAME} {title}"]
-    for one in found:
-        lines += [
-            f"{one.score:.2f}  {one_line(one.memory_type)}  {one.id}  {_parts(one)}",
-            f"      {one_line(one.content)}",
-        ]
-    rows = [
-        (
-            f"{one.score:.2f}",
-            one.memory_type,
-            f"{one.effective_confidence} %",
-            one.id,
-            preview(one_line(one.content), 160),
-        )
-        for one in found
-    ]
-    return Answer(
-        text="\n".join(lines),
-        data={
-            "count": len(found),
-            "entities": found.entities,
-            "results": [asdict(one) for one in found],
-        },
-        rows="results",
-        draw=lambda: table(title, _COLUMNS, rows) if rows else f"{NAME} {title}",
-    )
-
-
-def lane_rated(memory: MemoryRecord, call: Call) -> Answer:
-    score = (
-        f"feedback score {memory.feedback_score:.2f} after "
-        f"{counted(memory.feedback_count, 'rating')}"
-    )
-    return Answer(text=f"{NAME} Record {memory.id} has the {score}", data=asdict(memory))
-
-
-def judged(found: "Judgement", call: Call) -> Answer:
-    """Render what would be kept, and the rest with the reasons."""
-    lines = [f"{NAME} Would keep {counted(len(found.kept), 'memory')}"]
-    lines += [
-        f"{one_line(one.memory_type)}: {preview(one_line(one.content))}" for one in found.kept
-    ]
-    lines += [f"not kept, {one.why}: {preview(one_line(one.text))}" for one in found.not_kept]
-    return Answer(text="\n".join(lines), data=asdict(found), rows="kept")
-
-
-def junk_found(found: "list[JunkFound]", call: Call) -> Answer:
-    """Render what should not be in the memory, and how to archive it after a dry run."""
-    done = sum(one.archived for one in found)
-    lines = [
-        f"{NAME} Archived {counted(done, 'memory')}"
-        if done
-        else f"{NAME} Found {counted(len(found), 'memory')} of junk"
-    ]
-    lines += [f"{one.id}  {one.why}: {preview(one_line(one.content))}" for one in found]
-    if found and not call.arguments.get("archive"):
-        lines.append("Nothing was changed; add --archive to archive them")
-    data = {"count": len(found), "archived": done, "results": [asdict(one) for one in found]}
-    return Answer(text="\n".join(lines), data=data, rows="results")
-
-
-def _parts(result: "LaneResult") -> str:
-    """Return how a score comes about; factors of 1 are left out."""
-    parts = result.parts
-    factors = {
-        "weight": parts.weight,
-        "decay": parts.decay_factor,
-        "feedback": parts.feedback_score,
-        "intent": parts.intent_boost,
-    }
-    shown = [f"{name} {value:g}" for name, value in factors.items() if value != 1]
-    return f"= {' × '.join([f'similarity {parts.similarity:.2f}', *shown])}"
-
-
-# --- memories ---
-
-_MAX_GONE_LINES = 20
+# --- storing and changing ---
 
 
 def stored(memory: MemoryRecord, call: Call) -> Answer:
     """Render the line of RFC-0011; a terminal also shows whether the text was new."""
+    line = "\n".join([f"Ingested record {memory.id}", *claim_outcome(memory)])
+    return _written(line, memory, new=True)
 
+
+def claim_outcome(memory: MemoryRecord) -> list[str]:
+    """Return the lines that say what the claim of a stored memory led to."""
+    if memory.status == Status.QUARANTINED:
+        return ["It is quarantined. Decide with: memory-mesh review"]
+    return [f"It supersedes {id_}" for id_ in memory.supersedes]
+
+
+stored_many = view(
+    "Ingested {:#new message}",
+    key="memories",
+    data=lambda new: {"memories": [asdict(memory) for memory in new]},
+)
+
+lane_stored = view(
+    "Ingested record {id}<!is_new?, observed {memory.times_observed:#time}>",
+    lambda done: [*claim_outcome(done.memory), masked(done.memory.redactions)],
+)
+
+
+def updated(memory: MemoryRecord, call: Call) -> Answer:
+    return _written(f"Updated record {memory.id} to revision {memory.revision}", memory)
+
+
+def _written(line: str, memory: MemoryRecord, *, new: bool = False) -> Answer:
     def draw() -> str:
-        from memory_mesh.interfaces.render import output
+        return output.written(f"{NAME} {line}", memory, new=new)
 
-        return output.stored(line, memory)
-
-    line = f"{NAME} Ingested record {memory.id}" + _claim_outcome(memory)
-    return Answer(text=line + masked(memory.redactions), data=asdict(memory), draw=draw)
+    return answer(line, memory, [masked(memory.redactions)], draw=draw)
 
 
-def stored_many(new: Sequence[MemoryRecord], call: Call) -> Answer:
-    data = {"memories": [asdict(memory) for memory in new]}
-    return Answer(
-        text=f"{NAME} Ingested {counted(len(new), 'new message')}", data=data, rows="memories"
+pinned = view("{pinned:Pinned|Unpinned} record {id}")
+
+lane_rated = view(
+    "Record {id} has the feedback score {feedback_score:.2f} after {feedback_count:#rating}"
+)
+
+ended_session = view("Ended session {session_id}: {archived:#memory} archived")
+
+extracted = view(
+    "{repeated:This call was made before:|Extracted} {memories:#} memories"
+    "<; {dropped} of too little importance dropped><; {unusable} unusable>",
+    lambda done: [masked(done.redactions)],
+    "<[MemoryMesh] Stored as it is: {stored_whole:raw}>",
+    "<[MemoryMesh] The text tries to give instructions ({flagged:list}); they were not followed>",
+    each(
+        "memories",
+        lambda memory: (
+            fill("{id}  <{importance:.2f}><!importance?  – >", memory)
+            + f"  {memory.category or '–':<12}  {preview(memory.content)}"
+        ),
+    ),
+    data=lambda done: {**asdict(done), "count": len(done.memories)},
+)
+
+
+def ingested(done: Ingested, call: Call) -> Answer:
+    """Render a summary, the files that failed, and what to do about memories of missing files."""
+    extensions = call.arguments.get("extension")
+    endings = ", ".join(extensions) if isinstance(extensions, list) else ".md"
+    deeper = when(not call.arguments.get("recursive"), ", --recursive for sub-folders")
+    no_files = f"No file here ends with {endings}; use --extension for others{deeper}."
+    matched = done.added or done.updated or done.unchanged or done.failed
+    return answer(
+        f"Ingested {ingest_counts(done)}",
+        done,
+        [
+            when(not matched, no_files),
+            *first_20(gone_lines(done, "memory"), "… and {} more; --json lists them all"),
+        ],
+        failed=done.failed,
+        problems=[f"{failed.source}: {failed.reason}" for failed in done.failed],
     )
+
+
+def ingest_counts(done: Ingested) -> str:
+    """Return the folder that was read, and how many of its files were added, updated …"""
+    return (
+        f"{one_line(done.root)}: {done.added} added, {done.updated} updated, "
+        f"{done.unchanged} unchanged, {len(done.failed)} failed, {len(done.gone)} gone"
+    )
+
+
+def gone_lines(done: Ingested, what: str) -> list[str]:
+    """Return a line for each file that is missing now."""
+    return [
+        f"Gone: {one_line(gone.source)}; its {what} stays until `memory-mesh delete {gone.id}`"
+        for gone in done.gone
+    ]
+
+
+judged = view(
+    "Would keep {kept:#memory}",
+    each("kept", "{memory_type}: {content:~}"),
+    each("not_kept", "not kept, {why:raw}: {text:~}"),
+    key="kept",
+)
+
+
+def junk_found(junk: "list[JunkFound]", call: Call) -> Answer:
+    """Render what should not be in the memory, and how to archive it after a dry run."""
+    archived = sum(one.archived for one in junk)
+    found = f"Found {counted(len(junk), 'memory')} of junk"
+    dry_run = junk and not call.arguments.get("archive")
+    lines = [
+        *(f"{one.id}  {one.why}: {excerpt(one.content)}" for one in junk),
+        when(dry_run, "Nothing was changed; add --archive to archive them"),
+    ]
+    data = {"count": len(junk), "archived": archived} | items("results", junk)
+    title = f"Archived {counted(archived, 'memory')}" if archived else found
+    return answer(title, data, lines, rows="results")
+
+
+# --- searching and reading ---
 
 
 def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
@@ -230,31 +180,125 @@ def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
 
     def draw() -> str:
         from memory_mesh.api.settings import load
-        from memory_mesh.interfaces.render import output
 
         language = load(call.target.arguments).options.stemmer_language
-        return output.results(
-            results, str(call.arguments["query"]), language=language, hint=_weaker(call)
-        )
+        query = str(call.arguments["query"])
+        return output.results(results, query, language=language, hint=_weaker(call))
 
-    return replace(
-        _results(
-            results, f"{NAME} Found {len(results)} matches." + (f"\n\n{text}" if results else "")
-        ),
-        draw=draw,
-    )
+    title = f"Found {len(results)} matches." + when(results, f"\n\n{text}")
+    return answer(title, items("results", results), rows="results", draw=draw)
 
 
 def fenced(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
-    answer = _results(results, text)
-    return replace(answer, data={**answer.data, "text": text})
+    return Answer(text=text, data=items("results", results, text=text), rows="results")
+
+
+def _weaker(call: Call) -> str:
+    """Return how a search that found nothing shows weaker matches, or an empty text."""
+    if "min_score" in call.arguments:
+        return when(call.arguments["min_score"], "--min-score 0 shows weaker matches.")
+    precise = call.arguments.get("mode") == "precise"
+    return when(precise, "--mode recall shows weaker matches.")
+
+
+def lane_found(results: "LaneResults", call: Call) -> Answer:
+    """Render results with the parts of their scores, without factors of 1; for a terminal as a
+    table."""
+    about = when(results.entities, f" about {' or '.join(results.entities)}")
+    title, lines = f"Found {counted(len(results), 'memory')}{about}", []
+    for one in results:
+        parts = one.parts
+        factors = {
+            "weight": parts.weight,
+            "decay": parts.decay_factor,
+            "feedback": parts.feedback_score,
+            "intent": parts.intent_boost,
+        }
+        product = [f"{name} {value:g}" for name, value in factors.items() if value != 1]
+        score = " × ".join([f"similarity {parts.similarity:.2f}", *product])
+        lines.append(f"{one.score:.2f}  {one_line(one.memory_type)}  {one.id}  = {score}")
+        lines.append(f"      {one_line(one.content)}")
+
+    def draw() -> str:
+        rows = [
+            (
+                f"{one.score:.2f}",
+                one.memory_type,
+                f"{one.effective_confidence} %",
+                one.id,
+                excerpt(one.content, 160),
+            )
+            for one in results
+        ]
+        heads = ("score", "type", "confidence", "id", "text")
+        return table(title, heads, rows) if rows else f"{NAME} {title}"
+
+    data = {"count": len(results), "entities": results.entities} | items("results", results)
+    return answer(title, data, lines, rows="results", draw=draw)
+
+
+def explained(explanation: Explanation, call: Call) -> Answer:
+    """Render a search with its reasons: the query, the signals of each memory, and what was left
+    out."""
+    hits, corrections = explanation.answers, explanation.corrections
+    vectors = f"vectors of {explanation.model}" if explanation.model else "no vectors"
+    left_out = [f"{count} ({reason})" for reason, count in sorted(explanation.left_out.items())]
+    words = [
+        f"{word} → {corrections[word]}" if word in corrections else word
+        for word in explanation.tokens[:20]
+    ]
+    title = (
+        f"{counted(len(hits), 'result')} of {counted(explanation.candidates, 'candidate')}, among "
+        f"{counted(explanation.documents, 'memory')}"
+    )
+    lines = [
+        f"Query: {one_line(explanation.query)[:200]}",
+        f"Words: {', '.join(words) or 'none'}",
+        f"Ranker: {explanation.ranker}"
+        f"{when(explanation.read, f' (read {explanation.read} candidates)')}, keywords and "
+        f"{vectors}, {when(explanation.mode, f'mode {explanation.mode}, ')}minimum score "
+        f"{explanation.min_score:g}",
+        f"Left out: {', '.join(left_out) or 'nothing'}",
+    ]
+    for n, hit in enumerate(hits, start=1):
+        score = f"[IMPORTANCE: {hit.result.score:.2f}]"
+        lines.append(f"\n--- MEMORY {n}: {hit.result.id} {score} ---")
+        lines += _signals(hit)
+    if explanation.nearly:
+        below = counted(explanation.left_out.get("min_score", 0), "memory")
+        score = f"minimum score of {explanation.min_score:g}"
+        lines.append(f"\nBelow the {score}: {below}, the best of them:")
+    for hit in explanation.nearly:
+        text = one_line(hit.result.content)[:80]
+        lines.append(f"  {hit.result.score:.2f}  {hit.result.id}  {text}")
+    data = asdict(explanation)
+    for name in ("answers", "nearly"):
+        data[name] = [{**hit.pop("result"), **hit} for hit in data[name]]
+    return answer(title, data, lines, rows="answers")
+
+
+def _signals(hit: Explained) -> list[str]:
+    channels = [
+        (name, f"rank {placing.rank}", f"{placing.score:.3f}")
+        for name, placing in hit.channels.items()
+    ]
+    better = "The claim of the asked time" if hit.result.claim else "A newer memory"
+    features = ", ".join(f"{name} {value:.2f}" for name, value in hit.features.items() if value)
+    return [
+        one_line(hit.result.content)[:200],
+        aligned(channels),
+        *_heritage_lines(hit.result),
+        when(hit.newer, f"{better} has another value: {hit.newer}"),
+        aligned([(f"{one.value:+.2f}", one.meaning) for one in hit.contributions]),
+        when(features, f"Features: {features}"),
+    ]
 
 
 def record(memory: MemoryRecord | None, call: Call) -> Answer:
-    """Render all fields of a memory."""
+    """Render all fields of a memory; a terminal shows its heritage as a tree."""
     if memory is None:
         raise _unknown(call)
-    facts = {
+    what = {
         "Type": memory.metadata.get("type") or memory.memory_type,
         "Source": memory.metadata.get("source") or "unknown",
         "Status": memory.status,
@@ -262,353 +306,26 @@ def record(memory: MemoryRecord | None, call: Call) -> Answer:
         "Observed": memory.times_observed,
         "Pinned": "yes" if memory.pinned else "no",
     }
-    owner = {
+    whose = {
         "User": memory.user_id,
         "Agent": memory.agent_id,
         "Session": memory.session_id,
         "Created": memory.created_at,
     }
-    lines = [f"{NAME} Record {memory.id}", _pairs(facts), _pairs(owner)]
-    if memory.metadata:
-        lines.append(f"Metadata: {json.dumps(memory.metadata, ensure_ascii=False)}")
-    return _with_heritage(memory, lines, ["", memory.content], asdict(memory))
-
-
-def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
-    """Render memories, one on each line. `next` is where another page may begin."""
-    more = bool(memories) and len(memories) == call.arguments.get("limit")
+    metadata = f"Metadata: {json.dumps(memory.metadata, ensure_ascii=False)}"
+    title = f"Record {memory.id}"
+    above = [_pairs(what), _pairs(whose), when(memory.metadata, metadata)]
+    content = f"\n{memory.content}"
 
     def draw() -> str:
-        from memory_mesh.interfaces.render import output
+        head = paint(safe(answer(title, {}, above).text))
+        return "\n".join([head, *_heritage_tree(memory), safe(content)])
 
-        return output.listing(
-            memories, output.next_page(call.typed, memories[-1].id) if more else ""
-        )
-
-    lines = [
-        f"{memory.id}  {memory.created_at}  {memory.memory_type:<10}  {preview(memory.content)}"
-        for memory in memories
-    ]
-    data = {
-        "count": len(memories),
-        "memories": [asdict(memory) for memory in memories],
-        "next": memories[-1].id if more else None,
-    }
-    return Answer(
-        text="\n".join([f"{NAME} Listed {len(memories)} memories.", *lines]),
-        data=data,
-        rows="memories",
-        draw=draw,
-    )
+    return answer(title, memory, [*above, *_heritage_lines(memory), content], draw=draw)
 
 
-def history(changes: Sequence[Change], call: Call) -> Answer:
-    """Render the revisions of a memory, oldest first."""
-    id_ = call.arguments["id"]
-    lines = [f"{NAME} History of {id_}: {len(changes)} revisions."]
-    for change in changes:
-        why = f": {change.why}" if change.why else ""
-        lines.append(
-            f"{change.number:>4}  {change.created_at}  {change.action} by "
-            f"{change.agent_id or 'unknown'}{why}"
-        )
-        lines += [
-            f"      {name} was {preview(_value(before))}" for name, before in change.before.items()
-        ]
-    return Answer(
-        text="\n".join(lines),
-        data={"id": id_, "changes": [asdict(change) for change in changes]},
-        rows="changes",
-    )
-
-
-def sightings(found: Sequence[Sighting], call: Call) -> Answer:
-    """Render who stored the text of a memory, oldest first."""
-    id_ = call.arguments["id"]
-    lines = [f"{NAME} {id_} was stored by {len(found)} agents or sessions."]
-    for one in found:
-        session = f" in session {one.session_id}" if one.session_id else ""
-        times = (
-            f"{one.times_observed} times, last {one.last_observed}"
-            if one.times_observed > 1
-            else "once"
-        )
-        lines.append(f"  {one.created_at}  {one.agent_id or 'unknown'}{session}: {times}")
-    return Answer(
-        text="\n".join(lines),
-        data={"id": id_, "sightings": [asdict(one) for one in found]},
-        rows="sightings",
-    )
-
-
-def updated(memory: MemoryRecord, call: Call) -> Answer:
-    def draw() -> str:
-        from memory_mesh.interfaces.render import output
-
-        return output.written(line, memory.redactions)
-
-    line = f"{NAME} Updated record {memory.id} to revision {memory.revision}"
-    return Answer(text=line + masked(memory.redactions), data=asdict(memory), draw=draw)
-
-
-def pinned(memory: MemoryRecord, call: Call) -> Answer:
-    return Answer(
-        text=f"{NAME} {'Pinned' if memory.pinned else 'Unpinned'} record {memory.id}",
-        data=asdict(memory),
-    )
-
-
-def ended_session(done: EndedSession, call: Call) -> Answer:
-    archived = counted(len(done.archived), "memory")
-    return Answer(
-        text=f"{NAME} Ended session {one_line(done.session_id)}: {archived} archived",
-        data=asdict(done),
-    )
-
-
-def deleted(proof: Erasure, call: Call) -> Answer:
-    """Render the ids of the erased memories, the given one first."""
-    if not (proof.memories or proof.notes):
-        raise _unknown(call)
-    ids = sorted(proof.memories, key=lambda id_: id_ != call.arguments.get("id"))
-    return _erased(proof, [f"{NAME} Deleted record {id_}" for id_ in ids])
-
-
-def deleted_all(proof: Erasure, call: Call) -> Answer:
-    kept = f"; {len(proof.kept)} kept: others stored them too" if proof.kept else ""
-    return _erased(proof, [f"{NAME} Deleted {len(proof.memories)} records{kept}"])
-
-
-def ingested(done: Ingested, call: Call) -> Answer:
-    """Render a summary, the files that failed, and what to do about memories of missing files."""
-    counts = (
-        f"{done.added} added, {done.updated} updated, {done.unchanged} unchanged, "
-        f"{len(done.failed)} failed"
-    )
-    summary = f"{NAME} Ingested {one_line(done.root)}: {counts}, {len(done.gone)} gone"
-    return Answer(
-        text="\n".join([summary, *_no_files(done, call), *_gone(done.gone)]),
-        data=asdict(done),
-        code=1 if done.failed else 0,
-        problems=[f"{failed.source}: {failed.reason}" for failed in done.failed],
-    )
-
-
-def extracted(done: Extraction, call: Call) -> Answer:
-    """Render the memories extracted from a text."""
-    lines = [f"{NAME} {_extraction(done)}{masked(done.redactions)}"]
-    if done.stored_whole:
-        lines.append(f"{NAME} Stored as it is: {done.stored_whole}")
-    if done.flagged:
-        lines.append(
-            f"{NAME} The text tries to give instructions ({', '.join(done.flagged)}); they were "
-            "not followed"
-        )
-    for memory in done.memories:
-        importance = "  – " if memory.importance is None else f"{memory.importance:.2f}"
-        lines.append(
-            f"{memory.id}  {importance}  {memory.category or '–':<12}  {preview(memory.content)}"
-        )
-    return Answer(text="\n".join(lines), data={**asdict(done), "count": len(done.memories)})
-
-
-def explained(explanation: Explanation, call: Call) -> Answer:
-    """Render a search with its reasons: the query, the signals of each memory, and what was left
-    out."""
-    mode = f"mode {explanation.mode}, " if explanation.mode else ""
-    vectors = f"vectors of {explanation.model}" if explanation.model else "no vectors"
-    left_out = (
-        ", ".join(f"{count} ({reason})" for reason, count in sorted(explanation.left_out.items()))
-        or "nothing"
-    )
-    read = f" (read {explanation.read} candidates)" if explanation.read else ""
-    corrections = explanation.corrections
-    words = [
-        f"{word} → {corrections[word]}" if word in corrections else word
-        for word in explanation.tokens[:20]
-    ]
-    lines = [
-        f"{NAME} {counted(len(explanation.answers), 'result')} of "
-        f"{counted(explanation.candidates, 'candidate')}, among "
-        f"{counted(explanation.documents, 'memory')}",
-        f"Query: {one_line(explanation.query)[:200]}",
-        f"Words: {', '.join(words) or 'none'}",
-        (
-            f"Ranker: {explanation.ranker}{read}, keywords and {vectors}, {mode}minimum score "
-            f"{explanation.min_score:g}"
-        ),
-        f"Left out: {left_out}",
-    ]
-    for n, hit in enumerate(explanation.answers, start=1):
-        lines += [
-            "",
-            f"--- MEMORY {n}: {hit.result.id} [IMPORTANCE: {hit.result.score:.2f}] ---",
-            *_signals(hit),
-        ]
-    if explanation.nearly:
-        below = counted(explanation.left_out.get("min_score", 0), "memory")
-        lines += [
-            "",
-            f"Below the minimum score of {explanation.min_score:g}: {below}, the best of them:",
-        ]
-        lines += [
-            f"  {hit.result.score:.2f}  {hit.result.id}  {one_line(hit.result.content)[:80]}"
-            for hit in explanation.nearly
-        ]
-    data = asdict(explanation)
-    for name, hits in (("answers", explanation.answers), ("nearly", explanation.nearly)):
-        data[name] = [_explained_data(hit) for hit in hits]
-    return Answer(text="\n".join(lines), data=data, rows="answers")
-
-
-def compacted(freed: bool, call: Call) -> Answer:  # noqa: FBT001  (the result of the method)
-    done = (
-        "No deleted bytes are left in the files"
-        if freed
-        else "Other processes are using the store: try again later"
-    )
-    return Answer(text=f"{NAME} {done}", data={"bytes_freed": freed}, code=0 if freed else 1)
-
-
-def reembedded(done: Reembedded, call: Call) -> Answer:
-    changed = f"; the store was of {done.changed_from} before" if done.changed_from else ""
-    return Answer(
-        text=f"{NAME} Embedded {done.embedded} memories with {done.model}{changed}",
-        data=asdict(done),
-    )
-
-
-def stats(counts: MemoryStats, call: Call) -> Answer:
-    """Render the four lines of RFC-0011, and a line for each operation that called a model."""
-    data = {
-        "total_memories": counts.total_memories, "total_skills": counts.total_skills,
-        "db_path": counts.db_path, "status": counts.status, "by_status": counts.by_status,
-        "spent_today": [asdict(spent) for spent in counts.spent_today],
-        "spent_in_all": [asdict(spent) for spent in counts.spent_in_all],
-    }  # fmt: skip
-    today = {(spent.operation, spent.model): spent.calls for spent in counts.spent_today}
-    lines = [
-        f"{NAME} Total Memories: {data['total_memories']}",
-        f"{NAME} Total Skills: {data['total_skills']}",
-        f"{NAME} DB Path: {data['db_path']}",
-        f"{NAME} Status: {data['status']}",
-        *(
-            _spent(spent, today.get((spent.operation, spent.model), 0))
-            for spent in counts.spent_in_all
-        ),
-    ]
-    return Answer(text="\n".join(lines), data=data)
-
-
-def models(checks: Sequence[Checked], call: Call) -> Answer:
-    """Render whether each configured model answered; the exit code is 1 if one did not."""
-    failed = [check for check in checks if not check.ok]
-    rows = [
-        ("FAILED" if not check.ok else "ok" if check.model else "-", check.part, _check(check))
-        for check in checks
-    ]
-    summary = (
-        f"{len(failed)} of the models gave no answer"
-        if failed
-        else "Every model that is set answers"
-    )
-    return Answer(
-        text=f"{NAME} {summary}\n{aligned(rows)}",
-        data={"ok": not failed, "checks": [asdict(check) for check in checks]},
-        rows="checks",
-        code=1 if failed else 0,
-    )
-
-
-# --- lessons and maintenance ---
-
-
-def lessons(found: Sequence[LessonBlock], call: Call) -> Answer:
-    """Render lessons, one on each line: severity, confidence, rule, scope."""
-    rows = [_lesson_row(one) for one in found]
-    columns = ("severity", "sure", "rule", "applies to")
-
-    def draw() -> str:
-        if rows:
-            return table(f"{len(found)} lessons", columns, rows)
-        return "\n".join(
-            filter(
-                None,
-                [paint(f"{NAME} 0 lessons."), _weaker(call) if call.arguments.get("query") else ""],
-            )
-        )
-
-    return Answer(
-        text=f"{NAME} {len(found)} lessons." + (f"\n{aligned(rows)}" if rows else ""),
-        data={"count": len(found), "lessons": [asdict(one) for one in found]},
-        rows="lessons",
-        draw=draw,
-    )
-
-
-def lesson(block: LessonBlock, call: Call) -> Answer:
-    """Render the lesson that was stored, or the known one with at least the same confidence."""
-    name = (
-        f"Lesson {block.lesson_id} of pattern {block.pattern_id}, {block.rule_confidence:.2f} sure"
-    )
-    return Answer(text=f"{NAME} {name}: {one_line(block.preventative_rule)}", data=asdict(block))
-
-
-def distilled(done: Distilled, call: Call) -> Answer:
-    """Render the result of a distillation cycle."""
-    lines = [
-        f"{NAME} Scanned {done.scanned} blocks: {done.candidates} candidates, "
-        f"{len(done.learnt) + done.unseen} learnt, {done.known} known, {len(done.skipped)} skipped"
-    ]
-    lines += [f"Learnt: {one_line(one.preventative_rule)}" for one in done.learnt]
-    lines += (
-        [f"Learnt for other agents, visible to them alone: {done.unseen}"] if done.unseen else []
-    )
-    lines += [f"Skipped: {one.memory_id}, because {one_line(one.reason)}" for one in done.skipped]
-    if done.inject:
-        lines += [
-            "",
-            "To begin the next session with:",
-            aligned([_lesson_row(one) for one in done.inject]),
-        ]
-    return Answer(text="\n".join(lines), data=asdict(done))
-
-
-def heartbeat(beat: Heartbeat, call: Call) -> Answer:
-    """Render the outcome of each job; the exit code is 1 if one failed."""
-    failed = sum(not run.ok for run in beat.runs)
-    done = sum(run.outcome == "done" for run in beat.runs)
-    rows = [_run_row(run) for run in beat.runs]
-    summary = f"Heartbeat: {done} done, {failed} failed, {len(beat.runs) - done - failed} not run"
-    return Answer(
-        text=f"{NAME} {summary}\n{aligned(rows)}",
-        data={"ok": beat.ok, "runs": [asdict(run) for run in beat.runs]},
-        rows="runs",
-        code=0 if beat.ok else 1,
-        draw=lambda: table(summary, ("job", "outcome", "what it did"), rows),
-    )
-
-
-def runs(earlier: Sequence[JobRun], call: Call) -> Answer:
-    """Render earlier runs, newest first."""
-    rows = [(run.began, *_run_row(run)) for run in earlier]
-    text = f"{NAME} {len(earlier)} runs." + (f"\n{aligned(rows)}" if rows else "")
-    return Answer(
-        text=text,
-        data={"count": len(earlier), "runs": [asdict(run) for run in earlier]},
-        rows="runs",
-    )
-
-
-# --- parts ---
-
-
-def _results(results: Sequence[SearchResult], text: str) -> Answer:
-    return Answer(
-        text=text,
-        data={"count": len(results), "results": [asdict(result) for result in results]},
-        rows="results",
-    )
+def _pairs(named: Mapping[str, object]) -> str:
+    return " | ".join(f"{name}: {value}" for name, value in named.items() if value is not None)
 
 
 def _unknown(call: Call) -> NotFound:
@@ -623,128 +340,274 @@ def _unknown(call: Call) -> NotFound:
     )
 
 
+def _heritage(memory: MemoryRecord) -> dict[str, list[str]]:
+    """Return the lists of a heritage that are not empty, by title. Another program may have
+    written anything there."""
+    titles = {"intentChain": "Intents", "hypotheses": "Hypotheses", "rationales": "Rationales"}
+    chain = memory.heritage_chain or {}
+    lists = {title: chain.get(key) for key, title in titles.items()}
+    return {
+        title: [one_line(str(text)) for text in texts]
+        for title, texts in lists.items()
+        if isinstance(texts, list) and texts
+    }
+
+
+def _heritage_lines(memory: MemoryRecord) -> list[str]:
+    """Return the heritage of a memory as indented lines."""
+    heritage = _heritage(memory)
+    lines = ["Heritage"] if heritage else []
+    for title, texts in heritage.items():
+        lines += [f"  {title}", *(f"    {text}" for text in texts)]
+    return lines
+
+
+def _heritage_tree(memory: MemoryRecord) -> list[str]:
+    """Return the heritage of a memory as a tree for a terminal, if it has one."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    tree = Tree(Text("Heritage", "bold"), guide_style="dim")
+    for title, texts in _heritage(memory).items():
+        branch = tree.add(Text(title, "cyan"))
+        for text in texts:
+            branch.add(Text(text))
+    return [output.drawn(tree).rstrip("\n")] if tree.children else []
+
+
+def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
+    """Render memories, one on each line. `next` is where another page may begin."""
+    last = memories[-1].id if memories and len(memories) == call.arguments.get("limit") else None
+    lines = [
+        f"{memory.id}  {memory.created_at}  {memory.memory_type:<10}  {preview(memory.content)}"
+        for memory in memories
+    ]
+
+    def draw() -> str:
+        return output.listing(memories, output.next_page(call.typed, last) if last else "")
+
+    data = items("memories", memories, next=last)
+    title = f"Listed {len(memories)} memories."
+    return answer(title, data, lines, rows="memories", draw=draw)
+
+
+def history(changes: Sequence[Change], call: Call) -> Answer:
+    """Render the revisions of a memory, oldest first."""
+    id_, lines = call.arguments["id"], []
+    for change in changes:
+        what = f"{change.action} by {change.agent_id or 'unknown'}"
+        why = when(change.why, f": {change.why}")
+        lines.append(f"{change.number:>4}  {change.created_at}  {what}{why}")
+        for name, before in change.before.items():
+            text = before if isinstance(before, str) else json.dumps(before, ensure_ascii=False)
+            lines.append(f"      {name} was {preview(text)}")
+    data = {"id": id_, "changes": [asdict(change) for change in changes]}
+    return answer(f"History of {id_}: {len(changes)} revisions.", data, lines, rows="changes")
+
+
+def sightings(seen: Sequence[Sighting], call: Call) -> Answer:
+    """Render who stored the text of a memory, oldest first."""
+    id_, lines = call.arguments["id"], []
+    for one in seen:
+        who = (one.agent_id or "unknown") + when(one.session_id, f" in session {one.session_id}")
+        times = f"{one.times_observed} times, last {one.last_observed}"
+        lines.append(f"  {one.created_at}  {who}: {times if one.times_observed > 1 else 'once'}")
+    data = {"id": id_, "sightings": [asdict(one) for one in seen]}
+    title = f"{id_} was stored by {len(seen)} agents or sessions."
+    return answer(title, data, lines, rows="sightings")
+
+
+# --- deleting ---
+
+
+def deleted(proof: Erasure, call: Call) -> Answer:
+    """Render the ids of the erased memories, the given one first."""
+    if not (proof.memories or proof.notes):
+        raise _unknown(call)
+    ids = sorted(proof.memories, key=lambda id_: id_ != call.arguments.get("id"))
+    return _erased(proof, [f"{NAME} Deleted record {id_}" for id_ in ids])
+
+
+def deleted_all(proof: Erasure, call: Call) -> Answer:
+    kept = when(proof.kept, f"; {len(proof.kept)} kept: others stored them too")
+    return _erased(proof, [f"{NAME} Deleted {len(proof.memories)} records{kept}"])
+
+
 def _erased(proof: Erasure, lines: list[str]) -> Answer:
-    left = (
-        []
-        if proof.bytes_freed
-        else ["Its bytes are still in the store's files: `memory-mesh compact` frees them."]
-    )
     lines += [f"{NAME} Removed the note {one_line(place)} from its file" for place in proof.notes]
-    lines += (
-        [f"{NAME} Removed {one_line(', '.join(proof.traces))} from the files of traces"]
-        if proof.traces
-        else []
-    )
+    if proof.traces:
+        lines.append(f"{NAME} Removed {one_line(', '.join(proof.traces))} from the files of traces")
     for place in proof.notes_left:
         # The root of what was imported ends with a dot.
-        remedy = (
-            "edit the file by hand" if "/./" in place else "`memory-mesh delete --files` removes it"
-        )
+        by_hand = "/./" in place
+        remedy = "edit the file by hand" if by_hand else "`memory-mesh delete --files` removes it"
         lines.append(f"The note {one_line(place)} is still in its file: {remedy}.")
-    is_left = proof.check and not (proof.check.clean and proof.bytes_freed)
-    return Answer(
-        text="\n".join([*lines, *left, *_check_lines(proof.check)]),
-        data=asdict(proof),
-        code=1 if is_left else 0,
+    return _checked(proof, lines, "Its bytes are")
+
+
+def forgotten(proof: Forgotten, call: Call) -> Answer:
+    """Render what was erased, and what was looked for; the exit code is 1 if something is left."""
+    user, memories = (
+        one_line(str(call.arguments["user_id"])),
+        counted(len(proof.memories), "memory"),
     )
+    line = f"{NAME} Forgot user {user}: {memories} erased"
+    return _checked(proof, [line], "The bytes are", damaged=proof.damaged)
 
 
-def _pairs(named: Mapping[str, object]) -> str:
-    return " | ".join(f"{name}: {value}" for name, value in named.items() if value is not None)
+def _checked(
+    proof: Erasure | Forgotten, lines: list[str], bytes_are: str, *, damaged: Sequence[str] = ()
+) -> Answer:
+    """Add what is left in the files and in damaged chains, and what was looked for."""
+    unfreed = f"{bytes_are} still in the store's files: `memory-mesh compact` frees them."
+    lines += [
+        when(not proof.bytes_freed, unfreed),
+        *(
+            f"The chain {one_line(chain)} is broken and keeps its queries; see `audit verify`."
+            for chain in damaged
+        ),
+        *_check_lines(proof.check),
+    ]
+    left = damaged or (proof.check and not (proof.check.clean and proof.bytes_freed))
+    text = "\n".join(filter(None, lines))
+    return Answer(text=text, data=asdict(proof), code=1 if left else 0)
 
 
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _no_files(done: Ingested, call: Call) -> list[str]:
-    """Name the flags to use when no file matched."""
-    if done.added or done.updated or done.unchanged or done.failed:
+def _check_lines(check: ErasureCheck | None) -> list[str]:
+    """Return what was looked for, what was found in each place before and after, and what is
+    left."""
+    if check is None:
         return []
-    given = call.arguments.get("extension")
-    endings = ", ".join(given) if isinstance(given, list) else ".md"
-    deeper = "" if call.arguments.get("recursive") else ", --recursive for sub-folders"
-    return [f"No file here ends with {endings}; use --extension for others{deeper}."]
+    rows_left = f"{counted(check.rows_left, 'row')} of the user left in the store"
+    shared = f"{check.shared} left in other memories or searches, which have the same words"
+    return [
+        f"Looked for {counted(check.texts, 'text')} in {counted(len(check.places), 'place')}:",
+        *(
+            f"  {place.name:<46} {place.before} before, {place.after} after"
+            for place in check.places
+        ),
+        *(f"Found: {one_line(id_)} in {one_line(place)}" for id_, place in check.found),
+        when(check.rows_left, rows_left),
+        when(check.shared, shared),
+        when(check.too_short, f"{check.too_short} too short to look for"),
+        "Nothing is left." if check.clean else "Something is left.",
+    ]
 
 
-def _gone(gone: Sequence[Gone]) -> list[str]:
+compacted = view(
+    "{:No deleted bytes are left in the files|"
+    "Other processes are using the store: try again later}",
+    data=lambda freed: {"bytes_freed": freed},
+    failed="<!?in use>",
+)
+
+
+# --- maintenance ---
+
+
+reembedded = view(
+    "Embedded {embedded} memories with {model:raw}<; the store was of {changed_from:raw} before>"
+)
+
+
+def stats(counts: MemoryStats, call: Call) -> Answer:
+    """Render the four lines of RFC-0011, and a line for each operation that called a model."""
+    names = ("total_memories", "total_skills", "db_path", "status", "by_status")
+    data = {name: getattr(counts, name) for name in names}
+    data["spent_today"] = [asdict(spent) for spent in counts.spent_today]
+    data["spent_in_all"] = [asdict(spent) for spent in counts.spent_in_all]
     lines = [
-        f"Gone: {one_line(one.source)}; its memory stays until `memory-mesh delete {one.id}`"
-        for one in gone[:_MAX_GONE_LINES]
+        f"{NAME} Total Skills: {counts.total_skills}",
+        f"{NAME} DB Path: {counts.db_path}",
+        f"{NAME} Status: {counts.status}",
     ]
-    left = len(gone) - len(lines)
-    return [*lines, f"… and {left} more; --json lists them all"] if left else lines
+    today = {(spent.operation, spent.model): spent.calls for spent in counts.spent_today}
+    for spent in counts.spent_in_all:
+        called = f"{today.get((spent.operation, spent.model), 0)} today, {spent.calls} in all"
+        failed = when(spent.failed, f" ({spent.failed} failed)")
+        cost = "" if spent.cost is None else f", ${spent.cost:.4f}"
+        lines.append(
+            f"{NAME} Calls: {spent.operation} by {one_line(spent.model)}, {called}{failed}: "
+            f"{spent.sent:,} tokens sent, {spent.received:,} received{cost}"
+        )
+    return answer(f"Total Memories: {counts.total_memories}", data, lines)
 
 
-def _extraction(done: Extraction) -> str:
-    if done.repeated:
-        return f"This call was made before: {len(done.memories)} memories"
-    dropped = f"; {done.dropped} of too little importance dropped" if done.dropped else ""
-    unusable = f"; {done.unusable} unusable" if done.unusable else ""
-    return f"Extracted {len(done.memories)} memories{dropped}{unusable}"
+def models(checks: Sequence[Checked], call: Call) -> Answer:
+    """Render whether each configured model answered; the exit code is 1 if one did not."""
+    rows, failed = [], sum(not check.ok for check in checks)
+    for check in checks:
+        state = ("ok" if check.model else "-") if check.ok else "FAILED"
+        detail = when(check.model, f"{check.model} ") + check.detail
+        rows.append((state, check.part, one_line(detail + when(check.remedy, f"; {check.remedy}"))))
+    gave_none = f"{failed} of the models gave no answer"
+    title = gave_none if failed else "Every model that is set answers"
+    data = {"ok": not failed, "checks": [asdict(check) for check in checks]}
+    return answer(title, data, [aligned(rows)], rows="checks", failed=failed)
 
 
-def _signals(hit: Explained) -> list[str]:
-    channels = [
-        (name, f"rank {placing.rank}", f"{placing.score:.3f}")
-        for name, placing in hit.channels.items()
-    ]
-    features = ", ".join(f"{name} {value:.2f}" for name, value in hit.features.items() if value)
-    lines = [
-        one_line(hit.result.content)[:200],
-        *aligned(channels).splitlines(),
-        *_heritage_lines(hit.result),
-    ]
-    better = (
-        "The claim of the asked time has another value"
-        if hit.result.claim
-        else "A newer memory has another value"
+def heartbeat(beat: Heartbeat, call: Call) -> Answer:
+    """Render the outcome of each job; the exit code is 1 if one failed."""
+    failed = sum(not run.ok for run in beat.runs)
+    done = sum(run.outcome == "done" for run in beat.runs)
+    rows = [_run_row(run) for run in beat.runs]
+    title = f"Heartbeat: {done} done, {failed} failed, {len(rows) - done - failed} not run"
+    data = {"ok": beat.ok, "runs": [asdict(run) for run in beat.runs]}
+    return answer(
+        title,
+        data,
+        [aligned(rows)],
+        rows="runs",
+        failed=not beat.ok,
+        draw=lambda: table(title, ("job", "outcome", "what it did"), rows),
     )
-    lines += [f"{better}: {hit.newer}"] if hit.newer else []
-    lines += aligned([(f"{one.value:+.2f}", one.meaning) for one in hit.contributions]).splitlines()
-    return [*lines, f"Features: {features}"] if features else lines
 
 
-def _explained_data(hit: Explained) -> dict[str, object]:
-    channels = {name: asdict(placing) for name, placing in hit.channels.items()}
-    parts = [asdict(one) for one in hit.contributions]
-    found = {
-        "channels": channels,
-        "features": dict(hit.features),
-        "contributions": parts,
-        "newer": hit.newer,
-    }
-    return {**asdict(hit.result), **found}
-
-
-def _spent(spent: Spending, calls_today: int) -> str:
-    failed = f" ({spent.failed} failed)" if spent.failed else ""
-    cost = "" if spent.cost is None else f", ${spent.cost:.4f}"
-    calls = f"{calls_today} today, {spent.calls} in all{failed}"
-    used = f"{spent.sent:,} tokens sent, {spent.received:,} received{cost}"
-    return f"{NAME} Calls: {spent.operation} by {one_line(spent.model)}, {calls}: {used}"
-
-
-def _check(check: Checked) -> str:
-    named = f"{check.model} {check.detail}" if check.model else check.detail
-    return one_line(f"{named}; {check.remedy}" if check.remedy else named)
-
-
-def _weaker(call: Call) -> str:
-    """Return how a search that found nothing shows weaker matches, or an empty text."""
-    if "min_score" in call.arguments:
-        return "--min-score 0 shows weaker matches." if call.arguments["min_score"] else ""
-    return "--mode recall shows weaker matches." if call.arguments.get("mode") == "precise" else ""
-
-
-def _lesson_row(one: LessonBlock) -> tuple[str, str, str, str]:
-    return (
-        one.severity,
-        f"{one.rule_confidence:.2f}",
-        one_line(one.preventative_rule),
-        one_line(one.applicable_scope),
-    )
+runs = view("{:#} runs.", rows("{began}", "{job}", "{outcome}", "{detail}"), key="runs")
 
 
 def _run_row(run: JobRun) -> tuple[str, str, str]:
     return run.job, str(run.outcome), one_line(run.detail)
+
+
+# --- lessons ---
+
+
+lesson = view(
+    "Lesson {lesson_id} of pattern {pattern_id}, {rule_confidence:.2f} sure: {preventative_rule}"
+)
+
+
+def lessons(blocks: Sequence[LessonBlock], call: Call) -> Answer:
+    """Render lessons, one on each line: severity, confidence, rule, scope."""
+    rows = [_lesson_row(block) for block in blocks]
+
+    def draw() -> str:
+        if rows:
+            return table(f"{len(rows)} lessons", ("severity", "sure", "rule", "applies to"), rows)
+        weaker = _weaker(call) if call.arguments.get("query") else ""
+        return paint(f"{NAME} 0 lessons.") + when(weaker, f"\n{weaker}")
+
+    title = f"{len(rows)} lessons."
+    return answer(title, items("lessons", blocks), [aligned(rows)], rows="lessons", draw=draw)
+
+
+def _lesson_row(block: LessonBlock) -> tuple[str, str, str, str]:
+    rule, scope = one_line(block.preventative_rule), one_line(block.applicable_scope)
+    return block.severity, f"{block.rule_confidence:.2f}", rule, scope
+
+
+def distilled(done: Distilled, call: Call) -> Answer:
+    """Render the result of a distillation cycle."""
+    next_session = aligned([_lesson_row(block) for block in done.inject])
+    lines = [
+        *(f"Learnt: {one_line(block.preventative_rule)}" for block in done.learnt),
+        when(done.unseen, f"Learnt for other agents, visible to them alone: {done.unseen}"),
+        *(f"Skipped: {one.memory_id}, because {one_line(one.reason)}" for one in done.skipped),
+        when(done.inject, f"\nTo begin the next session with:\n{next_session}"),
+    ]
+    title = (
+        f"Scanned {done.scanned} blocks: {done.candidates} candidates, "
+        f"{len(done.learnt) + done.unseen} learnt, {done.known} known, {len(done.skipped)} skipped"
+    )
+    return answer(title, done, lines)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NamedTuple, TextIO
@@ -24,6 +24,8 @@ from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES, without_passwords
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance as Record
+    from rich.console import RenderableType
     from rich.text import Text
 
     from memory_mesh.core.model import MemoryRecord, SearchResult
@@ -117,23 +119,49 @@ class Answer:
     note: str = ""
 
 
+def answer(
+    title: str,
+    data: "Record | Mapping[str, object]",
+    lines: Iterable[str] = (),
+    *,
+    rows: str = "",
+    failed: object = False,
+    problems: Sequence[str] = (),
+    draw: Callable[[], str] | None = None,
+) -> Answer:
+    """Return an answer whose text is a sentence after the name of the program, and further lines;
+    empty ones are left out. The exit code is 1 if something `failed`."""
+    return Answer(
+        text="\n".join([f"{NAME} {title}", *filter(None, lines)]),
+        data=data if isinstance(data, Mapping) else asdict(data),
+        rows=rows,
+        code=1 if failed else 0,
+        problems=problems,
+        draw=draw,
+    )
+
+
+def items(key: str, records: "Sequence[Record]", **more: object) -> dict[str, object]:
+    """Return records as data: their number, the list, and what else belongs to the answer."""
+    return {"count": len(records), key: [asdict(record) for record in records], **more}
+
+
 # --- streams ---
 
 
 def prepare_streams() -> None:
     """Read and write every character, whatever the locale. A stream that the caller closed
     (`>&-`) becomes the null device."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    for name, mode, on_error in (
+        ("stdin", "r", "surrogateescape"),
+        ("stdout", "w", "backslashreplace"),
+        ("stderr", "w", "backslashreplace"),
+    ):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  (pathlib takes 5 ms; open until the end)
-    on_error = (
-        (sys.stdin, "surrogateescape"),
-        (sys.stdout, "backslashreplace"),
-        (sys.stderr, "backslashreplace"),
-    )
-    for stream, errors_ in on_error:
+        stream = getattr(sys, name)
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors=errors_)
+            stream.reconfigure(encoding="utf-8", errors=on_error)
 
 
 def use_colour(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
@@ -148,7 +176,7 @@ def show(answer: Answer, form: Form = Form.TEXT) -> int:
     for problem in answer.problems:
         complain(MemoryMeshError(problem), form)
     if answer.note and form is Form.TEXT:
-        _say(answer.note)
+        _note(f"{NAME} {one_line(answer.note)}")
     text = _formatted(answer, form)
     try:
         write([text.rstrip("\n") + "\n"] if text else [])
@@ -161,12 +189,9 @@ def show(answer: Answer, form: Form = Form.TEXT) -> int:
 
 def _formatted(answer: Answer, form: Form) -> str:
     if form is Form.JSONL and answer.rows:
-        items = answer.data[answer.rows]
-        return (
-            "\n".join(to_json(item) for item in items if isinstance(item, Mapping))
-            if isinstance(items, Sequence)
-            else ""
-        )
+        listed = answer.data[answer.rows]
+        parts = listed if isinstance(listed, Sequence) else ()
+        return "\n".join(to_json(part) for part in parts if isinstance(part, Mapping))
     if form is not Form.TEXT and answer.data:
         return to_json(answer.data, indent=2 if form is Form.JSON else None)
     if not sys.stdout.isatty():
@@ -175,40 +200,37 @@ def _formatted(answer: Answer, form: Form) -> str:
     return drawn if use_colour(sys.stdout) else _COLOUR.sub("", drawn)
 
 
-def write(pieces: Iterable[str]) -> None:
-    """Write to standard output. After a failure standard output is closed for good: Python would
-    try again at its end."""
+def write(pieces: Iterable[str]) -> int:
+    """Write to standard output and return the number of pieces. After a failure standard output
+    is closed for good: Python would try again at its end."""
+    count = 0
     try:
-        for piece in pieces:
+        for count, piece in enumerate(pieces, start=1):  # noqa: B007  (the last number is the count)
             sys.stdout.write(piece)
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
+    return count
 
 
 def complain(error: MemoryMeshError, form: Form = Form.TEXT) -> int:
     """Write an error to standard error, in one line, and return its exit code."""
     code = outcome(error).exit_code
-    line = f"{ERROR} {one_line(str(error))}"
-    if form is not Form.TEXT:
-        parts = {"what": error.what, "expected": error.expected, "remedy": error.remedy}
-        texts = {name: one_line(text) for name, text in parts.items() if text}
-        line = to_json({"error": type(error).__name__, **texts, "exit_code": code})
-    elif use_colour(sys.stderr):
-        line = paint(line)
-    _note(line)
+    parts = {"what": error.what, "expected": error.expected, "remedy": error.remedy}
+    texts = {name: one_line(text) for name, text in parts.items() if text}
+    data = {"error": type(error).__name__, **texts, "exit_code": code}
+    _note(f"{ERROR} {one_line(str(error))}", data if form is not Form.TEXT else None)
     return code
 
 
-def _say(text: str) -> None:
-    """Write a line that begins with the name of the program to standard error."""
-    line = f"{NAME} {one_line(text)}"
-    _note(paint(line) if use_colour(sys.stderr) else line)
-
-
-def _note(line: str) -> None:
-    """Write a line to standard error. If that is closed or full, only the exit code is left."""
+def _note(line: str, data: Mapping[str, object] | None = None) -> None:
+    """Write a line, or data as JSON, to standard error. If that is closed or full, only the exit
+    code is left."""
+    if data:
+        line = to_json(data)
+    elif use_colour(sys.stderr):
+        line = paint(line)
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
@@ -225,7 +247,7 @@ def warnings_shown(form: Form) -> Iterator[None]:
     class Lines(Handler):
         def emit(self, record: LogRecord) -> None:
             text = one_line(record.getMessage())
-            _say(text) if form is Form.TEXT else _note(to_json({"warning": text}))
+            _note(f"{NAME} {text}", {"warning": text} if form is not Form.TEXT else None)
 
     log, lines = getLogger("memory_mesh"), Lines(WARNING)
     log.addHandler(lines)
@@ -279,6 +301,7 @@ def _progress_line(what: str, done: int, of: int) -> None:
 # --- texts ---
 
 STORED_VALUES = frozenset({"metadata", "before", "detail"})  # fields whose nulls are the caller's
+_PLURALS = (("ry", "ries"), ("s", "ses"), ("", "s"))  # the end of a noun, and of its plural
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Everything that moves the cursor of a terminal or changes its colours or reading order, except tab
 # and line break.
@@ -294,28 +317,34 @@ _STYLES = (
 
 def safe(text: str) -> str:
     """Return the text with its control characters spelled out."""
-    return _UNSAFE.sub(lambda match: _spelled(match.group()), text.replace("\r\n", "\n"))
+
+    def spelled(match: re.Match[str]) -> str:
+        code = ord(match.group())
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+    return _UNSAFE.sub(spelled, text.replace("\r\n", "\n"))
 
 
 def masked(redactions: Mapping[str, int]) -> str:
     """Return the line that says what a write masked, or an empty text."""
-    return (
-        f"\n{NAME} Masked: {', '.join(f'{count} {kind}' for kind, count in redactions.items())}"
-        if redactions
-        else ""
-    )
+    kinds = ", ".join(f"{count} {kind}" for kind, count in redactions.items())
+    return when(redactions, f"{NAME} Masked: {kinds}")
 
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is 1."""
-    plural = (
-        f"{noun[:-1]}ies"
-        if noun.endswith("ry")
-        else f"{noun}es"
-        if noun.endswith("s")
-        else f"{noun}s"
-    )
-    return f"{number} {noun if number == 1 else plural}"
+    ending, plural = next(pair for pair in _PLURALS if noun.endswith(pair[0]))
+    return f"{number} {noun if number == 1 else noun.removesuffix(ending) + plural}"
+
+
+def when(condition: object, text: str) -> str:
+    """Return a text if the condition holds, else an empty one."""
+    return text if condition else ""
+
+
+def first_20(lines: Sequence[str], more: str = "… and {} more; --json shows all") -> list[str]:
+    """Return at most 20 lines, and how many more there are."""
+    return [*lines[:20], when(lines[20:], more.format(len(lines) - 20))]
 
 
 def one_line(text: str) -> str:
@@ -352,11 +381,6 @@ def styled(text: str, style: str) -> str:
     return f"\x1b[{style}m{text}\x1b[0m"
 
 
-def _spelled(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
 # --- tables ---
 
 
@@ -372,25 +396,35 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows as a table for a terminal."""
-    from rich.console import Console  # 50 ms that only a terminal pays
     from rich.table import Table
     from rich.text import Text
 
     grid = Table(*heads, box=None, header_style="bold", pad_edge=False)
     for first, *others in rows:
-        grid.add_row(
-            Text(safe(first), "cyan"), *(Text(safe(cell), overflow="fold") for cell in others)
-        )
-    console = Console(force_terminal=True)
+        cells = (Text(safe(cell), overflow="fold") for cell in others)
+        grid.add_row(Text(safe(first), "cyan"), *cells)
+    return f"{paint(f'{NAME} {title}')}\n{drawn(grid)}"
+
+
+def drawn(what: "RenderableType", *, width: int | None = None) -> str:
+    """Return what a terminal shows, in colour. With a width, lines are not broken."""
+    from rich.console import Console  # 50 ms that only a terminal pays
+
+    console = Console(force_terminal=True, width=width)
     with console.capture() as captured:
-        console.print(grid)
-    return f"{paint(f'{NAME} {title}')}\n{captured.get()}"
+        console.print(what, soft_wrap=width is not None)
+    return captured.get()
 
 
 def preview(text: str, length: int = 80) -> str:
     """Return the beginning of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def excerpt(text: str, length: int = 80) -> str:
+    """Return the beginning of a text on one line, without control characters and passwords."""
+    return preview(one_line(text), length)
 
 
 def size(number: float) -> str:
@@ -433,20 +467,16 @@ def results(found: "Sequence[SearchResult]", query: str, *, language: str, hint:
 
     from memory_mesh.core.search.passages import marked
 
-    about, now = f"“{preview(one_line(query))}”", _now()
-    summary = (
-        f"{counted(len(found), 'memory')} about {about}"
-        if found
-        else f"Nothing relevant to {about}"
-    )
+    summary = f"{counted(len(found), 'memory')} about" if found else "Nothing relevant to"
+    summary += f" “{excerpt(query)}”"
     blocks = [Text.from_ansi(paint(f"{NAME} {summary}"))]
     for result in found:
         text = safe(result.passage.text if result.passage else result.content)
         spans = marked(text, query, language=language)
-        blocks.append(Text("\n").join([*_wrapped(_headline(result, now)), *_excerpt(text, spans)]))
+        blocks.append(Text("\n").join([*_wrapped(_headline(result)), *_marked_lines(text, spans)]))
     if hint and not found:
         blocks.append(Text(hint, "dim"))
-    return _rendered(Text("\n\n" if found else "\n").join(blocks))
+    return drawn(Text("\n\n" if found else "\n").join(blocks), width=_width())
 
 
 def listing(memories: "Sequence[MemoryRecord]", next_page: str) -> str:
@@ -455,38 +485,34 @@ def listing(memories: "Sequence[MemoryRecord]", next_page: str) -> str:
     from rich.text import Text
 
     lines = [Text.from_ansi(paint(f"{NAME} {counted(len(memories), 'memory')}"))]
-    now = _now()
-    ages = [age(memory.created_at, now) for memory in memories]
+    ages = [age(memory.created_at) for memory in memories]
+    widest = max(map(len, ages), default=0)
     for memory, old in zip(memories, ages, strict=True):
         line = Text.assemble(
-            (memory.id, "dim"), "  ", (f"{old:<{max(map(len, ages))}}", "cyan"), "  "
+            (memory.id, "dim"),
+            "  ",
+            (f"{old:<{widest}}", "cyan"),
+            "  ",
+            (when(memory.memory_type != "global", f"[{memory.memory_type}] "), "dim"),
+            safe(" ".join(memory.content.split())),
         )
-        line.append("" if memory.memory_type == "global" else f"[{memory.memory_type}] ", "dim")
-        line.append(safe(" ".join(memory.content.split())))
         line.truncate(_width(), overflow="ellipsis")
         lines.append(line)
     if next_page:
         lines.append(Text(f"More: {safe(next_page)}", "dim"))
-    return _rendered(Text("\n").join(lines))
+    return drawn(Text("\n").join(lines), width=_width())
 
 
-def stored(line: str, memory: "MemoryRecord") -> str:
-    """Return the line of `store`, whether the text was new, and what was masked in it."""
-    done = "Stored."
-    if memory.key and memory.revision > 1 and memory.updated_at == memory.last_observed:
+def written(line: str, memory: "MemoryRecord", *, new: bool = False) -> str:
+    """Return the line of a write, for a new memory whether its text was stored before, and what
+    was masked in it."""
+    done = when(new, "Stored.")
+    if new and memory.key and memory.revision > 1 and memory.updated_at == memory.last_observed:
         done = f"Replaced what was stored under the key {one_line(memory.key)}; `history` keeps it."
-    elif memory.times_observed > 1:
-        done = (
-            f"Known already: seen {memory.times_observed} times, first "
-            f"{age(memory.created_at, _now())}."
-        )
-    return written(line, memory.redactions, done)
-
-
-def written(line: str, redactions: Mapping[str, int], done: str = "") -> str:
-    """Return the line of a write, what happened, and what was masked in the text."""
-    below = " ".join(filter(None, (done, masked_values(redactions))))
-    return paint(line) + (f"\n{below}" if below else "")
+    elif new and memory.times_observed > 1:
+        done = f"Known already: seen {memory.times_observed} times, first {age(memory.created_at)}."
+    below = " ".join(filter(None, (done, masked_values(memory.redactions))))
+    return paint(line) + when(below, f"\n{below}")
 
 
 def masked_values(redactions: Mapping[str, int]) -> str:
@@ -496,23 +522,20 @@ def masked_values(redactions: Mapping[str, int]) -> str:
         counted(count, _KINDS.get(kind, kind.replace("_", " ")))
         for kind, count in redactions.items()
     ]
-    return (
-        " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) + " masked."
-        if parts
-        else ""
-    )
+    together = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    return when(parts, f"{together} masked.")
 
 
-def age(at: str, now: int) -> str:
+def age(at: str, now: int | None = None) -> str:
     """Return how long ago a time was, such as `3 days ago`; `now` is in Unix milliseconds."""
     from memory_mesh.core.model import millis
 
-    seconds = (now - millis(at)) / 1000
-    size, unit = next(((size, unit) for size, unit in _AGES if abs(seconds) >= size), (0, ""))
-    if not unit:
-        return "just now"
-    amount = counted(int(abs(seconds) // size), unit)
-    return f"{amount} ago" if seconds > 0 else f"in {amount}"
+    seconds = ((time.time_ns() // 1_000_000 if now is None else now) - millis(at)) / 1000
+    for size, unit in _AGES:
+        if abs(seconds) >= size:
+            amount = counted(int(abs(seconds) // size), unit)
+            return f"{amount} ago" if seconds > 0 else f"in {amount}"
+    return "just now"
 
 
 def next_page(typed: Iterable[str], last: str) -> str:
@@ -527,23 +550,21 @@ def next_page(typed: Iterable[str], last: str) -> str:
     return shlex.join(["memory-mesh", *kept, "--after", last])
 
 
-def _headline(result: "SearchResult", now: int) -> "Text":
+def _headline(result: "SearchResult") -> "Text":
     """Return the line above the text of a result. What is usual, such as the status active, is
     left out."""
     from rich.text import Text
 
-    source, section = (
-        result.metadata.get("source"),
-        result.passage.section if result.passage else (),
-    )
+    section = result.passage.section if result.passage else ()
+    source = result.metadata.get("source")
     parts = [
-        age(result.event_time or result.created_at, now),
+        age(result.event_time or result.created_at),
         " ".join(f"#{tag}" for tag in result.tags),
         " › ".join(map(str, [*([source] if source else []), *section])),
         result.speaker or "",
-        "" if result.memory_type == "global" else result.memory_type,
-        "" if result.status == "active" else result.status,
-        "" if result.copies == 1 else f"{result.copies} copies",
+        when(result.memory_type != "global", result.memory_type),
+        when(result.status != "active", result.status),
+        when(result.copies != 1, f"{result.copies} copies"),
         result.id,
     ]
     line = Text.assemble((f"{result.score:.2f}", "bold green" if result.score >= 0.5 else "green"))
@@ -552,7 +573,7 @@ def _headline(result: "SearchResult", now: int) -> "Text":
     return line
 
 
-def _excerpt(text: str, spans: Sequence[tuple[int, int]]) -> "list[Text]":
+def _marked_lines(text: str, spans: Sequence[tuple[int, int]]) -> "list[Text]":
     """Return the lines of a text around its first marked word, indented."""
     from rich.text import Text
 
@@ -563,12 +584,11 @@ def _excerpt(text: str, spans: Sequence[tuple[int, int]]) -> "list[Text]":
     lines = [line for line in _wrapped(whole, _INDENT) if line.plain]
     begin = max(0, next((n for n, line in enumerate(lines) if line.spans), 0) - 2)
     kept = lines[begin : begin + _MAX_LINES]
-    shown = [
-        *([Text("…")] if begin else []),
-        *kept,
-        *([Text("…")] if begin + len(kept) < len(lines) else []),
-    ]
-    return [Text(" " * _INDENT).append_text(line) for line in shown]
+    if begin:
+        kept.insert(0, Text("…"))
+    if begin + _MAX_LINES < len(lines):
+        kept.append(Text("…"))
+    return [Text(" " * _INDENT).append_text(line) for line in kept]
 
 
 def _wrapped(text: "Text", indent: int = 0) -> "list[Text]":
@@ -578,19 +598,6 @@ def _wrapped(text: "Text", indent: int = 0) -> "list[Text]":
     for line in lines:
         line.rstrip()
     return lines
-
-
-def _rendered(text: "Text") -> str:
-    from rich.console import Console
-
-    console = Console(force_terminal=True, width=_width())
-    with console.capture() as captured:
-        console.print(text, soft_wrap=True)
-    return captured.get()
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _width() -> int:
