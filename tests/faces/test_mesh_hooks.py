@@ -54,7 +54,7 @@ def open_mesh(house: House, *hooks: object, agent_id: str = "ann") -> MemoryMesh
 def by_hand(mesh: MemoryMesh) -> Context:
     """Start no thread: `attempt` delivers."""
     context = mesh._context()
-    context.state.couriers.by_hook.update({hook.name: Courier() for hook in context.hooks})
+    context.state.couriers.by_hook.update({hook.name: Courier() for hook in context.hooks.listed})
     for courier in context.state.couriers.by_hook.values():
         courier.closing.set()
     return context
@@ -62,7 +62,7 @@ def by_hand(mesh: MemoryMesh) -> Context:
 
 def attempt(context: Context) -> float | None:
     """Deliver to the first hook, as its thread does after the pause."""
-    return deliver(context, context.hooks[0], force=True)
+    return deliver(context, context.hooks.listed[0], force=True)
 
 
 # --- events ---
@@ -193,7 +193,7 @@ def test_pauses_grow_until_the_event_is_a_dead_letter_which_a_retry_delivers(
         context = by_hand(mesh)
         first, second = mesh.add("First."), mesh.add("Second.")
         assert [attempt(context) for _ in DELAYS] == list(DELAYS)
-        assert deliver(context, context.hooks[0]) == DELAYS[-1]  # not before its time
+        assert deliver(context, context.hooks.listed[0]) == DELAYS[-1]  # not before its time
         assert [one.dead_letters for one in mesh.hooks_status()] == [0]
         attempt(context)
         # The next one has one attempt.
@@ -284,7 +284,7 @@ def test_a_clock_that_was_set_back_does_not_hold_up_a_hook(house: House) -> None
         told.broken = False
         for days, names in ((0, []), (-365, ["store"])):
             house.clock.advance(days=days)
-            deliver(context, context.hooks[0])
+            deliver(context, context.hooks.listed[0])
             assert told.names == names
 
 
@@ -322,7 +322,7 @@ def test_erasing_removes_a_memory_from_queue_dead_letters_and_markdown_also_by_a
     gone, kept = mesh.add("Zebra one.\nZebra two."), mesh.add("Kept words.")
     for _ in (*DELAYS, "last"):
         attempt(context)  # both are dead letters then
-    deliver(context, context.hooks[1])
+    deliver(context, context.hooks.listed[1])
     mesh.update(gone.id, content="Zebra three.")
     mesh.close()
     mine = folder / f"{NOW}.md"

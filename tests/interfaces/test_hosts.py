@@ -58,7 +58,7 @@ def test_a_hook_of_a_host_delivers_no_events_of_writethrough(
     delivering: list[str] = []
     monkeypatch.setattr(
         "memory_mesh.flows.upkeep.hooks.resume",
-        lambda context: delivering.extend(one.name for one in context.hooks),
+        lambda context: delivering.extend(one.name for one in context.hooks.listed),
     )
     monkeypatch.setenv("MEMORY_MESH_WRITETHROUGH", str(tmp_path / "log"))
     cli("store", KEY)

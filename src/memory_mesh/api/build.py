@@ -43,7 +43,7 @@ from memory_mesh.core.ports import (
     TraceFiles,
 )
 from memory_mesh.core.upkeep.hooks import HookEvent
-from memory_mesh.flows.context import Context, Files, Gates, Models, State
+from memory_mesh.flows.context import Context, Files, Gates, Hooks, Models, State
 from memory_mesh.flows.learning.models import Ledger, check_pseudonym_key, record_pseudonym_key
 from memory_mesh.index import make_index
 from memory_mesh.stores import is_store_file, open_store, store_file
@@ -180,7 +180,7 @@ def build_context(
             traces_of=cache(partial(trace_files, settings)),
             signing=signing_keys(settings, store),
         ),
-        hooks=hooks or make_hooks(options.writethrough, settings),
+        hooks=_run_hooks(hooks or make_hooks(options.writethrough, settings)),
         clock=clock,
         ids=ids,
         pause=_pause,
@@ -635,6 +635,14 @@ class FunctionHook:
 
     def deliver(self, event: HookEvent) -> None:
         self._function(event)
+
+
+def _run_hooks(hooks: Sequence[Hook]) -> Hooks:
+    if not hooks:
+        return Hooks()
+    from memory_mesh.flows.upkeep.hooks import run_hooks  # most meshes have none
+
+    return run_hooks(hooks)
 
 
 def make_hooks(given: object, settings: Settings) -> tuple[Hook, ...]:

@@ -5,7 +5,6 @@ graph.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from memory_mesh.api.handle import Handle
 from memory_mesh.core.claims.rules import MemoryExplanation, Reviewed, Supersession
@@ -30,32 +29,12 @@ from memory_mesh.core.model import (
     Status,
 )
 from memory_mesh.core.ports import Progress, as_progress
-from memory_mesh.core.text import LazyModule
 from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
+from memory_mesh.flows.claims import review
+from memory_mesh.flows.graph import links as linking
 from memory_mesh.flows.graph import store as storing
 from memory_mesh.flows.graph.store import BATCH_SIZE, IMPORTANCE, NewMemory, Stored, acting_as
-
-if TYPE_CHECKING:
-    from memory_mesh.flows.claims import explain as explaining
-    from memory_mesh.flows.claims import review
-    from memory_mesh.flows.graph import context as contexts
-    from memory_mesh.flows.graph import episodes as finding
-    from memory_mesh.flows.graph import links as linking
-    from memory_mesh.flows.graph import search as searching
-    from memory_mesh.flows.search import readable
-    from memory_mesh.flows.upkeep import consolidate as consolidating
-    from memory_mesh.flows.upkeep import decay as decaying
-else:
-    review = LazyModule("memory_mesh.flows.claims.review")
-    explaining = LazyModule("memory_mesh.flows.claims.explain")
-    contexts = LazyModule("memory_mesh.flows.graph.context")
-    finding = LazyModule("memory_mesh.flows.graph.episodes")
-    linking = LazyModule("memory_mesh.flows.graph.links")
-    searching = LazyModule("memory_mesh.flows.graph.search")
-    readable = LazyModule("memory_mesh.flows.search.readable")
-    consolidating = LazyModule("memory_mesh.flows.upkeep.consolidate")
-    decaying = LazyModule("memory_mesh.flows.upkeep.decay")
-
+from memory_mesh.flows.search import readable
 
 # --- episodes ---
 
@@ -80,6 +59,8 @@ class Episodic(Handle):
         session. Nothing is stored: the same memories give the same episodes. Raises `InvalidInput`
         for an invalid option.
         """
+        from memory_mesh.flows.graph import episodes as finding
+
         context = acting_as(self._reading(), agent, session_id)
         boundaries = finding.Boundaries(gap=gap, min_similarity=min_similarity)
         return finding.episodes(
@@ -99,6 +80,8 @@ class Episodic(Handle):
         `episodes` returned, or its id; for an id the options are those of that call. Raises
         `NotFound` if the agent cannot see such an episode.
         """
+        from memory_mesh.flows.graph import episodes as finding
+
         known = (
             episode.session_id
             if isinstance(episode, Episode) and session_id is None
@@ -127,6 +110,8 @@ class Lifecycle(Handle):
         good instead, also those that decay archived earlier. Pinned memories and lessons stay. With
         `dry_run` nothing is changed, and the result has the same counts.
         """
+        from memory_mesh.flows.upkeep import decay as decaying
+
         return decaying.decay(
             self._context(), dry_run=dry_run, delete=delete, progress=as_progress(progress)
         )
@@ -137,6 +122,8 @@ class Lifecycle(Handle):
         Searches no longer find it; `unarchive` brings it back. Raises `InvalidInput` for a memory
         of another status, and `NotFound` for a memory of another user.
         """
+        from memory_mesh.flows.upkeep import decay as decaying
+
         return readable.record(
             context := self._context(), decaying.archive_one(context, memory_id, reason)
         )
@@ -148,6 +135,8 @@ class Lifecycle(Handle):
         Raises `InvalidInput` if it is not archived, or if an active claim excludes it, and
         `NotFound` for a memory of another user.
         """
+        from memory_mesh.flows.upkeep import decay as decaying
+
         return readable.record(context := self._context(), decaying.unarchive(context, memory_id))
 
     def auto_compress(
@@ -163,6 +152,8 @@ class Lifecycle(Handle):
         digest is not digested again. The originals stay active; with `archive_originals`, those
         that have a digest are archived, except pinned ones. `extractive` is the only method.
         """
+        from memory_mesh.flows.upkeep import consolidate as consolidating
+
         return consolidating.auto_compress(
             self._context(), max_digests=max_digests, min_cluster_size=min_cluster_size,
             archive_originals=archive_originals, agent=agent, method=method,
@@ -191,6 +182,8 @@ class Lifecycle(Handle):
         With `dry_run` nothing is changed; each phase says what it would do if it came first. A
         second run changes nothing, and continues one that was interrupted.
         """
+        from memory_mesh.flows.upkeep import consolidate as consolidating
+
         return consolidating.consolidate(
             self._context(), dry_run=dry_run, max_digests=max_digests,
             min_cluster_size=min_cluster_size, progress=as_progress(progress),
@@ -353,6 +346,8 @@ class Reviewing(Handle):
         `known_at`, everything is as it was known at a time. Raises `NotFound` for a memory of
         another user, and for one that was stored later.
         """
+        from memory_mesh.flows.claims import explain as explaining
+
         return explaining.explain_memory(self._reading(), memory_id, as_of=as_of, known_at=known_at)
 
     def explain_supersession(
@@ -364,6 +359,8 @@ class Reviewing(Handle):
         `known_at`, the chain is as it was known at a time. Raises `NotFound` for a memory of
         another user, and for one that was stored later.
         """
+        from memory_mesh.flows.claims import explain as explaining
+
         return explaining.explain_supersession(self._reading(), memory_id, known_at=known_at)
 
 
@@ -405,6 +402,8 @@ class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
         believed at a time. With `explain`, each result has `retrieved` and `rerank`; `meta` of the
         results has the counts. Raises `InvalidInput` for a blank query and for an invalid option.
         """
+        from memory_mesh.flows.graph import search as searching
+
         request = searching.Request(
             limit=limit, min_similarity=min_similarity, before=before, after=after, rerank=rerank,
             include_all=include_all, status_filter=status_filter,
@@ -425,6 +424,8 @@ class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
     ) -> list[GraphResults]:  # fmt: skip
         """Return what `search` returns for each query, in the order of the queries. All queries
         are embedded in one batch."""
+        from memory_mesh.flows.graph import search as searching
+
         request = searching.Request(
             limit=limit, min_similarity=min_similarity, before=before, after=after, rerank=rerank,
             include_all=include_all, status_filter=status_filter,
@@ -460,6 +461,9 @@ class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
         and why it was left out. The other options are those of `search`. Raises `InvalidInput` for
         a blank query and for an invalid option.
         """
+        from memory_mesh.flows.graph import context as contexts
+        from memory_mesh.flows.graph import search as searching
+
         options = searching.Request(
             before=before, after=after, rerank=rerank, as_of=as_of, known_at=known_at
         )

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from memory_mesh.api.handle import Handle
 from memory_mesh.core import errors
@@ -26,19 +25,8 @@ from memory_mesh.core.learning import (
 from memory_mesh.core.model import Block, Head, Ingested, MemoryRecord
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.search.evaluation import Evaluation
-from memory_mesh.core.text import LazyModule
 from memory_mesh.core.upkeep.hooks import HookStatus
 from memory_mesh.flows.context import Context
-
-if TYPE_CHECKING:
-    from memory_mesh.flows.learning import lessons, skills
-    from memory_mesh.flows.search import readable
-    from memory_mesh.flows.write import write
-else:
-    lessons = LazyModule("memory_mesh.flows.learning.lessons")
-    skills = LazyModule("memory_mesh.flows.learning.skills")
-    readable = LazyModule("memory_mesh.flows.search.readable")
-    write = LazyModule("memory_mesh.flows.write.write")
 
 
 class Learning(Handle):
@@ -52,6 +40,8 @@ class Learning(Handle):
         A known lesson of the same pattern with at least the same confidence is returned instead;
         one with less confidence is superseded. Raises `InvalidInput` for an incomplete context.
         """
+        from memory_mesh.flows.learning import lessons
+
         return lessons.distill_lesson(self._context(), context, key=idempotency_key)
 
     def query_lessons(
@@ -64,12 +54,17 @@ class Learning(Handle):
         `order_by` is "relevance" or "severity DESC". With a query, `mode` says what is left out, as
         in `search`. Lessons below the option `lesson_min_confidence` are always left out.
         """
+        from memory_mesh.flows.learning import lessons
+
         return lessons.query(
             self._in_session(session_id), query, limit=limit, order_by=order_by, mode=mode
         )
 
     def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """Return the lessons of a pattern as memories, highest confidence first."""
+        from memory_mesh.flows.learning import lessons
+        from memory_mesh.flows.search import readable
+
         return readable.records(context := self._reading(), lessons.by_pattern(context, pattern_id))
 
     def reflect(
@@ -112,6 +107,8 @@ class Learning(Handle):
         heritage is replaced; the history keeps it. Raises `NotFound` if the memory is not visible,
         and `InvalidInput` for anything but lists of texts.
         """
+        from memory_mesh.flows.write import write
+
         context, chain = self._context(), HeritageChain.parse(heritage)
         stored = context.gates.content().clean_metadata(
             chain.stored(context.options.max_heritage_depth)
@@ -154,6 +151,8 @@ class Learning(Handle):
     def distill(self) -> Distilled:
         """Distill lessons from the failures of the last day now, and return what was distilled
         and skipped."""
+        from memory_mesh.flows.learning import lessons
+
         return lessons.run_distillation(self._context())
 
     # --- skills ---
@@ -169,6 +168,8 @@ class Learning(Handle):
         skill, which keeps its reliability. A new skill has a reliability of 0.5. Raises
         `InvalidInput` for a text without a name or an intent.
         """
+        from memory_mesh.flows.learning import skills
+
         path = (
             None if source_file_path is None else errors.path("source_file_path", source_file_path)
         )
@@ -193,14 +194,20 @@ class Learning(Handle):
         name weigh 3, in the intent 2, in tags and description 1 each; `keyword_fractions` of a
         result has the parts. Raises `InvalidInput` for a blank query.
         """
+        from memory_mesh.flows.learning import skills
+
         return skills.search(self._skills(), query, limit=limit, min_score=min_score)
 
     def list_skills(self, limit: int | None = None) -> list[SkillRecord]:
         """Return the active skills, newest first."""
+        from memory_mesh.flows.learning import skills
+
         return skills.list_all(self._skills(), limit)
 
     def get_skill(self, id: str) -> SkillRecord | None:
         """Return a skill of any status; None if it is not visible."""
+        from memory_mesh.flows.learning import skills
+
         return skills.get(self._skills(), id)
 
     def update_skill_reliability(
@@ -215,11 +222,15 @@ class Learning(Handle):
 
         Raises `NotFound` if the skill is not visible.
         """
+        from memory_mesh.flows.learning import skills
+
         return skills.record_use(self._context(), id, success, idempotency_key)
 
     def prune_skills(self, threshold: float = PRUNED_BELOW) -> PruneResult:
         """Archive the skills whose reliability is below a threshold. None is erased; ingesting
         one again makes it active."""
+        from memory_mesh.flows.learning import skills
+
         return skills.prune(self._context(), threshold)
 
     def lesson_to_skill(self, lesson_id: str) -> SkillRecord:
@@ -228,6 +239,8 @@ class Learning(Handle):
         `lesson_id` is the id of the lesson or of its memory. Erasing the lesson erases the skill
         too. Raises `NotFound` if the lesson is not visible.
         """
+        from memory_mesh.flows.learning import skills
+
         return skills.from_lesson(self._context(), lesson_id)
 
     def _skills(self) -> Context:

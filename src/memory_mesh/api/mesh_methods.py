@@ -47,30 +47,15 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
-from memory_mesh.core.text import LazyModule, short_repr, shortened, shown_url
+from memory_mesh.core.text import short_repr, shortened, shown_url
 from memory_mesh.flows.context import count_by_status, count_skills
+from memory_mesh.flows.learning import models
 
 if TYPE_CHECKING:
     from memory_mesh.api.graph_methods import MemoryGraph
     from memory_mesh.api.lane_methods import MemoryLane
     from memory_mesh.api.notes_methods import MemoryNotes
     from memory_mesh.api.traces_methods import MemoryTraces
-    from memory_mesh.flows.learning import lessons, models
-    from memory_mesh.flows.mirror import folders
-    from memory_mesh.flows.search import filters, readable, search
-    from memory_mesh.flows.upkeep import erase
-    from memory_mesh.flows.write import embed, prepare, write
-else:
-    embed = LazyModule("memory_mesh.flows.write.embed")
-    erase = LazyModule("memory_mesh.flows.upkeep.erase")
-    filters = LazyModule("memory_mesh.flows.search.filters")
-    folders = LazyModule("memory_mesh.flows.mirror.folders")
-    lessons = LazyModule("memory_mesh.flows.learning.lessons")
-    models = LazyModule("memory_mesh.flows.learning.models")
-    search = LazyModule("memory_mesh.flows.search.search")
-    prepare = LazyModule("memory_mesh.flows.write.prepare")
-    readable = LazyModule("memory_mesh.flows.search.readable")
-    write = LazyModule("memory_mesh.flows.write.write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +151,16 @@ class Mesh(Learning, Auditing):
         idempotency_key: str | None,
         progress: Progress | None,
     ) -> list[MemoryRecord]:
+        from memory_mesh.flows.search import readable
+        from memory_mesh.flows.write import write
+
         context, update = self._context(), as_progress(progress)
-        is_lesson = len(texts) == 1 and is_block(texts[0].content)
-        found = lessons.received(context, texts, idempotency_key) if is_lesson else []
-        memories = found or write.add(
+        memories = []
+        if len(texts) == 1 and is_block(texts[0].content):
+            from memory_mesh.flows.learning import lessons
+
+            memories = lessons.received(context, texts, idempotency_key)
+        memories = memories or write.add(
             context,
             texts,
             deduplicate=deduplicate,
@@ -189,6 +180,8 @@ class Mesh(Learning, Auditing):
         missing files in `gone`. Files that cannot be stored are listed in `failed`. Raises
         `InvalidInput` if the folder cannot be read.
         """
+        from memory_mesh.flows.mirror import folders
+
         selection = Selection.of(extension, recursive=recursive)
         return folders.ingest(
             self._context(),
@@ -232,6 +225,9 @@ class Mesh(Learning, Auditing):
         are kept. `why` is stored in the history. Raises `NotFound` if the memory is not visible,
         and what `add` raises.
         """
+        from memory_mesh.flows.search import readable
+        from memory_mesh.flows.write import write
+
         context = self._context()
         memory = write.update(
             context, id, content=content, metadata=metadata, why=why, key=idempotency_key
@@ -241,6 +237,9 @@ class Mesh(Learning, Auditing):
     def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not
         visible."""
+        from memory_mesh.flows.search import readable
+        from memory_mesh.flows.write import write
+
         action, context = "pin" if pinned else "unpin", self._context()
         return readable.record(
             context, write.set_columns(context, id, action=action, pinned=pinned)
@@ -255,6 +254,9 @@ class Mesh(Learning, Auditing):
         The memory of a note that `mesh.notes` wrote is also taken out of its file; with `files`,
         one that people wrote too.
         """
+        from memory_mesh.flows.search import search
+        from memory_mesh.flows.upkeep import erase
+
         context = self._context()
         named = search.named(context, id, key)
         if named is not None:
@@ -271,6 +273,9 @@ class Mesh(Learning, Auditing):
         wrote, which stay there unless `files` is set. With `verify`, look for the memory everywhere
         before and after; `check` of the result says what was found.
         """
+        from memory_mesh.flows.search import search
+        from memory_mesh.flows.upkeep import erase
+
         context = self._context()
         named = search.named(context, id, key)
         if verify:
@@ -290,6 +295,8 @@ class Mesh(Learning, Auditing):
         and listed in `kept`. Raises `InvalidInput` if no scope is given, or if `user_id` is not the
         user of this mesh.
         """
+        from memory_mesh.flows.upkeep import erase
+
         scope = {
             "user_id": user_id,
             "agent_id": agent_id,
@@ -365,6 +372,8 @@ class Mesh(Learning, Auditing):
 
         The id of a skill returns its text as a memory; `get_skill` returns the skill.
         """
+        from memory_mesh.flows.search import readable, search
+
         context = self._in_session(session_id)
         named = search.named(context, id, key)
         return (
@@ -385,6 +394,8 @@ class Mesh(Learning, Auditing):
         'ops'`, or a mapping of columns and metadata keys to the value, or a list of values, that
         they must have. Raises `InvalidFilter` if it is not valid.
         """
+        from memory_mesh.flows.search import filters, readable, search
+
         where, context = filters.where_of(filter), self._in_session(session_id)
         memories = search.get_all(context, limit=limit, where=where, statuses=status, after=after)
         return readable.records(context, memories)
@@ -392,6 +403,8 @@ class Mesh(Learning, Auditing):
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """Return the changes of a memory or skill, oldest first. Raises `NotFound` if it is not
         visible."""
+        from memory_mesh.flows.search import search
+
         return search.history(self._in_session(session_id), id)
 
     def sightings(self, id: str, *, session_id: str | None = None) -> list[Sighting]:
@@ -399,6 +412,8 @@ class Mesh(Learning, Auditing):
 
         Raises `NotFound` if the memory is not visible.
         """
+        from memory_mesh.flows.write import prepare
+
         return prepare.sightings(self._in_session(session_id), id)
 
     def search(
@@ -421,6 +436,8 @@ class Mesh(Learning, Auditing):
         was valid at a time, as is known now, and `known_at` what was stored and believed then.
         Raises `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
+        from memory_mesh.flows.search import search
+
         request = search.Request(
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score,
             ranker=ranker, max_chars=max_chars, as_of=as_of, known_at=known_at,
@@ -435,6 +452,8 @@ class Mesh(Learning, Auditing):
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how
         many were left out and why."""
+        from memory_mesh.flows.search import search
+
         request = search.Request(
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score,
             ranker=ranker, as_of=as_of, known_at=known_at,
@@ -448,6 +467,8 @@ class Mesh(Learning, Auditing):
         continues where it was; searches switch to the new model at once. Raises `SettingsError`
         without an embedder, `EmbeddingError` if it fails.
         """
+        from memory_mesh.flows.write import embed
+
         return embed.reembed(self._context(), as_progress(progress))
 
     # --- diagnostics ---
@@ -600,6 +621,7 @@ class Mesh(Learning, Auditing):
         even the first one fits, it is cut.
         """
         from memory_mesh.core.language.safety.fence import fence_memories  # loads many patterns
+        from memory_mesh.flows.write import embed
 
         context, budget = (
             self._context(),

@@ -5,46 +5,30 @@ The web console shows them. They only read.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memory_mesh.api.handle import Handle
+from memory_mesh.core.claims.rules import MemoryExplanation
 from memory_mesh.core.errors import StoreError, StoreReadOnly
+from memory_mesh.core.graph import MemoryLink
 from memory_mesh.core.model import Block, Change, Memory, Row, Sighting
-from memory_mesh.core.text import LazyModule
+from memory_mesh.flows.audit import audit
+from memory_mesh.flows.claims import explain, review
 from memory_mesh.flows.context import Context, find_memory, require_memory
-
-if TYPE_CHECKING:
-    from memory_mesh.core.claims.rules import MemoryExplanation
-    from memory_mesh.core.graph import MemoryLink
-    from memory_mesh.flows.audit import audit
-    from memory_mesh.flows.claims import explain, review
-    from memory_mesh.flows.graph import links as linking
-    from memory_mesh.flows.search import overview, readable, search
-    from memory_mesh.flows.search import readable as trust
-    from memory_mesh.flows.upkeep import erase
-    from memory_mesh.flows.write import prepare
-else:
-    audit = LazyModule("memory_mesh.flows.audit.audit")
-    review = LazyModule("memory_mesh.flows.claims.review")
-    erase = LazyModule("memory_mesh.flows.upkeep.erase")
-    explain = LazyModule("memory_mesh.flows.claims.explain")
-    linking = LazyModule("memory_mesh.flows.graph.links")
-    overview = LazyModule("memory_mesh.flows.search.overview")
-    readable = LazyModule("memory_mesh.flows.search.readable")
-    search = LazyModule("memory_mesh.flows.search.search")
-    prepare = LazyModule("memory_mesh.flows.write.prepare")
-    trust = LazyModule("memory_mesh.flows.search.readable")
+from memory_mesh.flows.graph import links as linking
+from memory_mesh.flows.search import overview, readable, search
+from memory_mesh.flows.upkeep import erase
+from memory_mesh.flows.write import prepare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeMemory:
     """A memory with all that belongs to it."""
 
-    explanation: "MemoryExplanation"
+    explanation: MemoryExplanation
     passages: list[Row]
     history: list[Change]
     sightings: list[Sighting]
-    links: "list[MemoryLink]"
+    links: list[MemoryLink]
     blocks: list[Block]
 
 
@@ -68,14 +52,14 @@ class Overview(Handle):
             return isinstance(error, StoreReadOnly)
         return False
 
-    def numbers(self) -> "overview.Numbers":
+    def numbers(self) -> overview.Numbers:
         """Return how many memories there are, by day, type, status and trust."""
         return overview.numbers(self._reading())
 
     def timeline(
         self, *, as_of: str | None = None, known_at: str | None = None, limit: int = 50,
         after: str | None = None
-    ) -> "overview.Timeline":  # fmt: skip
+    ) -> overview.Timeline:  # fmt: skip
         """Return a page of what was valid (`as_of`) or believed (`known_at`) at a time, and what
         was stored by day."""
         return overview.timeline(
@@ -84,7 +68,7 @@ class Overview(Handle):
 
     def picture(
         self, *, seed: str | None = None, limit: int = 500, depth: int = 2
-    ) -> "overview.Picture":
+    ) -> overview.Picture:
         """Return linked memories as nodes and edges, at most `limit` nodes; with `seed`, those
         around a memory."""
         return overview.picture(self._reading(), seed=seed, limit=limit, depth=depth)
@@ -109,12 +93,12 @@ class Overview(Handle):
             blocks=overview.blocks_of(context, memory_id),
         )
 
-    def erase_preview(self, memory_id: str, *, any_agent: bool = False) -> "erase.Preview":
+    def erase_preview(self, memory_id: str, *, any_agent: bool = False) -> erase.Preview:
         """Return what `erase` would do with a memory; with `any_agent` also with those that the
         reader cannot see."""
         return erase.preview(self._reading(), memory_id, any_agent=any_agent)
 
-    def anchored(self) -> "audit.LastAnchor":
+    def anchored(self) -> audit.LastAnchor:
         """Return whether the heads of the audit chains are anchored by the heartbeat, and those
         that were anchored last."""
         return audit.last_anchor(self._reading())
@@ -122,7 +106,9 @@ class Overview(Handle):
     def trust(self, memories: Sequence[Memory], *, known_at: str | None = None) -> dict[str, float]:
         """Return how far memories are trusted, by id, now or at the time of `known_at`."""
         at = readable.read_known_at(context := self._reading(), known_at)
-        return {id_: one.value for id_, one in trust.trusts(context, memories, known_at=at).items()}
+        return {
+            id_: one.value for id_, one in readable.trusts(context, memories, known_at=at).items()
+        }
 
     def title(self, memory: Memory) -> str:
         """Return the first words of a memory, on one line."""

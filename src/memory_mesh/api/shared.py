@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import RLock
 from time import time_ns
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from memory_mesh.api.build import build_context, file_of, open_configured
@@ -29,18 +29,13 @@ from memory_mesh.core.errors import InvalidInput, SettingsError, StoreError
 from memory_mesh.core.model import GivenClock, Ids, as_clock
 from memory_mesh.core.options import EMBEDDING_NAMES, NAMES, SCOPE_NAMES, Options
 from memory_mesh.core.ports import ChatModel, Embedder, Hook, IdSource, Step, Store, no_step
-from memory_mesh.core.text import LazyModule, lazy_property, shown_url
+from memory_mesh.core.text import lazy_property, shown_url
 from memory_mesh.flows.context import Context, Queues, State
 from memory_mesh.flows.search import usage
 from memory_mesh.index import CandidateIndex, LocalIndex, make_index
 from memory_mesh.stores import normal_url, store_file
 from memory_mesh.stores.registry import is_read_only
 from memory_mesh.system import fork_safe
-
-if TYPE_CHECKING:
-    from memory_mesh.flows.upkeep import hooks
-else:
-    hooks = LazyModule("memory_mesh.flows.upkeep.hooks")  # most meshes have none
 
 # Options of the store and its index. Meshes on one file must agree on them and on the embedder.
 _STORE_NAMES = ("busy_seconds", "stemmer_language")
@@ -270,7 +265,9 @@ class SharedContext(Shared[Context]):
                 hooks=objects.hooks,
             )
             context.state.queues = self._queues
-            if context.hooks:
+            if context.hooks.listed:
+                from memory_mesh.flows.upkeep import hooks  # most meshes have none
+
                 hooks.resume(context)
         except BaseException:
             self._store.release(self)
@@ -282,9 +279,7 @@ class SharedContext(Shared[Context]):
     def _close(self, value: Context) -> None:
         _opened.discard(self)
         try:
-            usage.close(value)
-            if value.hooks:
-                hooks.close(value)
+            _close_queues(value)
         finally:
             self._store.release(self)
 
@@ -307,6 +302,15 @@ class GivenContext:
 
     def flush(self) -> None:
         usage.flush(self._context)
+
+
+def _close_queues(context: Context) -> None:
+    """Write what searches left, and end the threads."""
+    usage.close(context)
+    if context.hooks.listed:
+        from memory_mesh.flows.upkeep import hooks
+
+        hooks.close(context)
 
 
 def _check_equal(first: Source, second: Source) -> None:
@@ -350,9 +354,7 @@ def _flush_all() -> None:
     for value in [context.value for context in _opened]:
         with suppress(StoreError):
             if value is not None and not value.file.was_replaced():
-                usage.close(value)
-                if value.hooks:
-                    hooks.close(value)
+                _close_queues(value)
 
 
 def _reset_after_fork() -> None:

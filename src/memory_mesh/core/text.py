@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
-from importlib import import_module
 from sys import maxsize
 from typing import Any, Generic, Self, TypeVar, overload
 from unicodedata import category
@@ -323,7 +322,7 @@ def _listed(shown: list[str], count: int) -> str:
     return ", ".join([*shown, *([f"… {count:,} in all"] if count > len(shown) else [])])
 
 
-# --- computed or loaded on first use ---
+# --- computed on first use ---
 
 Value = TypeVar("Value")
 
@@ -353,14 +352,3 @@ class lazy_property(Generic[Value]):  # noqa: N801 - used like `property`
         value: Value = self._compute(instance)
         instance.__dict__[self._name] = value
         return value
-
-
-class LazyModule:
-    """A module that is loaded when one of its names is used: a command that needs one flow does
-    not wait for the others."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._name), name)

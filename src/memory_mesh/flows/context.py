@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from memory_mesh.core import audit
@@ -75,16 +75,13 @@ from memory_mesh.core.ports import (
     no_traces,
 )
 from memory_mesh.core.search import SearchCache
-from memory_mesh.core.text import LazyModule, shown_url
+from memory_mesh.core.text import shown_url
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.notes import Fault, Note
     from memory_mesh.core.notes.files import InstructionFiles
     from memory_mesh.core.transfer.foreign import ImportFile
-    from memory_mesh.flows.upkeep import hooks
-else:
-    hooks = LazyModule("memory_mesh.flows.upkeep.hooks")  # most meshes have none
 
 # With eight processes on one audit chain, a write loses a few races. A hundred lost races are a
 # fault.
@@ -95,7 +92,6 @@ _MAX_READS = 100  # values kept from one write to the next
 
 Answer = TypeVar("Answer")
 OpenImport = Callable[[str, str | None], AbstractContextManager["ImportFile"]]  # by path and format
-Keep = Callable[["Plan[Any]", Applied], None]  # called with what was written
 _log = logging.getLogger("memory_mesh")
 
 
@@ -182,6 +178,17 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The hooks of a mesh, and the flow that queues and delivers their events: most meshes have
+    none, and do not load it."""
+
+    listed: Sequence[Hook] = ()
+    with_events: "Callable[[Context, Plan[Any]], Plan[Any]]" = lambda context, plan: plan
+    # Called with what was written.
+    deliver: "Callable[[Context, Plan[Any]], None]" = lambda context, plan: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The ports, the options, the reader and the state of an open mesh."""
 
@@ -191,7 +198,7 @@ class Context:
     models: Models = Models()
     gates: Gates = Gates()
     files: Files = Files()
-    hooks: Sequence[Hook] = ()
+    hooks: Hooks = Hooks()
     clock: Clock
     ids: IdSource
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
@@ -264,13 +271,17 @@ def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
     """Decide and write once. If the store changed in between, decide again. Return the answer of
     the plan."""
     context.check_enabled()
-    keep: Keep = partial(_keep_reads, context.state)
-    if context.hooks:
-        return write_plan(
-            context.store, lambda: hooks.with_events(context, decide()), pause=context.pause,
-            step=context.step, keep=hooks.deliver_after(context, keep),
-        )[0]  # fmt: skip
-    return write_plan(context.store, decide, pause=context.pause, step=context.step, keep=keep)[0]
+
+    def keep(plan: Plan[Any], applied: Applied) -> None:
+        _keep_reads(context.state, plan, applied)
+        context.hooks.deliver(context, plan)
+
+    def decide_with_events() -> Plan[Answer]:
+        return context.hooks.with_events(context, decide())
+
+    return write_plan(
+        context.store, decide_with_events, pause=context.pause, step=context.step, keep=keep
+    )[0]
 
 
 def read_once(
@@ -320,7 +331,7 @@ def _head(row: Row) -> Head:
 
 def write_plan(
     store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None],
-    step: Step = no_step, keep: "Keep" = lambda plan, applied: None,
+    step: Step = no_step, keep: Callable[[Plan[Any], Applied], None] = lambda plan, applied: None,
 ) -> tuple[Answer, bool]:  # fmt: skip
     """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise
     `StoreBusy` after the last try.

@@ -19,14 +19,10 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import Json, Vector
 from memory_mesh.core.ports import NO_TOKENS, ChatModel, Embedder, Meter, Prompt, Reply, Tokens
-from memory_mesh.core.text import LazyModule
 from memory_mesh.system import fork_safe
 
-if TYPE_CHECKING:  # only the models of providers are metered
-    from memory_mesh.models import providers
+if TYPE_CHECKING:
     from memory_mesh.models.providers import JsonClient
-else:
-    providers = LazyModule("memory_mesh.models.providers")
 
 CACHE_SIZE = 1000
 EMBED = "embed"  # the operation under which embedding is counted
@@ -134,9 +130,11 @@ class MeteredChat:
         self._inner, self._meter, self.model = inner, meter, inner.model
 
     def reply(self, prompt: Prompt) -> Reply:
+        from memory_mesh.models.providers import overestimate_tokens
+
         # The model reads the schema too.
         parts = (prompt.system, prompt.user, json.dumps(prompt.schema) if prompt.schema else "")
-        limit = Tokens(sum(map(providers.overestimate_tokens, parts)), prompt.max_tokens)
+        limit = Tokens(sum(map(overestimate_tokens, parts)), prompt.max_tokens)
         ticket = self._meter.reserve(prompt.operation, self.model, limit)
         reply = _call(lambda: self._inner.reply(prompt), self._meter, ticket, limit)
         self._meter.commit(ticket, reply.tokens)
@@ -151,15 +149,15 @@ class MeteredClient:
         self._client, self._meter, self._model = client, meter, model
 
     def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]:
+        from memory_mesh.models.providers import overestimate_tokens, reported_tokens
+
         texts = body.get("input")
         limit = Tokens(
-            sum(providers.overestimate_tokens(str(text)) for text in texts)
-            if isinstance(texts, list)
-            else 0
+            sum(overestimate_tokens(str(text)) for text in texts) if isinstance(texts, list) else 0
         )
         ticket = self._meter.reserve(EMBED, self._model, limit)
         answer = _call(lambda: self._client.post(path, body), self._meter, ticket, limit)
-        sent = providers.reported_tokens(answer.get("usage"), "prompt_tokens")
+        sent = reported_tokens(answer.get("usage"), "prompt_tokens")
         self._meter.commit(ticket, limit if sent is None else Tokens(sent))
         return answer
 

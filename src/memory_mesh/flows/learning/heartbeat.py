@@ -132,7 +132,7 @@ def _consolidate(context: Context) -> str:
 
 def _deliver(context: Context) -> str:
     """Deliver what waits for hooks, but not before its time."""
-    for hook in context.hooks:
+    for hook in context.hooks.listed:
         hooks.deliver(context, hook, wait_seconds=hooks.RETRY_SECONDS)
     return f"{sum(one.waiting for one in hooks.status(context))} events wait"
 
@@ -189,7 +189,7 @@ JOBS = (
         lambda context: context.options.audit_anchor is not None,
         listed=False,
     ),
-    Job("hooks", 1, 0, _deliver, lambda context: bool(context.hooks), listed=False),
+    Job("hooks", 1, 0, _deliver, lambda context: bool(context.hooks.listed), listed=False),
     Job(
         "distillation",
         1,

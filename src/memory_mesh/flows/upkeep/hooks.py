@@ -30,9 +30,9 @@ from memory_mesh.core.model import (
     iso,
 )
 from memory_mesh.core.model.background import Courier, uncancellable
-from memory_mesh.core.ports import Applied, Hook
+from memory_mesh.core.ports import Hook
 from memory_mesh.core.upkeep.hooks import DELETE, HookEvent, HookState, HookStatus, events_of
-from memory_mesh.flows.context import Answer, Context, Keep, Plan, commit, find_rows
+from memory_mesh.flows.context import Answer, Context, Hooks, Plan, commit, find_rows
 from memory_mesh.flows.search.readable import trusts
 
 _AT_ONCE = 50  # events that are deleted together; after a crash they may be delivered again
@@ -46,16 +46,16 @@ _log = logging.getLogger("memory_mesh")
 # --- queueing ---
 
 
-def deliver_after(context: Context, keep: Keep) -> Keep:
-    """Return `keep`, which then also starts the delivery of the events that were written."""
+def run_hooks(hooks: Sequence[Hook]) -> Hooks:
+    """Return the hooks of a context, with this flow."""
+    return Hooks(listed=hooks, with_events=with_events, deliver=start_written)
 
-    def kept(plan: Plan[Any], applied: Applied) -> None:
-        keep(plan, applied)
-        queued = {str(row.value("hook")) for row in plan.puts if row.kind is Kind.EVENT}
-        context.state.couriers.registered.update(queued)
-        start(context, queued)
 
-    return kept
+def start_written(context: Context, plan: Plan[Any]) -> None:
+    """Start the delivery of the events that were written."""
+    queued = {str(row.value("hook")) for row in plan.puts if row.kind is Kind.EVENT}
+    context.state.couriers.registered.update(queued)
+    start(context, queued)
 
 
 def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
@@ -69,7 +69,7 @@ def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
         if erased
         else context.state.couriers.registered
     )
-    own = {hook.name: hook for hook in context.hooks}
+    own = {hook.name: hook for hook in context.hooks.listed}
     if not (known or own):
         return plan
     memories = [Memory.of(row) for row in plan.puts if row.kind in CONTENTS]
@@ -142,7 +142,7 @@ def _forget_letters(context: Context, memory_ids: Collection[str]) -> None:
 
 def start(context: Context, names: Collection[str] | None = None) -> None:
     """Deliver what waits for the hooks of these names, or for all of them, in the background."""
-    for hook in context.hooks:
+    for hook in context.hooks.listed:
         if names is None or hook.name in names:
             courier = context.state.couriers.by_hook.setdefault(hook.name, Courier())
             courier.start(partial(_deliver_quietly, context, hook))
@@ -154,7 +154,10 @@ def resume(context: Context) -> None:
     with suppress(StoreError):  # what is wrong with the store is an error of the next call
         context.file.check_writable()
         if context.options.enable_memory and context.file.is_prepared():
-            start(context, {hook.name for hook in context.hooks if _waiting(context, hook.name)})
+            start(
+                context,
+                {hook.name for hook in context.hooks.listed if _waiting(context, hook.name)},
+            )
 
 
 def close(context: Context) -> None:
@@ -162,7 +165,7 @@ def close(context: Context) -> None:
     couriers = context.state.couriers
     for courier in couriers.by_hook.values():
         courier.closing.set()
-    for hook in context.hooks:
+    for hook in context.hooks.listed:
         if (one := couriers.by_hook.get(hook.name)) and not one.close(
             _CLOSING_SECONDS / len(couriers.by_hook)
         ):
@@ -295,7 +298,7 @@ def status(context: Context) -> list[HookStatus]:
     states = {
         meta.id.removeprefix(_PREFIX): HookState.of(meta.detail) for meta in _registered(context)
     }
-    own = {hook.name for hook in context.hooks}
+    own = {hook.name for hook in context.hooks.listed}
     dead = [letter.get("hook") for letter in context.files.open_hook_files().dead_letters()]
     return [
         HookStatus(
@@ -313,7 +316,7 @@ def retry(context: Context) -> list[HookStatus]:
     """Queue the dead letters of this mesh's hooks again, deliver what waits now, and return the
     status."""
     context.check_enabled()
-    for hook in context.hooks:
+    for hook in context.hooks.listed:
         _queue_letters(context, hook)
         with uncancellable():  # a cancelled call is no failure of the hook
             deliver(context, hook, force=True, wait_seconds=RETRY_SECONDS)
