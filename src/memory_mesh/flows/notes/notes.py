@@ -62,6 +62,7 @@ from memory_mesh.core.ports import NoteFile
 from memory_mesh.core.text import CHARACTERS_PER_TOKEN
 from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.graph.links import cosine
+from memory_mesh.flows.mirror import mirror
 from memory_mesh.flows.mirror.folders import read_folder
 from memory_mesh.flows.notes import index as note_index
 from memory_mesh.flows.write.embed import embed_texts, token_counter
@@ -405,7 +406,8 @@ def _is_due(context: Context, agent: str, every: int) -> bool:
     """Count a run of an agent, and return whether a note is to be extracted of it."""
 
     def decide() -> Plan[int]:
-        meta = Meta.read(context.store, note_index.runs_name(context, agent))
+        name = mirror.state_prefix(context, mirror.NOTE_RUNS) + mirror.hashed(agent)
+        meta = Meta.read(context.store, name)
         count = int(str(meta.detail.get("count", 0))) + 1
         return Plan(count, [meta.row({"count": count}, at=iso(context.clock()))])
 
