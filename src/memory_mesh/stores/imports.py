@@ -118,7 +118,7 @@ def _of_text(file: Path, head: str) -> str:
     if isinstance(first, dict):
         if first.get("format") == export.FORMAT:
             return MEMORIES
-        if archive.is_header(first):
+        if first.get("format") == archive.FORMAT:
             return ARCHIVE
         if first.get("type") in ("entity", "relation"):
             return MCP

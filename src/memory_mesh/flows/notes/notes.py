@@ -438,21 +438,13 @@ def _checked_output(
 def _judged(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> ExtractionOutput:
     from memory_mesh.core.notes import extraction  # many patterns
 
-    given = extraction.statements(run.agent_output)
-    embedder, judge, vectors = (
-        context.embedder,
-        extraction.judge_without_vectors(),
-        list[Sequence[float]](),
-    )
-    if given and embedder and embedder.model == extraction.model_of_vectors():
-        try:
-            vectors = [
-                array("f", vector.data)
-                for vector in embed_texts(embedder, [each.text for each in given])
-            ]
-            judge = extraction.judge_with_vectors()
-        except EmbeddingError:  # judged without vectors
-            vectors = []
+    given, embedder = extraction.statements(run.agent_output), context.embedder
+    model, with_vectors, judge = extraction.judges()
+    vectors: list[Sequence[float]] = []
+    if given and embedder and embedder.model == model:
+        with suppress(EmbeddingError):  # judged without vectors
+            embedded = embed_texts(embedder, [each.text for each in given])
+            vectors, judge = [array("f", vector.data) for vector in embedded], with_vectors
     found = distinct(judge(given, vectors))
     new = [each for each in found if not is_known(each.text, existing)]
     if not new:
