@@ -23,8 +23,7 @@ from memory_mesh.core.notes.extraction import (
     KINDS,
     ReportJudge,
     Worth,
-    judge_with_vectors,
-    judge_without_vectors,
+    judges,
 )
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -50,9 +49,10 @@ def main() -> None:
     scores: dict[str, Any] = {}
     for path in given.files:
         reports = read(path)
+        _, with_vectors, without_vectors = judges()
         verdicts = {
-            "vectors": judged(reports, judge_with_vectors(), vector),
-            "plain": judged(reports, judge_without_vectors(), None),
+            "vectors": judged(reports, with_vectors, vector),
+            "plain": judged(reports, without_vectors, None),
         }  # fmt: skip
         show(path.stem, verdicts["vectors"])
         scores[path.stem] = {name: score(some) for name, some in verdicts.items()}

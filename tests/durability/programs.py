@@ -169,7 +169,7 @@ def import_file(*, store: str, file: str, crash: tuple[str, int], batch: int) ->
     from memory_mesh.core.transfer import archive
     from memory_mesh.flows.transfer import moving, transfer
 
-    archive.AT_ONCE = moving.AT_ONCE = transfer._IMPORTED_AT_ONCE = batch
+    archive.AT_ONCE = moving.AT_ONCE = transfer._AT_ONCE = batch
     with opened(store, "planner", crash_at(crash[0], nth=crash[1]), embedder="hash") as mesh:
         mesh.import_file(file)
     say("done")

@@ -285,7 +285,7 @@ def test_every_format_is_offered_by_the_command() -> None:
 def test_an_import_that_was_stopped_is_completed_by_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_mesh.flows.transfer.transfer._IMPORTED_AT_ONCE", 50)
+    monkeypatch.setattr("memory_mesh.flows.transfer.transfer._AT_ONCE", 50)
 
     class Dies(RamStore):
         left = 0

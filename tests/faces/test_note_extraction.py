@@ -10,7 +10,7 @@ import pytest
 
 from memory_mesh import ExtractionInput, ExtractionOutput, InvalidInput, MemoryMesh, Note
 from memory_mesh.core.errors import CallTimedOut
-from memory_mesh.core.notes.extraction import KINDS, judge_without_vectors, statements
+from memory_mesh.core.notes.extraction import KINDS, judges, statements
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import ScriptedChat
 
@@ -165,7 +165,7 @@ def test_what_is_not_a_run_or_an_output_is_refused(mesh: Meshes) -> None:
 def test_the_same_report_gives_the_same_note_and_every_kind_is_known(mesh: Meshes) -> None:
     assert extracted(mesh()) == extracted(mesh())
     given = statements(REPORT + "\n".join(f"\n{LIMIT}" for _ in range(3)))
-    assert {one.kind for one in judge_without_vectors()(given)} <= {*KINDS}
+    assert {one.kind for one in judges()[2](given)} <= {*KINDS}
     assert [one.text for one in statements(
         "# Head\n1. one two three four\nno\n**Notes**\nfive six seven eight!"
     )] == [

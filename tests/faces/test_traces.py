@@ -30,8 +30,8 @@ from memory_mesh.core.audit import Sound
 from memory_mesh.core.model import Kind, Memory, Meta, Vector
 from memory_mesh.core.traces import read_experiences, read_traces
 from memory_mesh.core.traces.learnings import section_digest
+from memory_mesh.flows.mirror.mirror import state_keys
 from memory_mesh.flows.traces import index as trace_index
-from memory_mesh.flows.traces.index import state_keys
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import markdown_files, open_store
 from memory_mesh.testing.fakes import FakeClock, crash_at

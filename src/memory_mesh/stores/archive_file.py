@@ -14,6 +14,7 @@ from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import NoFile, Progress, Store
 from memory_mesh.core.transfer import archive
 from memory_mesh.core.transfer.archive import KINDS, Tally
+from memory_mesh.core.transfer.export import read_object
 from memory_mesh.stores.files import remove_parts, whole_file
 from memory_mesh.system import open_regular
 
@@ -104,7 +105,7 @@ class ArchiveFile:
             for number, line in enumerate(bounded_lines(file), start=1):
                 check_cancelled()
                 try:
-                    values = _object(line)
+                    values = read_object(line)
                     if number == 1:
                         archive.check_header(values)
                     elif "end" in values:
@@ -136,15 +137,3 @@ class ArchiveFile:
             raise InvalidInput(f"{shown(row.id)} is there twice")
         self._starts.setdefault(row.kind, place)
         return row
-
-
-def _object(line: bytes | InvalidInput) -> dict[str, Any]:
-    if isinstance(line, InvalidInput):
-        raise line
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError):
-        raise InvalidInput("it is not JSON") from None
-    if not isinstance(values, dict):
-        raise InvalidInput(f"it is {type(values).__name__}")
-    return values

@@ -3,25 +3,23 @@
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import Kind, Memory
-from memory_mesh.core.ports import RowSource, Store
+from memory_mesh.core.ports import Store
 from memory_mesh.core.transfer import archive, export
 from memory_mesh.core.transfer.archive import StoreRows
+from memory_mesh.core.transfer.export import Exported, read_lines
 from memory_mesh.core.transfer.foreign import (
-    ExportLines,
-    Foreign,
-    ForeignItems,
     ForeignLink,
-    ForeignMemory,
     ImportFile,
-    LessonBlocks,
+    Item,
     read_blocks,
     read_mcp_entities,
     read_mcp_relations,
@@ -54,28 +52,25 @@ def open_import(path: str, format_: str | None, *, imported_at: str) -> Iterator
                 f"{path} has the format {found}, not {shown(format_)}",
                 expected=f"--format {found}, or none",
             )
-        with ExitStack() as stack:
-            if found in (STORE, LANE, NEOLATA):
-                store = stack.enter_context(closing(open_store(_url(file))))
-                content: ExportLines | ForeignItems | LessonBlocks | RowSource = (
-                    StoreRows(store) if found == STORE else ForeignItems(_rows_of(store))
+        if found in (STORE, LANE, NEOLATA):
+            with closing(open_store(_url(file))) as store:
+                yield (
+                    ImportFile(found, rows=StoreRows(store))
+                    if found == STORE
+                    else ImportFile(found, _rows_of(store))
                 )
-            elif found == ARCHIVE:
-                content = ArchiveFile(file)
-            elif found == YAMO:
-                content = LessonBlocks(read_blocks(_lines(file)))
-            elif found == MEM0:
-                text = stack.enter_context(
-                    TextIOWrapper(open_regular(file), "utf-8-sig", "replace")
-                )
-                content = ForeignItems(read_mem0(text.read, imported_at))
-            else:
-                content = (
-                    ExportLines(_lines(file))
-                    if found == MEMORIES
-                    else ForeignItems(_mcp(file, imported_at))
-                )
-            yield ImportFile(found, content, is_fixed=found == ARCHIVE)
+        elif found == ARCHIVE:
+            yield ImportFile(found, rows=ArchiveFile(file), is_fixed=True)
+        elif found == YAMO:
+            yield ImportFile(found, blocks=read_blocks(_lines(file)))
+        elif found == MEM0:
+            with TextIOWrapper(open_regular(file), "utf-8-sig", "replace") as text:
+                yield ImportFile(found, read_mem0(text.read, imported_at))
+        elif found == MCP:
+            links = read_mcp_relations(_lines(file))
+            yield ImportFile(found, chain(read_mcp_entities(_lines(file), imported_at), links))
+        else:
+            yield ImportFile(found, read_lines(_lines(file)), is_export=True)
     except OSError as error:
         raise InvalidInput(
             f"{path} cannot be read: {error.strerror or error}", expected=_EXPECTED
@@ -118,7 +113,7 @@ def _of_text(file: Path, head: str) -> str:
     if isinstance(first, dict):
         if first.get("format") == export.FORMAT:
             return MEMORIES
-        if archive.is_header(first):
+        if first.get("format") == archive.FORMAT:
             return ARCHIVE
         if first.get("type") in ("entity", "relation"):
             return MCP
@@ -152,12 +147,7 @@ def _lines(file: Path) -> Iterator[str | InvalidInput]:
             )
 
 
-def _mcp(file: Path, imported_at: str) -> Iterator[Foreign]:
-    yield from read_mcp_entities(_lines(file), imported_at)
-    yield from read_mcp_relations(_lines(file))
-
-
-def _rows_of(store: Store) -> Iterator[Foreign]:
+def _rows_of(store: Store) -> Iterator[Item]:
     """Yield the memories and links of a store that another program wrote."""
     source = StoreRows(store)
     for place, row in enumerate(source.rows(Kind.MEMORY), start=1):
@@ -166,7 +156,7 @@ def _rows_of(store: Store) -> Iterator[Foreign]:
             if row.used
             else {}
         )
-        yield ForeignMemory(place, replace(Memory.of(row), **used))  # type: ignore[arg-type]
+        yield place, Exported(replace(Memory.of(row), **used))  # type: ignore[arg-type]
     for place, row in enumerate(source.rows(Kind.LINK), start=1):
         ref, target, type_ = (str(row.value(name)) for name in ("ref", "target", "link_type"))
-        yield ForeignLink(place, ref, target, type_)
+        yield place, ForeignLink(ref, target, type_)

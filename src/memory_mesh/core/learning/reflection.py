@@ -143,15 +143,12 @@ def extract(
         for theme in themes
     }
     chosen.sort(key=lambda n: (-weights[themes[candidates[n][0]]], themes[candidates[n][0]], n))
-    return [_statement(found, themes, *candidates[n][:2]) for n in chosen]
-
-
-def _statement(
-    found: Sequence[SourceText], themes: Sequence[int], at: int, sentence: str
-) -> Statement:
-    one = found[at]
-    text = f"{one.speaker}: {sentence}" if one.speaker else sentence
-    return Statement(text=text, sources=one.sources, similar=similar(found, themes, {at}))
+    statements: list[Statement] = []
+    for at, sentence, _ in (candidates[n] for n in chosen):
+        text = f"{found[at].speaker}: {sentence}" if found[at].speaker else sentence
+        others = similar(found, themes, {at})
+        statements.append(Statement(text=text, sources=found[at].sources, similar=others))
+    return statements
 
 
 def similar(found: Sequence[SourceText], themes: Sequence[int], cited: Set[int]) -> tuple[str, ...]:
@@ -323,11 +320,9 @@ def without_sources(memory: Memory, erased: Set[str]) -> tuple[Statement, ...] |
     if memory.metadata.get("method") != "extractive" or memory.content != render(statements):
         return ()
     kept = (one for one in statements if erased.isdisjoint(one.sources))
-    return tuple(replace(one, similar=_left(one.similar, erased)) for one in kept)
-
-
-def _left(ids: Sequence[str], erased: Set[str]) -> tuple[str, ...]:
-    return tuple(id_ for id_ in ids if id_ not in erased)
+    return tuple(
+        replace(one, similar=tuple(id_ for id_ in one.similar if id_ not in erased)) for one in kept
+    )
 
 
 # --- heritage ---
@@ -438,7 +433,8 @@ class DerivedScope:
         reach = Reach.GLOBAL if narrow is None else reach_of(narrow.memory_type, narrow.reach)
         session = narrow.session_id if narrow and reach is not Reach.GLOBAL else session_id
         own = projects[0] if projects else project
-        return cls(reach=reach, session_id=_text(session), project=_text(own))
+        session_id, project = (None if name is None else str(name) for name in (session, own))
+        return cls(reach=reach, session_id=session_id, project=project)
 
     @property
     def columns(self) -> dict[str, Value]:
@@ -475,7 +471,3 @@ def by_project(sources: Sequence[Memory]) -> dict[str | None, list[Memory]]:
 
 def _narrowness(memory: Memory) -> int:
     return _WIDEST_FIRST.index(reach_of(memory.memory_type, memory.reach))
-
-
-def _text(value: Value) -> str | None:
-    return None if value is None else str(value)

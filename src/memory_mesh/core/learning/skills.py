@@ -321,12 +321,11 @@ def _use_count(metadata: Mapping[str, Value]) -> int:
 def searched_texts(skill: Skill) -> dict[str, str]:
     """Return the texts of a skill in which keywords are looked for."""
     description = skill.metadata.get("description")
-    shown_text = description if isinstance(description, str) else ""
     return {
         "name": skill.name,
         "intent": skill.intent,
         "tags": " ".join(skill.tags),
-        "description": shown_text,
+        "description": description if isinstance(description, str) else "",
     }
 
 

@@ -104,25 +104,12 @@ class ReportJudge:
         return found
 
 
-def judge_without_vectors() -> ReportJudge:
-    """Return the judge that needs no embedder."""
-    return ReportJudge(_weights()[1]["plain"])
-
-
-def judge_with_vectors() -> ReportJudge:
-    """Return the judge that uses the vectors of the statements, of the model that
-    `model_of_vectors` names."""
-    return ReportJudge(_weights()[1]["vectors"])
-
-
-def model_of_vectors() -> str:
-    """Return the model whose vectors the weights were learnt with."""
-    return _weights()[0]
-
-
 @cache
-def _weights() -> tuple[str, dict[str, Weights]]:
-    return read_weights("memory_mesh.core.notes")
+def judges() -> tuple[str, ReportJudge, ReportJudge]:
+    """Return the model whose vectors the weights were learnt with, the judge that uses the vectors
+    of the statements, and the one that needs no embedder."""
+    model, weights = read_weights("memory_mesh.core.notes")
+    return model, ReportJudge(weights["vectors"]), ReportJudge(weights["plain"])
 
 
 def features(statement: Statement) -> dict[str, float]:
@@ -393,12 +380,11 @@ def is_known(sentence: str, existing: Iterable[Note]) -> bool:
     return any(
         says_the_same(sentence, known)
         for note in existing
-        for known in (note.title, *_sentences(note.content))
+        for known in (
+            note.title,
+            *(part.strip().lstrip("-*# ") for part in split_sentences(note.content)),
+        )
     )
-
-
-def _sentences(content: str) -> list[str]:
-    return [sentence.strip().lstrip("-*# ") for sentence in split_sentences(content)]
 
 
 def distinct(found: Iterable[Worth]) -> list[Worth]:

@@ -131,7 +131,10 @@ def read_note(values: Mapping[str, object] | None, content: str, **place: object
         )
     if missing := [name for name in _KNOWN[:6] if name not in values]:
         raise InvalidInput(f"{' and '.join(missing)} missing in the frontmatter", expected=EXPECTED)
-    begin, end = _time(values, "validFrom"), _time(values, "validUntil")
+    begin, end = (
+        parse_time(values[name], name) if name in values else None
+        for name in ("validFrom", "validUntil")
+    )
     if begin and end and end < begin:
         raise InvalidInput(f"validUntil {end} is before validFrom {begin}", expected="a later time")
     return Note(
@@ -165,18 +168,15 @@ def _text(values: Mapping[str, object], name: str) -> str | None:
 
 def _texts(values: Mapping[str, object], name: str) -> tuple[str, ...]:
     value = values.get(name, ())
-    given = (value,) if isinstance(value, str) and name == "whenToUse" else value
-    if not isinstance(given, list | tuple) or not all(
-        isinstance(each, str) and each.strip() for each in given
+    if isinstance(value, str) and name == "whenToUse":
+        value = (value,)
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(each, str) and each.strip() for each in value
     ):
         raise InvalidInput(
             f"{name} is not a list of texts", expected="a list such as [auth, login]"
         )
-    return tuple(each.strip() for each in given)
-
-
-def _time(values: Mapping[str, object], name: str) -> str | None:
-    return None if name not in values else parse_time(values[name], name)
+    return tuple(each.strip() for each in value)
 
 
 def _claim(given: object) -> dict[str, Value] | None:
@@ -196,9 +196,11 @@ def _claim(given: object) -> dict[str, Value] | None:
     }
 
 
-def _flag(values: Mapping[str, object], name: str) -> bool:
+def _flag(
+    values: Mapping[str, object], name: str, words: Sequence[str] = ("true", "false", "yes", "no")
+) -> bool:
     value = str(values.get(name, "false")).lower()
-    if value not in ("true", "false", "yes", "no"):
+    if value not in words:
         raise InvalidInput(f"{name} is {shown(values[name])}", expected="true or false")
     return value in ("true", "yes")
 
@@ -233,37 +235,32 @@ def file_name(title: str) -> str:
 
 
 def _frontmatter(note: Note) -> str:
+    related = ", ".join(map(scalar, note.related_memories))
+    claim = {
+        scalar(name): json.dumps(value) if isinstance(value, bool) else quoted(str(value))
+        for name, value in (note.claim or {}).items()
+    }
+    optional = {
+        "discoveredIn": note.discovered_in and quoted(note.discovered_in),
+        "source": note.source and quoted(note.source),
+        "relatedMemories": related and f"[{related}]",
+        "validFrom": note.valid_from,
+        "validUntil": note.valid_until,
+        "deprecated": "true" if note.deprecated else "",
+    }
+    other = {
+        scalar(name): json.dumps(value, ensure_ascii=False) for name, value in note.other.items()
+    }
     lines = [
-        f"title: {quoted(note.title)}",
-        "whenToUse:",
-        *(f"  - {quoted(pattern)}" for pattern in note.when_to_use),
-    ]
-    lines += [f"tags: [{', '.join(map(scalar, note.tags))}]", f"importance: {note.importance}"]
-    lines += [f"discoveredAt: {note.discovered_at}", f"discoveredBy: {scalar(note.discovered_by)}"]
-    more = {"discoveredIn": note.discovered_in, "source": note.source}
-    lines += [f"{name}: {quoted(value)}" for name, value in more.items() if value is not None]
-    if note.related_memories:
-        lines.append(f"relatedMemories: [{', '.join(map(scalar, note.related_memories))}]")
-    times = {"validFrom": note.valid_from, "validUntil": note.valid_until}
-    lines += [f"{name}: {value}" for name, value in times.items() if value is not None]
-    if note.deprecated:
-        lines.append("deprecated: true")
-    if note.claim:
-        lines += [
-            "claim:",
-            *(
-                (
-                    f"  {scalar(name)}: "
-                    f"{json.dumps(value) if isinstance(value, bool) else quoted(str(value))}"
-                )
-                for name, value in note.claim.items()
-            ),
-        ]
-    lines += [
-        f"{scalar(name)}: {json.dumps(value, ensure_ascii=False)}"
-        for name, value in note.other.items()
-    ]
-    return "\n".join(["---", *lines, "---", ""])
+        "---", f"title: {quoted(note.title)}",
+        "whenToUse:", *(f"  - {quoted(pattern)}" for pattern in note.when_to_use),
+        f"tags: [{', '.join(map(scalar, note.tags))}]", f"importance: {note.importance}",
+        f"discoveredAt: {note.discovered_at}", f"discoveredBy: {scalar(note.discovered_by)}",
+        *(f"{name}: {value}" for name, value in optional.items() if value),
+        *(["claim:"] if claim else []), *(f"  {name}: {value}" for name, value in claim.items()),
+        *(f"{name}: {value}" for name, value in other.items()), "---", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
 
 
 # --- a folder of notes ---
@@ -386,8 +383,7 @@ def repeats(note: Note, known: Iterable[Note]) -> bool:
 
 def is_current(note: Note, at: str) -> bool:
     """Return whether a note is valid at a time, and not deprecated."""
-    begun, lasting = (note.valid_from or at) <= at, at <= (note.valid_until or at)
-    return begun and lasting and not note.deprecated
+    return (note.valid_from or at) <= at <= (note.valid_until or at) and not note.deprecated
 
 
 def read_agent_file(name: str, text: str) -> NoteAgent:
@@ -404,11 +400,10 @@ def read_agent_file(name: str, text: str) -> NoteAgent:
             f"the file of agent {shown(name)} is not valid YAML with keys",
             expected="name and memory",
         )
-    memory, own = (
-        values.get("memory") or {},
-        {key: value for key, value in values.items() if key == "specialty"},
-    )
-    return read_agent(name, {**own, **memory} if isinstance(memory, dict) else memory)
+    memory = values.get("memory") or {}
+    if isinstance(memory, dict) and "specialty" in values:
+        memory = {"specialty": values["specialty"], **memory}
+    return read_agent(name, memory)
 
 
 def read_agent(name: str, given: object) -> NoteAgent:
@@ -531,13 +526,9 @@ def _rule_frontmatter(text: str) -> tuple[Mapping[str, object], int]:
     """Return what the frontmatter says, and where it ends in the text."""
     values, end = _values(text)
     description, globs = values.get("description"), values.get("globs", [])
-    always = str(values.get("alwaysApply", "false")).lower()
     if description is not None and not isinstance(description, str):
         raise InvalidInput(f"description is a {type(description).__name__}", expected="text")
-    if always not in ("true", "false"):
-        raise InvalidInput(
-            f"alwaysApply is {shown(values['alwaysApply'])}", expected="true or false"
-        )
+    always = _flag(values, "alwaysApply", ("true", "false"))
     given = _COMMA.split(globs) if isinstance(globs, str) else globs
     if not isinstance(given, list) or not all(isinstance(glob, str) for glob in given):
         raise InvalidInput(
@@ -547,7 +538,7 @@ def _rule_frontmatter(text: str) -> tuple[Mapping[str, object], int]:
     rule = {
         "description": description and description.strip(),
         "globs": patterns,
-        "always_apply": always == "true",
+        "always_apply": always,
     }
     return {name: value for name, value in rule.items() if value}, end
 

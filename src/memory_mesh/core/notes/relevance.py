@@ -182,21 +182,17 @@ def format_for_prompt(
 ) -> str:
     """Return the notes as a part of a prompt, empty without notes. With `max_tokens`, the last
     ones are left out first."""
-    parts = [_part(note) for note in notes]
+    parts = [
+        f"### {note.title}\n*Importance: {note.importance.upper()}*\n"
+        f"*Discovered by: {note.discovered_by}*\n\n{truncated(note.content)}\n\n"
+        for note in notes
+    ]
     while parts:
         text = HEADING + "".join(parts)
         if max_tokens is None or count(text) <= max_tokens:
             return text
         parts.pop()
     return ""
-
-
-def _part(note: Note) -> str:
-    head = (
-        f"### {note.title}\n*Importance: {note.importance.upper()}*\n"
-        f"*Discovered by: {note.discovered_by}*\n\n"
-    )
-    return f"{head}{truncated(note.content)}\n\n"
 
 
 def truncated(content: str, max_chars: int = MAX_CHARS) -> str:

@@ -65,21 +65,14 @@ class Learning:
     @property
     def text(self) -> str:
         insights = [f"{n}. {line}" for n, line in enumerate(self.insights, start=1)]
-        parts = (
-            f"{LEARNING}{self.name}", "", "## Context", *self._context, "", "## Key Insights",
+        lines = (
+            f"{LEARNING}{self.name}", "", "## Context", f"- Observed in {self.count} executions",
+            f"- Success rate: {self.rate}%", f"- Common tools: {', '.join(self.tools) or NONE}", "",
+            "## Key Insights",
             *(insights or [NONE]), "", "## Recommended Approach", escaped(self.approach), "",
             "## Anti-Patterns", *([f"- {line}" for line in self.anti_patterns] or [NONE]), "",
         )  # fmt: skip
-        return "\n".join(parts)
-
-    @property
-    def _context(self) -> tuple[str, str, str]:
-        tools = ", ".join(self.tools) or NONE
-        return (
-            f"- Observed in {self.count} executions",
-            f"- Success rate: {self.rate}%",
-            f"- Common tools: {tools}",
-        )
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,15 +212,10 @@ def with_texts(pattern: Pattern, change: Callable[[str], str]) -> Pattern:
     tools, insights, anti_patterns = (
         tuple(map(change, texts)) for texts in (known.tools, known.insights, known.anti_patterns)
     )
-    name, approach = change(known.name), change(known.approach)
     changed = replace(
-        known,
-        name=name,
-        tools=tools,
-        insights=insights,
-        approach=approach,
-        anti_patterns=anti_patterns,
-    )
+        known, name=change(known.name), approach=change(known.approach), tools=tools,
+        insights=insights, anti_patterns=anti_patterns,
+    )  # fmt: skip
     return replace(pattern, learning=changed)
 
 
@@ -253,11 +241,10 @@ def new_decisions(text: str, traces: Iterable[Trace]) -> list[str]:
 def avoid(trace: Trace) -> list[str]:
     """Return what to avoid after a failed run: the steps that failed, and its learnings. Of a
     successful one, nothing."""
-    return [] if trace.status == SUCCESS else [*_failed_steps(trace), *points(trace)]
-
-
-def _failed_steps(trace: Trace) -> list[str]:
-    return [f"{_line(step.text)} - {step.status}" for step in trace.steps if _has_failed(step)]
+    if trace.status == SUCCESS:
+        return []
+    failed = filter(_has_failed, trace.steps)
+    return [*(f"{_line(step.text)} - {step.status}" for step in failed), *points(trace)]
 
 
 def _has_failed(step: Step) -> bool:
@@ -466,10 +453,7 @@ class PlanContext:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    heading: str
-    lines: tuple[str, ...]
+_Item = tuple[str, str]  # a heading, and the lines below it
 
 
 def plan_text(
@@ -477,12 +461,12 @@ def plan_text(
 ) -> tuple[str, int]:
     """Return the text of a plan context, and how many of its items did not fit into
     `max_tokens`."""
-    items = [_item(heading, text, cited) for heading, text, cited in _entries(found)]
-    tag = f"{TAG}-{unused_boundary(boundary, [line for item in items for line in item.lines])}"
+    items = [(heading, _item(text, cited)) for heading, text, cited in _entries(found)]
+    tag = f"{TAG}-{unused_boundary(boundary, [lines for _, lines in items])}"
     if max_tokens is None:
         return _page(items, tag), 0
     kept: list[_Item] = []
-    for item in sorted(items, key=lambda item: _FIRST.index(item.heading)):
+    for item in sorted(items, key=lambda item: _FIRST.index(item[0])):
         if count(_page([*kept, item], tag)) <= max_tokens:
             kept.append(item)
     return _page([item for item in items if item in kept], tag), len(items) - len(kept)
@@ -502,25 +486,24 @@ def _entries(found: PlanContext) -> Iterable[tuple[str, str, Sequence[str]]]:
         is_shown = any(
             match.suggested_approach == known.learning.approach for match in found.worked
         )
-        yield LEARNT, _learnt(known.learning, approach=not is_shown), known.trace_ids[:_MAX_CITED]
+        learning = known.learning
+        lines = [
+            f"{learning.name}: {learning.count} runs, {learning.rate}% successful",
+            *learning.insights,
+        ]
+        if not is_shown and learning.approach != NONE:
+            lines.append(f"approach: {learning.approach}")
+        lines += [f"avoid: {one}" for one in learning.anti_patterns]
+        yield LEARNT, "\n".join(lines), known.trace_ids[:_MAX_CITED]
     if found.project_context.strip():
         yield PROJECT, found.project_context.strip(), []
 
 
-def _learnt(learning: Learning, *, approach: bool) -> str:
-    lines = [
-        f"{learning.name}: {learning.count} runs, {learning.rate}% successful",
-        *learning.insights,
-    ]
-    lines += [f"approach: {learning.approach}"] if approach and learning.approach != NONE else []
-    return "\n".join([*lines, *(f"avoid: {one}" for one in learning.anti_patterns)])
-
-
-def _item(heading: str, text: str, cited: Sequence[str]) -> _Item:
+def _item(text: str, cited: Sequence[str]) -> str:
     first, *others = escape(text).splitlines()
     warning = f"[{WARNING}] " if detect(text) else ""
     cite = f" [{', '.join(map(escape, cited))}]" if cited else ""
-    return _Item(heading, (f"- {warning}{first}{cite}", *(f"  {line}" for line in others)))
+    return "\n".join([f"- {warning}{first}{cite}", *(f"  {line}" for line in others)])
 
 
 def _page(items: Sequence[_Item], tag: str) -> str:
@@ -528,6 +511,6 @@ def _page(items: Sequence[_Item], tag: str) -> str:
         return ""
     parts = [NOTICE, f"<{tag}>"]
     for heading in _HEADINGS:
-        lines = [line for item in items if item.heading == heading for line in item.lines]
+        lines = [text for name, text in items if name == heading]
         parts += [f"# {heading}", *lines] if lines else []
     return "\n".join([*parts, f"</{tag}>"])

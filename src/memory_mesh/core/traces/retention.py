@@ -143,29 +143,27 @@ class ProjectState:
     regrouped_at: str = ""  # when long-term memory was consolidated again
 
 
-def is_idle(last_activity: str | None, ms: int) -> bool:
-    """Return whether a session ended: nothing happened in it for 24 hours."""
-    return last_activity is not None and last_activity <= iso(ms - IDLE_MS)
-
-
 def planned_moves(state: ProjectState, ms: int, *, reopened: bool = False) -> Iterator[Move]:
     """Yield what is due for a project, in the order in which it is done. `reopened` says that
     another session begins in it."""
-    if state.trace_ids and (reopened or is_idle(state.last_activity, ms)):
-        reason = (
-            "the project was reopened by another session"
-            if reopened
-            else f"no activity since {state.last_activity}"
+
+    def move(action: Action, ids: Sequence[str], reason: str) -> Move:
+        return Move(
+            action=action, project=state.project, count=len(ids), ids=tuple(ids), reason=reason
         )
-        yield _move(Action.ARCHIVE, state, state.trace_ids, reason)
+
+    # A session ended if nothing happened in it for 24 hours.
+    last_activity = state.last_activity
+    is_idle = last_activity is not None and last_activity <= iso(ms - IDLE_MS)
+    if state.trace_ids and (reopened or is_idle):
+        reason = f"no activity since {last_activity}"
+        if reopened:
+            reason = "the project was reopened by another session"
+        yield move(Action.ARCHIVE, state.trace_ids, reason)
     half_year, year = (iso(ms - days * DAY_MS) for days in (CONSOLIDATE_DAYS, COMPRESS_DAYS))
     old = [id_ for id_, at in state.learnings.items() if year < at <= half_year]
     if old and state.regrouped_at <= half_year:
-        yield _move(Action.CONSOLIDATE, state, old, f"older than {CONSOLIDATE_DAYS} days")
+        yield move(Action.CONSOLIDATE, old, f"older than {CONSOLIDATE_DAYS} days")
     past = [id_ for id_, at in (*state.learnings.items(), *state.decisions.items()) if at <= year]
     if past:
-        yield _move(Action.COMPRESS, state, past, f"older than {COMPRESS_DAYS} days")
-
-
-def _move(action: Action, state: ProjectState, ids: Sequence[str], reason: str) -> Move:
-    return Move(action=action, project=state.project, count=len(ids), ids=tuple(ids), reason=reason)
+        yield move(Action.COMPRESS, past, f"older than {COMPRESS_DAYS} days")

@@ -95,32 +95,20 @@ class Trace:
     @property
     def text(self) -> str:
         """The document of the trace, as it is written to a file."""
-        lines = [
-            "---",
-            f"trace_id: {self.trace_id}",
-            f'timestamp: "{self.timestamp}"',
-            f"goal: {quoted(self.goal)}",
-        ]
-        lines += [f"status: {self.status}", f"duration_ms: {self.duration_ms}"]
-        lines += [
-            *_list("tools_used", self.tools_used),
-            *_list("files_created", self.files_created),
-            "---",
-            "",
-        ]
         steps = [
             _item(f"{n}. ", f"{step.text} - {step.status}") for n, step in enumerate(self.steps, 1)
         ]
         parts = (escaped(self.plan), "\n".join(steps), escaped(self.results))
-        lines += [f"# Execution Trace: {self.goal}", ""]
-        lines += [
-            line
-            for name, part in zip(_HEADINGS, parts, strict=False)
-            for line in (f"## {name}", part, "")
-        ]
-        return "\n".join(
-            [*lines, "## Learnings", *(_item("- ", each) for each in self.learnings), "", ""]
-        )
+        lines = [
+            "---", f"trace_id: {self.trace_id}", f'timestamp: "{self.timestamp}"',
+            f"goal: {quoted(self.goal)}",
+            f"status: {self.status}", f"duration_ms: {self.duration_ms}",
+            *_list("tools_used", self.tools_used), *_list("files_created", self.files_created),
+            "---", "", f"# Execution Trace: {self.goal}", "",
+            *(f"## {name}\n{part}\n" for name, part in zip(_HEADINGS, parts, strict=False)),
+            "## Learnings", *(_item("- ", each) for each in self.learnings), "", "",
+        ]  # fmt: skip
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -148,32 +136,16 @@ class Experience:
     def text(self) -> str:
         """The entry between its `---` lines, as it is written to the log."""
         lines = [
-            "---",
-            f"experience_id: {self.experience_id}",
+            "---", f"experience_id: {self.experience_id}",
             f"project_name: {scalar(self.project_name)}",
-        ]
-        lines += [
-            f"primary_goal: {quoted(self.primary_goal)}",
-            f"final_outcome: {self.final_outcome}",
-        ]
-        lines += [
+            f"primary_goal: {quoted(self.primary_goal)}", f"final_outcome: {self.final_outcome}",
             *_list("components_used", self.components_used),
             f"files_created: {self.files_created}",
-        ]
-        lines += [
             f"output_summary: {quoted(self.output_summary)}",
-            f"execution_time_ms: {self.execution_time_ms}",
-        ]
-        return "\n".join(
-            [
-                *lines,
-                *_block(self.learnings_or_issues),
-                f'timestamp: "{self.timestamp}"',
-                "---",
-                "",
-                "",
-            ]
-        )
+            f"execution_time_ms: {self.execution_time_ms}", *_block(self.learnings_or_issues),
+            f'timestamp: "{self.timestamp}"', "---", "", "",
+        ]  # fmt: skip
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -382,7 +354,12 @@ def read_traces(text: str, file: str = "") -> Iterator[Trace | Fault]:
 def read_experiences(text: str, file: str = "") -> Iterator[Experience | Fault]:
     """Yield the entries of a log and what is wrong in it, in the order of the lines. Of two with
     one id, the first counts."""
-    return _read_all(text, file, _LOG_KEYS, _experience)
+    return _read_all(
+        text,
+        file,
+        _LOG_KEYS,
+        lambda part, line: checked_experience(**_front(part, line, _LOG_KEYS)[0]),
+    )
 
 
 def _read_all(
@@ -485,10 +462,6 @@ def _trace(text: str, line: int) -> Trace:
         results=unescaped("\n".join(results)),
         learnings=_items(learnings, _BULLET),
     )
-
-
-def _experience(text: str, line: int) -> Experience:
-    return checked_experience(**_front(text, line, _LOG_KEYS)[0])
 
 
 def _items(lines: list[str], mark: re.Pattern[str]) -> list[str]:

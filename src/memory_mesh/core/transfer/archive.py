@@ -166,10 +166,6 @@ def decode(values: Mapping[str, Any]) -> Row:
         ) from None
 
 
-def is_header(values: object) -> bool:
-    return isinstance(values, dict) and values.get("format") == FORMAT
-
-
 def check_header(values: Mapping[str, Any]) -> None:
     """Raise `StoreTooNew` if only a later version can read the archive."""
     version = values.get("version")

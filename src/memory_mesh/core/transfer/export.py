@@ -6,13 +6,13 @@ not know, because an import must not lose them without a word.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.errors import InvalidInput, fraction, number, shown, whole_number
-from memory_mesh.core.intake import Author
+from memory_mesh.core.intake import Author, numbered
 from memory_mesh.core.lane.scoring import MAX_FEEDBACK
 from memory_mesh.core.model import (
     BY_NAME,
@@ -86,7 +86,7 @@ def header() -> str:
 def check_header(text: object) -> None:
     """Raise `InvalidInput` unless this is the first line of an export that this version can
     read."""
-    values = _object(text)
+    values = read_object(text)
     if values.get("format") != FORMAT:
         raise InvalidInput("it is not the first line of an export", expected=header().strip())
     if values.get("version") != VERSION:
@@ -96,10 +96,28 @@ def check_header(text: object) -> None:
         )
 
 
+def read_lines(lines: Iterable[object]) -> Iterator[tuple[int, Exported | InvalidInput]]:
+    """Yield the memories of an export, each with the number of its line; in place of one that
+    cannot be read, an error. Raise `InvalidInput` if the first line is not that of an export."""
+    filled = (
+        (number, text)
+        for number, text in enumerate(lines, start=1)
+        if not isinstance(text, str) or text.strip()
+    )
+    number, first = next(filled, (1, ""))
+    with numbered("line", number):
+        check_header(first)
+    for number, text in filled:
+        try:
+            yield number, read_line(text)
+        except InvalidInput as error:
+            yield number, error
+
+
 def read_line(text: object) -> Exported:
     """Return the memory of a line, or raise `InvalidInput`. What an import makes anew is
     missing, such as the fingerprint."""
-    values = _object(text)
+    values = read_object(text)
     history, sightings = (values.pop(name, []) for name in ("history", "sightings"))
     if not isinstance(history, list) or not isinstance(sightings, list):
         raise InvalidInput("history or sightings is not a list", expected=_EXPECTED)
@@ -135,18 +153,23 @@ def _sighting(memory: Memory, values: object) -> Sighting:
     return Sighting(**given, id=id_, ref=memory.id, user_id=memory.user_id)
 
 
-def _object(text: object) -> dict[str, Any]:
+def read_object(text: object, expected: str = _EXPECTED) -> dict[str, Any]:
+    """Return the JSON object of a line, or raise `InvalidInput`."""
     if isinstance(text, InvalidInput):  # of a line that cannot be read
         raise text
-    if not isinstance(text, str):
+    if not isinstance(text, str | bytes):
         raise InvalidInput(f"it is {type(text).__name__}", expected="text")
     try:
-        values = json.loads(text)
+        return as_object(json.loads(text))
     except (ValueError, RecursionError):
-        raise InvalidInput("it is not JSON", expected=_EXPECTED) from None
-    if not isinstance(values, dict):
-        raise InvalidInput(f"it is {type(values).__name__}", expected="a JSON object")
-    return values
+        raise InvalidInput("it is not JSON", expected=expected) from None
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """Return a value of JSON if it is an object, or raise `InvalidInput`."""
+    if not isinstance(value, dict):
+        raise InvalidInput(f"it is {type(value).__name__}", expected="a JSON object")
+    return value
 
 
 def _present(values: object, names: Collection[str], *, required: Iterable[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.learning import MAX_BLOCK_LENGTH
 from memory_mesh.core.model import Memory, Value, parse_time
 from memory_mesh.core.ports import RowSource
+from memory_mesh.core.transfer.export import Exported, as_object, read_object
 
 # --- the graph of the MCP memory server ---
 # Each entity, observation and relation is a memory. Its key is not the text itself: that may be
@@ -76,68 +77,34 @@ _MEM0 |= {"expiration_date", "score"}
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignMemory:
-    """A memory of another program, and its place in the file. What it lacks is filled in by the
-    import."""
-
-    place: int
-    memory: Memory
-
-
-@dataclass(frozen=True, slots=True)
 class ForeignLink:
     """A link of another program between two memories."""
 
-    place: int
     source_id: str
     target_id: str
     link_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
-    """A part of a file that cannot be imported, and why."""
-
-    place: int
-    reason: str
-
-
-# Memories come before the links between them.
-Foreign = ForeignMemory | ForeignLink | Unusable
-
-
-@dataclass(frozen=True, slots=True)
-class ExportLines:
-    """The lines of `export`; in place of one that cannot be read, an error."""
-
-    lines: Iterable[str | InvalidInput]
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignItems:
-    """The contents of a file of another program."""
-
-    items: Iterable[Foreign]
-
-
-@dataclass(frozen=True, slots=True)
-class LessonBlocks:
-    """The blocks of a file, each with the number of its first line; in place of one that is too
-    long, an error."""
-
-    blocks: Iterable[tuple[int, str | InvalidInput]]
+# The place in the file, and what is there: an error if it cannot be imported. Memories come before
+# the links between them. What a memory of another program lacks is filled in by the import.
+Item = tuple[int, Exported | ForeignLink | InvalidInput]
+Block = tuple[int, str | InvalidInput]  # the first line of a block, and its text
 
 
 @dataclass(frozen=True, slots=True)
 class ImportFile:
-    """An open file to import, and its format."""
+    """An open file to import, its format, and its contents: items, the blocks of lessons, or all
+    rows of a store."""
 
     format: str
-    content: ExportLines | ForeignItems | LessonBlocks | RowSource
+    items: Iterable[Item] = ()
+    is_export: bool = False  # the items are those of `export`
+    blocks: Iterable[Block] | None = None
+    rows: RowSource | None = None
     is_fixed: bool = False  # its name says what it contains: an archive
 
 
-def read_blocks(lines: Iterable[str | InvalidInput]) -> Iterator[tuple[int, str | InvalidInput]]:
+def read_blocks(lines: Iterable[str | InvalidInput]) -> Iterator[Block]:
     """Yield the blocks of a text: each ends with its line `handoff:`, or before the next line
     `agent:`."""
     start, block, size = 1, list[str](), 0
@@ -166,17 +133,17 @@ def _block(lines: list[str], size: int) -> str | InvalidInput:
     return "".join(lines).rstrip("\n") + "\n"
 
 
-def read_mem0(read: Callable[[int], str], imported_at: str) -> Iterator[Foreign]:
+def read_mem0(read: Callable[[int], str], imported_at: str) -> Iterator[Item]:
     """Yield the memories of `Memory.get_all()`, or of an export of the platform."""
     for place, item in enumerate(_items(read), start=1):
         try:
-            yield ForeignMemory(place, _mem0_memory(item, imported_at))
+            yield place, Exported(_mem0_memory(item, imported_at))
         except InvalidInput as error:
-            yield Unusable(place, str(error))
+            yield place, error
 
 
 def _mem0_memory(item: object, imported_at: str) -> Memory:
-    values = _object(item)
+    values = as_object(item)
     id_, content = _text(values, "id"), _text(values, "memory")
     created = (
         parse_time(values["created_at"], "created_at") if values.get("created_at") else imported_at
@@ -198,21 +165,19 @@ def _mem0_memory(item: object, imported_at: str) -> Memory:
     )  # fmt: skip
 
 
-def read_mcp_entities(lines: Iterable[object], imported_at: str) -> Iterator[Foreign]:
+def read_mcp_entities(lines: Iterable[object], imported_at: str) -> Iterator[Item]:
     """Yield a memory for each entity, for each of its observations and for each relation, with
     the same ids in every run."""
     for place, line in enumerate(lines, start=1):
         try:
             values = _line(line)
-            if values is not None:
-                yield from (
-                    ForeignMemory(place, memory) for memory in _graph_memories(values, imported_at)
-                )
+            for memory in () if values is None else _graph_memories(values, imported_at):
+                yield place, Exported(memory)
         except InvalidInput as error:
-            yield Unusable(place, str(error))
+            yield place, error
 
 
-def read_mcp_relations(lines: Iterable[object]) -> Iterator[Foreign]:
+def read_mcp_relations(lines: Iterable[object]) -> Iterator[Item]:
     """Yield a link for each relation, and one from each observation to its entity."""
     for place, line in enumerate(lines, start=1):
         with suppress(InvalidInput):  # named by `read_mcp_entities`
@@ -220,10 +185,10 @@ def read_mcp_relations(lines: Iterable[object]) -> Iterator[Foreign]:
             if values.get("type") == "entity":
                 name = _text(values, "name")
                 for text in _observations(values):
-                    yield ForeignLink(place, _mcp_id(name, text), _mcp_id(name), "observation_of")
+                    yield place, ForeignLink(_mcp_id(name, text), _mcp_id(name), "observation_of")
             elif values.get("type") == "relation":
                 source, target, kind = _relation(values)
-                yield ForeignLink(place, _mcp_id(source), _mcp_id(target), link_name(kind))
+                yield place, ForeignLink(_mcp_id(source), _mcp_id(target), link_name(kind))
 
 
 def _graph_memories(values: Mapping[str, Any], imported_at: str) -> Iterator[Memory]:
@@ -280,20 +245,9 @@ def link_name(given: str) -> str:
 
 def _line(line: object) -> dict[str, Any] | None:
     """Return the object of a line, or None for an empty one."""
-    if isinstance(line, InvalidInput):
-        raise line
-    if not str(line).strip():
+    if isinstance(line, str) and not line.strip():
         return None
-    try:
-        return _object(json.loads(str(line)))
-    except (ValueError, RecursionError):
-        raise InvalidInput("it is not JSON", expected="a JSON object on each line") from None
-
-
-def _object(item: object) -> dict[str, Any]:
-    if not isinstance(item, dict):
-        raise InvalidInput(f"it is {type(item).__name__}", expected="a JSON object")
-    return item
+    return read_object(line, "a JSON object on each line")
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:

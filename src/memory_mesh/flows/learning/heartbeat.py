@@ -8,6 +8,7 @@ every job may safely run twice.
 import json
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -94,10 +95,6 @@ def _tail(context: Context, chain: str, head: Head | None) -> Verdict:
     return with_signature(keys, verify_tail(chain, blocks, head), head)
 
 
-def _distill(context: Context) -> str:
-    return lessons.summary(lessons.run_distillation(context))
-
-
 def _decay(context: Context) -> str:
     """Archive weak memories, or report what this and the last phase of consolidation would
     archive."""
@@ -171,14 +168,6 @@ def _reembed(context: Context) -> str:
     return f"{embed.reembed(context, no_progress).embedded} memories embedded"
 
 
-def _compact(context: Context) -> str:
-    return (
-        "no deleted bytes are left in the files"
-        if context.store.compact()
-        else "the store is in use by others"
-    )
-
-
 JOBS = (
     Job("guard", 0, 0, guard),
     Job(
@@ -194,7 +183,7 @@ JOBS = (
         "distillation",
         1,
         8 * _HOUR,
-        _distill,
+        lambda context: lessons.summary(lessons.run_distillation(context)),
         lambda context: context.options.enable_wisdom_distillation,
     ),
     Job("decay", 2, 24 * _HOUR, _decay),
@@ -211,7 +200,16 @@ JOBS = (
     ),
     Job("retention", 4, 24 * _HOUR, _apply_retention),
     Job("reembedding", 5, _HOUR, _reembed),
-    Job("compaction", 6, 24 * _HOUR, _compact),
+    Job(
+        "compaction",
+        6,
+        24 * _HOUR,
+        lambda context: (
+            "no deleted bytes are left in the files"
+            if context.store.compact()
+            else "the store is in use by others"
+        ),
+    ),
 )
 
 
@@ -247,11 +245,11 @@ def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = F
 def log(context: Context, *, limit: int = 20) -> list[JobRun]:
     """Return the latest runs of this user's jobs, newest first."""
     max_runs = checked_limit(limit)
-    runs = [
-        run
-        for meta in Meta.with_prefix(context.store, _id(context, "run", ""))
-        if (run := _run_of(meta))
-    ]
+    runs: list[JobRun] = []
+    for meta in Meta.with_prefix(context.store, _id(context, "run", "")):
+        fields: dict[str, Any] = meta.detail
+        with suppress(TypeError, ValueError):  # of another version
+            runs.append(JobRun(**{**fields, "outcome": Outcome(str(fields.get("outcome")))}))
     return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:max_runs]
 
 
@@ -337,14 +335,6 @@ def _release(context: Context, job: Job, holder: str | None, began: int, run: Jo
 def _stored_state(context: Context, job: Job) -> tuple[Meta, JobState]:
     meta = Meta.read(context.store, _id(context, "job", job.name))
     return meta, JobState.of(meta.detail)
-
-
-def _run_of(meta: Meta) -> JobRun | None:
-    fields: dict[str, Any] = meta.detail
-    try:
-        return JobRun(**{**fields, "outcome": Outcome(str(fields.get("outcome")))})
-    except (TypeError, ValueError):
-        return None
 
 
 def _id(context: Context, kind: str, name: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from memory_mesh.core import audit, learning, model
+from memory_mesh.core import learning, model
 from memory_mesh.core.audit import Entry, blocks, parse
 from memory_mesh.core.audit.blocks import LESSON
 from memory_mesh.core.errors import (
@@ -52,7 +52,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Progress
-from memory_mesh.flows.audit.chains import new_entry, own_audit_rows
+from memory_mesh.flows.audit.chains import new_entry
 from memory_mesh.flows.context import (
     Context,
     Plan,
@@ -62,19 +62,13 @@ from memory_mesh.flows.context import (
     intact,
     require_memory,
 )
+from memory_mesh.flows.learning.reflect import plan_derived
 from memory_mesh.flows.learning.skills import redacted_lines
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.readable import readable
 from memory_mesh.flows.search.search import Request, checked_limit, known_mode, search
-from memory_mesh.flows.write import revisions, write
-from memory_mesh.flows.write.embed import Vectors, passage_rows
-from memory_mesh.flows.write.prepare import (
-    Prepared,
-    find_replayed,
-    prepare,
-    receipt_rows,
-    request_hash,
-)
+from memory_mesh.flows.write.embed import Vectors
+from memory_mesh.flows.write.prepare import find_replayed, prepare, receipt_rows, request_hash
 from memory_mesh.flows.write.revisions import archive
 
 ORDERS = (None, "relevance", "severity DESC")
@@ -109,7 +103,14 @@ def learn(
     `more` is the metadata of a lesson that was received from another store: it supersedes only such
     lessons.
     """
-    lesson = _redacted(context, learning.parse_lesson(given))
+    lesson, redact = learning.parse_lesson(given), context.gates.content().redact
+    # Its texts are also written into its block.
+    texts: dict[str, Any] = {
+        name: redact(value)
+        for name, value in asdict(lesson).items()
+        if isinstance(value, str) and name != "severity"
+    }
+    lesson = replace(lesson, **texts)
     request = request_hash(
         "distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity
     )
@@ -138,7 +139,18 @@ def learn(
         for old in known:
             if scope.is_within(old) and _rank(old.metadata, old.confidence) >= rank:
                 return Plan((old, False))
-        plan = _store(context, lesson, prepared, known, sources, scope, vectors)
+        ms = context.clock()
+        plan = plan_derived(
+            context, prepared, vectors, scope,
+            [
+                old
+                for old in known
+                if scope.contains(old) and _rank(old.metadata, old.confidence) <= rank
+            ],
+            partial(_entry, context, ms, lesson), ms=ms, prefix="lesson", id_name="lesson_id",
+            why="superseded by a lesson with more confidence",
+            lesson_pattern_id=lesson.pattern_id, sources=[source.id for source in sources],
+        )  # fmt: skip
         puts = [*plan.puts, *receipt_rows(context, key, plan.answer.id, request)]
         return Plan((plan.answer, True), puts, seen=seen)
 
@@ -173,20 +185,18 @@ def query(
     if not isinstance(text, str):
         raise InvalidInput(f"the query is {shown(text)}", expected="text; empty lists all lessons")
     max_lessons, mode, scores = checked_limit(limit), known_mode(mode), dict[str, float]()
+    min_confidence = context.options.lesson_min_confidence
+    where = all_of(_LESSON, Compare("confidence", ">=", min_confidence))
     if not text.strip():
-        confident = all_of(
-            readable(context),
-            _LESSON,
-            Compare("confidence", ">=", context.options.lesson_min_confidence),
-        )
-        memories = by_severity(
-            Memory.of(row) for row in intact(context, context.store.find(Kind.MEMORY, confident))
-        )
+        rows = context.store.find(Kind.MEMORY, all_of(readable(context), where))
+        memories = by_severity(Memory.of(row) for row in intact(context, rows))
     else:
         severe_first = order_by == "severity DESC"
-        scores = _search(
-            context, text, mode, max(max_lessons, _CANDIDATES) if severe_first else max_lessons
-        )
+        count = max(max_lessons, _CANDIDATES) if severe_first else max_lessons
+        # The filter as text only appears in the audit chain.
+        filter_ = f"memory_type = 'lesson' AND confidence >= {min_confidence}"
+        request = Request(query=text, limit=count, filter=filter_, where=where, mode=mode)
+        scores = {result.id: result.score for result in search(context, request)}
         stored = context.store.get(Kind.MEMORY, list(scores))
         memories = [Memory.of(stored[id_]) for id_ in scores if id_ in stored]
         memories = by_severity(memories) if severe_first else memories
@@ -212,54 +222,13 @@ def archive_old(context: Context) -> list[str]:
     return archive(context, Kind.MEMORY, context.store.ids(Kind.MEMORY, old), reason)
 
 
-def _store(
-    context: Context,
-    lesson: LessonContext,
-    prepared: Prepared,
-    known: Sequence[Memory],
-    sources: Sequence[Memory],
-    scope: DerivedScope,
-    vectors: Vectors,
-) -> Plan[Memory]:
-    ms = context.clock()
-    partition = model.partition_for(
-        context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, scope.reach
-    )
-    vectors.embed(context, [prepared.draft.content])
-    embedded = vectors[prepared.draft.content]
-    rank = _rank(prepared.draft.metadata, lesson.confidence)
-    superseded = [
-        old for old in known if scope.contains(old) and _rank(old.metadata, old.confidence) <= rank
-    ]
-    memory = write.new_memory(
-        context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1,
-        lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in superseded],
-        sources=[source.id for source in sources], **scope.columns,
-    )  # fmt: skip
-    memory = replace(
-        memory, metadata={**memory.metadata, "lesson_id": audit.derived_id(memory.id, "lesson")}
-    )
-    rows = [memory.row(), *passage_rows(memory, embedded), *vectors.model_rows(context)]
-    entries: list[Entry] = []
-    for old in superseded:
-        newer, change, entry = revisions.revise(
-            context, ms, old, action="supersede", why="superseded by a lesson with more confidence",
-            status=Status.SUPERSEDED.value, superseded_by=memory.id,
-        )  # fmt: skip
-        rows += [newer.row(replaces=old.revision), change]
-        entries.append(entry)
-    return Plan(
-        memory, [*rows, *own_audit_rows(context, [*entries, _entry(context, ms, memory, lesson)])]
-    )
-
-
 def _rank(metadata: Mapping[str, Value], confidence: float | None) -> tuple[bool, float]:
     """Return by what one of two lessons of a pattern counts: one's own before a received one,
     whose confidence anyone may have stated; then the more confident one."""
     return not learning.is_received(metadata), confidence or 0.0
 
 
-def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> Entry:
+def _entry(context: Context, ms: int, lesson: LessonContext, memory: Memory) -> Entry:
     lesson_id, confidence = str(memory.metadata["lesson_id"]), lesson.confidence
     write_text = partial(
         blocks.lesson, agent=str(context.reader.agent_id), situation=lesson.situation,
@@ -271,35 +240,6 @@ def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> 
     )  # fmt: skip
     metadata = {"lesson_id": lesson_id, "pattern_id": lesson.pattern_id}
     return new_entry(context, "lesson", ms, write_text, memory=memory, metadata=metadata)
-
-
-def _redacted(context: Context, lesson: LessonContext) -> LessonContext:
-    """Redact the texts of a lesson, which are also written into its block."""
-    names = (
-        "situation",
-        "error_pattern",
-        "oversight",
-        "fix",
-        "preventative_rule",
-        "applicable_scope",
-        "inverse_lesson",
-    )
-    redacted: dict[str, Any] = {
-        name: context.gates.content().redact(text)
-        for name in names
-        if (text := getattr(lesson, name))
-    }
-    return replace(lesson, **redacted)
-
-
-def _search(context: Context, text: str, mode: str, limit: int) -> dict[str, float]:
-    """Return the scores of the relevant lessons by id, best first."""
-    min_confidence = context.options.lesson_min_confidence
-    where = all_of(_LESSON, Compare("confidence", ">=", min_confidence))
-    # The filter as text only appears in the audit chain.
-    filter_ = f"memory_type = 'lesson' AND confidence >= {min_confidence}"
-    request = Request(query=text, limit=limit, filter=filter_, where=where, mode=mode)
-    return {result.id: result.score for result in search(context, request)}
 
 
 def _with_blocks(
@@ -424,27 +364,20 @@ def _lesson(context: Context, memory: Memory) -> LessonBlock | None:
         raise InvalidInput(
             f"{name} is missing", expected="one in its metadata, or a language model that finds one"
         )
-    lesson, new = learn(
-        context, _lesson_fields(memory, texts), sources=[memory], inferred=bool(missing)
-    )
-    return lesson if new else None
-
-
-def _lesson_fields(memory: Memory, texts: Mapping[str, str]) -> dict[str, object]:
-    metadata = memory.metadata
-    return {
-        "situation": _text(metadata.get("situation")) or memory.content[:_MAX_TEXT],
-        "error_pattern": texts["error_pattern"],
+    values = {
+        **texts,
+        "situation": _text(memory.metadata.get("situation")) or memory.content[:_MAX_TEXT],
         "oversight": texts["oversight"] or learning.NOT_RECORDED,
         "fix": texts["fix"] or learning.NOT_RECORDED,
-        "preventative_rule": texts["preventative_rule"],
         "severity": learning.severity_of(memory),
-        "applicable_scope": _text(metadata.get("applicable_scope")) or "general",
+        "applicable_scope": _text(memory.metadata.get("applicable_scope")) or "general",
         "inverse_lesson": texts["inverse_lesson"] or None,
         "confidence": learning.DEFAULT_CONFIDENCE
         if memory.confidence is None
         else memory.confidence,
     }
+    lesson, new = learn(context, values, sources=[memory], inferred=bool(missing))
+    return lesson if new else None
 
 
 def _proposed(context: Context, memory: Memory) -> dict[str, str]:

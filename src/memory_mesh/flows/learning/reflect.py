@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
+from typing import Any
 
 from memory_mesh.core import audit, learning, model
-from memory_mesh.core.audit import blocks
+from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     BudgetSpent,
@@ -90,19 +91,36 @@ def reflect(
     """Reflect on the memories that are relevant to a topic, or on the newest ones, and store the
     result."""
     context.check_enabled()
-    task = _checked(context, task, topic, lookback, include_reflections)
+    if topic is not None and (
+        not isinstance(topic, str) or not topic.strip() or len(topic) > _MAX_TOPIC
+    ):
+        raise InvalidInput(
+            f"topic is {shown(topic)}",
+            expected=f"a non-empty text of at most {_MAX_TOPIC:,} characters, or None",
+        )
+    if not isinstance(include_reflections, bool):
+        raise InvalidInput(
+            f"include_reflections is {shown(include_reflections)}", expected="True or False"
+        )
+    if topic is not None:
+        topic = context.gates.content().redact(
+            " ".join(topic.encode("utf-8", "replace").decode().split())
+        )
+    count = whole_number("lookback", lookback, max_=MAX_LOOKBACK)
+    task = replace(task, topic=topic, lookback=count, include_reflections=include_reflections)
     request = request_hash(task.operation, task.topic, task.lookback, task.include_reflections)
     if replayed := _replayed(context, key, request):
         return replayed
     memories, found = _find(context, task)
     result = derive(context, task, memories, found, key=key, request=request)
     if result is None:
-        about = (
-            f"no memory is relevant to {shown(task.topic)}"
-            if task.topic
-            else "there is no memory to reflect on"
-        )
-        nothing = "the memories found have no sentence to quote" if found else about
+        nothing = "the memories found have no sentence to quote"
+        if not found:
+            nothing = (
+                f"no memory is relevant to {shown(task.topic)}"
+                if task.topic
+                else "there is no memory to reflect on"
+            )
         return ReflectionResult(topic=task.topic, note=f"{nothing}; nothing was stored")
     return result
 
@@ -169,31 +187,6 @@ def unstored(context: Context, found: Sequence[SourceText], drawn: "Drawn") -> R
         sources=tuple(one.id for one in found if one.id in drawn.sources), confidence=sure,
         method=drawn.method, note=drawn.note,
     )  # fmt: skip
-
-
-def _checked(
-    context: Context, task: Task, topic: object, lookback: object, include_reflections: object
-) -> Task:
-    if topic is not None and (
-        not isinstance(topic, str) or not topic.strip() or len(topic) > _MAX_TOPIC
-    ):
-        raise InvalidInput(
-            f"topic is {shown(topic)}",
-            expected=f"a non-empty text of at most {_MAX_TOPIC:,} characters, or None",
-        )
-    if not isinstance(include_reflections, bool):
-        raise InvalidInput(
-            f"include_reflections is {shown(include_reflections)}", expected="True or False"
-        )
-    text = (
-        None
-        if topic is None
-        else context.gates.content().redact(
-            " ".join(topic.encode("utf-8", "replace").decode().split())
-        )
-    )
-    count = whole_number("lookback", lookback, max_=MAX_LOOKBACK)
-    return replace(task, topic=text, lookback=count, include_reflections=include_reflections)
 
 
 # --- finding ---
@@ -272,8 +265,31 @@ class Drawn:
 def state(
     context: Context, task: Task, memories: Sequence[Memory], found: Sequence[SourceText]
 ) -> Drawn:
-    """Return what the memories say, and which of their claims exclude each other."""
-    return _with_contradictions(context, draw(context, task, found), memories)
+    """Return what the memories say, with a statement for each pair of memories whose claims
+    exclude each other."""
+    drawn = draw(context, task, found)
+    claiming = [memory for memory in memories if memory.claim]
+    if len(claiming) < 2:
+        return drawn
+    from memory_mesh.core.claims import Claim, excluding_pairs, read_schemas
+    from memory_mesh.core.language.safety.injection import detect
+
+    claims = [
+        (memory.id, claim)
+        for memory in claiming
+        if (claim := Claim.of(memory))
+        and not any(map(detect, (claim.subject, claim.predicate, claim.value)))
+    ]
+    pairs = excluding_pairs(claims, read_schemas(context.options.predicate_schemas))
+    # Parts that are harmless by themselves may be instructions together.
+    named = [one for one in learning.contradictions(pairs) if not detect(one.text)][
+        :_MAX_CONTRADICTIONS
+    ]
+    return replace(
+        drawn,
+        statements=[*drawn.statements, *named],
+        sources=drawn.sources.union(id_ for one in named for id_ in one.sources),
+    )
 
 
 def draw(context: Context, task: Task, found: Sequence[SourceText]) -> Drawn:
@@ -305,33 +321,6 @@ def draw(context: Context, task: Task, found: Sequence[SourceText]) -> Drawn:
         statements=quoted,
         sources=frozenset(id_ for one in quoted for id_ in one.sources),
         note=note,
-    )
-
-
-def _with_contradictions(context: Context, drawn: Drawn, memories: Sequence[Memory]) -> Drawn:
-    """Return the same with a statement for each pair of memories whose claims exclude each
-    other."""
-    claiming = [memory for memory in memories if memory.claim]
-    if len(claiming) < 2:
-        return drawn
-    from memory_mesh.core.claims import Claim, excluding_pairs, read_schemas
-    from memory_mesh.core.language.safety.injection import detect
-
-    claims = [
-        (memory.id, claim)
-        for memory in claiming
-        if (claim := Claim.of(memory))
-        and not any(map(detect, (claim.subject, claim.predicate, claim.value)))
-    ]
-    pairs = excluding_pairs(claims, read_schemas(context.options.predicate_schemas))
-    # Parts that are harmless by themselves may be instructions together.
-    named = [one for one in learning.contradictions(pairs) if not detect(one.text)][
-        :_MAX_CONTRADICTIONS
-    ]
-    return replace(
-        drawn,
-        statements=[*drawn.statements, *named],
-        sources=drawn.sources.union(id_ for one in named for id_ in one.sources),
     )
 
 
@@ -422,7 +411,7 @@ def plan_reflection(
 ) -> Plan[Memory]:
     """Return the plan that stores a reflection. An earlier one that says the same is kept
     instead; others on the same topic are superseded."""
-    ms, reader = context.clock(), context.reader
+    ms = context.clock()
     scope = DerivedScope.of(
         sources, **{name: prepared.draft.columns.get(name) for name in ("session_id", "project")}
     )
@@ -431,44 +420,50 @@ def plan_reflection(
     for old in earlier:
         if (old.content, old.sources) == (prepared.draft.content, ids):
             return Plan(old)
+
+    def entry_of(memory: Memory) -> Entry:
+        write_text = partial(
+            blocks.reflect if task.operation == "reflect" else blocks.synthesize,
+            agent=str(context.reader.agent_id), topic=task.topic, source_count=len(ids), at=iso(ms),
+            id_=str(memory.metadata["reflection_id"]), insight=memory.content,
+            confidence=memory.confidence or 0.0, memory_id=memory.id,
+        )  # fmt: skip
+        metadata = {"method": memory.metadata["method"]}
+        return new_entry(context, task.operation, ms, write_text, memory=memory, metadata=metadata)
+
+    return plan_derived(
+        context, prepared, vectors, scope, earlier, entry_of, ms=ms, prefix=task.prefix,
+        id_name="reflection_id", why=f"superseded by a later {task.operation}", sources=ids,
+    )  # fmt: skip
+
+
+def plan_derived(
+    context: Context, prepared: Prepared, vectors: Vectors, scope: DerivedScope,
+    superseded: Sequence[Memory], entry_of: Callable[[Memory], Entry], *, ms: int, prefix: str,
+    id_name: str, why: str, **columns: Any,
+) -> Plan[Memory]:  # fmt: skip
+    """Return the plan that stores a reflection or a lesson, which has a public id of its own, with
+    its audit entry, and supersedes earlier ones."""
     vectors.embed(context, [prepared.draft.content])
-    embedded = vectors[prepared.draft.content]
-    partition = model.partition_for(
-        reader.user_id, reader.agent_id, MemoryType.REFLECTION, scope.reach
-    )
+    embedded, reader = vectors[prepared.draft.content], context.reader
+    type_ = str(prepared.draft.columns["memory_type"])
+    partition = model.partition_for(reader.user_id, reader.agent_id, type_, scope.reach)
     memory = write.new_memory(
         context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1,
-        sources=ids, supersedes=[old.id for old in earlier], **scope.columns,
+        supersedes=[old.id for old in superseded], **columns, **scope.columns,
     )  # fmt: skip
-    memory = replace(
-        memory,
-        metadata={**memory.metadata, "reflection_id": audit.derived_id(memory.id, task.prefix)},
-    )
-    revised = [
-        revisions.revise(
-            context, ms, old, action="supersede", why=f"superseded by a later {task.operation}",
-            status=Status.SUPERSEDED.value, superseded_by=memory.id,
-        )
-        for old in earlier
-    ]  # fmt: skip
+    metadata = {**memory.metadata, id_name: audit.derived_id(memory.id, prefix)}
+    memory = replace(memory, metadata=metadata)
     rows = [memory.row(), *passage_rows(memory, embedded), *vectors.model_rows(context)]
-    for old, (newer, change, _) in zip(earlier, revised, strict=True):
+    entries: list[Entry] = []
+    for old in superseded:
+        newer, change, entry = revisions.revise(
+            context, ms, old, action="supersede", why=why, status=Status.SUPERSEDED.value,
+            superseded_by=memory.id,
+        )  # fmt: skip
         rows += [newer.row(replaces=old.revision), change]
-    write_text = partial(
-        blocks.reflect if task.operation == "reflect" else blocks.synthesize,
-        agent=str(reader.agent_id), topic=task.topic, source_count=len(ids), at=iso(ms),
-        id_=str(memory.metadata["reflection_id"]), insight=memory.content,
-        confidence=memory.confidence or 0.0, memory_id=memory.id,
-    )  # fmt: skip
-    entry = new_entry(
-        context,
-        task.operation,
-        ms,
-        write_text,
-        memory=memory,
-        metadata={"method": memory.metadata["method"]},
-    )
-    return Plan(memory, [*rows, *own_audit_rows(context, [*(each[2] for each in revised), entry])])
+        entries.append(entry)
+    return Plan(memory, [*rows, *own_audit_rows(context, [*entries, entry_of(memory)])])
 
 
 def _earlier(context: Context, task: Task, prepared: Prepared) -> list[Memory]:

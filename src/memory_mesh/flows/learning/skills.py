@@ -76,18 +76,6 @@ class SkillDraft:
     fingerprint: str
     redactions: dict[str, int] = field(default_factory=dict)
 
-    def updates(self, known: Skill) -> dict[str, Any]:
-        """Return the columns in which the known skill differs. It keeps its record of use."""
-        kept = {name: value for name, value in known.metadata.items() if name in learning.USE}
-        new = {
-            "name": self.name,
-            "intent": self.intent,
-            "content": self.content,
-            "metadata": {**self.metadata, **kept},
-        }
-        new |= {name: value for name, value in self.columns.items() if name not in _FIXED}
-        return {name: value for name, value in new.items() if getattr(known, name) != value}
-
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -245,8 +233,17 @@ def _new(context: Context, draft: SkillDraft, vectors: Vectors, *, after: int) -
 
 
 def _updates(draft: SkillDraft, known: Skill, vectors: Vectors, *, revive: bool) -> dict[str, Any]:
-    """Return the columns to change; empty if the known skill stays as it is."""
-    updates = draft.updates(known)
+    """Return the columns to change; empty if the known skill stays as it is. It keeps its record
+    of use."""
+    use = {name: value for name, value in known.metadata.items() if name in learning.USE}
+    new = {
+        "name": draft.name,
+        "intent": draft.intent,
+        "content": draft.content,
+        "metadata": {**draft.metadata, **use},
+        **{name: value for name, value in draft.columns.items() if name not in _FIXED},
+    }
+    updates = {name: value for name, value in new.items() if getattr(known, name) != value}
     if known.status != Status.ACTIVE and (updates or revive):
         updates["status"] = Status.ACTIVE.value
     if "intent" in updates:
@@ -257,28 +254,24 @@ def _updates(draft: SkillDraft, known: Skill, vectors: Vectors, *, revive: bool)
 def from_lesson(context: Context, lesson_id: str) -> SkillRecord:
     """Store a lesson as a skill that names it as its source. Only those who may see the lesson
     see the skill."""
-    lesson = _lesson(context, lesson_id)
+    check_texts(id=lesson_id)
+    # Its own id, or that of its memory.
+    named = model.Or((equals("id", lesson_id), equals("metadata.lesson_id", lesson_id)))
+    is_lesson = equals("memory_type", MemoryType.LESSON)
+    rows = context.store.find(Kind.MEMORY, all_of(readable(context), is_lesson, named))
+    lessons = [Memory.of(row) for row in intact(context, rows)]
+    if not lessons:
+        raise NotFound(
+            f"no lesson {shown(lesson_id, max_length=80)} for agent {context.reader.agent_id}",
+            remedy="check the id",
+        )
+    lesson = lessons[0]
     draft = prepare(context, learning.lesson_text(lesson), {})
     scope = DerivedScope.of([lesson], session_id=draft.columns["session_id"])
     columns = {**draft.columns, "sources": [lesson.id], "trust": lesson.trust, **scope.columns}
     fingerprint = learning.skill_fingerprint(columns, context.reader, "lesson", lesson.id)
     (stored,) = store(context, [replace(draft, columns=columns, fingerprint=fingerprint)])
     return SkillRecord.of(stored.skill)
-
-
-def _lesson(context: Context, lesson_id: str) -> Memory:
-    """Return the lesson with this id, or of the memory with this id."""
-    check_texts(id=lesson_id)
-    named = model.Or((equals("id", lesson_id), equals("metadata.lesson_id", lesson_id)))
-    rows = context.store.find(
-        Kind.MEMORY, all_of(readable(context), equals("memory_type", MemoryType.LESSON), named)
-    )
-    if found := intact(context, rows):
-        return Memory.of(found[0])
-    raise NotFound(
-        f"no lesson {shown(lesson_id, max_length=80)} for agent {context.reader.agent_id}",
-        remedy="check the id",
-    )
 
 
 def cleaned(context: Context, skill: Skill) -> tuple[Skill, dict[str, int]]:

@@ -8,6 +8,7 @@ file is known is decided in the transaction that adds it, so two concurrent runs
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -45,6 +46,7 @@ from memory_mesh.core.ports import Folder, Listed, Progress
 from memory_mesh.flows.context import Context, Plan, commit, intact
 from memory_mesh.flows.learning import skills
 from memory_mesh.flows.learning.skills import SkillDraft, store
+from memory_mesh.flows.mirror.mirror import read_text
 from memory_mesh.flows.search.readable import readable
 from memory_mesh.flows.write.embed import Vectors
 from memory_mesh.flows.write.prepare import prepare
@@ -60,14 +62,19 @@ def ingest(
 ) -> Ingested:
     """Bring the memories of a folder's files up to date."""
     context.check_enabled()
-    run = _Run(context, context.files.open_folder(path), selection, type_)
+    run = _Run(context, context.files.open_folder(path), type_)
     listed = list(run.folder.files(selection))
     progress("files", 0, len(listed))
-    for files, done in run.batches(listed):
-        run.store(files)
-        progress("files", done, len(listed))
-    run.find_gone()
-    return Ingested(run.folder.root, run.added, run.updated, run.unchanged, run.failed, run.gone)
+    files: list[_File] = []
+    for done, entry in enumerate(listed, start=1):
+        files += run.read(entry)
+        is_full = len(files) >= BATCH_FILES or sum(len(file.text) for file in files) >= BATCH_CHARS
+        if is_full or done == len(listed):
+            run.store(files)
+            progress("files", done, len(listed))
+            files = []
+    gone = sorted(run.gone(selection), key=lambda gone: (gone.source, gone.id))
+    return Ingested(run.folder.root, **run.counts, failed=run.failed, gone=gone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,38 +90,33 @@ class _File:
 class _Run:
     """One run over one folder."""
 
-    def __init__(
-        self, context: Context, folder: Folder, selection: Selection, type_: str | None
-    ) -> None:
-        self._context, self.folder, self._selection = context, folder, selection
+    def __init__(self, context: Context, folder: Folder, type_: str | None) -> None:
+        self._context, self.folder = context, folder
         self._given: dict[str, Value] = {} if type_ is None else {"type": type_}
         self._prefix = folder_print(context.reader, folder.root, type_)
         # An invalid type or folder name would fail every file, so it is checked once, before
         # anything is stored.
-        common = draft(
-            "a file",
-            {"source_root": folder.root, **self._given},
-            context.reader,
-            context.limits,
-            context.gates.content(),
-        )
-        self._type = common.metadata.get("type")
+        common = {"source_root": folder.root, **self._given}
+        checked = draft("a file", common, context.reader, context.limits, context.gates.content())
+        self._type = checked.metadata.get("type")
         self._met: set[str] = set()  # ids of memories whose file is there
-        self.added = self.updated = self.unchanged = 0
+        self.counts = Counter(added=0, updated=0, unchanged=0)
         self.failed: list[Failed] = []
-        self.gone: list[Gone] = []
 
-    def batches(self, listed: Sequence[Listed]) -> Iterator[tuple[list[_File], int]]:
-        """Yield batches of valid files, each with the number of listed files handled so far."""
-        files: list[_File] = []
-        size = 0
-        for at, entry in enumerate(listed, start=1):
-            if file := self._read(entry):
-                files.append(file)
-                size += len(file.text)
-            if len(files) >= BATCH_FILES or size >= BATCH_CHARS or at == len(listed):
-                yield files, at
-                files, size = [], 0
+    def read(self, entry: Listed) -> Iterator[_File]:
+        """Yield the file of an entry; nothing if it is not valid."""
+        try:
+            text, data = read_text(self._context, self.folder, entry)
+            # The hash of the bytes, not of the stored text: that is redacted and would never be
+            # equal.
+            yield _File(
+                source=entry.source,
+                text=read_content(text, self._context.limits),
+                hash=sha256(data).hexdigest(),
+                fingerprint=file_print(self._prefix, entry.source),
+            )
+        except InvalidInput as error:
+            self.failed.append(Failed(entry.source, str(error)))
 
     def store(self, files: Sequence[_File]) -> None:
         """Add the new files, and update the memories of changed ones."""
@@ -125,15 +127,13 @@ class _Run:
             if memory := known.get(file.fingerprint):
                 self._update(file, memory)
 
-    def find_gone(self) -> None:
-        """Report the memories of files that were not in the folder."""
+    def gone(self, selection: Selection) -> Iterator[Gone]:
+        """Yield the memories of files that were not in the folder."""
         context, prefix = self._context, self._prefix
-        of_folder = all_of(
-            Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~")
-        )
         current = all_of(
-            of_folder, equals("status", Status.ACTIVE), not_expired(iso(context.clock()))
-        )
+            Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~"),
+            equals("status", Status.ACTIVE), not_expired(iso(context.clock())),
+        )  # fmt: skip
         unmet = sorted({*context.store.ids(Kind.MEMORY, current)} - self._met)
         # A file that could not be read is still there, and so are the files of a folder that could
         # not be read.
@@ -145,34 +145,11 @@ class _Run:
             for memory in map(Memory.of, context.store.get(Kind.MEMORY, ids).values()):
                 source = str(memory.metadata.get("source"))
                 if (
-                    self._selection.covers(source)
+                    selection.covers(source)
                     and memory.fingerprint not in failed
                     and not source.startswith(unreadable)
                 ):
-                    self.gone.append(Gone(source, memory.id))
-        self.gone.sort(key=lambda gone: (gone.source, gone.id))
-
-    def _read(self, entry: Listed) -> _File | None:
-        # A character has at most four bytes in UTF-8, and the byte order mark has three.
-        max_bytes = 4 * self._context.limits.content_chars + 3
-        failure = entry.fault
-        if not failure:
-            try:
-                data = self.folder.read(entry.source, max_bytes=max_bytes)
-                text = read_content(data.decode("utf-8-sig"), self._context.limits)
-                # The hash of the bytes, not of the stored text: that is redacted and would never be
-                # equal.
-                hash_, fingerprint = (
-                    sha256(data).hexdigest(),
-                    file_print(self._prefix, entry.source),
-                )
-                return _File(source=entry.source, text=text, hash=hash_, fingerprint=fingerprint)
-            except InvalidInput as error:
-                failure = str(error)
-            except UnicodeDecodeError as error:
-                failure = str(InvalidInput(f"it is not UTF-8 text (byte {error.start + 1:,})"))
-        self.failed.append(Failed(entry.source, failure))
-        return None
+                    yield Gone(source, memory.id)
 
     def _known(self, files: Sequence[_File]) -> dict[str, Memory]:
         """Return the memories of files by fingerprint: the active one, or an inactive one with the
@@ -181,12 +158,10 @@ class _Run:
         A file whose memory was archived is not added again unless it changes.
         """
         hashes = {file.fingerprint: file.hash for file in files}
+        if not hashes:
+            return {}
+        rows = self._context.store.find(Kind.MEMORY, In("fingerprint", tuple(hashes)))
         known: dict[str, Memory] = {}
-        rows = (
-            self._context.store.find(Kind.MEMORY, In("fingerprint", tuple(hashes)))
-            if hashes
-            else []
-        )
         for memory in map(Memory.of, intact(self._context, rows)):
             name = str(memory.fingerprint)
             if self._is_current(memory) or (
@@ -200,23 +175,24 @@ class _Run:
         them."""
         context, vectors = self._context, Vectors()
         common = {**self._given, "source_root": self.folder.root}
-        given = [
+        texts = [
             NewText(file.text, {**common, "source": file.source, "source_hash": file.hash})
             for file in files
         ]
-        pairs = zip(prepare(context, given), files, strict=True)
-        prepared = [replace(item, fingerprint=file.fingerprint, same=()) for item, file in pairs]
+        prepared = [
+            replace(item, fingerprint=file.fingerprint, same=())
+            for item, file in zip(prepare(context, texts), files, strict=True)
+        ]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:
             seen = {name: context.store.version(name) for name in partitions(context.reader)}
             known = self._known(files)
-            plan = plan_add(
-                context, [item for item in prepared if item.fingerprint not in known], vectors
-            )
+            new = [item for item in prepared if item.fingerprint not in known]
+            plan = plan_add(context, new, vectors)
             return Plan((known, plan.answer), plan.puts, plan.deletes, seen if plan.puts else {})
 
         known, added = commit(context, decide)
-        self.added += len(added)
+        self.counts["added"] += len(added)
         self._met.update(memory.id for memory in added)
         return known
 
@@ -229,20 +205,16 @@ class _Run:
             and self._is_current(memory)
         )
         if not changed and not retyped:
-            self.unchanged += 1
+            self.counts["unchanged"] += 1
             return
         why = "the file changed" if changed else "ingested with another type"
         metadata = {**self._given, "source_hash": file.hash}
         try:
             update(self._context, memory.id, content=file.text, metadata=metadata, why=why)
+            self.counts["updated"] += 1
         except NotFound:
-            self.failed.append(
-                Failed(
-                    file.source, "its memory was erased meanwhile, or belongs to another session"
-                )
-            )
-        else:
-            self.updated += 1
+            reason = "its memory was erased meanwhile, or belongs to another session"
+            self.failed.append(Failed(file.source, reason))
 
     def _is_current(self, memory: Memory) -> bool:
         expired = memory.expires_at is not None and memory.expires_at <= iso(self._context.clock())
@@ -272,10 +244,10 @@ def read_again(context: Context) -> None:
 def read_all(context: Context) -> list[Ingested]:
     """Bring the skills of every folder up to date, and log what could not be read and what is
     gone."""
-    given = context.options.skill_directories or []
+    paths = context.options.skill_directories or []
     context.check_enabled()
     context.state.files.skill_users.add(context.reader.user_id)
-    done = [read_folder(context, path) for path in ([given] if isinstance(given, str) else given)]
+    done = [read_folder(context, path) for path in ([paths] if isinstance(paths, str) else paths)]
     for folder in done:
         for failed in folder.failed:
             _log.warning("no skill from %s in %s: %s", failed.source, folder.root, failed.reason)
@@ -294,38 +266,29 @@ def read_folder(context: Context, path: str) -> Ingested:
         return Ingested(path, failed=[Failed("./", str(error))])
     listed = list(folder.files(_FILES))
     files = set(learning.skill_files(entry.source for entry in listed))
-    drafts, failed, counts = (
-        list[SkillDraft](),
-        list[Failed](),
-        dict.fromkeys(("add", "update", ""), 0),
-    )
+    drafts, failed = list[SkillDraft](), list[Failed]()
     for entry in listed:
         if entry.source in files or entry.source.endswith("/"):
             try:
                 drafts += _draft(context, folder, entry)
             except InvalidInput as error:
                 failed.append(Failed(entry.source, str(error)))
-    for batch in batches(drafts, BATCH_FILES):
-        for stored in store(context, batch, revive=False):
-            counts[stored.action] += 1
+    actions = Counter(
+        stored.action
+        for batch in batches(drafts, BATCH_FILES)
+        for stored in store(context, batch, revive=False)
+    )
     gone = list(_gone(context, folder.root, {draft.fingerprint for draft in drafts}, failed))
-    return Ingested(folder.root, counts["add"], counts["update"], counts[""], failed, gone)
+    return Ingested(folder.root, actions["add"], actions["update"], actions[""], failed, gone)
 
 
 def _draft(context: Context, folder: Folder, entry: Listed) -> Iterator[SkillDraft]:
     """Yield the skill of a file; nothing for a text that is not a skill, such as a README."""
-    if entry.fault:
-        raise InvalidInput(entry.fault)
-    data = folder.read(entry.source, max_bytes=4 * context.limits.content_chars + 3)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"it is not UTF-8 text (byte {error.start + 1:,})") from None
+    text, _ = read_text(context, folder, entry)
     path = f"{folder.root}/{entry.source}"
     if path.endswith((f"/{learning.FILE}", ".yamo")) or learning.is_skill_text(text):
-        yield skills.prepare(
-            context, text, None, source=path, default_name=learning.default_name(path)
-        )
+        name = learning.default_name(path)
+        yield skills.prepare(context, text, None, source=path, default_name=name)
 
 
 def _gone(context: Context, root: str, found: set[str], failed: Sequence[Failed]) -> Iterator[Gone]:

@@ -5,24 +5,21 @@ the files read. The memory of a section is found by its file and title; a sectio
 its memory, and so its feedback. Removed, deprecated and expired ones are archived.
 """
 
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from memory_mesh.core.errors import (
     InvalidInput,
     NotFound,
     StoreBusy,
     StoreError,
-    StoreReadOnly,
     shown,
 )
 from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
-from memory_mesh.core.model import Key, Kind, Memory, Meta, Row, Status, Value, batches, iso
+from memory_mesh.core.model import Kind, Memory, Meta, Row, Status, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
 from memory_mesh.core.notes.files import (
     Instruction,
@@ -36,18 +33,16 @@ from memory_mesh.core.notes.files import (
 from memory_mesh.core.ports import NoteFile, NoteFiles
 from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.lane import lane
-from memory_mesh.flows.write.embed import Vectors
+from memory_mesh.flows.mirror import mirror
 from memory_mesh.flows.write.prepare import Prepared, prepare
-from memory_mesh.flows.write.revisions import archive, plan_revision
-from memory_mesh.flows.write.write import plan_add, read_current, set_columns
+from memory_mesh.flows.write.revisions import plan_revision
+from memory_mesh.flows.write.write import read_current
 
 CATEGORY = "note"
 _AT_ONCE = 64
-_log = logging.getLogger("memory_mesh")
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A section that is indexed: the digest of its text, its number in the file, and its memory."""
 
     digest: str
@@ -71,28 +66,22 @@ class _State:
 
     @classmethod
     def of(cls, detail: Mapping[str, Any]) -> "_State":
-        sections = {key: _Entry(*values) for key, values in detail.get("sections", {}).items()}
-        written = tuple(detail.get("written", ()))
         return cls(
-            detail.get("marks", {}),
-            detail.get("until"),
-            sections,
-            detail.get("archived", {}),
-            written,
-            detail.get("root", ""),
+            marks=detail.get("marks", {}),
+            until=detail.get("until"),
+            sections={key: _Entry(*values) for key, values in detail.get("sections", {}).items()},
+            archived=detail.get("archived", {}),
+            written=tuple(detail.get("written", ())),
+            root=detail.get("root", ""),
         )
 
     @property
-    def detail(self) -> dict[str, Value]:
-        sections: dict[str, Value] = {
-            key: [one.digest, one.section, one.id] for key, one in self.sections.items()
-        }
-        lists: dict[str, Value] = {
-            "archived": {**self.archived},
-            "written": [*self.written],
-            "root": self.root,
-        }
-        return {"marks": {**self.marks}, "until": self.until, "sections": sections, **lists}
+    def detail(self) -> dict[str, Any]:
+        return {
+            "marks": {**self.marks}, "until": self.until,
+            "sections": {key: [*entry] for key, entry in self.sections.items()},
+            "archived": {**self.archived}, "written": [*self.written], "root": self.root,
+        }  # fmt: skip
 
     def without(self, gone: Mapping[str, _Entry], archived: Collection[str]) -> "_State":
         """Return the state without these sections, the marks of their files, and these keys of
@@ -147,11 +136,11 @@ def _read(files: NoteFiles, file: NoteFile) -> tuple[str, list[Note | Fault]]:
 
 def indexed_files(context: Context) -> Collection[str]:
     """Return the names of the files that the index holds."""
-    return (
-        _State.of(Meta.read(context.store, _scope(context)).detail).marks
-        if context.file.is_prepared()
-        else ()
-    )
+    return _stored(context).marks if context.file.is_prepared() else ()
+
+
+def _stored(context: Context) -> _State:
+    return _State.of(Meta.read(context.store, _scope(context)).detail)
 
 
 def refresh(
@@ -159,22 +148,18 @@ def refresh(
 ) -> Synced | None:
     """Index the folder if a file changed, and return what did. A store that is not there yet, or
     is only read, is left alone."""
-    if not context.options.enable_memory or not context.file.is_prepared():
+    if not mirror.is_ready(context):
         return None
     listed = context.files.open_notes().files() if listed is None else listed
     scope, marks, at = _scope(context), _marks(listed), iso(context.clock())
-    known = context.state.files.note_states.get(scope)
-    if not isinstance(known, _State) or not known.covers(marks, at):
-        known = _State.of(Meta.read(context.store, scope).detail)
-        if known.covers(marks, at):
-            context.state.files.note_states[scope] = known
-        elif marks or known.marks:
-            try:
+    state = context.state.files.note_states.get(scope)
+    if not isinstance(state, _State) or not state.covers(marks, at):
+        state = _stored(context)
+        if state.covers(marks, at):
+            context.state.files.note_states[scope] = state
+        elif marks or state.marks:
+            with mirror.only_logged("the notes are not indexed", StoreError):
                 return sync(context, notes, listed)
-            except StoreReadOnly:
-                return None
-            except StoreError as error:  # what is read needs no index of notes
-                _log.warning("the notes are not indexed: %s", error)
     return None
 
 
@@ -188,7 +173,7 @@ def sync(
     """Bring the memories of the sections up to date, and return what changed. `written` is a
     note that the program wrote."""
     context.check_enabled()
-    context = replace(context, reader=replace(context.reader, session_id=None))
+    context = mirror.without_session(context)
     files = context.files.open_notes()
     listed = files.files() if listed is None else listed
     notes = read_all(context, listed) if notes is None else notes
@@ -200,15 +185,17 @@ def sync(
         digest(note) for note in notes
     }
     unread = {name: "" for name, (mark, _) in context.state.files.note_sections.items() if not mark}
+    # When a note begins or ends to be valid.
+    times = [time for note in notes for time in (note.valid_from, note.valid_until) if time]
     state = replace(
         run.new,
         marks=_marks(listed) | unread,
-        until=_until(notes, run.at),
+        until=min((time for time in times if time > run.at), default=None),
         written=tuple(sorted(own)),
         root=files.root,
     )
     if state != run.old:
-        _write(context, state)
+        mirror.store(context, [], {_scope(context): state.detail})
     context.state.files.note_states[_scope(context)] = state
     return Synced(**run.counts, files=tuple(sorted(run.files)), faults=(*notes.faults, *run.faults))
 
@@ -218,8 +205,8 @@ class _Run:
 
     def __init__(self, context: Context, notes: Notes) -> None:
         self._context, self.at = context, iso(context.clock())
-        self._prefix = f"{NOTE_KEY}{_hash(context.files.open_notes().root)[:8]}/"
-        self.old = _State.of(Meta.read(context.store, _scope(context)).detail)
+        self._prefix = f"{NOTE_KEY}{mirror.hashed(context.files.open_notes().root)[:8]}/"
+        self.old = _stored(context)
         every = dict(zip(keys_of(notes), notes, strict=True))
         self._current = {key: note for key, note in every.items() if is_current(note, self.at)}
         self._digests = {key: digest(note) for key, note in self._current.items()}
@@ -229,13 +216,14 @@ class _Run:
         self.faults: list[Fault] = []
         # A file that cannot be read is still there, and so are all files of such a folder.
         unreadable = {fault.file for fault in notes.faults if not fault.line}
-        kept = {} if not unreadable else {
-            key: entry for key,
-            entry in self.old.sections.items()
-            if {_file(key), context.files.open_notes().root} & unreadable
-        }  # fmt: skip
+        root = context.files.open_notes().root
+        kept = {
+            key: entry
+            for key, entry in self.old.sections.items()
+            if unreadable and {_file(key), root} & unreadable
+        }
         self._gone = {key: entry for key, entry in self.old.sections.items() if key not in kept}
-        self.new = _State(sections=dict(kept), archived=dict(self.old.archived))
+        self.new = _State(sections=kept, archived=dict(self.old.archived))
         self._before = self._matched()  # and what is left in `_gone` is gone
 
     def _matched(self) -> dict[str, str]:
@@ -260,7 +248,7 @@ class _Run:
                 old = next((each for each in ways(key, note) if each in self._gone), None)
                 if key not in found and old is not None:
                     found[key] = old
-                    self.new.sections[key] = replace(self._gone.pop(old), section=note.section)
+                    self.new.sections[key] = self._gone.pop(old)._replace(section=note.section)
         return found
 
     def archive(self) -> None:
@@ -271,7 +259,7 @@ class _Run:
                 if key in self._outdated
                 else f"the note was removed from {_file(key)}"
             )
-            done = archive(self._context, Kind.MEMORY, [entry.id], partial(_because, why))
+            done = mirror.archive_all(self._context, [entry.id], why)
             self.counts["archived"] += len(done)
             self.files |= {_file(key)} if done else set()
             self.new.archived[key] = entry.id
@@ -281,48 +269,36 @@ class _Run:
         for key, old in self._before.items():
             note, entry = self._current[key], self.old.sections[old]
             if key != old or entry.section != note.section:
-                self._describe(key, note, entry.id)
+                self._describe(key, entry.id)
             if entry.digest == self._digests[key]:
                 self.counts["unchanged" if key == old else "moved"] += 1
                 self.files |= {note.file} if key != old else set()
 
     def store(self) -> None:
         """Store the new and the edited sections."""
-        vectors, known = Vectors(), self.new.sections
+        known = self.new.sections
         changed = [
             key
             for key, text in self._digests.items()
             if key not in known or known[key].digest != text
         ]
         for key in changed:
-            if key not in known:
-                self._revive(key)
+            if key not in known and (id_ := self.new.archived.pop(key, None)):
+                mirror.revive(self._context, id_)
         for keys in batches(changed, _AT_ONCE):
             ready = [(key, item) for key in keys for item in self._prepared(key)]
-            items = [item for _, item in ready]
-            memories = (
-                commit(self._context, partial(plan_add, self._context, items, vectors))
-                if items
-                else []
-            )
+            memories = mirror.store(self._context, [item for _, item in ready])
             for (key, _), memory in zip(ready, memories, strict=True):
                 self.counts["updated" if key in known else "added"] += 1
                 known[key] = _Entry(self._digests[key], self._current[key].section, memory.id)
                 self.files.add(self._current[key].file)
 
-    def _revive(self, key: str) -> None:
-        if id_ := self.new.archived.pop(key, None):
-            with suppress(NotFound):  # it was erased
-                set_columns(self._context, id_, action="unarchive", status=Status.ACTIVE.value)
-
-    def _describe(self, key: str, note: Note, id_: str) -> None:
+    def _describe(self, key: str, id_: str) -> None:
         """Write where a section is now, whatever the status of its memory."""
+        why = f"the note is in {self._current[key].file}"
         for item in self._prepared(key):
             with suppress(NotFound):  # it was erased, and is not stored again until it is edited
-                commit(
-                    self._context,
-                    partial(_plan_place, self._context, id_, item, f"the note is in {note.file}"),
-                )
+                commit(self._context, partial(_plan_place, self._context, id_, item, why))
 
     def _prepared(self, key: str) -> list[Prepared]:
         note = self._current[key]
@@ -340,13 +316,8 @@ def _file(key: str) -> str:
 def _plan_place(context: Context, id_: str, item: Prepared, why: str) -> Plan[Memory]:
     memory, seen, current = read_current(context, id_)
     columns = {"key": item.key, "fingerprint": item.fingerprint, "metadata": item.draft.metadata}
-    return replace(
-        plan_revision(context, memory, current, action="update", why=why, **columns), seen=seen
-    )
-
-
-def _because(why: str, memory: Memory) -> str:
-    return why
+    plan = plan_revision(context, memory, current, action="update", why=why, **columns)
+    return replace(plan, seen=seen)
 
 
 def _new_text(note: Note, key: str) -> NewText:
@@ -366,39 +337,15 @@ def _new_text(note: Note, key: str) -> NewText:
     return NewText(content.strip(), metadata, key=key, terms=Terms(claim=note.claim, claims="off"))
 
 
-def _write(context: Context, state: _State) -> None:
-    def decide() -> Plan[None]:
-        meta = Meta.read(context.store, _scope(context))
-        return Plan(None, [meta.row(state.detail, at=iso(context.clock()))])
-
-    commit(context, decide)
-
-
 def _scope(context: Context) -> str:
     """Return the name of the state of a folder: each user and project has its own memories of
     it."""
-    return f"{_user(context)}{_hash(context.reader.project, context.files.open_notes().root)}"
-
-
-def _user(context: Context) -> str:
-    """Return how the names of the states of a user begin."""
-    return f"notes {_hash(context.reader.user_id)} "
-
-
-def _hash(*parts: str | None) -> str:
-    return sha256(repr(parts).encode()).hexdigest()[:16]
+    place = mirror.hashed(context.reader.project, context.files.open_notes().root)
+    return mirror.state_prefix(context, mirror.NOTES) + place
 
 
 def _marks(listed: Iterable[NoteFile]) -> dict[str, str]:
     return {file.name: f"{file.mark}{' !' if file.fault else ''}" for file in listed}
-
-
-def _until(notes: Iterable[Note], at: str) -> str | None:
-    """Return the next time at which a note begins or ends to be valid."""
-    times = [
-        time for note in notes for time in (note.valid_from, note.valid_until) if time and time > at
-    ]
-    return min(times, default=None)
 
 
 # --- erasing ---
@@ -422,7 +369,7 @@ def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> For
     before it is edited.
     """
     taken, left, rows = list[str](), list[str](), list[Row]()
-    for meta in Meta.with_prefix(context.store, _user(context)):
+    for meta in Meta.with_prefix(context.store, mirror.state_prefix(context, mirror.NOTES)):
         state, gone = _State.of(meta.detail), dict[str, _Entry]()
         archived = {key: id_ for key, id_ in state.archived.items() if id_ in memory_ids}
         outdated = _outdated(context, state, archived)
@@ -454,23 +401,6 @@ def _outdated(context: Context, state: _State, archived: Mapping[str, str]) -> d
         if key in archived.keys() - state.sections.keys()
     }
     return {key: _Entry(digest(note), note.section, archived[key]) for key, note in found.items()}
-
-
-def state_keys(context: Context) -> list[Key]:
-    """Return the keys of all that is kept about the notes of the user of a context."""
-    names = (_user(context), _runs(context))
-    return [
-        Key(Kind.META, meta.id) for name in names for meta in Meta.with_prefix(context.store, name)
-    ]
-
-
-def runs_name(context: Context, agent: str) -> str:
-    """Return the name of the entry that counts the runs of an agent."""
-    return f"{_runs(context)}{_hash(agent)}"
-
-
-def _runs(context: Context) -> str:
-    return f"note runs {_hash(context.reader.user_id)} "
 
 
 def _take_out(context: Context, file: str, entry: _Entry) -> bool:
@@ -526,8 +456,8 @@ def feedback(
 
 def _entries(context: Context, notes: Sequence[Note]) -> dict[tuple[object, object], _Entry]:
     """Return the entries of notes by file and section; none if the store is not there yet."""
-    if not context.options.enable_memory or not context.file.is_prepared():
+    if not mirror.is_ready(context):
         return {}
-    sections = _State.of(Meta.read(context.store, _scope(context)).detail).sections
+    sections = _stored(context).sections
     keys = zip(notes, keys_of(notes), strict=True)
     return {(note.file, note.section): sections[key] for note, key in keys if key in sections}

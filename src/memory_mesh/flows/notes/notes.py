@@ -62,6 +62,7 @@ from memory_mesh.core.ports import NoteFile
 from memory_mesh.core.text import CHARACTERS_PER_TOKEN
 from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.graph.links import cosine
+from memory_mesh.flows.mirror import mirror
 from memory_mesh.flows.mirror.folders import read_folder
 from memory_mesh.flows.notes import index as note_index
 from memory_mesh.flows.write.embed import embed_texts, token_counter
@@ -408,7 +409,8 @@ def _is_due(context: Context, agent: str, every: int) -> bool:
     """Count a run of an agent, and return whether a note is to be extracted of it."""
 
     def decide() -> Plan[int]:
-        meta = Meta.read(context.store, note_index.runs_name(context, agent))
+        name = mirror.state_prefix(context, mirror.NOTE_RUNS) + mirror.hashed(agent)
+        meta = Meta.read(context.store, name)
         count = int(str(meta.detail.get("count", 0))) + 1
         return Plan(count, [meta.row({"count": count}, at=iso(context.clock()))])
 
@@ -439,21 +441,13 @@ def _checked_output(
 def _judged(context: Context, run: ExtractionInput, existing: Sequence[Note]) -> ExtractionOutput:
     from memory_mesh.core.notes import extraction  # many patterns
 
-    given = extraction.statements(run.agent_output)
-    embedder, judge, vectors = (
-        context.models.embedder,
-        extraction.judge_without_vectors(),
-        list[Sequence[float]](),
-    )
-    if given and embedder and embedder.model == extraction.model_of_vectors():
-        try:
-            vectors = [
-                array("f", vector.data)
-                for vector in embed_texts(embedder, [each.text for each in given])
-            ]
-            judge = extraction.judge_with_vectors()
-        except EmbeddingError:  # judged without vectors
-            vectors = []
+    given, embedder = extraction.statements(run.agent_output), context.models.embedder
+    model, with_vectors, judge = extraction.judges()
+    vectors: list[Sequence[float]] = []
+    if given and embedder and embedder.model == model:
+        with suppress(EmbeddingError):  # judged without vectors
+            embedded = embed_texts(embedder, [each.text for each in given])
+            vectors, judge = [array("f", vector.data) for vector in embedded], with_vectors
     found = distinct(judge(given, vectors))
     new = [each for each in found if not is_known(each.text, existing)]
     if not new:

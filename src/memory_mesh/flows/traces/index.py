@@ -8,28 +8,24 @@ import logging
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from hashlib import sha256
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from string import hexdigits
 from typing import TypeVar
 
-from memory_mesh.core.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, shown
+from memory_mesh.core.errors import InvalidInput, StoreError, shown
 from memory_mesh.core.intake import EXPERIENCE_KEY, LEARNING_KEY, TRACE_KEY, NewText, Terms
 from memory_mesh.core.model import (
     Compare,
     In,
-    Key,
     Kind,
     Memory,
     Meta,
-    Row,
     Status,
     Where,
     all_of,
     equals,
-    iso,
 )
 from memory_mesh.core.ports import TraceFiles
 from memory_mesh.core.text import shortened
@@ -67,11 +63,9 @@ from memory_mesh.core.traces.retention import (
     Project,
     archive_of,
 )
-from memory_mesh.flows.context import Context, Plan, commit, paged
-from memory_mesh.flows.write.embed import Vectors
+from memory_mesh.flows.context import Context, paged
+from memory_mesh.flows.mirror import mirror
 from memory_mesh.flows.write.prepare import prepare
-from memory_mesh.flows.write.revisions import archive
-from memory_mesh.flows.write.write import plan_add, set_columns
 
 # --- reading ---
 
@@ -85,24 +79,14 @@ _ENTRY = re.compile(rb"(?m)^---[ \t]*\r?\n(?=experience_id[ \t]*:)")
 
 def projects(files: TraceFiles) -> list[Project]:
     """Return the projects that have a folder, by its name."""
-    return [_project(files, name) for name in files.names(PROJECTS, folders=True)]
-
-
-def check_known(files: TraceFiles, project: Project) -> None:
-    """Raise `NotFound` if a project has no folder, as for a name that is misspelt."""
-    if all(each.name != project.name for each in projects(files)):
-        raise NotFound(
-            f"no traces of a project {shown(project.name, max_length=80)}",
-            remedy="see memory-mesh trace list",
+    return [
+        Project.of_folder(
+            name, files.read(f"{PROJECTS}/{name}/context.md").decode("utf-8", "replace")
         )
-
-
-def _project(files: TraceFiles, name: str) -> Project:
-    if not IS_HASHED.fullmatch(name):
-        return Project(name)
-    return Project.of_folder(
-        name, files.read(f"{PROJECTS}/{name}/context.md").decode("utf-8", "replace")
-    )
+        if IS_HASHED.fullmatch(name)
+        else Project(name)
+        for name in files.names(PROJECTS, folders=True)
+    ]
 
 
 def create_project(files: TraceFiles, project: Project) -> None:
@@ -136,21 +120,18 @@ def traces_of(
     files: TraceFiles, project: Project, *, archived: bool = False
 ) -> Iterator[Trace | Fault]:
     """Yield the traces of a project and what is wrong in its files, each trace once."""
-    names = [
-        project.log,
-        *(
-            f"{project.archive}/{name}"
-            for name in reversed(files.names(project.archive))
-            if archived
-        ),
-    ]
     seen: set[str] = set()
-    for name in names:
+    for name in _logs(files, project) if archived else (project.log,):
         for each in _documents(files, name, read_traces):
             if not isinstance(each, Trace) or each.trace_id not in seen:
                 yield each
             if isinstance(each, Trace):
                 seen.add(each.trace_id)
+
+
+def _logs(files: TraceFiles, project: Project) -> list[str]:
+    """Return the names of the log of a project and of its archives, the newest first."""
+    return [project.log, *reversed(_inside(files, project.archive))]
 
 
 def archived_traces(files: TraceFiles, project: Project, ids: Collection[str]) -> Iterator[Trace]:
@@ -178,10 +159,7 @@ def find_trace(files: TraceFiles, trace_id: str) -> Trace | None:
     """Return a trace by its id, also from an archive. Only documents that hold the id are
     parsed."""
     for project in projects(files):
-        for name in (
-            project.log,
-            *(f"{project.archive}/{each}" for each in reversed(files.names(project.archive))),
-        ):
+        for name in _logs(files, project):
             with suppress(InvalidInput):  # a file that cannot be read
                 parts = [part for _, part in documents(text_of(files, name)) if trace_id in part]
                 for each in read_traces("".join(parts)):
@@ -193,20 +171,11 @@ def find_trace(files: TraceFiles, trace_id: str) -> Trace | None:
 def experiences_of(files: TraceFiles, *, archived: bool = False) -> Iterator[Experience | Fault]:
     """Yield the entries of the experience log, the archived ones first, and what is wrong in it,
     each entry once."""
-    archives = (
-        [f"{SYSTEM_ARCHIVE}/{name}" for name in files.names(SYSTEM_ARCHIVE)] if archived else []
-    )
-    found = {
-        name: list(_documents(files, name, read_experiences)) for name in (*archives, SYSTEM_LOG)
-    }
-    entries = {
-        each.number: each
-        for every in found.values()
-        for each in every
-        if isinstance(each, Experience)
-    }
+    names = [*(_inside(files, SYSTEM_ARCHIVE) if archived else ()), SYSTEM_LOG]
+    found = [each for name in names for each in _documents(files, name, read_experiences)]
+    entries = {each.number: each for each in found if isinstance(each, Experience)}
     yield from (entries[number] for number in sorted(entries))
-    yield from (each for every in found.values() for each in every if isinstance(each, Fault))
+    yield from faults_of(found)
 
 
 def faults_of(found: Iterable[object]) -> list[Fault]:
@@ -339,28 +308,19 @@ _log = logging.getLogger("memory_mesh")
 def refresh(context: Context) -> None:
     """Index the files that changed. A store that is not there yet, or is only read, is left
     alone."""
-    if not context.options.enable_memory or not context.file.is_prepared():
+    if not mirror.is_ready(context):
         return
     files = context.open_traces()
-    with _only_logged():
+    logged = partial(mirror.only_logged, "the traces are not indexed", StoreError, InvalidInput)
+    with logged():
         for project in projects(files):
-            with _only_logged():  # so that the other projects are indexed
+            with logged():  # so that the other projects are indexed
                 if not is_indexed(context, files, project.log):
                     context.file.check_writable()
                     sync_project(context, files, project)
         if files.mark("") and not is_indexed(context, files, SYSTEM_LOG):
             context.file.check_writable()
             sync_log(context, files)
-
-
-@contextmanager
-def _only_logged() -> Iterator[None]:
-    try:
-        yield
-    except StoreReadOnly:
-        return
-    except (StoreError, InvalidInput) as error:  # what is read needs no index of traces
-        _log.warning("the traces are not indexed: %s", error)
 
 
 def is_indexed(context: Context, files: TraceFiles, name: str, *, clean: bool = False) -> bool:
@@ -395,7 +355,8 @@ def sync_project(context: Context, files: TraceFiles, project: Project) -> None:
             if id_ in known and known[id_].metadata.get("digest") != digest(trace)
         ]
         for id_ in traces.keys() & known.keys():
-            _revive(context, known[id_])
+            if known[id_].status == Status.ARCHIVED:
+                mirror.revive(context, known[id_].id)
         pairs = [(trace,
                   entries.get(trace.trace_id)
                   or str(known[trace.trace_id].metadata.get("experience_id", "")))
@@ -406,7 +367,7 @@ def sync_project(context: Context, files: TraceFiles, project: Project) -> None:
             for id_, memory in known.items()
             if id_ not in traces and id_.encode() not in data
         ]
-        archive(context, Kind.MEMORY, gone, lambda _: f"the trace was removed from {project.log}")
+        mirror.archive_all(context, gone, f"the trace was removed from {project.log}")
         index(context, files, project, pairs, marks={project.log: mark})
 
 
@@ -433,7 +394,7 @@ def sync_log(context: Context, files: TraceFiles) -> None:
         texts = [
             experience_text(context, entry, traces.get(entry.experience_id)) for entry in changed
         ]
-        _store(context, texts, {_scope(context, files, SYSTEM_LOG): mark})
+        _store(context, files, texts, {SYSTEM_LOG: mark})
 
 
 def index(
@@ -448,36 +409,27 @@ def index(
         texts.append(trace_text(context, project, trace, id_))
         if isinstance(entry, Experience):
             texts.append(experience_text(context, entry, trace.trace_id))
-    return _store(
-        context, texts, {_scope(context, files, name): mark for name, mark in marks.items()}
-    )
+    return _store(context, files, texts, marks)
 
 
 def index_entry(context: Context, files: TraceFiles, entry: Experience, *, mark: str) -> None:
     """Store the memory of an entry of the log that has no trace, and the mark of the log, at
     once."""
-    _store(context, [experience_text(context, entry)], {_scope(context, files, SYSTEM_LOG): mark})
+    _store(context, files, [experience_text(context, entry)], {SYSTEM_LOG: mark})
 
 
-def _store(context: Context, texts: Sequence[NewText], marks: Mapping[str, str]) -> list[Memory]:
-    context = replace(context, reader=replace(context.reader, session_id=None))
-    items, vectors = prepare(context, texts), Vectors()
-
-    def decide() -> Plan[list[Memory]]:
-        plan = plan_add(context, items, vectors) if items else Plan(list[Memory]())
-        return replace(plan, puts=[*plan.puts, *mark_rows(context, marks)])
-
-    stored = commit(context, decide)
-    context.state.files.trace_marks.update(marks)
+def _store(
+    context: Context, files: TraceFiles, texts: Sequence[NewText], marks: Mapping[str, str]
+) -> list[Memory]:
+    context = mirror.without_session(context)
+    states = {_scope(context, files, name): mark for name, mark in marks.items()}
+    stored = mirror.store(
+        context,
+        prepare(context, texts),
+        {scope: {"mark": mark} for scope, mark in states.items()},
+    )
+    context.state.files.trace_marks.update(states)
     return stored
-
-
-def mark_rows(context: Context, marks: Mapping[str, str]) -> list[Row]:
-    """Return the rows that record the marks of files, by scope."""
-    return [
-        Meta.read(context.store, scope).row({"mark": mark}, at=iso(context.clock()))
-        for scope, mark in marks.items()
-    ]
 
 
 def project_of(context: Context, given: object) -> Project:
@@ -610,12 +562,6 @@ def _known(context: Context, where: Where, name: str) -> dict[str, Memory]:
     }
 
 
-def _revive(context: Context, memory: Memory) -> None:
-    if memory.status == Status.ARCHIVED:
-        with suppress(NotFound):  # it was erased
-            set_columns(context, memory.id, action="unarchive", status=Status.ACTIVE.value)
-
-
 def _entries_of(
     context: Context, files: TraceFiles, project: Project, traces: Sequence[Trace]
 ) -> dict[str, Experience | str]:
@@ -625,7 +571,7 @@ def _entries_of(
         return {}
     with files.locked(SYSTEM):
         logged = {
-            _identity(each): each
+            (each.project_name, each.timestamp, each.primary_goal, each.execution_time_ms): each
             for each in experiences_of(files, archived=True)
             if isinstance(each, Experience)
         }
@@ -635,10 +581,6 @@ def _entries_of(
             identity = (project.name, trace.timestamp, trace.goal, trace.duration_ms)
             made[trace.trace_id] = logged.get(identity) or append_entry(files, values)
         return made
-
-
-def _identity(entry: Experience) -> tuple[str, str, str, int]:
-    return entry.project_name, entry.timestamp, entry.primary_goal, entry.execution_time_ms
 
 
 def _mark(files: TraceFiles, name: str) -> str:
@@ -651,23 +593,7 @@ def _mark(files: TraceFiles, name: str) -> str:
 
 def _scope(context: Context, files: TraceFiles, name: str) -> str:
     """Return the name of the state of a file: each user has its own."""
-    return f"{state_prefix(context)}{_hash(files.root, name)}"
-
-
-def state_prefix(context: Context) -> str:
-    """Return how the names of the states of a user begin."""
-    return f"traces {_hash(context.reader.user_id)} "
-
-
-def _hash(*parts: str | None) -> str:
-    return sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-def state_keys(context: Context) -> list[Key]:
-    """Return the keys of all that the index of traces holds for the user of a context."""
-    return [
-        Key(Kind.META, meta.id) for meta in Meta.with_prefix(context.store, state_prefix(context))
-    ]
+    return mirror.state_prefix(context, mirror.TRACES) + mirror.hashed(files.root, name)
 
 
 # --- erasing ---

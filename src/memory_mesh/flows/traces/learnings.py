@@ -7,14 +7,13 @@ what is missing, and a further one changes nothing.
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
 from itertools import chain
 
 from memory_mesh.core import learning
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, NotFound, shown
 from memory_mesh.core.intake import LEARNING_KEY, TRACE_KEY, NewText, Terms
 from memory_mesh.core.language.safety.injection import detect
 from memory_mesh.core.model import (
@@ -44,13 +43,12 @@ from memory_mesh.core.traces.learnings import (
     section_digest,
 )
 from memory_mesh.core.traces.retention import COMPRESS_DAYS, PROJECTS, Project
-from memory_mesh.flows.context import Context, Plan, commit, intact, paged
+from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.learning import skills as skill_flow
+from memory_mesh.flows.mirror import mirror
 from memory_mesh.flows.traces import index as trace_index
-from memory_mesh.flows.write.embed import Vectors
 from memory_mesh.flows.write.prepare import prepare
-from memory_mesh.flows.write.revisions import archive as archive_rows
-from memory_mesh.flows.write.write import plan_add, update
+from memory_mesh.flows.write.write import update
 
 CATEGORY = "insight"
 DUE_TRACES = 10
@@ -78,11 +76,15 @@ def consolidate(
     With `regroup`, also from the archived traces of the last year that belong to no learning.
     """
     context.check_enabled()
-    context, found = without_session(context), trace_index.project_of(context, project)
+    context, found = mirror.without_session(context), trace_index.project_of(context, project)
     files = context.open_traces()
     if not files.mark(found.log):
-        if project is not None:
-            trace_index.check_known(files, found)
+        names = [each.name for each in trace_index.projects(files)]
+        if project is not None and found.name not in names:  # such as one that is misspelt
+            raise NotFound(
+                f"no traces of a project {shown(found.name, max_length=80)}",
+                remedy="see memory-mesh trace list",
+            )
         return Consolidation(project=found.name, traces=0, patterns=(), dry_run=dry_run)
     if dry_run:
         return _Consolidation(context, found, regroup=regroup).result(dry_run=True)
@@ -174,9 +176,7 @@ class _Consolidation:
                 self._context, [(self._text(each), self._sources(each)) for each in self._changed]
             )
         gone = [row.id for row in self._gone.values()]
-        archive_rows(
-            self._context, Kind.MEMORY, gone, lambda _: "its runs belong to another learning"
-        )
+        mirror.archive_all(self._context, gone, "its runs belong to another learning")
 
     def write_skills(self) -> tuple[str, ...]:
         """Store a skill for each pattern that qualifies. One that was archived stays so until
@@ -320,7 +320,7 @@ def consolidate_due(context: Context, project: Project) -> None:
     since = Compare("created_at", ">=", str(state.get("until", "")))
     new = all_of(rows_of(context, project), since, Compare("number", ">", _number(state)))
     if context.store.count(Kind.MEMORY, new) >= max(DUE_TRACES, _number(state, "read") // 10):
-        with logged(project, MemoryMeshError):
+        with mirror.only_logged(unchanged(project), MemoryMeshError):
             consolidate(context, project.name)
 
 
@@ -328,18 +328,14 @@ def consolidate_all(context: Context) -> list[Consolidation]:
     """Consolidate every project of the user. One whose files cannot be read is only logged."""
     done: list[Consolidation] = []
     for project in trace_index.own_projects(context):
-        with logged(project, InvalidInput):
+        with mirror.only_logged(unchanged(project), InvalidInput):
             done.append(consolidate(context, project.name))
     return done
 
 
-@contextmanager
-def logged(project: Project, errors: type[MemoryMeshError]) -> Iterator[None]:
-    """Log these errors about the traces of a project instead of raising them."""
-    try:
-        yield
-    except errors as error:
-        _log.warning("the traces of %s stay as they are: %s", project.name, error)
+def unchanged(project: Project) -> str:
+    """Return what is logged with an error about the traces of a project."""
+    return f"the traces of {project.name} stay as they are"
 
 
 def has_projects(context: Context) -> bool:
@@ -409,9 +405,7 @@ def take_over_edits(context: Context, project: Project) -> None:
             text, LEARNING, str(row.metadata.get("digest")), str(row.metadata.get("pattern"))
         )
         if section is None:
-            archive_rows(
-                context, Kind.MEMORY, [row.id], lambda _: f"it was removed from {_LEARNINGS}"
-            )
+            mirror.archive_all(context, [row.id], f"it was removed from {_LEARNINGS}")
         elif section_digest(section) not in (
             row.metadata.get("digest"),
             row.metadata.get("edited"),
@@ -455,7 +449,7 @@ def store(context: Context, texts: Sequence[tuple[NewText, list[Value]]]) -> lis
         replace(item, draft=replace(item.draft, columns={**item.draft.columns, "sources": sources}))
         for item, (_, sources) in zip(prepared, texts, strict=True)
     ]
-    return commit(context, partial(plan_add, context, items, Vectors())) if items else []
+    return mirror.store(context, items)
 
 
 def rows_of(context: Context, project: Project) -> Where:
@@ -470,12 +464,6 @@ def traces_of(context: Context, project: Project) -> Iterator[Trace]:
     file cannot be read."""
     text = trace_index.text_of(context.open_traces(), project.log)
     return (each for each in read_traces(text, project.log) if isinstance(each, Trace))
-
-
-def without_session(context: Context) -> Context:
-    """Return the context of a reader without a session: traces belong to a project, whatever the
-    session."""
-    return replace(context, reader=replace(context.reader, session_id=None))
 
 
 def long_term_text(context: Context, project: Project, name: str) -> str:
@@ -514,16 +502,9 @@ def _number(state: dict[str, Value], name: str = "number") -> int:
 
 def write_state(context: Context, project: Project, detail: dict[str, Value]) -> None:
     """Record what is known about the last consolidation of a project."""
-
-    def decide() -> Plan[None]:
-        meta = Meta.read(context.store, _state_id(context, project))
-        return Plan(None, [meta.row(detail, at=iso(context.clock()))])
-
-    commit(context, decide)
+    mirror.store(context, [], {_state_id(context, project): detail})
 
 
 def _state_id(context: Context, project: Project) -> str:
-    return (
-        f"{trace_index.state_prefix(context)}upkeep "
-        f"{sha256(project.name.encode()).hexdigest()[:16]}"
-    )
+    name = sha256(project.name.encode()).hexdigest()[:16]
+    return f"{mirror.state_prefix(context, mirror.TRACES)}upkeep {name}"

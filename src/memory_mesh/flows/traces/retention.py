@@ -24,6 +24,7 @@ from memory_mesh.core.traces.retention import (
     planned_moves,
 )
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.mirror import mirror
 from memory_mesh.flows.traces import index as trace_index
 from memory_mesh.flows.traces.learnings import (
     DECISIONS,
@@ -31,16 +32,14 @@ from memory_mesh.flows.traces.learnings import (
     STARTS,
     consolidate,
     learnings_of,
-    logged,
     long_term_text,
     read_state,
     rewrite,
     rows_of,
     traces_of,
-    without_session,
+    unchanged,
     write_state,
 )
-from memory_mesh.flows.write.revisions import archive as archive_rows
 
 _MAX_SESSIONS = 100  # of a project that are remembered, the newest first
 _DAY = re.compile(r"- ([0-9]{4}-[0-9]{2}-[0-9]{2}) ")
@@ -54,10 +53,10 @@ def retention(context: Context, *, dry_run: bool = False) -> Retention:
     moves: list[Move] = []
     for project in trace_index.own_projects(context):
         check_cancelled()
-        with logged(project, InvalidInput):
+        with mirror.only_logged(unchanged(project), InvalidInput):
             for move in planned_moves(_project_state(context, project), context.clock()):
                 if not dry_run:
-                    _perform(without_session(context), project, move)
+                    _perform(mirror.without_session(context), project, move)
                 moves.append(move)
     entries = (
         ()
@@ -73,7 +72,7 @@ def archive(context: Context, project: object = None) -> Consolidation:
     found = trace_index.project_of(context, project)
     done = consolidate(context, project)
     if context.open_traces().mark(found.log):
-        _archive_session(without_session(context), found, "the project was archived")
+        _archive_session(mirror.without_session(context), found, "the project was archived")
     return done
 
 
@@ -88,7 +87,7 @@ def reopen(context: Context, project: Project) -> None:
     if not is_new and (reopened or not context.store.find(Kind.MEMORY, recent, limit=1)):
         for move in planned_moves(_project_state(context, project), ms, reopened=reopened):
             if move.action is Action.ARCHIVE:
-                _perform(without_session(context), project, move)
+                _perform(mirror.without_session(context), project, move)
     if reopened:
         state = read_state(context, project)
         sessions = [_session(context), *_sessions(state)]
@@ -175,7 +174,7 @@ def _archive_session(context: Context, project: Project, reason: str) -> None:
             context.step("traces.archived")
             files.remove(live)
         active = all_of(rows_of(context, project), equals("status", Status.ACTIVE))
-        archive_rows(context, Kind.MEMORY, context.store.ids(Kind.MEMORY, active), lambda _: reason)
+        mirror.archive_all(context, context.store.ids(Kind.MEMORY, active), reason)
 
 
 def _compress(context: Context, project: Project, move: Move) -> None:
@@ -186,7 +185,7 @@ def _compress(context: Context, project: Project, move: Move) -> None:
         for id_ in sorted(ids & known.keys()):
             check_cancelled()
             _compress_learning(context, project, known[id_])
-            archive_rows(context, Kind.MEMORY, [known[id_].id], lambda _: move.reason)
+            mirror.archive_all(context, [known[id_].id], move.reason)
         _, lines = core.split_sections(long_term_text(context, project, DECISIONS), DECIDED)
         if old := "".join(line for line in lines if section_digest(line) in ids):
             _write_archive(context, project, f"decisions-{section_digest(old)}", [old])

@@ -5,10 +5,9 @@ like every write, writes a batch at once, and never changes a memory that is sto
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TypeVar
 
 from memory_mesh.core import audit, errors, learning, model
 from memory_mesh.core.claims import Claim, Outcome, Window, check_window, read_claim, trust_of
@@ -21,7 +20,6 @@ from memory_mesh.core.intake import (
     file_print,
     fingerprint,
     folder_print,
-    numbered,
     read_key,
     read_metadata,
 )
@@ -48,15 +46,7 @@ from memory_mesh.core.ports import Progress
 from memory_mesh.core.search import tokens
 from memory_mesh.core.transfer import export as transfer
 from memory_mesh.core.transfer.export import Exported, check_id
-from memory_mesh.core.transfer.foreign import (
-    ExportLines,
-    Foreign,
-    ForeignItems,
-    ForeignLink,
-    ForeignMemory,
-    LessonBlocks,
-    Unusable,
-)
+from memory_mesh.core.transfer.foreign import ForeignLink, Item
 from memory_mesh.flows.audit.chains import own_audit_rows
 from memory_mesh.flows.claims.claims import COMPARED, Claims, clean_claim
 from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
@@ -67,8 +57,6 @@ from memory_mesh.flows.transfer import moving
 from memory_mesh.flows.write.embed import Vectors, passage_rows
 from memory_mesh.flows.write.prepare import sightings_of
 from memory_mesh.flows.write.revisions import retain_entry
-
-Given = TypeVar("Given")  # what an import reads a memory from
 
 _AT_ONCE = 500
 _FILE = ("source_root", "source", "source_hash")  # the metadata of the memory of a file
@@ -156,39 +144,51 @@ def import_memories(context: Context, lines: Iterable[object], progress: Progres
     export."""
     context.check_enabled()
     given = errors.iterable("lines", lines, expected="the lines of an export, such as an open file")
-    filled = (
-        (at, text)
-        for at, text in enumerate(given, start=1)
-        if not isinstance(text, str) or text.strip()
-    )
-    at, first = next(filled, (1, ""))
-    with numbered("line", at):
-        transfer.check_header(first)
-    done, total = 0, Imported()
-    for batch in batches(filled, _AT_ONCE):
-        total += import_batch(context, batch, transfer.read_line)
+    done = _import_items(context, "", transfer.read_lines(given), progress, is_export=True)
+    return Imported(
+        imported=done.memories, skipped=done.skipped.get(STORED, 0), failed=done.failed,
+        redactions=done.redactions,
+    )  # fmt: skip
+
+
+def _import_items(
+    context: Context, format_: str, items: Iterable[Item], progress: Progress, *, is_export: bool
+) -> FileImport:
+    """Store memories and links, a batch in one write. Without `is_export` they are those of another
+    program: what is stored already is not compared with them."""
+    total, links, done, skipped = Imported(), 0, 0, Counter[str]()
+    for batch in batches(items, _AT_ONCE):
+        for place, item in batch:
+            if isinstance(item, InvalidInput):
+                total += Imported(failed=(FailedLine(place, str(item)),))
+        memories = [(place, item) for place, item in batch if isinstance(item, Exported)]
+        if not is_export:
+            memories = _new(context, memories, skipped)
+        total += _import_batch(context, memories, is_export=is_export)
+        found = [item for _, item in batch if isinstance(item, ForeignLink)]
+        links += _store_links(context, found, skipped)
         done += len(batch)
         progress("importing", done, done)
-    return total
+    skipped[STORED] += total.skipped
+    return FileImport(
+        format=format_, memories=total.imported, links=links, skipped=dict(+skipped),
+        failed=tuple(sorted(total.failed, key=lambda one: one.line)), redactions=total.redactions,
+    )  # fmt: skip
 
 
-def import_batch(
-    context: Context, batch: Sequence[tuple[int, Given]], read: Callable[[Given], Exported]
+def _import_batch(
+    context: Context, batch: Sequence[tuple[int, Exported]], *, is_export: bool
 ) -> Imported:
-    """Store the memories that `read` makes of numbered items, in one write."""
-    items: list[tuple[int, Exported]] = []
-    total = Imported()
-    for line, text in batch:
+    items, vectors, total = list[tuple[int, Exported]](), Vectors(), Imported()
+    for line, given in batch:
         try:
-            item, redactions = _cleaned(context, read(text))
+            item, redactions = _cleaned(context, given if is_export else _owned(context, given))
         except InvalidInput as error:
             total += Imported(failed=(FailedLine(line, str(error)),))
             continue
         items.append((line, item))
         total += Imported(redactions=redactions)
-    vectors = Vectors()
-    total += commit(context, lambda: _plan_import(context, items, vectors))
-    return replace(total, failed=tuple(sorted(total.failed, key=lambda failed: failed.line)))
+    return total + commit(context, lambda: _plan_import(context, items, vectors))
 
 
 def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int]]:
@@ -423,7 +423,6 @@ def _rows(
 # It is an export or an archive of memory-mesh, or the memories and links of another program.
 # Memories that are stored already are skipped, so an import that was stopped can be run again.
 
-_IMPORTED_AT_ONCE = 500
 TWICE, NO_END = "twice in the file", "an end of the link is not stored"
 
 
@@ -431,84 +430,40 @@ def import_file(context: Context, path: str, format_: str | None, progress: Prog
     """Import a file or folder; without a format, it is detected."""
     context.check_enabled()
     with context.files.open_import(path, format_) as file:
-        if isinstance(file.content, ExportLines):
-            return _of_lines(file.format, import_memories(context, file.content.lines, progress))
-        if isinstance(file.content, LessonBlocks):
-            return import_blocks(context, file.format, file.content.blocks, progress)
-        if isinstance(file.content, ForeignItems):
-            return _import_items(context, file.format, file.content.items, progress)
-        if file.is_fixed and moving.was_copied(context.store, file.content):
-            moving.with_vectors(context, Copied(source=file.content.name), progress)
-            return FileImport(format=file.format, skipped={STORED: file.content.count()})
-        copied = moving.with_vectors(
-            context, moving.copy(context, file.content, progress), progress
-        )
+        if file.blocks is not None:
+            return import_blocks(context, file.format, file.blocks, progress)
+        if file.rows is None:
+            return _import_items(
+                context, file.format, file.items, progress, is_export=file.is_export
+            )
+        if file.is_fixed and moving.was_copied(context.store, file.rows):
+            moving.with_vectors(context, Copied(source=file.rows.name), progress)
+            return FileImport(format=file.format, skipped={STORED: file.rows.count()})
+        copied = moving.with_vectors(context, moving.copy(context, file.rows, progress), progress)
         return FileImport(
             format=file.format, memories=copied.rows.get(Kind.MEMORY, 0), copied=copied
         )
 
 
-def _of_lines(format_: str, done: Imported) -> FileImport:
-    skipped = {STORED: done.skipped} if done.skipped else {}
-    return FileImport(
-        format=format_,
-        memories=done.imported,
-        skipped=skipped,
-        failed=done.failed,
-        redactions=done.redactions,
-    )
-
-
-def _import_items(
-    context: Context, format_: str, items: Iterable[Foreign], progress: Progress
-) -> FileImport:
-    memories, links, done = Imported(), 0, 0
-    skipped: Counter[str] = Counter()
-    failed: list[FailedLine] = []
-    for batch in batches(items, _IMPORTED_AT_ONCE):
-        failed += [
-            FailedLine(item.place, item.reason) for item in batch if isinstance(item, Unusable)
-        ]
-        found = [item for item in batch if isinstance(item, ForeignMemory)]
-        new = _new(context, found, skipped)
-        memories += import_batch(
-            context,
-            [(item.place, item.memory) for item in new],
-            lambda memory: _owned(context, memory),
-        )
-        links += _store_links(
-            context, [item for item in batch if isinstance(item, ForeignLink)], skipped
-        )
-        done += len(batch)
-        progress("importing", done, done)
-    failed = sorted([*failed, *memories.failed], key=lambda one: one.line)
-    return FileImport(
-        format=format_, memories=memories.imported, links=links, skipped=dict(skipped),
-        failed=tuple(failed), redactions=memories.redactions,
-    )  # fmt: skip
-
-
 def _new(
-    context: Context, items: Sequence[ForeignMemory], skipped: Counter[str]
-) -> list[ForeignMemory]:
+    context: Context, items: Sequence[tuple[int, Exported]], skipped: Counter[str]
+) -> list[tuple[int, Exported]]:
     """Return the memories that are not stored yet, each once."""
-    usable = [item.memory.id for item in items if item.memory.id.isprintable()]
-    stored, new = find_rows(context, usable), dict[str, ForeignMemory]()
-    for item in items:
-        key = item.memory.key
-        known = item.memory.id in stored or (
-            key is not None and search.named(context, None, key) is not None
-        )
-        if known or item.memory.id in new:
+    usable = [item.memory.id for _, item in items if item.memory.id.isprintable()]
+    stored, new = find_rows(context, usable), dict[str, tuple[int, Exported]]()
+    for place, item in items:
+        id_, key = item.memory.id, item.memory.key
+        known = id_ in stored or (key is not None and search.named(context, None, key) is not None)
+        if known or id_ in new:
             skipped[STORED if known else TWICE] += 1
         else:
-            new[item.memory.id] = item
+            new[id_] = place, item
     return [*new.values()]
 
 
-def _owned(context: Context, memory: Memory) -> Exported:
+def _owned(context: Context, item: Exported) -> Exported:
     """Return a memory with the user and agent of the mesh where it has none."""
-    reader = context.reader
+    memory, reader = item.memory, context.reader
     check_id(memory.id)
     return Exported(
         replace(
@@ -564,11 +519,11 @@ def _store_links(context: Context, links: Sequence[ForeignLink], skipped: Counte
 def restore(context: Context, path: str, progress: Progress) -> Copied:
     """Copy an archive, or a backup of a store, into the empty store of the context."""
     with context.files.open_import(path, None) as file:
-        if isinstance(file.content, ExportLines | ForeignItems | LessonBlocks):
+        if file.rows is None:
             what = f"{path} has the format {file.format}, which is not a whole store"
             raise InvalidInput(
                 what,
                 expected="a backup, or a file of memory-mesh export --all",
                 remedy="use import for it",
             )
-        return moving.with_vectors(context, moving.copy(context, file.content, progress), progress)
+        return moving.with_vectors(context, moving.copy(context, file.rows, progress), progress)

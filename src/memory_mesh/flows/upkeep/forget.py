@@ -38,9 +38,8 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import no_progress
 from memory_mesh.flows.audit.audit import heads, prune_before
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_rows, paged
-from memory_mesh.flows.notes.index import state_keys
+from memory_mesh.flows.mirror.mirror import state_keys
 from memory_mesh.flows.search import search
-from memory_mesh.flows.traces import index as trace_index
 from memory_mesh.flows.transfer.transfer import export
 from memory_mesh.flows.upkeep.erase import delete_all, erase, preview
 
@@ -333,11 +332,7 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
     cursors = Meta.with_prefix(context.store, f"{CURSOR}{json.dumps([user_id])[:-1]},")
     if owner.open_traces().mark(""):
         owner.open_traces().remove("")
-    states = [
-        *state_keys(owner),
-        *trace_index.state_keys(owner),
-        *(Key(Kind.META, meta.id) for meta in cursors),
-    ]
+    states = [*state_keys(owner), *(Key(Kind.META, meta.id) for meta in cursors)]
     commit(owner, lambda: Plan(None, deletes=[*receipts, *states]))
     agents = {audit.owner_of(head.id)[1] for head in heads(owner)}
     context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
