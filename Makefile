@@ -70,6 +70,7 @@ lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python tools/stubs.py --check
+	$(BIN)/python tools/signatures.py --check
 	$(BIN)/mypy
 	# A stub hides the module beside it from mypy, so the module is checked in place of the stub.
 	$(BIN)/mypy --shadow-file $(MESH)i $(MESH) $(MESH)i

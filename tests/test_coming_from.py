@@ -15,7 +15,7 @@ from interfaces.test_operations import FACES
 from memory_mesh.core.claims.claim import Schema
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces.operation import Interface
-from memory_mesh.interfaces.verbs import OPERATIONS
+from memory_mesh.interfaces.remote import OPERATIONS
 from memory_mesh.stores.registry import open_store
 
 PAGE = Path(__file__).parents[1] / "docs" / "coming-from.md"

@@ -13,7 +13,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.model import Kind, Memory, Reader, Row, equals, visible
 from memory_mesh.interfaces.operation import Effect
-from memory_mesh.interfaces.verbs import OPERATIONS
+from memory_mesh.interfaces.remote import OPERATIONS
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 

@@ -8,7 +8,8 @@ import pytest
 
 from memory_mesh.interfaces.cli import parser as cli_module
 from memory_mesh.interfaces.operation import Kind
-from memory_mesh.interfaces.verbs import COMMANDS, OPERATIONS, parameters
+from memory_mesh.interfaces.remote import OPERATIONS
+from memory_mesh.interfaces.verbs import COMMANDS, parameters
 
 
 def content(cli, id_: str) -> str:

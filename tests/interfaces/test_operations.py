@@ -42,8 +42,9 @@ from memory_mesh.interfaces.operation import (
     Operation,
     Parameter,
 )
+from memory_mesh.interfaces.remote import OPERATIONS
 from memory_mesh.interfaces.render import graph, memories, output, records
-from memory_mesh.interfaces.verbs import GROUPS, JSON, OPERATIONS, TARGET, YES
+from memory_mesh.interfaces.verbs import GROUPS, JSON, TARGET, YES
 
 from .conftest import learnt
 

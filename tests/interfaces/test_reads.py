@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.interfaces.operation import Effect, Interface, Operation
-from memory_mesh.interfaces.verbs import COMMANDS, OPERATIONS
+from memory_mesh.interfaces.remote import OPERATIONS
+from memory_mesh.interfaces.verbs import COMMANDS
 from stores.files import FOREIGN, foreign_file, lane_file, older_file, snapshot
 
 READS = [one for one in OPERATIONS if one.effect is Effect.READ and Interface.CLI in one.exposed]

@@ -19,7 +19,7 @@ from memory_mesh.interfaces.operation import (
     Operation,
     Parameter,
 )
-from memory_mesh.interfaces.verbs import OPERATIONS
+from memory_mesh.interfaces.remote import OPERATIONS
 
 BY_NAME = {one.name: one for one in OPERATIONS}
 REMOTE = remote.exposed(Interface.REST)

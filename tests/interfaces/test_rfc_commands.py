@@ -8,7 +8,8 @@ import shlex
 import pytest
 
 from memory_mesh.interfaces.operation import Kind
-from memory_mesh.interfaces.verbs import COMMANDS, OPERATIONS, parameters
+from memory_mesh.interfaces.remote import OPERATIONS
+from memory_mesh.interfaces.verbs import COMMANDS, parameters
 
 from .conftest import Cli
 

@@ -61,7 +61,7 @@ LOCAL_KINDS = frozenset({Kind.PATH, Kind.URL})
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of an operation. `name` and `default` are those of the method."""
+    """A parameter of an operation. `name` is that of the method, whose signature says the rest."""
 
     name: str
     help: str
@@ -71,6 +71,7 @@ class Parameter:
     metavar: str = ""  # default: that of the kind
     default: object = None
     cli_default: object = None  # another default on the command line
+    cli_help: str = ""  # another help on the command line
     default_help: str = ""  # what happens without it, if the default does not say it
     # Each word, and the value it stands for.
     choices: Mapping[str, object] = field(default_factory=dict)
@@ -103,6 +104,14 @@ class Parameter:
         )
 
     @property
+    def shown_help(self) -> str:
+        """Its help on the command line, with how to give it there."""
+        if self.cli_help:
+            return self.cli_help
+        text = f"{self.help}; - reads standard input" if self.kind is Kind.INPUT else self.help
+        return f"{text}; may be repeated" if self.repeated and not self.positional else text
+
+    @property
     def shown_metavar(self) -> str:
         return self.metavar or _METAVARS.get(self.kind, self.kind.upper())
 
@@ -121,7 +130,7 @@ class Parameter:
         return named or (", ".join(default) if isinstance(default, tuple) else str(default))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation. `aliases` gives it another name in an interface.
 
@@ -132,6 +141,7 @@ class Operation:
 
     name: str
     summary: str
+    _: KW_ONLY
     heading: str = ""
     method: str = ""  # of the mesh, or of one of its faces: `graph.reinforce`
     view: str = ""

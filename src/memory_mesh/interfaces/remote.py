@@ -4,7 +4,6 @@ Arguments are JSON values by the names of the parameters. A call is checked, mad
 the code of the command line, so it answers with what `--json` prints there.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -15,17 +14,17 @@ from memory_mesh.interfaces.calling import perform
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Kind, Operation, Parameter
 from memory_mesh.interfaces.render.output import STORED_VALUES, Answer, Form, without_nulls
 from memory_mesh.interfaces.values import Call, did_you_mean, method_arguments, read
-from memory_mesh.interfaces.verbs import OPERATIONS
+from memory_mesh.interfaces.verbs import TABLE, completed
 
 if TYPE_CHECKING:
     from memory_mesh.api.mesh_methods import Mesh
     from memory_mesh.core.ports import Progress
 
 Schema = dict[str, object]
+OPERATIONS = tuple(map(completed, TABLE))
 
 # Fields of results that describe the machine of the server or its other users; no client sees them.
 _LOCAL_FIELDS = frozenset({"db_path", "source_file_path", "spent_today", "spent_in_all"})
-_FOR_THE_SHELL = re.compile(r"; (?:- reads standard input|may be repeated)|^with --[a-z-]+: ")
 _SCHEMAS: Mapping[Kind, Schema] = {
     Kind.INTEGER: {"type": "integer"},
     Kind.FRACTION: {"type": "number", "minimum": 0, "maximum": 1},
@@ -154,10 +153,8 @@ def _described(parameter: Parameter) -> Schema:
     if parameter.kind is Kind.DURATION and default is not None:
         default = parameter.shown_default
     whole: Schema = {"type": "array", "items": one} if parameter.repeated else one
-    about = _FOR_THE_SHELL.sub("", parameter.help)
-    if parameter.default_help:
-        about += f" (default: {parameter.default_help})"
-    whole = {**whole, "description": about}
+    default_help = f" (default: {parameter.default_help})" if parameter.default_help else ""
+    whole = {**whole, "description": parameter.help + default_help}
     return (
         whole
         if default is None

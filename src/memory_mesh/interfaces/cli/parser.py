@@ -22,7 +22,16 @@ from memory_mesh.interfaces.values import (
     method_arguments,
     read,
 )
-from memory_mesh.interfaces.verbs import COMMANDS, GROUPS, JSON, JSONL, TARGET, YES, parameters
+from memory_mesh.interfaces.verbs import (
+    COMMANDS,
+    GROUPS,
+    JSON,
+    JSONL,
+    TARGET,
+    YES,
+    entries_of,
+    parameters,
+)
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -154,7 +163,7 @@ def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[
     or a required value is missing."""
     named: dict[str, list[str]] = {}
     missing: list[str] = []
-    needed = {one.word for one in _chosen(COMMANDS[command], given).parameters if one.required}
+    needed = {one.word for one in _chosen(command, given).parameters if one.required}
     see = f"see memory-mesh {command} --help"
     for one in parameters(command):
         if words and (one.positional or one.bare):
@@ -210,7 +219,7 @@ def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -
     values = {
         one.word: _value(one, given[one.word]) for one in parameters(command) if one.word in given
     }
-    entry = _chosen(COMMANDS[command], values)
+    entry = _chosen(command, values)
     _refuse_unused(command, entry, values)
     target = {
         name: str(values[TARGET[name].word]) for name in entry.target if TARGET[name].word in values
@@ -250,8 +259,9 @@ def _value(parameter: Parameter, given: list[str]) -> object:
     )
 
 
-def _chosen(entries: tuple[Operation, ...], values: Mapping[str, object]) -> Operation:
+def _chosen(command: str, values: Mapping[str, object]) -> Operation:
     """Return the variant whose flag, or one of whose keys, is given; else the operation itself."""
+    entries = entries_of(command)
     for entry in entries[1:]:
         if entry.switch in values or (
             not entry.switch and any(one.into and one.word in values for one in entry.parameters)
@@ -265,10 +275,10 @@ def _refuse_unused(command: str, entry: Operation, values: Mapping[str, object])
     effect."""
     words = {
         other.name: {other.switch, *(one.word for one in other.parameters)}
-        for other in COMMANDS[command]
+        for other in entries_of(command)
     }
     for word in values.keys() - words[entry.name]:
-        switches = [other.switch for other in COMMANDS[command] if word in words[other.name]]
+        switches = [other.switch for other in entries_of(command) if word in words[other.name]]
         if switches:
             own = {"", word}.intersection(switches)
             needs = (
@@ -369,16 +379,15 @@ def group_help(group: str) -> str:
 
 def command_help(command: str) -> str:
     """Return the help of a command: its flags, and examples."""
-    entries = COMMANDS[command]
-    examples = "\n".join(f"  memory-mesh {example}" for example in entries[0].examples)
+    examples = "\n".join(f"  memory-mesh {example}" for example in COMMANDS[command][0].examples)
     return f"{_formatter(command).format_help()}\nExamples:\n{examples}"
 
 
 def about(parameter: Parameter) -> str:
-    """Return the help of a parameter, with its choices and its default."""
+    """Return the help of a parameter, with how to give it, its choices and its default."""
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
     default = f" (default: {parameter.shown_default})" if parameter.shown_default else ""
-    return parameter.help + choices + default
+    return parameter.shown_help + choices + default
 
 
 def _formatter(command: str) -> "ArgumentParser":

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from memory_mesh.api.aio import to_thread
 from memory_mesh.api.mesh_methods import Mesh
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreUnavailable, TooLarge
+from memory_mesh.interfaces.remote import OPERATIONS
 from memory_mesh.interfaces.render.output import to_json
 from memory_mesh.interfaces.rest.connections import check_declared, pieces
 from memory_mesh.interfaces.rest.requests import (
@@ -26,7 +27,6 @@ from memory_mesh.interfaces.rest.requests import (
     read_json,
 )
 from memory_mesh.interfaces.rest.server import Server
-from memory_mesh.interfaces.verbs import OPERATIONS
 
 _BATCH = 100  # lines that are stored at once
 _STORE_MANY = next(one for one in OPERATIONS if one.name == "store-many")
