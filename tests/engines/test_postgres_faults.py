@@ -25,7 +25,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import Kind
 from memory_mesh.stores import open_store
 from memory_mesh.stores.postgres import PostgresStore
-from memory_mesh.stores.postgres.calls import VERSION
+from memory_mesh.stores.postgres.tables import VERSION
 from memory_mesh.testing.rows import memory, plain, query
 
 pytestmark = pytest.mark.deep

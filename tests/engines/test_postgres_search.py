@@ -38,10 +38,16 @@ from memory_mesh.index import CandidateIndex, make_index
 from memory_mesh.index.paged import PagedSource
 from memory_mesh.index.remote_search import completed_memory
 from memory_mesh.stores.postgres import PostgresStore
-from memory_mesh.stores.postgres.calls import VERSION
-from memory_mesh.stores.postgres.migrations import FEW_HITS, FEW_VECTORS
 from memory_mesh.stores.postgres.store import grant
-from memory_mesh.stores.postgres.tables import ALL, condition, is_by_segment, partitions_in
+from memory_mesh.stores.postgres.tables import (
+    ALL,
+    FEW_HITS,
+    FEW_VECTORS,
+    VERSION,
+    condition,
+    is_by_segment,
+    partitions_in,
+)
 from memory_mesh.testing.rows import memory, passage, query, within
 
 pytestmark = pytest.mark.deep

@@ -13,10 +13,9 @@ from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.errors import IdTaken, StoreBusy, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Row, Vector, iso
 from memory_mesh.stores.base import KEPT_MOVES
-from memory_mesh.stores.postgres import PostgresStore, migrations
+from memory_mesh.stores.postgres import PostgresStore, tables
 from memory_mesh.stores.postgres import store as admin
-from memory_mesh.stores.postgres.calls import VERSION
-from memory_mesh.stores.postgres.tables import ALL
+from memory_mesh.stores.postgres.tables import ALL, VERSION
 from memory_mesh.testing.fakes import NEW_YEAR
 from memory_mesh.testing.rows import MODEL, memory
 
@@ -823,7 +822,7 @@ LOCKS = {
         tenant="greedy", partition='["greedy", null]', user="'greedy'"
     ),
     "the tables as a write does": f"LOCK TABLE {', '.join(ALL)} IN ROW EXCLUSIVE MODE",
-    "the lock under which tables are created": f"SELECT pg_advisory_lock({migrations.LOCK})",
+    "the lock under which tables are created": f"SELECT pg_advisory_lock({tables.LOCK})",
 }
 
 
@@ -867,7 +866,7 @@ def test_an_open_transaction_of_a_program_makes_only_the_owner_wait_who_rewrites
         with psycopg.connect(server.url(tenant, user="greedy")) as greedy:
             greedy.execute("SELECT count(*) FROM memories")
             assert not store.compact()
-            greedy.execute("SELECT pg_advisory_lock(%s)", (migrations.LOCK,))
+            greedy.execute("SELECT pg_advisory_lock(%s)", (tables.LOCK,))
             with pytest.raises(StoreBusy):
                 new.prepare()
         assert store.compact()

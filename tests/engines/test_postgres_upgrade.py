@@ -15,8 +15,7 @@ from memory_mesh.core.errors import StoreTooOld
 from memory_mesh.core.model import Compare, Kind, Reader, visible_to
 from memory_mesh.stores.postgres import PostgresStore
 from memory_mesh.stores.postgres import store as admin
-from memory_mesh.stores.postgres.calls import VERSION
-from memory_mesh.stores.postgres.tables import ALL, encoded
+from memory_mesh.stores.postgres.tables import ALL, VERSION, encoded
 from memory_mesh.testing.rows import memory
 
 pytestmark = pytest.mark.deep

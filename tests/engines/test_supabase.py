@@ -24,7 +24,7 @@ from memory_mesh.core.ports import Secret, Store
 from memory_mesh.core.search.candidates import Conditions
 from memory_mesh.index.paged import PagedSource
 from memory_mesh.net import HttpClient
-from memory_mesh.stores.postgres.calls import VERSION
+from memory_mesh.stores.postgres.tables import VERSION
 from memory_mesh.stores.supabase import SupabaseStore
 from memory_mesh.testing import StoreContract, machine_for
 from memory_mesh.testing.rows import memory

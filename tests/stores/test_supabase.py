@@ -24,7 +24,7 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import Kind
 from memory_mesh.stores import open_store, store_file
-from memory_mesh.stores.postgres.calls import VERSION
+from memory_mesh.stores.postgres.tables import VERSION
 from memory_mesh.stores.supabase import SupabaseStore
 from memory_mesh.testing.rows import memory, plain
 from net.servers import Answer, FaultServer

@@ -8,11 +8,13 @@ a JSON object or an error.
 
 import json
 import os
+import random
 import re
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 from weakref import finalize
@@ -30,14 +32,18 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.language.safety.addresses import Target, host_refusal, parse_path, parse_url
 from memory_mesh.core.model import Json
-from memory_mesh.core.model.background import check_cancelled
+from memory_mesh.core.model.background import check_cancelled, wait
 from memory_mesh.core.ports import Secret
-from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, UNREACHED, DeadlineExceeded, System
 from memory_mesh.system import fork_safe
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpcore2
 
+POLL_SECONDS = 0.2  # how often a waiting call checks whether it was cancelled
+UNREACHED = "cannot be reached"  # begins the error of a connection that was not made
+ALLOW_LOCAL_REMEDY = "allow local addresses for this endpoint if that is intended"
 _MAX_IDLE_CONNECTIONS, _MAX_IDLE_SECONDS = 10, 30.0
 _FIRST_BACKOFF, _MAX_BACKOFF = 0.5, 20.0  # seconds
 _MINUTE, _DAY = 60.0, 86_400.0
@@ -77,6 +83,69 @@ _REDIRECT_HOST = re.compile(
 
 # Removes our secrets from a text of the server.
 Hide = Callable[[str], str]
+# Returns the IP addresses of a host and port, or raises OSError.
+Resolve = Callable[[str, int], Sequence[str]]
+# Connects to an IP address and port within some seconds, or raises `httpcore2.ConnectError` or
+# `ConnectTimeout`.
+Connect = Callable[[str, int, float], "httpcore2.NetworkStream"]
+
+
+# --- the system ---
+# What outgoing calls use of it, in one value that tests can replace.
+
+
+class DeadlineExceeded(Exception):
+    """The time for the whole call is over. Not an OSError, which would only mean that one
+    address failed."""
+
+
+def remaining(deadline: float | None, now: float) -> float:
+    """Return the seconds until the deadline, infinite without one, or raise `DeadlineExceeded`."""
+    if deadline is None:
+        return inf
+    if now >= deadline:
+        raise DeadlineExceeded
+    return deadline - now
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Resolve a name with the system's resolver, which may block for a long time."""
+    import socket
+
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def connect(address: str, port: int, timeout: float) -> "httpcore2.NetworkStream":
+    """Connect to an IP address."""
+    from httpcore2 import SyncBackend
+
+    return SyncBackend().connect_tcp(address, port, timeout)
+
+
+def tls() -> "ssl.SSLContext":
+    """Return a context that trusts the system's certificates, or those of `SSL_CERT_FILE` or
+    `SSL_CERT_DIR` when set."""
+    from httpcore2 import default_ssl_context
+
+    return default_ssl_context()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """Name resolution, connections, clocks and randomness."""
+
+    resolve: Resolve = resolve
+    connect: Connect = connect
+    now: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.time  # seconds since 1970
+    pause: Callable[[float], None] = wait
+    # A random time up to a maximum, so that calls that failed together are not repeated together.
+    jitter: Callable[[float], float] = lambda maximum: random.uniform(0.0, maximum)  # noqa: S311  (no secret depends on it)
+    tls: Callable[[], "ssl.SSLContext"] = tls
+
+
+# --- the client ---
 
 
 class HttpClient:
@@ -145,6 +214,13 @@ class HttpClient:
         """Return the seconds after which the server asks to be called again."""
         return _retry_after(response.headers, self._system.clock())
 
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            pool, self._pool, self._closed = self._pool, None, True
+        if pool is not None:
+            pool.close()
+
     def _post(self, path: str, body: Mapping[str, Json]) -> "Response":
         target = f"{self._target.path}{parse_path('/' + path.lstrip('/'))}" or "/"
         content = json.dumps(dict(body), allow_nan=False).encode("ascii")
@@ -154,13 +230,6 @@ class HttpClient:
         except DeadlineExceeded:
             what = f"{self.address} gave no answer within {self._timeout:g} s"
             raise CallTimedOut(what, remedy="allow more time, or try again later") from None
-
-    def close(self) -> None:
-        """Close all connections."""
-        with self._lock:
-            pool, self._pool, self._closed = self._pool, None, True
-        if pool is not None:
-            pool.close()
 
     def _post_with_retries(self, path: str, content: bytes, deadline: float) -> "Response":
         for attempt in range(self._attempts):
@@ -399,8 +468,18 @@ def _check_response(response: Response, address: str, hide: Hide, clock: float) 
     if 200 <= response.status < 300:
         return response
     if 300 <= response.status < 400:
-        raise _redirect_error(response, address, hide)
-    content = _without_secrets(_json_or_text(response.body), hide)
+        host = _REDIRECT_HOST.match(response.headers.get("location", ""))
+        target = hide(host[1]) if host else "another path"
+        raise CallRefused(
+            f"{address} redirects to {target} ({response.status}), and redirects are not followed",
+            remedy="set the URL that the redirect leads to",
+            status=response.status,
+        )
+    try:
+        content: Json = json.loads(response.body)
+    except (ValueError, RecursionError):
+        content = response.body[:4096].decode("utf-8", "replace")
+    content = _without_secrets(content, hide)
     message = _find_message(content)
     what = f"{address} answered {response.status}" + (
         f": {hide(message)[:_MAX_QUOTED]}" if message else ""
@@ -464,24 +543,6 @@ def _parse_object(body: bytes, address: str) -> dict[str, Json]:
 
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not allowed")
-
-
-def _redirect_error(response: Response, address: str, hide: Hide) -> CallRefused:
-    found = _REDIRECT_HOST.match(response.headers.get("location", ""))
-    target = hide(found[1]) if found else "another path"
-    return CallRefused(
-        f"{address} redirects to {target} ({response.status}), and redirects are not followed",
-        remedy="set the URL that the redirect leads to",
-        status=response.status,
-    )
-
-
-def _json_or_text(body: bytes) -> Json:
-    try:
-        value: Json = json.loads(body)
-    except (ValueError, RecursionError):
-        return body[:4096].decode("utf-8", "replace")
-    return value
 
 
 def _without_secrets(content: Json, hide: Hide, depth: int = _MAX_DEPTH) -> Json:

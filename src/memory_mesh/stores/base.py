@@ -1,4 +1,5 @@
-"""Parts that stores share: marks, checks and records of changes, and rows as JSON."""
+"""Parts that stores share: rows as JSON, changes, the log of moves, and values of other
+programs."""
 
 import json
 import re
@@ -6,21 +7,26 @@ import secrets
 from base64 import b64decode, b64encode
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NamedTuple
 
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, StoreCorrupt
 from memory_mesh.core.model import (
+    BY_NAME,
     INT_MAX,
     MOVING,
     Key,
     Kind,
     Row,
+    Scalar,
+    Type,
     Value,
     Vector,
     as_read,
     copied_json,
+    parse_time,
 )
 from memory_mesh.core.ports import Changes
 
@@ -45,42 +51,6 @@ def decode_json(text: str) -> Any:
     except (ValueError, TypeError):
         return json.loads(text)
     return value if end == len(text) else json.loads(text)
-
-
-def parse_foreign(text: str) -> Value:
-    """Parse JSON of another program. What no row can have is replaced: large numbers by their
-    digits, NUL by U+FFFD.
-
-    Raises `ValueError` or `RecursionError`.
-    """
-
-    def number(digits: str) -> Value:
-        return int(digits) if len(digits) < 17 and abs(int(digits)) <= INT_MAX else digits
-
-    def real(digits: str) -> Value:
-        return value if isfinite(value := float(digits)) else digits
-
-    value: Value = json.loads(text, parse_int=number, parse_float=real, parse_constant=str)
-    clean = (
-        json.dumps(value, ensure_ascii=False)
-        .encode("utf-8", "surrogatepass")
-        .decode("utf-8", "replace")
-    )
-    return _clean(value) if "\\u0000" in clean or "\ufffd" in clean else value
-
-
-def _clean(value: Any) -> Value:
-    """Return a value with U+FFFD in place of NUL and half surrogate pairs."""
-    if isinstance(value, str):
-        return readable(value.encode("utf-8", "surrogatepass"))
-    if isinstance(value, dict):
-        return {str(_clean(name)): _clean(part) for name, part in value.items()}
-    return [_clean(part) for part in value] if isinstance(value, list) else value
-
-
-def readable(data: bytes) -> str:
-    """Return the text of bytes, with U+FFFD in place of NUL and of what is not UTF-8."""
-    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 def dumped_texts(texts: list[str]) -> str:
@@ -125,6 +95,17 @@ def decode_key(given: Sequence[str]) -> Key:
 def copy_row(row: Row) -> Row:
     """Return a deep copy: later changes to the lists of a caller must not change the store."""
     return replace(row, fields=copied_json(dict(row.fields)), replaces=0)
+
+
+def comparable(column: str, value: Scalar) -> bool:
+    """Return whether a column has the type of the literal; if not, the condition is unknown for
+    every row."""
+    kind = BY_NAME[column].type
+    if isinstance(value, bool):
+        return kind is Type.BOOL
+    if isinstance(value, str):
+        return kind in (Type.TEXT, Type.TIME, Type.TEXTS)
+    return kind in (Type.INT, Type.REAL)
 
 
 def mark_of(version: int, nonce: str) -> str:
@@ -310,3 +291,80 @@ def moves_after(now: str, since: str | None, moves: Sequence[Sequence[Any]]) -> 
     if any(kind not in _KINDS for _, _, kind, _ in new):  # edited by hand
         return Changes(now, None)
     return Changes(mark_of(*moves[-1][:2]), [Key(Kind(kind), id_) for _, _, kind, id_ in new])
+
+
+# --- values of other programs ---
+
+
+def parse_foreign(text: str) -> Value:
+    """Parse JSON of another program. What no row can have is replaced: large numbers by their
+    digits, NUL by U+FFFD.
+
+    Raises `ValueError` or `RecursionError`.
+    """
+
+    def number(digits: str) -> Value:
+        return int(digits) if len(digits) < 17 and abs(int(digits)) <= INT_MAX else digits
+
+    def real(digits: str) -> Value:
+        return value if isfinite(value := float(digits)) else digits
+
+    value: Value = json.loads(text, parse_int=number, parse_float=real, parse_constant=str)
+    clean = (
+        json.dumps(value, ensure_ascii=False)
+        .encode("utf-8", "surrogatepass")
+        .decode("utf-8", "replace")
+    )
+    return _clean(value) if "\\u0000" in clean or "\ufffd" in clean else value
+
+
+def _clean(value: Any) -> Value:
+    """Return a value with U+FFFD in place of NUL and half surrogate pairs."""
+    if isinstance(value, str):
+        return readable(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, dict):
+        return {str(_clean(name)): _clean(part) for name, part in value.items()}
+    return [_clean(part) for part in value] if isinstance(value, list) else value
+
+
+def readable(data: bytes) -> str:
+    """Return the text of bytes, with U+FFFD in place of NUL and of what is not UTF-8."""
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def json_or_text(text: str) -> Value:
+    """Parse JSON as `parse_foreign` does, or return the text."""
+    try:
+        return parse_foreign(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def text_of(value: object) -> str | None:
+    """Return a text that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+def texts_of(value: object) -> list[Value]:
+    """Return the texts in a list."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def number_of(value: object, maximum: float = 1) -> float | None:
+    """Return a number from 0 to a maximum, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= maximum:
+        return None
+    return float(value)
+
+
+def count_of(value: object) -> int:
+    """Return a whole number from 1 on that a row can have, else 0."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= INT_MAX
+    return value if is_count else 0  # type: ignore[return-value]
+
+
+def time_of(value: object) -> str | None:
+    """Parse a time, or return None if it cannot be read."""
+    with suppress(InvalidInput):
+        return parse_time(value, "created_at")
+    return None

@@ -382,7 +382,12 @@ class DiskFolder:
             ]
             waiting += reversed(inner)
             for entry in entries:
-                yield from self._listed(entry, folder + entry.name, selection)
+                source = folder + entry.name
+                if entry.is_symlink():
+                    yield from self._link(entry.path, source, selection)
+                elif selection.covers(source) and not entry.is_dir():
+                    other = None if entry.is_file() else "it is not a regular file"
+                    yield Listed(source, _name_fault(source) or other)
 
     def read(self, source: str, *, max_bytes: int) -> bytes:
         try:
@@ -400,17 +405,6 @@ class DiskFolder:
                 remedy="split it, or raise `max_content_chars`",
             )
         return data
-
-    def _listed(
-        self, entry: "os.DirEntry[str]", source: str, selection: Selection
-    ) -> Iterator[Listed]:
-        if entry.is_symlink():
-            yield from self._link(entry.path, source, selection)
-        elif selection.covers(source) and not entry.is_dir():
-            yield Listed(
-                source,
-                _name_fault(source) or (None if entry.is_file() else "it is not a regular file"),
-            )
 
     def _link(self, path: str, source: str, selection: Selection) -> Iterator[Listed]:
         """Treat a link to a file of the folder like a file. Skip a link to a folder inside it,

@@ -28,11 +28,17 @@ from memory_mesh.core.model import (
     Vector,
     checked,
     iso,
-    parse_time,
     partition_for,
 )
 from memory_mesh.core.search import tokens
-from memory_mesh.stores.base import parse_foreign
+from memory_mesh.stores.base import (
+    count_of,
+    number_of,
+    parse_foreign,
+    text_of,
+    texts_of,
+    time_of,
+)
 from memory_mesh.stores.files import read_if_any
 
 GRAPH, _ARCHIVE, _CONFLICTS = "graph.json", "archived.json", "pending-conflicts.json"
@@ -44,27 +50,10 @@ _MEMBERS = ("memoryIds", "memory_ids", "memberIds", "members")
 _CLAIM = {"sessionId": "session_id", "validFrom": "valid_from", "validUntil": "valid_until"}
 # Read into columns of ours; all other keys go to the metadata.
 _READ = {
-    "id",
-    "agent",
-    "agent_id",
-    "memory",
-    "content",
-    "category",
-    "tags",
-    "embedding",
-    "importance",
-    "links",
-    "status",
-}
-_READ |= {
-    "reinforcements",
-    "disputes",
-    "superseded_by",
-    "supersedes",
-    "created_at",
-    "updated_at",
-    "provenance",
-}
+    "id", "agent", "agent_id", "memory", "content", "category", "tags", "embedding", "importance",
+    "links", "status", "reinforcements", "disputes", "superseded_by", "supersedes", "created_at",
+    "updated_at", "provenance",
+}  # fmt: skip
 
 
 def read(root: Path) -> tuple[list[Row], str]:
@@ -121,7 +110,7 @@ def _memories(items: Mapping[str, list[dict[str, Any]]]) -> Iterator[Row]:
             used.add(new)
             row = _memory(item, new, groups.get(id_, {}), is_archived=file == _ARCHIVE)
             yield row
-            if (count := _count(item.get("accessCount"))) > 0:
+            if (count := count_of(item.get("accessCount"))) > 0:
                 at = str(row.value("updated_at"))
                 yield Usage(
                     id=new, created_at=at, ref=new, access_count=count, last_accessed=at
@@ -131,9 +120,9 @@ def _memories(items: Mapping[str, list[dict[str, Any]]]) -> Iterator[Row]:
 def _memory(
     item: Mapping[str, Any], id_: str, groups: Mapping[str, Value], *, is_archived: bool
 ) -> Row:
-    agent = _text(item.get("agent") or item.get("agent_id"))
+    agent = text_of(item.get("agent") or item.get("agent_id"))
     content, rest = (
-        _text(item.get("memory") or item.get("content")) or "",
+        text_of(item.get("memory") or item.get("content")) or "",
         {k: v for k, v in item.items() if k not in _READ},
     )
     rest |= dict(groups) | ({"id": item.get("id")} if item.get("id") != id_ else {})
@@ -141,23 +130,23 @@ def _memory(
     claim = _claim(rest)
     metadata: dict[str, Value] = {"provenance": provenance} if provenance else {}
     metadata |= {"neolata": rest} if rest else {}
-    created = _time(item.get("created_at")) or iso(0)
+    created = time_of(item.get("created_at")) or iso(0)
     vector, status = _vector(item.get("embedding")), item.get("status")
     kind = (MemoryType.AGENT if agent else MemoryType.GLOBAL).value
     fields: dict[str, Value] = {
         "agent_id": agent, "memory_type": kind, "content": content, "metadata": metadata,
-        "tags": _texts(item.get("tags")), "category": _text(item.get("category")),
-        "keywords": [*tokens(content)], "importance": _fraction(item.get("importance")),
+        "tags": texts_of(item.get("tags")), "category": text_of(item.get("category")),
+        "keywords": [*tokens(content)], "importance": number_of(item.get("importance")),
         "trust": base_trust(provenance) if provenance else None,
-        "updated_at": _time(item.get("updated_at")) or created,
-        "event_time": _time(item.get("event_at")), "times_observed": 1,
+        "updated_at": time_of(item.get("updated_at")) or created,
+        "event_time": time_of(item.get("event_at")), "times_observed": 1,
         "pending": None if vector else True,
         "status": "archived" if is_archived else status if status in list(Status) else "active",
-        "superseded_by": _text(item.get("superseded_by")),
-        "supersedes": _texts(item.get("supersedes")) or None,
-        "reinforcements": _count(item.get("reinforcements")) or None,
-        "disputes": _count(item.get("disputes")) or None,
-        "corroborations": _count((provenance or {}).get("corroboration")) or None, **claim,
+        "superseded_by": text_of(item.get("superseded_by")),
+        "supersedes": texts_of(item.get("supersedes")) or None,
+        "reinforcements": count_of(item.get("reinforcements")) or None,
+        "disputes": count_of(item.get("disputes")) or None,
+        "corroborations": count_of((provenance or {}).get("corroboration")) or None, **claim,
     }  # fmt: skip
     draft = Draft(content=content, metadata=metadata, columns={"memory_type": kind, **claim})
     fields["fingerprint"] = fingerprint(Reader(None, agent), draft)
@@ -198,13 +187,13 @@ def _links(items: list[dict[str, Any]], memories: Mapping[str, Row]) -> list[Row
         for link in links if source and isinstance(links, list) else ():
             target = str(link.get("id")) if isinstance(link, dict) else ""
             if source and target in memories and target != source.id:
-                type_ = _text(link.get("type")) or "similar"
+                type_ = text_of(link.get("type")) or "similar"
                 scope: dict[str, Any] = {
                     name: source.value(name) for name in ("agent_id", "memory_type")
                 }
                 row = Link(
                     id=f"{source.id}>{target}:{type_}", created_at=source.created_at, ref=source.id,
-                    target=target, link_type=type_, similarity=_fraction(link.get("similarity")),
+                    target=target, link_type=type_, similarity=number_of(link.get("similarity")),
                     **scope,
                 ).row(source.partition)  # fmt: skip
                 found.setdefault((frozenset((source.id, target)), type_), checked(row))
@@ -217,13 +206,13 @@ def _conflicts(items: list[dict[str, Any]], memories: Mapping[str, Row]) -> list
     for place, item in enumerate(items):
         ref, target = (memories.get(str(item.get(name))) for name in ("newId", "existingId"))
         if ref and target:
-            id_ = _text(item.get("id")) or f"conflict_{place}"
+            id_ = text_of(item.get("id")) or f"conflict_{place}"
             conflict = ClaimConflict(
                 id=id_ if id_ not in rows else f"{id_}_{place}",
-                created_at=_time(item.get("created_at")) or ref.created_at, ref=ref.id,
+                created_at=time_of(item.get("created_at")) or ref.created_at, ref=ref.id,
                 target=target.id, status="resolved" if item.get("resolved_at") else "pending",
                 why="kept from neolata-mem", detail={"policy": "supersede", "neolata": item},
-                agent_id=_text(ref.value("agent_id")),
+                agent_id=text_of(ref.value("agent_id")),
             )  # fmt: skip
             rows[conflict.id] = checked(conflict.row(ref.partition))
     return [*rows.values()]
@@ -239,27 +228,4 @@ def _vector(given: object) -> Vector | None:
     with suppress(OverflowError):
         vector = Vector.of(f"unknown/{len(given)}", given)
         return vector if vector.finite else None
-    return None
-
-
-def _text(given: object) -> str | None:
-    return given if isinstance(given, str) and given else None
-
-
-def _texts(given: object) -> list[Value]:
-    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
-
-
-def _count(given: object) -> int:
-    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else 0
-
-
-def _fraction(given: object) -> float | None:
-    fits = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1
-    return float(given) if fits else None  # type: ignore[arg-type]
-
-
-def _time(given: object) -> str | None:
-    with suppress(InvalidInput):
-        return parse_time(given, "created_at")
     return None

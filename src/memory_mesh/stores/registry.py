@@ -5,7 +5,7 @@ from os import fsdecode, fsencode
 from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
-from urllib.parse import parse_qs, quote, unquote, unquote_to_bytes, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, unquote_to_bytes, urlsplit
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import (
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from importlib.metadata import EntryPoint
 
+    from memory_mesh.stores.json import JsonStore
     from memory_mesh.stores.lance import LanceStore
     from memory_mesh.stores.lance.s3 import Bucket, BucketStore
     from memory_mesh.stores.postgres import PostgresStore
+    from memory_mesh.stores.sqlite import SqliteStore
 
 
 _URLS = (
@@ -59,39 +61,9 @@ def open_store(
         from memory_mesh.stores.ram import RamStore
 
         return RamStore()
-    if scheme == "sqlite":
-        from memory_mesh.stores.sqlite import SqliteStore
-
+    if scheme in _FILES:
         path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
-        # Not `path.is_dir()`, which raises for a name that is too long or a folder without access.
-        if isdir(path):
-            raise InvalidInput(
-                f"store {shown(shown_url(url), max_length=120)} is a folder",
-                expected="a file in it",
-            )
-        return SqliteStore(
-            path,
-            read_only=read_only,
-            must_exist=must_exist,
-            busy_seconds=busy_seconds,
-            step=step,
-            url=url,
-        )
-    if scheme == "lancedb":
-        path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
-        return lance_store()(
-            path,
-            read_only=read_only,
-            must_exist=must_exist,
-            busy_seconds=busy_seconds,
-            step=step,
-            url=url,
-        )
-    if scheme == "json":
-        from memory_mesh.stores.json import JsonStore
-
-        path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
-        return JsonStore(
+        return _file_store(scheme, path, url)(
             path,
             read_only=read_only,
             must_exist=must_exist,
@@ -113,12 +85,6 @@ def open_store(
         )
     if scheme == "supabase":
         return _supabase_store(url, key, busy_seconds, step)
-    return _registered(url, scheme)
-
-
-def _registered(url: str, scheme: str) -> Store:
-    # it reads the metadata of all installed packages
-
     if scheme and (store := open_package_store(url, scheme)):
         return store
     added = "".join(f", {name}://" for name in schemes())
@@ -128,21 +94,36 @@ def _registered(url: str, scheme: str) -> Store:
     )
 
 
-def is_store_file(store: Store) -> TypeGuard[StoreFile]:
-    """Return whether this is a store of ours with files."""
-    from memory_mesh.stores.sqlite import SqliteStore
-
-    if store.url.startswith("json:"):
+def _file_store(
+    scheme: str, path: Path, url: str
+) -> "type[SqliteStore] | type[LanceStore] | type[JsonStore]":
+    if scheme == "lancedb":
+        return lance_store()
+    if scheme == "json":
         from memory_mesh.stores.json import JsonStore
 
-        return isinstance(store, JsonStore)
+        return JsonStore
+    # Not `path.is_dir()`, which raises for a name that is too long or a folder without access.
+    if isdir(path):
+        raise InvalidInput(
+            f"store {shown(shown_url(url), max_length=120)} is a folder", expected="a file in it"
+        )
+    from memory_mesh.stores.sqlite import SqliteStore
+
+    return SqliteStore
+
+
+def is_store_file(store: Store) -> TypeGuard[StoreFile]:
+    """Return whether this is a store of ours with files."""
+    if store.url.startswith(("json:", "lancedb:", "s3:")):
+        from memory_mesh.stores.journal import JournalStore
+
+        return isinstance(store, JournalStore)
     if store.url.startswith(("postgresql:", "postgres:")):
         return isinstance(store, postgres_store())
-    if store.url.startswith("s3:"):
-        return isinstance(store, bucket_store())
-    return isinstance(store, SqliteStore) or (
-        store.url.startswith("lancedb:") and isinstance(store, lance_store())
-    )
+    from memory_mesh.stores.sqlite import SqliteStore
+
+    return isinstance(store, SqliteStore)
 
 
 def lance_store() -> "type[LanceStore]":
@@ -179,10 +160,8 @@ def _bucket_of(url: str) -> "Bucket":
     bucket_store()
     from memory_mesh.stores.lance.s3 import Bucket
 
-    parts, options = (
-        urlsplit(url),
-        {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()},
-    )
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
     endpoint = options.get("endpoint")
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", parts.netloc) or parts.fragment:
         expected = (
@@ -215,7 +194,9 @@ def _supabase_store(url: str, key: str | None, busy_seconds: float, step: Step) 
 def normal_url(given: str) -> str:
     """Return the URL of a store that is given as a path; a URL, or what is neither, is returned
     as it is."""
-    if _is_path(given):
+    # A bare word without a suffix of ours may be a mistake, such as `sqlite`.
+    is_url = "://" in given or given.startswith(("sqlite:", "memory:"))
+    if not is_url and (given.endswith(_SUFFIXES) or "/" in given or "\\" in given):
         return path_url(given)
     try:
         urlsplit(given)
@@ -251,14 +232,6 @@ def is_read_only(url: str, *allowed: str) -> bool:
         )
         raise InvalidInput(f"store {place} has unknown options", expected=f"none, or {expected}")
     return options.get("mode") == ["ro"]
-
-
-def _is_path(given: str) -> bool:
-    """Return whether a text is a path. A bare word without a suffix of ours may be a mistake,
-    such as `sqlite`."""
-    if "://" in given or given.startswith(("sqlite:", "memory:")):
-        return False
-    return given.endswith(_SUFFIXES) or "/" in given or "\\" in given
 
 
 def _path_of(url: str) -> Path:

@@ -15,7 +15,7 @@ from memory_mesh.core.model import Kind, Row, checked
 from memory_mesh.stores import json as json_folder
 from memory_mesh.stores.journal import Record, parse_change
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite import tables
+from memory_mesh.stores.sqlite import queries, tables
 
 if TYPE_CHECKING:
     from memory_mesh.stores.lance.schema import Table
@@ -81,7 +81,7 @@ class _Table:
             ("rowid", "TRUE") if self._has_rowid else ("id", f"kind = '{kind.value}'")
         )
         names = (
-            name if name in existing else "NULL" for name in tables.reading_of(kind).own_columns
+            name if name in existing else "NULL" for name in queries.reading_of(kind).own_columns
         )
         self._columns = ", ".join(names)  # a file of an earlier version lacks some
         self._seen: set[Any] = set()
@@ -92,8 +92,11 @@ class _Table:
             return
         first = {*self._seen}
         yield from self._scan("DESC")
-        known, lost = self._known(), 0
-        for key in self._between(first) | known:
+        known, lost, last = self._known(), 0, self._seen - first
+        between = set[Any]()
+        if self._has_rowid and last:
+            between.update(range(max(first, default=0) + 1, min(last)))
+        for key in between | known:
             if key not in self._seen:
                 row = self._read(key)
                 if isinstance(row, Row):
@@ -131,17 +134,10 @@ class _Table:
 
     def _decoded(self, values: Iterable[object]) -> Found:
         try:
-            (row,) = tables.rows_of(self._kind, [[*values]])
+            (row,) = queries.rows_of(self._kind, [[*values]])
             return checked(row)
         except _UNREADABLE as error:
             return Lost(self._kind, 1, f"a row of {self._name} cannot be read: {error}"[:200])
-
-    def _between(self, first: set[Any]) -> set[Any]:
-        """Return the numbers of rows between what was read from both ends."""
-        last = self._seen - first
-        if not (self._has_rowid and last):
-            return set()
-        return {*range(max(first, default=0) + 1, min(last))}
 
     def _known(self) -> set[Any]:
         """Return the keys that the indexes of the table name."""

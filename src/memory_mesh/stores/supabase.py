@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import count
 from time import monotonic
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from postgrest import APIError, SyncPostgrestClient
 
@@ -32,8 +32,8 @@ from memory_mesh.core.model.background import wait
 from memory_mesh.core.ports import Secret, Step, no_step
 from memory_mesh.net import HttpClient
 from memory_mesh.net.uses import Failed, guarded_session
-from memory_mesh.stores.postgres.calls import VERSION, FunctionStore
-from memory_mesh.stores.postgres.tables import decode_json
+from memory_mesh.stores.postgres.calls import FunctionStore
+from memory_mesh.stores.postgres.tables import VERSION, decode_json
 
 _PATH = "/rest/v1"
 _SECONDS = 60.0  # for one request
@@ -138,7 +138,11 @@ class SupabaseStore(FunctionStore):
             except Failed as failed:
                 lost = lost or failed.is_done is None
                 if lost and (not is_logged or monotonic() >= until):
-                    raise self._unknown() from None
+                    what = "did not answer a write, which may have been done or not"
+                    raise StoreUnavailable(
+                        f"{self._client.base_url.host} {what}",
+                        remedy="read what is stored before you write it again",
+                    ) from None
                 self._pause(failed, attempt, until)
             else:
                 self._step("store.committed")
@@ -148,13 +152,12 @@ class SupabaseStore(FunctionStore):
     def _sent(self, function: str, arguments: dict[str, str | None]) -> Any:
         try:
             data: Any = self._client.rpc(function, arguments).execute().data  # type: ignore[arg-type]
-            answer = decode_json(data)
+            return decode_json(data)
         except (ValueError, TypeError):  # such as a page for people
             what = f"{self._client.base_url.host} answered what is not an answer of {function}"
             raise StoreUnavailable(
                 what, remedy="check the URL of the store; a write may have been done or not"
             ) from None
-        return answer
 
     def _pause(self, failed: Failed, attempt: int, until: float) -> None:
         """Wait before the next attempt, as long as the server asks for; raise the error if that
@@ -176,12 +179,6 @@ class SupabaseStore(FunctionStore):
         what = f"{self._client.base_url.host}: {self._hidden(error.message or code)[:200]}"
         return kind(what, remedy=remedy) if remedy else kind(what)
 
-    def _unknown(self) -> StoreUnavailable:
-        what = (
-            f"{self._client.base_url.host} did not answer a write, which may have been done or not"
-        )
-        return StoreUnavailable(what, remedy="read what is stored before you write it again")
-
     def _hidden(self, text: str) -> str:
         """Return a text of the server without keys and tokens."""
         return _TOKENS.sub("***", self._secret.hidden_in(text))
@@ -194,9 +191,7 @@ class SupabaseStore(FunctionStore):
 def _parsed(url: str) -> tuple[str, dict[str, str]]:
     """Return the address of PostgREST and the options in a URL."""
     parts = urlsplit(url)
-    options = {
-        name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()
-    }
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
     known = (
         options.keys() <= {"schema", "local"}
         and options.get("local", "true") == "true"

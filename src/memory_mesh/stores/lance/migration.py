@@ -499,18 +499,14 @@ def _rename(folder: Path, record: "_Record", step: Step) -> None:
             os.rename(_path(folder, source), _path(folder, target))
             sync(folder)
             step("migration.renamed")
-    _note_table(folder)
-    step("migration.noted")
-    _write(folder, replace(record, renames=()))
-    step("migration.finished")
-
-
-def _note_table(folder: Path) -> None:
-    """Let the state of the store name the new table. Marks of partitions that readers remember
-    become invalid."""
+    # The state of the store names the new table. Marks of partitions that readers remember become
+    # invalid.
     if state := read_state(folder / OWN):
         versions = {**state.tables, TABLE: _open(folder, TABLE).version}
         write_state(folder / OWN, state.after_others(versions, new_nonce()))
+    step("migration.noted")
+    _write(folder, replace(record, renames=()))
+    step("migration.finished")
 
 
 # --- files ---

@@ -402,7 +402,9 @@ class BucketStore(TableStore):
         self._state = None  # to be read again, also if this fails
         with self._log.renewing(self._lease):
             self._step("flush.begun")
-            frames = [self._written(view, table, rewrite=rewrite) for table in TABLES]
+            frames = [changed(view, view.frame(table), self._step) for table in TABLES]
+            if rewrite:
+                frames = [frame.restored().compacted() if frame.rows else frame for frame in frames]
             for frame in frames:
                 if frame.version != view.state.tables.get(frame.table.name):
                     frame.tag()
@@ -416,10 +418,6 @@ class BucketStore(TableStore):
             self._step("flush.committed")
             self._cut(state, frames, rewrite=rewrite)
         self._step("store.freed")
-
-    def _written(self, view: View, table: Table, *, rewrite: bool) -> Frame:
-        frame = changed(view, view.frame(table), self._step)
-        return frame.restored().compacted() if rewrite and frame.rows else frame
 
     def _logged(self, view: View, number: int) -> list[str]:
         """Write the moves of a flush, and return the logs of all moves. Many of them are merged."""
@@ -507,8 +505,14 @@ class BucketStore(TableStore):
             state.generation = number
         elif listed.state:
             raise StoreCorrupt(f"{self._name} lacks its log", remedy="restore a backup")
-        else:
-            self._check_empty()
+        for table in () if state.generation else TABLES:
+            if self._bucket.versions(table):
+                what = f"{self._name} has the table {table.name} of another program"
+                raise StoreForeign(
+                    what,
+                    remedy="name another prefix, or copy the tables to a folder and open it with "
+                    "lancedb:///",
+                )
         return self._viewed(state, self._state)
 
     def _viewed(self, state: BucketState, before: View | None) -> View:
@@ -532,17 +536,6 @@ class BucketStore(TableStore):
             for partition, moves in part.items():
                 found.setdefault(partition, []).extend(moves)
         return found
-
-    def _check_empty(self) -> None:
-        """Raise `StoreForeign` if there are tables of another program."""
-        for table in TABLES:
-            if self._bucket.versions(table):
-                what = f"{self._name} has the table {table.name} of another program"
-                raise StoreForeign(
-                    what,
-                    remedy="name another prefix, or copy the tables to a folder and open it with "
-                    "lancedb:///",
-                )
 
     # --- the objects ---
 

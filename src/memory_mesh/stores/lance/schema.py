@@ -38,7 +38,15 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.options import Options
 from memory_mesh.core.search import tokens
-from memory_mesh.stores.base import dumped_texts, encode_json, parse_foreign, readable
+from memory_mesh.stores.base import (
+    dumped_texts,
+    encode_json,
+    json_or_text,
+    number_of,
+    readable,
+    text_of,
+    texts_of,
+)
 
 DIMENSION = 384  # of the document's default model
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000  # in Unix milliseconds
@@ -266,7 +274,10 @@ def to_arrow(table: Table, rows: Sequence[Row], dimension: int) -> pa.Table:
         for row in rows
     ]
     columns["extra"] = [encode_json(extra) if extra else None for extra in extras]
-    arrays = [_array(columns[field.name], field.type, rows) for field in schema]
+    arrays = [
+        values if isinstance(values, pa.Array) else pa.array(values, field.type, size=len(rows))
+        for field, values in ((field, columns[field.name]) for field in schema)
+    ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -288,10 +299,6 @@ def _written(
             if value is None:
                 values[place], extras[place][name] = "{}" if column.type is Type.JSON else "", None
     return values
-
-
-def _array(values: object, type_: pa.DataType, rows: Sequence[Row]) -> pa.Array:
-    return values if isinstance(values, pa.Array) else pa.array(values, type_, size=len(rows))
 
 
 def _vectors(vectors: Sequence[Vector | None], dimension: int) -> pa.Array:
@@ -453,28 +460,44 @@ def adopted(
 
 
 def _memory(values: Mapping[str, Any], packed: bytes | None, used: Collection[str]) -> Row:
-    metadata, content = _metadata(values.get("metadata")), values.get("content") or ""
+    text, content = values.get("metadata"), values.get("content") or ""
+    metadata = json_or_text(text) if text else {}
+    if not isinstance(metadata, dict):
+        metadata = {"unread": text}
     id_ = _free_id(values, used)
     if id_ != values["id"]:
         metadata.setdefault("original_id", values["id"])
+    heritage = json_or_text(chain) if (chain := values.get("heritage_chain")) else None
+    if chain and not isinstance(heritage, dict):
+        metadata.setdefault("heritage_chain", chain)
+        heritage = None
+    importance = values.get("importance_score")
+    if importance is not None:
+        importance = round(importance, 6)
+    elif isinstance(importance := metadata.get("importance"), str):
+        importance = IMPORTANCE.get(importance)
     created = _time(values.get("created_at")) or _time(time_of_id(id_)) or iso(0)
     vector = Vector(f"unknown/{len(packed) // 4}", packed) if packed else None
     vector = vector if vector and vector.finite else None
-    scope, tags = _scope(values, metadata), metadata.get("tags")
+    scope = _scope(values, metadata)
     fields: dict[str, Value] = {
         **scope,
         "content": content,
         "metadata": metadata,
-        "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
+        "tags": texts_of(metadata.get("tags")),
         "keywords": [*tokens(content)],
-        "importance": _foreign_importance(values.get("importance_score"), metadata),
+        "importance": number_of(importance),
         "updated_at": _time(values.get("updated_at")) or created,
         "status": "active",
         "times_observed": 1,
         "pending": None if vector else True,
-        "heritage_chain": _heritage(values.get("heritage_chain"), metadata),
-        "lesson_pattern_id": _text(values, metadata, "lesson_pattern_id"),
-        "source_skill_id": _text(values, metadata, "source_skill_id"),
+        "heritage_chain": heritage,
+        "lesson_pattern_id": text_of(
+            values.get("lesson_pattern_id") or metadata.get("lesson_pattern_id")
+        ),
+        "source_skill_id": text_of(
+            values.get("source_skill_id") or metadata.get("source_skill_id")
+        ),
     }
     where = partition_for(None, scope["agent_id"], scope["memory_type"], None)
     row = Row(
@@ -506,7 +529,9 @@ def _free_id(values: Mapping[str, Any], used: Collection[str]) -> str:
 def _scope(values: Mapping[str, Any], metadata: Mapping[str, Value]) -> dict[str, str | None]:
     """Return the columns that decide who sees a memory. A session that is not known is that of
     the agent."""
-    agent, session = (_text(values, metadata, name) for name in ("agent_id", "session_id"))
+    agent, session = (
+        text_of(values.get(name) or metadata.get(name)) for name in ("agent_id", "session_id")
+    )
     given = values.get("memory_type") or metadata.get("type")
     kind = MemoryType(given) if given in list(MemoryType) else MemoryType.GLOBAL
     kind = MemoryType.AGENT if kind is MemoryType.SESSION and not session else kind
@@ -515,39 +540,8 @@ def _scope(values: Mapping[str, Any], metadata: Mapping[str, Value]) -> dict[str
     return {"agent_id": agent, "session_id": session, "memory_type": kind.value}
 
 
-def _text(values: Mapping[str, Any], metadata: Mapping[str, Value], name: str) -> str | None:
-    text = values.get(name) or metadata.get(name)
-    return text if isinstance(text, str) and text else None
-
-
 def _time(ms: int | None) -> str | None:
     return iso(ms) if ms is not None and is_time(ms) else None
-
-
-def _foreign_importance(score: float | None, metadata: Mapping[str, Value]) -> float | None:
-    given: Any = metadata.get("importance") if score is None else round(score, 6)
-    given = IMPORTANCE.get(given) if isinstance(given, str) else given
-    fits = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1
-    return float(given) if fits else None
-
-
-def _heritage(text: str | None, metadata: dict[str, Value]) -> dict[str, Value] | None:
-    value = _json(text) if text else None
-    if text and not isinstance(value, dict):
-        metadata.setdefault("heritage_chain", text)
-    return value if isinstance(value, dict) else None
-
-
-def _metadata(text: str | None) -> dict[str, Value]:
-    value = _json(text) if text else {}
-    return value if isinstance(value, dict) else {"unread": text}
-
-
-def _json(text: str) -> Value:
-    try:
-        return parse_foreign(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

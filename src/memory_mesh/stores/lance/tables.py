@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from memory_mesh.core.errors import StoreForeign, StoreTooOld
 from memory_mesh.core.model import (
     BASE,
-    BY_NAME,
     METADATA,
     And,
     Anything,
@@ -35,13 +34,13 @@ from memory_mesh.core.model import (
     Or,
     Row,
     Scalar,
-    Type,
     Where,
     batches,
     fields_of,
     is_list,
 )  # fmt: skip
 from memory_mesh.core.ports import Step
+from memory_mesh.stores.base import comparable
 from memory_mesh.stores.files import store_error, sync
 from memory_mesh.stores.journal import Superseded
 from memory_mesh.stores.lance.journal import Place, folder_of, translated
@@ -189,16 +188,12 @@ class Frame:
         names = [name for name in self.table.read_columns if name in self._names]
         self._reads += 1
         # Each column costs time at every read, so a process that goes on keeps them.
-        if self._reads == _KEPT_AFTER:
-            self._keep([name for name in names if name not in _LONG and name not in self._columns])
+        if self._reads == _KEPT_AFTER and self._data is not None:
+            kept = [name for name in names if name not in _LONG and name not in self._columns]
+            with translated(self._title):
+                data = self._data.to_table(columns=kept)
+            self._columns |= {name: data[name].combine_chunks() for name in kept}
         return from_arrow(self.table, self._read(at, names))
-
-    def _keep(self, names: Sequence[str]) -> None:
-        with translated(self._title):
-            data = self._data.to_table(columns=list(names)) if self._data is not None else None
-        self._columns |= (
-            {name: data[name].combine_chunks() for name in names} if data is not None else {}
-        )
 
     def vectors(self, at: Positions) -> list[bytes | None]:
         """Return the packed vectors of the rows at these positions, whatever their dimension."""
@@ -562,19 +557,8 @@ def _with(kind: Kind, name: str, value: Any) -> Row:
     )
 
 
-def _comparable(column: str, value: Scalar) -> bool:
-    """Return whether a column has the type of the literal; if not, the condition is unknown for
-    every row."""
-    kind = BY_NAME[column].type
-    if isinstance(value, bool):
-        return kind is Type.BOOL
-    return (
-        kind in (Type.TEXT, Type.TIME) if isinstance(value, str) else kind in (Type.INT, Type.REAL)
-    )
-
-
 def _compare(column: str, values: pa.Array, op: str, value: Scalar) -> pa.Array:
-    if not _comparable(column, value):
+    if not comparable(column, value):
         return pa.nulls(len(values), pa.bool_())
     if isinstance(value, str):
         return _OPS[op](values, pa.scalar(value))
@@ -584,7 +568,7 @@ def _compare(column: str, values: pa.Array, op: str, value: Scalar) -> pa.Array:
 def _among(column: str, values: pa.Array, among: Sequence[Scalar]) -> pa.Array:
     if not among:
         return pa.array(np.zeros(len(values), bool))
-    given = [value for value in among if _comparable(column, value)]
+    given = [value for value in among if comparable(column, value)]
     if not given:
         return pa.nulls(len(values), pa.bool_())
     if isinstance(given[0], str):

@@ -333,7 +333,10 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
             for table in TABLES
         ]
         step("flush.synced")
-        new = _prepared(own, view, frames)
+        new = new_state(State, view, frames)
+        journal.log_moves(own, new, view.moves)
+        append(journal_of(own, new.generation), b"", at=0)
+        sync(own)
         # Another program may have written since the view was read, or at this moment.
         new.foreign = any(frame.foreign() for frame in frames if frame.table is MEMORIES)
         step("flush.logged")
@@ -434,13 +437,3 @@ def new_state(form: type[S], view: View, frames: Sequence[Frame]) -> S:
         partitions=view.partitions, moves=old.moves, moves_length=old.moves_length,
         moves_trimmed=old.moves_trimmed, writes=view.writes, nonce=view.nonce, unfreed=view.unfreed,
     )  # fmt: skip
-
-
-def _prepared(own: Path, view: View, frames: Sequence[Frame]) -> State:
-    """Return the state that names the tables as they are now, and write the files that belong to
-    it."""
-    new = new_state(State, view, frames)
-    journal.log_moves(own, new, view.moves)
-    append(journal_of(own, new.generation), b"", at=0)
-    sync(own)
-    return new

@@ -76,15 +76,17 @@ class FunctionSource:
         self, conditions: Conditions, words: Collection[str], model: tuple[str, int] | None
     ) -> Statistics:
         """Return the counts of memories for a query of these words."""
-        names = ("visible", "with_status", "readable", "allowed")
-        payload = {name: condition(getattr(conditions, name)) for name in names} | {
-            "words": _stored(words)
+        counted = (conditions.visible, conditions.with_status, conditions.readable)
+        payload = {
+            "visible": condition(conditions.visible),
+            "with_status": condition(conditions.with_status),
+            "readable": condition(conditions.readable),
+            "allowed": condition(conditions.allowed),
+            "words": _stored(words),
+            "by_segment": all(map(is_by_segment, counted)),
+            "is_allowed_by_segment": is_by_segment(conditions.allowed),
+            **({"model": model[0], "dimension": model[1]} if model else {}),
         }
-        payload["by_segment"] = all(
-            map(is_by_segment, (conditions.visible, conditions.with_status, conditions.readable))
-        )
-        payload["is_allowed_by_segment"] = is_by_segment(conditions.allowed)
-        payload |= {"model": model[0], "dimension": model[1]} if model else {}
         found = self._call("mesh_statistics", payload, None)
         if found is None:
             return Statistics()
@@ -99,8 +101,8 @@ class FunctionSource:
             "where": condition(where),
             "by_segment": is_by_segment(where),
             "partitions": partitions_in(where),
+            "words": _stored(words),
         }
-        payload["words"] = _stored(words)
         return self._call("mesh_count_words", payload, None) or {}
 
     def speakers(self, where: Where) -> Collection[tuple[str, str]]:
@@ -117,17 +119,7 @@ class FunctionSource:
 
     def nearest(self, where: Where, vector: Vector, *, count: int, limit: int) -> Sequence[str]:
         """Return the ids of the memories that meet a condition with the nearest vectors."""
-        payload: dict[str, object] = {
-            "kind": Kind.MEMORY,
-            "where": condition(where),
-            "count": count,
-        }
-        payload |= {
-            "model": vector.model,
-            "dimension": vector.dimension,
-            "vector": vector_text(vector.data),
-            "limit": limit,
-        }
+        payload = {**_about(Kind.MEMORY, where), **_near(vector), "count": count, "limit": limit}
         found = chain.from_iterable(self._call("mesh_nearest", payload, []))
         return list(
             dict.fromkeys(id_ for id_, _ in sorted(found, key=lambda one: (one[1], one[0])))
@@ -144,8 +136,8 @@ class FunctionSource:
             "words": _stored(words), "ids": _stored(ids), "with_vectors": _stored(with_vectors),
             "closers": CLOSERS, "question_marks": QUESTION_MARKS,
             "partitions": partitions_in(conditions.readable),
+            **({"model": model[0], "dimension": model[1]} if model else {}),
         }  # fmt: skip
-        payload |= {"model": model[0], "dimension": model[1]} if model else {}
         found = self._call("mesh_memories", payload, None)
         if not found or not found["memories"]:
             return []
@@ -167,14 +159,10 @@ class FunctionSource:
             "where": condition(where),
             "partitions": partitions_in(where),
             "ids": _stored(ids),
+            "steps": steps,
+            "words": _stored(words),
+            **(_near(vector) if vector else {}),
         }
-        payload |= {"steps": steps, "words": _stored(words)}
-        if vector:
-            payload |= {
-                "model": vector.model,
-                "dimension": vector.dimension,
-                "vector": vector_text(vector.data),
-            }
         found = self._call("mesh_around", payload, None)
         if not found:
             return Surroundings()
@@ -258,8 +246,6 @@ def _stored(texts: Collection[str]) -> list[str]:
 
 
 # --- the store ---
-
-VERSION = 13  # of the schema; each has a step in `migrations`
 
 
 class FunctionStore(ABC):
@@ -345,17 +331,16 @@ class FunctionStore(ABC):
     def nearest(
         self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int
     ) -> list[Hit]:
-        payload: dict[str, object] = {
-            "model": vector.model,
-            "dimension": vector.dimension,
-            "vector": vector_text(vector.data),
-            "limit": limit,
-            "with_vectors": True,
-        }
         if kind not in WITH_VECTOR:
             return []
-        payload["by_segment"] = kind is Kind.MEMORY and is_by_segment(where)
-        rows = self._call("mesh_nearest", _about(kind, where) | payload, [])
+        payload = {
+            **_about(kind, where),
+            **_near(vector),
+            "limit": limit,
+            "with_vectors": True,
+            "by_segment": kind is Kind.MEMORY and is_by_segment(where),
+        }
+        rows = self._call("mesh_nearest", payload, [])
         return best_cosines(vector.data, [(owner, floats(data)) for owner, data in rows], limit)
 
     def matching(
@@ -393,6 +378,14 @@ def tenant_of(partition: str) -> str | None:
 
 def _about(kind: Kind, where: Where) -> dict[str, object]:
     return {"kind": kind, "where": condition(where)}
+
+
+def _near(vector: Vector) -> dict[str, object]:
+    return {
+        "model": vector.model,
+        "dimension": vector.dimension,
+        "vector": vector_text(vector.data),
+    }
 
 
 def _scored(found: Mapping[str, Any], counts: Counter[str]) -> list[tuple[str, float]]:

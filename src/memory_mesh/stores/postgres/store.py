@@ -39,17 +39,23 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model.background import wait
 from memory_mesh.core.ports import Progress, Step, no_step
 from memory_mesh.core.text import shown_url
-from memory_mesh.stores.postgres import migrations
-from memory_mesh.stores.postgres.calls import VERSION, FunctionStore
-from memory_mesh.stores.postgres.tables import ALL, TABLES, decode_json
+from memory_mesh.stores.postgres.calls import FunctionStore
+from memory_mesh.stores.postgres.tables import (
+    ALL,
+    LARGE,
+    LOCK,
+    TABLES,
+    VERSION,
+    decode_json,
+    statements,
+    upgrade,
+    vector_index,
+)
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 _MAX_CONNECTIONS = 8
 _CONNECT_SECONDS = 10
-_CHECK, _LIMIT = (
-    "check that the server is running",
-    "close other connections, or raise the limit of the server",
-)
+_LIMIT = "close other connections, or raise the limit of the server"
 _REFUSALS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("authentication failed", StoreUnavailable, "check the user and the password in the URL"),
     ("no password supplied", StoreUnavailable, "check the user and the password in the URL"),
@@ -175,13 +181,11 @@ class PostgresStore(FunctionStore):
         if owns:
             self._search_tables(connection, "SET")
             try:
-                for table, model, dimension, name in connection.execute(
-                    migrations.LARGE.encode()
-                ).fetchall():
+                for table, model, dimension, name in connection.execute(LARGE.encode()).fetchall():
                     # Its creation was interrupted.
                     if connection.execute(_INVALID, (self.schema, name)).fetchone():
                         connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(name)))
-                    connection.execute(migrations.vector_index(table, model, dimension, name))
+                    connection.execute(vector_index(table, model, dimension, name))
             finally:
                 connection.execute("RESET search_path")
 
@@ -250,7 +254,7 @@ class PostgresStore(FunctionStore):
         with self.connection() as connection:
             try:
                 with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (migrations.LOCK,))
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
                     self._upgrade(connection)
             except psycopg.errors.InsufficientPrivilege as error:
                 raise StoreReadOnly(
@@ -274,7 +278,7 @@ class PostgresStore(FunctionStore):
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         # Functions keep this path, so that a caller's own tables never stand in for ours.
         self._search_tables(connection, "SET LOCAL")
-        steps = migrations.statements() if version is None else migrations.upgrade(version)
+        steps = statements() if version is None else upgrade(version)
         for statement in steps:
             connection.execute(statement.encode())
 
@@ -428,11 +432,8 @@ class Pool:
         self._options = f"-c lock_timeout={max(1, round(busy_seconds * 1000))} -c timezone=UTC"
         self._options += " -c default_transaction_read_only=on" if read_only else ""
         self._idle: list[Connection] = []
-        self._lock, self._places, self._process = (
-            Lock(),
-            BoundedSemaphore(_MAX_CONNECTIONS),
-            os.getpid(),
-        )
+        self._lock, self._process = Lock(), os.getpid()
+        self._places = BoundedSemaphore(_MAX_CONNECTIONS)
         self._closed = False
 
     @contextmanager
@@ -501,7 +502,7 @@ class Pool:
         text = " ".join(str(error).split())
         kind, remedy = next(
             ((kind, remedy) for words, kind, remedy in _REFUSALS if words in text),
-            (StoreUnavailable, _CHECK),
+            (StoreUnavailable, "check that the server is running"),
         )
         return kind(f"{self._shown}: {text[:300]}", remedy=remedy)
 
@@ -509,11 +510,8 @@ class Pool:
         """Forget the connections of the parent process, without closing them: it still uses
         them."""
         if self._process != os.getpid():
-            self._process, self._lock, self._places = (
-                os.getpid(),
-                Lock(),
-                BoundedSemaphore(_MAX_CONNECTIONS),
-            )
+            self._lock, self._process = Lock(), os.getpid()
+            self._places = BoundedSemaphore(_MAX_CONNECTIONS)
             for connection in self._idle:
                 with suppress(OSError):
                     os.close(connection.fileno())

@@ -14,7 +14,6 @@ from dataclasses import replace
 from math import isinf
 from typing import Any
 
-from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Draft, fingerprint
 from memory_mesh.core.lane import DEFAULT_COLLECTION
 from memory_mesh.core.lane.scoring import MAX_FEEDBACK
@@ -30,31 +29,18 @@ from memory_mesh.core.model import (
     Value,
     Vector,
     iso,
-    parse_time,
     partition_for,
 )
 from memory_mesh.core.search import tokens
-from memory_mesh.stores.base import decode_json
-from memory_mesh.stores.sqlite import tables
+from memory_mesh.stores.base import decode_json, number_of, texts_of, time_of
+from memory_mesh.stores.sqlite import queries
 from memory_mesh.stores.sqlite.tables import forget_moves, record_moves
 
 # The columns of Memory Lane's table, by which its files are recognised.
-COLUMNS = frozenset(
-    {
-        *(
-            "id",
-            "content",
-            "metadata",
-            "collection",
-            "tags",
-            "embedding",
-            "decay_factor",
-            "valid_from",
-            "valid_until",
-        ),
-        *("superseded_by", "auto_tags", "keywords", "created_at", "updated_at"),
-    }
-)
+COLUMNS = frozenset({
+    "id", "content", "metadata", "collection", "tags", "embedding", "decay_factor", "valid_from",
+    "valid_until", "superseded_by", "auto_tags", "keywords", "created_at", "updated_at",
+})  # fmt: skip
 
 # SQLite allows NULL in a text primary key; such a row has no id.
 _WAITING = "partition IS NULL AND id IS NOT NULL"
@@ -94,7 +80,7 @@ def adopt(connection: sqlite3.Connection, *, logged: bool) -> None:
         moved[home].append(Key(Kind.MEMORY, row["id"]))
         used += _usage(connection, row["id"], read, home)
     if moved:
-        tables.Writing(connection).put(used)
+        queries.Writing(connection).put(used)
         record_moves(connection, moved)
         if not logged:  # readers that follow a partition must read all of it again
             forget_moves(connection)
@@ -175,20 +161,16 @@ def _described(row: dict[str, Any], read: dict[str, Value]) -> dict[str, object]
         read.get(name)
         for name in ("memory_type", "times_observed", "entity_slugs", "feedback_count")
     )
-    confidence, replaces = _number(read.get("confidence_score"), 100), read.get("supersedes")
+    confidence, replaces = number_of(read.get("confidence_score"), 100), read.get("supersedes")
     by = row["superseded_by"] or read.get("superseded_by")
     found: dict[str, object] = {
         "category": kind if isinstance(kind, str) else None,
         "times_observed": times if isinstance(times, int) and times > 0 else None,
         "confidence": None if confidence is None else confidence / 100,
-        "entities": _dumped([slug for slug in slugs if isinstance(slug, str)])
-        if isinstance(slugs, list)
-        else None,
-        "feedback_score": _number(read.get("feedback_score"), MAX_FEEDBACK),
+        "entities": _dumped(texts_of(slugs)) if isinstance(slugs, list) else None,
+        "feedback_score": number_of(read.get("feedback_score"), MAX_FEEDBACK),
         "feedback_count": count if isinstance(count, int) and 0 <= count <= INT_MAX else None,
-        "supersedes": _dumped([id_ for id_ in replaces if isinstance(id_, str)])
-        if isinstance(replaces, list)
-        else None,
+        "supersedes": _dumped(texts_of(replaces)) if isinstance(replaces, list) else None,
         "last_observed": _time(read.get("last_observed_at")),
     }
     defaults = {"times_observed": 1, "entities": "[]"}
@@ -300,15 +282,6 @@ def _dumped(value: Value | list[str]) -> str:
     )
 
 
-def _number(value: Value, most: float) -> float | None:
-    """Return a number from 0 to `most`, else None."""
-    return (
-        value
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
-        else None
-    )
-
-
 def _bound(column: str | None, described: Value) -> str | None:
     """Return the beginning or the end of a validity: of the column, or else of the metadata.
     None if it cannot be read."""
@@ -321,8 +294,8 @@ def _time(text: object) -> str | None:
     cannot be read."""
     if not isinstance(text, str | int | float) or isinstance(text, bool):
         return None
-    with suppress(InvalidInput):
-        return parse_time(str(text), "created_at")
+    if at := time_of(str(text)):
+        return at
     with suppress(ValueError, OverflowError):
         number = float(text)
         return iso(round(number if number > _SECONDS else number * 1000))

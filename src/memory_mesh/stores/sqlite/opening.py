@@ -20,14 +20,14 @@ from memory_mesh.core.errors import (
     StoreError,
     StoreForeign,
     StoreFull,
-    StoreMissing,
     StoreReadOnly,
     StoreReplaced,
     StoreUnavailable,
     shown,
 )
 from memory_mesh.core.model.background import check_cancelled
-from memory_mesh.stores.files import create_file, stat_of
+from memory_mesh.stores import files
+from memory_mesh.stores.files import create_file, missing, stat_of
 from memory_mesh.stores.sqlite import lane, tables
 from memory_mesh.stores.sqlite.queries import exactly_like
 
@@ -116,7 +116,11 @@ def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Ope
     if file is None:
         if read_only:
             raise missing(path)
-        return Opened(_empty())
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        _configure(connection)
+        with transaction(connection):
+            tables.prepare(connection)
+        return Opened(connection)
     state = _state(path)
     connection, locked = _connect_as_it_is(path, read_only=read_only, busy_seconds=busy_seconds)
     with _closed_on_error(connection):
@@ -137,7 +141,12 @@ def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Ope
 def open_for_writing(path: Path, *, busy_seconds: float) -> Opened:
     """Open a file. Create it if it is missing, and upgrade its tables if they are of an older
     version."""
-    _create(path)
+    try:
+        create_file(path)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{path} cannot be created: {error.strerror}", remedy=_CHECK
+        ) from error
     file = file_id(path)
     connection = _connect(path, "mode=rw", busy_seconds)
     with _closed_on_error(connection):
@@ -253,21 +262,9 @@ def descriptor_of(path: Path) -> int | None:
     return _descriptors[file]
 
 
-def missing(path: Path) -> StoreMissing:
-    """Return the error for a read of a file that does not exist."""
-    return StoreMissing(
-        f"the store {path} does not exist",
-        remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it",
-    )
-
-
 def replaced(path: Path) -> StoreReplaced:
     """Return the error for a file that is not the one that was opened."""
-    how = "replaced by another file" if path.exists() else "removed"
-    return StoreReplaced(
-        f"{path} was {how} while it was open",
-        remedy="nothing was written; close the store and open it again",
-    )
+    return files.replaced(path, "replaced by another file" if path.exists() else "removed")
 
 
 @contextmanager
@@ -397,23 +394,6 @@ def _configure(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA {pragma}")
     connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
     connection.create_function(tables.UPGRADE, 0, lambda: None)
-
-
-def _create(path: Path) -> None:
-    try:
-        create_file(path)
-    except OSError as error:
-        raise StoreUnavailable(
-            f"{path} cannot be created: {error.strerror}", remedy=_CHECK
-        ) from error
-
-
-def _empty() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    _configure(connection)
-    with transaction(connection):
-        tables.prepare(connection)
-    return connection
 
 
 def _copied(source: sqlite3.Connection) -> tuple[sqlite3.Connection, int]:

@@ -36,8 +36,15 @@ from memory_mesh.core.model.background import wait
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.core.search.lexical import best_cosines, keyword_scores
 from memory_mesh.stores.base import check_unique, erases
-from memory_mesh.stores.files import files_under, find_bytes, remove_parts, whole_file
-from memory_mesh.stores.sqlite import tables
+from memory_mesh.stores.files import (
+    check_permission,
+    files_under,
+    find_bytes,
+    missing,
+    remove_parts,
+    whole_file,
+)
+from memory_mesh.stores.sqlite import queries, tables
 from memory_mesh.stores.sqlite.lane import adopt, has_foreign_rows
 from memory_mesh.stores.sqlite.opening import (
     LOGS,
@@ -47,7 +54,6 @@ from memory_mesh.stores.sqlite.opening import (
     copy_file,
     descriptor_of,
     file_id,
-    missing,
     open_for_reading,
     open_for_writing,
     replaced,
@@ -132,7 +138,7 @@ class SqliteStore:
                         known.get(partition) or tables.state_of(connection, partition)[0]
                     ) != version:
                         raise Conflict(f"partition {partition} has changed")
-                change = tables.Writing(connection)
+                change = queries.Writing(connection)
                 for key in deletes:
                     change.delete(key)
                 self._step("store.deleted")
@@ -147,11 +153,13 @@ class SqliteStore:
             self._check_file()
             self._written = after, versions
             self._step("store.committed")
-            if max(versions.values(), default=0) >= _INDEXED_FROM:
-                self._make_index_folder()
-            return Applied(
-                not (deletes or any(row.replaces for row in puts)), before, after, versions
-            )
+            # Once. A search creates none, and keeps its index in memory where there is none.
+            if not self._indexed and max(versions.values(), default=0) >= _INDEXED_FROM:
+                self._indexed = True
+                with suppress(OSError):
+                    self._index_path().mkdir(mode=0o700)
+            freed = not (deletes or any(row.replaces for row in puts))
+            return Applied(freed, before, after, versions)
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
@@ -166,7 +174,7 @@ class SqliteStore:
             return {}
         query = with_ids(kind, ids)
         with self._using() as opened:
-            rows = tables.rows_of(kind, opened.connection.execute(query.text, query.params))
+            rows = queries.rows_of(kind, opened.connection.execute(query.text, query.params))
             looked_at = self._looked_at
             if (
                 kind is Kind.MEMORY
@@ -174,7 +182,7 @@ class SqliteStore:
                 and self._take_up(opened)
                 and self._looked_at != looked_at
             ):
-                rows = tables.rows_of(kind, opened.connection.execute(query.text, query.params))
+                rows = queries.rows_of(kind, opened.connection.execute(query.text, query.params))
         found = {row.id: row for row in rows}
         return {id_: found[id_] for id_ in ids if id_ in found}
 
@@ -188,7 +196,7 @@ class SqliteStore:
     ) -> list[Row]:
         query = page(kind, where, limit=limit, after=after)
         with self._listing() as connection:
-            return tables.rows_of(kind, connection.execute(query.text, query.params))
+            return queries.rows_of(kind, connection.execute(query.text, query.params))
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         return int(self._select("count(*)", kind, where)[0])
@@ -250,18 +258,8 @@ class SqliteStore:
                 self._free_pending(_MAX_REWRITTEN_ON_CLOSING)
                 self._disconnect()
 
-    # --- the index ---
-
     def _index_path(self) -> Path:
         return self._path.with_name(f"{self._path.name}-index")
-
-    def _make_index_folder(self) -> None:
-        """Create the folder once. A search creates none, and keeps its index in memory where
-        there is none."""
-        if not self._indexed:
-            self._indexed = True
-            with suppress(OSError):
-                self._index_path().mkdir(mode=0o700)
 
     # --- the file ---
 
@@ -424,9 +422,7 @@ class SqliteStore:
             raise StoreReadOnly(
                 f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write"
             )
-        # In this order: others may create it meanwhile.
-        if os.path.exists(self._path) and not os.access(self._path, os.W_OK):
-            raise StoreReadOnly(f"{self._path} is not writable", remedy="check its permissions")
+        check_permission(self._path)
 
     def _select(self, expression: str, kind: Kind, where: Where) -> list[Any]:
         condition = condition_on(kind, where)
@@ -487,14 +483,13 @@ class SqliteStore:
         return _Use(self, lambda opened: opened, writing)
 
     def _listing(self) -> "_Use[sqlite3.Connection]":
-        return _Use(self, self._recent, writing=False)
+        """Use the file, after a look for rows of Memory Lane if the last one was some time ago."""
 
-    def _recent(self, opened: Opened) -> sqlite3.Connection:
-        """Return the connection, after a look for rows of Memory Lane if the last one was some
-        time ago."""
-        return (
-            opened if time.monotonic() < self._looked_until else self._take_up(opened)[0]
-        ).connection
+        def recent(opened: Opened) -> sqlite3.Connection:
+            is_recent = time.monotonic() < self._looked_until
+            return (opened if is_recent else self._take_up(opened)[0]).connection
+
+        return _Use(self, recent, writing=False)
 
     @contextmanager
     def _write_transaction(self) -> Iterator[tuple[sqlite3.Connection, DataVersion]]:

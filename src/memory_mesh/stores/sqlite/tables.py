@@ -5,42 +5,24 @@ program can read what we write; see `lane`. `yamo_blocks` and `synthesized_skill
 RFC-0011.
 """
 
-import json
 import re
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
-from memory_mesh.core.errors import Conflict, IdTaken, StoreCorrupt, StoreTooNew, shown
+from memory_mesh.core.errors import StoreCorrupt, StoreTooNew, shown
 from memory_mesh.core.model import (
     BASE,
     COLUMNS,
-    CONTENTS,
-    MOVING,
     Key,
     Kind,
-    Row,
-    Sealed,
     Type,
-    Used,
-    Value,
-    Vector,
-    as_read,
-    fields_of,
 )
 from memory_mesh.core.ports import Changes
 from memory_mesh.stores.base import (
     KEPT_MOVES,
-    decode_json,
-    dumped_texts,
-    encode_json,
     mark_of,
     moves_after,
     new_nonce,
@@ -368,8 +350,13 @@ def prepare(connection: sqlite3.Connection) -> None:
     for statement in TABLES:
         connection.execute(statement)
     for statement, table in zip(_TABLES, (MEMORIES, BLOCKS, SKILLS, RECORDS), strict=True):
-        connection.execute(_with_columns(statement, table))
-        _complete(connection, table)
+        # With all columns: to add them to a new table takes SQLite much longer.
+        written = re.findall(r"(\w+) (?:TEXT|BLOB|REAL)", statement)
+        added = "".join(f", {column}" for column in _missing_columns(table, written))
+        connection.execute(statement.format(added=added))
+        # A table of an earlier version lacks some.
+        for column in _missing_columns(table, columns_of(connection, table.name)):
+            connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column}")
     # Of schemas 2 and 4.
     for index in ("blocks_by_ref", "memories_by_status", "memories_by_sources"):
         connection.execute(f"DROP INDEX IF EXISTS {index}")
@@ -427,21 +414,6 @@ def mark_freed(connection: sqlite3.Connection, pending: str | None) -> None:
     connection.execute("DELETE FROM mesh_meta WHERE key = 'unfreed' AND value = ?", (pending,))
 
 
-def _with_columns(statement: str, table: Table) -> str:
-    """Return the statement that creates a table with all columns. To add them to a new table
-    takes SQLite much longer."""
-    written = re.findall(r"(\w+) (?:TEXT|BLOB|REAL)", statement)
-    return statement.format(
-        added="".join(f", {column}" for column in _missing_columns(table, written))
-    )
-
-
-def _complete(connection: sqlite3.Connection, table: Table) -> None:
-    """Add the columns that a table of an earlier version lacks."""
-    for column in _missing_columns(table, columns_of(connection, table.name)):
-        connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column}")
-
-
 def _missing_columns(table: Table, existing: Collection[str]) -> list[str]:
     """Return the definitions of the columns that are not in `existing`; all are nullable and
     come last."""
@@ -487,259 +459,3 @@ ORDER BY rowid LIMIT 1000"""
 def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
     """Return the names of the columns of a table."""
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-
-
-# --- rows ---
-
-
-class Writing:
-    """Writes one change within a transaction, and collects the moves that it causes."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._marked = False
-        self.moved: defaultdict[str, list[Key]] = defaultdict(list)
-
-    def delete(self, key: Key) -> None:
-        stored = self._stored(key)
-        if stored:
-            self._mark(key.kind)
-            self._connection.execute(
-                f"DELETE FROM {table_of(key.kind).name} WHERE {of_kind(key.kind)}id = ?", (key.id,)
-            )
-            self._move(key, stored[0])
-
-    def put(self, rows: Sequence[Row]) -> None:
-        """Write rows in their order, and consecutive new rows of a kind with one statement."""
-        for kind, same in groupby(rows, lambda row: None if row.replaces else row.kind):
-            if kind is None:
-                for row in same:
-                    self._replace(row)
-            else:
-                self._insert(kind, [*same])
-
-    def _replace(self, row: Row) -> None:
-        stored, layout = self._stored(row.key) if row.kind in MOVING else None, layout_of(row.kind)
-        self._mark(row.kind)
-        if not self._connection.execute(
-            layout.update, (*_encoded(row, layout), row.id, row.replaces)
-        ).rowcount:
-            raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-        if stored:
-            self._move(row.key, row.partition, stored[0])
-
-    def _insert(self, kind: Kind, rows: Sequence[Row]) -> None:
-        layout, last = layout_of(kind), rows[0]
-
-        def values() -> Iterator[list[Any]]:
-            nonlocal last
-            for last in rows:
-                yield _encoded(last, layout)
-
-        try:
-            self._connection.executemany(layout.insert, values())
-        except sqlite3.IntegrityError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
-                raise
-            raise IdTaken(f"{kind} {last.id} already exists") from error
-        for row in rows if kind in MOVING else ():
-            self.moved[row.partition].append(row.key)
-
-    def _mark(self, kind: Kind) -> None:
-        """Keep the triggers from logging a change of ours as one of another program."""
-        if kind is Kind.MEMORY and not self._marked:
-            self._marked = True
-            self._connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES (?, '')", (WRITING,))
-
-    def finish(self) -> None:
-        """Remove the mark before the transaction ends."""
-        if self._marked:
-            self._connection.execute("DELETE FROM mesh_meta WHERE key = ?", (WRITING,))
-
-    def _stored(self, key: Key) -> tuple[str, int] | None:
-        """Return the partition and revision of the stored row."""
-        stored: tuple[str, int] | None = self._connection.execute(
-            layout_of(key.kind).stored, (key.id,)
-        ).fetchone()
-        return stored
-
-    def _move(self, key: Key, *partitions: str) -> None:
-        for name in {*partitions} if key.kind in MOVING else ():
-            self.moved[name].append(key)
-
-
-_encode_extra = json.JSONEncoder(ensure_ascii=False).encode
-
-# How a value is stored, by type; other types need no conversion.
-_WRITERS: Mapping[Type, Callable[[Any], str | int | float]] = {
-    Type.TEXTS: lambda texts: dumped_texts(texts) if texts else "[]",  # most lists are empty
-    Type.JSON: encode_json,
-    Type.REAL: float,
-    Type.BOOL: int,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How rows of a kind are written: which parts of a row go into columns, which into `extra`,
-    and the statements."""
-
-    table: Table
-    base: Callable[[Row], tuple[Any, ...]]  # returns the attributes that are columns
-    own: tuple[str, ...]
-    # Of the values at these places.
-    writers: tuple[tuple[int, Callable[[Any], str | int | float]], ...]
-    extra: tuple[str, ...]
-    insert: str
-    update: str
-    stored: str
-
-
-@cache
-def layout_of(kind: Kind) -> Layout:
-    """Return the layout of a kind. It is computed once: a write of forty columns would spend its
-    time on it."""
-    table, fields = table_of(kind), fields_of(kind)
-    base = tuple(name for name in BASE if name in table.columns)
-    own = [column for column in fields if column.name in table.columns]
-    writers = (
-        (place, _WRITERS.get(column.type)) for place, column in enumerate(own, start=len(base))
-    )
-    columns = [table.physical(name) for name in (*base, *(column.name for column in own))]
-    columns += ["extra", table.vector, "model"] if table is not BLOCKS else []
-    columns += ["collection"] if table is MEMORIES else []
-    names, marks, same = (
-        ", ".join(columns),
-        ", ".join("?" * len(columns)),
-        f"WHERE {of_kind(kind)}id = ?",
-    )
-    return Layout(
-        table, attrgetter(*base), tuple(column.name for column in own),
-        tuple((place, write) for place, write in writers if write),
-        tuple(column.name for column in fields if column.name not in table.columns),
-        insert=f"INSERT INTO {table.name} ({names}) VALUES ({marks})",
-        update=f"UPDATE {table.name} SET ({names}) = ({marks}) {same} AND revision = ?",
-        stored=f"SELECT partition, revision FROM {table.name} {same}",
-    )  # fmt: skip
-
-
-def _encoded(row: Row, layout: Layout) -> list[Any]:
-    """Return the values of a row in the order of its layout."""
-    table, fields = layout.table, row.fields
-    values = [*layout.base(row), *map(fields.get, layout.own)]
-    for place, write in layout.writers:
-        if values[place] is not None:
-            values[place] = write(values[place])
-    if table is not BLOCKS:
-        extra = {name: fields[name] for name in layout.extra if fields.get(name) is not None}
-        values.append(_encode_extra(extra) if extra else None)
-        values += (row.vector.data, row.vector.model) if row.vector else (None, None)
-    if table is MEMORIES:
-        values.append(fields.get("project") or "memory-lane")
-    return values
-
-
-# How a stored value is read back, by type; other types need no conversion.
-_READERS: Mapping[Type, Callable[[Any], Value]] = {
-    Type.TEXTS: lambda text: [] if text == "[]" else decode_json(text),  # most lists are empty
-    Type.JSON: decode_json,
-    Type.BOOL: bool,
-}
-
-
-# What the latest block of a memory sealed, and its usage. Read in the same statement, so that all
-# are of the same state.
-_SEALED = (
-    "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = {table}.id AND "
-    "content_hash IS NOT NULL AND typeof(memory_revision) = 'integer' ORDER BY memory_revision "
-    "DESC, content_hash DESC LIMIT 1)"
-)
-_USED = "(SELECT extra FROM records WHERE kind = 'usage' AND id = {table}.id)"
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How rows of a kind are read: the columns to select, the fields that the last of them
-    contain, and how to convert those."""
-
-    columns: str
-    own_columns: tuple[str, ...]  # the same without reading other tables
-    fields: tuple[str, ...]
-    converted: tuple[tuple[int, Callable[[Any], Value]], ...]  # at these places of `fields`
-
-
-@cache
-def reading_of(kind: Kind) -> Reading:
-    """Return how a kind is read. It is computed once, like `layout_of`."""
-    table = table_of(kind)
-    own = [column for column in fields_of(kind) if column.name in table.columns]
-    base = [
-        table.physical(name) for name in ("id", "partition", "created_at", "revision", "number")
-    ]
-    further = ["NULL"] * 3 if table is BLOCKS else [table.vector, "model", "extra"]
-    derived = (
-        [_SEALED.format(table=table.name), _USED.format(table=table.name)]
-        if kind in CONTENTS
-        else ["NULL"] * 2
-    )
-    names = [table.physical(column.name) for column in own]
-    return Reading(
-        ", ".join([*base, *further, *derived, *names]),
-        (*base, *further, "NULL", "NULL", *names),
-        tuple(column.name for column in own),
-        tuple(
-            (place, _READERS[column.type])
-            for place, column in enumerate(own)
-            if column.type in _READERS
-        ),
-    )
-
-
-def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
-    """Return the rows of a query that selects the columns of `reading_of`. One that none of ours
-    wrote raises `StoreCorrupt`."""
-    reading, rows = reading_of(kind), list[Row]()
-    for (
-        id_,
-        partition,
-        created_at,
-        revision,
-        number,
-        data,
-        model,
-        extra,
-        sealed,
-        used,
-        *values,
-    ) in cursor:
-        if partition is None:  # Memory Lane has written it just now
-            continue
-        try:
-            more = decode_json(extra) if extra else {}
-            for place, convert in reading.converted:
-                if (value := values[place]) is not None:
-                    values[place] = convert(value)
-            fields = {
-                name: value
-                for name, value in zip(reading.fields, values, strict=True)
-                if value is not None
-            }
-            row = Row.from_fields(
-                kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision,
-                number=number, fields=more | fields if more else fields,
-                vector=Vector(model, data) if data is not None and model is not None else None,
-                replaces=0, sealed=_sealed(sealed) if sealed else None,
-                used=Used.of(decode_json(used)) if used else None,
-            )  # fmt: skip
-        except (TypeError, RecursionError) as error:  # edited by hand
-            raise StoreCorrupt(
-                f"the {kind} {shown(id_)} cannot be read: unexpected columns",
-                remedy="restore a backup",
-            ) from error
-        rows.append(as_read(row))
-    return rows
-
-
-def _sealed(text: str) -> Sealed:
-    revision, _, hash_ = text.partition(" ")
-    return Sealed(int(revision), hash_)
