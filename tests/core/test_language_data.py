@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import language
-from memory_mesh.core.language.data import Expressions, Tables, WordLists, WordSets, read_entries
+from memory_mesh.core.language.packaged import (
+    Expressions,
+    Tables,
+    WordLists,
+    WordSets,
+    read_entries,
+)
 
 FOLDER = Path(language.__file__).parent
 MODULES = [

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from memory_mesh.core.intake.similar import says_the_same
-from memory_mesh.core.language.data import (
+from memory_mesh.core.language.packaged import (
     NONE,
     Expressions,
     Phrases,

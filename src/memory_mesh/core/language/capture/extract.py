@@ -23,7 +23,7 @@ from memory_mesh.core.language.capture.classify import (
     topics,
     why_not,
 )
-from memory_mesh.core.language.data import NONE, Expressions, Phrases
+from memory_mesh.core.language.packaged import NONE, Expressions, Phrases
 from memory_mesh.core.model import MemoryRecord
 from memory_mesh.core.text import short_repr, shortened, split_sentences
 
