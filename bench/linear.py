@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.language.data import VECTOR_SCALE, Weights
+from memory_mesh.core.language.packaged import VECTOR_SCALE, Weights
 from memory_mesh.flows.write.embed import embed_texts
 
 STEPS, RATE = 400, 0.05

@@ -24,8 +24,8 @@ from interfaces.test_remote import minimal
 from memory_mesh import MemoryMesh, MemoryMeshError, Sound
 from memory_mesh.core.audit.blocks import parse, parse_many
 from memory_mesh.core.claims.patterns import find_statement
+from memory_mesh.core.language.capture.classify import why_not
 from memory_mesh.core.language.capture.extract import sentences
-from memory_mesh.core.language.capture.junk import why_not
 from memory_mesh.core.language.frontmatter import split_frontmatter
 from memory_mesh.core.language.prompts.answers import read_object
 from memory_mesh.core.language.redaction import Redactor

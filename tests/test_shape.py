@@ -308,7 +308,7 @@ def test_core_does_no_input_or_output() -> None:
         {"read_text", "read_bytes", "write_text", "write_bytes", "get_data"}, under("core")
     )
     assert {found.split(":")[0] for found in readers} == {
-        "core/language/data.py",
+        "core/language/packaged.py",
     }
 
 

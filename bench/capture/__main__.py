@@ -22,7 +22,7 @@ from memory_mesh.core.language.capture.classify import (
     judge_with_vectors,
     judge_without_vectors,
 )
-from memory_mesh.core.language.data import NONE
+from memory_mesh.core.language.packaged import NONE
 
 RESULTS = Path(__file__).parents[1] / "results"
 MEASURED = [FOLDER / f"{name}.jsonl" for name in ("own", "second", "third", "blind")]

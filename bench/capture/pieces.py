@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memory_mesh.core.language.capture.classify import Judge
 from memory_mesh.core.language.capture.extract import Captured, Message, extract
-from memory_mesh.core.language.data import NONE
+from memory_mesh.core.language.packaged import NONE
 
 FOLDER = Path(__file__).parent
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from bench.capture.pieces import FOLDER, Piece, judged, read
 from bench.linear import Sample, Vectors, learn, local_model, write_weights
 from memory_mesh.core.language.capture import extract
-from memory_mesh.core.language.capture.classify import CLASSES, Judge, features
-from memory_mesh.core.language.capture.junk import why_not
-from memory_mesh.core.language.data import NONE, Weights
+from memory_mesh.core.language.capture.classify import CLASSES, Judge, features, why_not
+from memory_mesh.core.language.packaged import NONE, Weights
 
 SOURCES = ("own.jsonl", "second.jsonl", "third.jsonl", "lines.txt", "messages.txt", "more.txt")
 TARGET = Path(extract.__file__).parent / "data" / "weights.json"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_mesh.core.language.data import NONE
+from memory_mesh.core.language.packaged import NONE
 from memory_mesh.core.notes.extraction import Statement, statements
 
 FOLDER = Path(__file__).parent

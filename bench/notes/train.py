@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from bench.linear import Sample, Vectors, learn, local_model, write_weights
 from bench.notes.reports import FOLDER, Report, read
-from memory_mesh.core.language.data import Weights
+from memory_mesh.core.language.packaged import Weights
 from memory_mesh.core.notes.extraction import CLASSES, ReportJudge, features
 
 SOURCES = ("one", "two", "three", "four", "five", "six", "seven", "eight")

@@ -10,8 +10,7 @@ from functools import cached_property
 
 from bench.quality.lessons import World
 from bench.quality.sets import Question, Said
-from memory_mesh.core.language.scrubbing import ScrubSettings
-from memory_mesh.core.language.scrubbing.cleaning import MESH_OVERRIDES
+from memory_mesh.core.language.scrubbing import MESH_OVERRIDES, ScrubSettings
 from memory_mesh.core.model import Kind, MemoryType, Reader, Row, Vector, partition_for
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.search import Pool, Query, tokens

@@ -7,9 +7,13 @@ from bench.capture.pieces import FOLDER, judged, read
 
 from memory_mesh.core.intake import TAXONOMY
 from memory_mesh.core.language.capture import NotKept
-from memory_mesh.core.language.capture.classify import CLASSES, Judge, judge_without_vectors
+from memory_mesh.core.language.capture.classify import (
+    CLASSES,
+    Judge,
+    judge_without_vectors,
+    why_not,
+)
 from memory_mesh.core.language.capture.extract import Captured, Message, extract
-from memory_mesh.core.language.capture.junk import why_not
 
 LINTER = "From now on I want you to always run the linter before you tell me you're done."
 

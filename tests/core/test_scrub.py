@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.language.scrubbing import MESH_OVERRIDES, ScrubSettings, pipeline, scrub
-from memory_mesh.core.language.scrubbing.cleaning import pieces
+from memory_mesh.core.language import scrubbing
+from memory_mesh.core.language.scrubbing import MESH_OVERRIDES, ScrubSettings, pieces, scrub
 from memory_mesh.core.text import estimate
 
 DEFAULT = ScrubSettings()
@@ -217,17 +217,17 @@ def test_prose_and_code_together_are_the_text(text: str) -> None:
 def test_the_stages_come_in_the_order_of_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(
-        pipeline,
+        scrubbing,
         "_STAGES",
         [
             lambda text, rules, stage=stage: (seen.append(stage.__name__), stage(text, rules))[1]
-            for stage in pipeline._STAGES
+            for stage in scrubbing._STAGES
         ],
     )
     for name in ("split_chunks", "annotate", "validate"):
-        real = getattr(pipeline, name)
+        real = getattr(scrubbing, name)
         monkeypatch.setattr(
-            pipeline, name, lambda *args, name=name, real=real: (seen.append(name), real(*args))[1]
+            scrubbing, name, lambda *args, name=name, real=real: (seen.append(name), real(*args))[1]
         )
     scrub("<p>x</p>", MESH)
     cleaned = ["clean_structure", "filter_noise", "normalise"]
@@ -422,7 +422,7 @@ def test_a_text_is_valid_if_it_has_a_valid_chunk(text: str) -> None:
         CUT.merged({"enabled": False}),
         CUT.merged({"validation": {"reject_empty": False}}),
     ):
-        clean = pipeline.cleaned(text, settings)
-        assert not clean.strip() or pipeline.has_valid_chunk(clean, settings) == bool(
+        clean = scrubbing.cleaned(text, settings)
+        assert not clean.strip() or scrubbing.has_valid_chunk(clean, settings) == bool(
             scrub(clean, settings).chunks
         )

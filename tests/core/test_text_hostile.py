@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.intake import prints, similar
 from memory_mesh.core.intake.gate import Layer0
+from memory_mesh.core.language import scrubbing
 from memory_mesh.core.language.redaction import engine
 from memory_mesh.core.language.safety import injection
 from memory_mesh.core.language.safety.injection import ANYWHERE, openings
-from memory_mesh.core.language.scrubbing import ScrubSettings, cleaning, pipeline
+from memory_mesh.core.language.scrubbing import ScrubSettings
 from memory_mesh.core.model import copied_json
 from memory_mesh.core.search import lexical
 
@@ -65,11 +66,11 @@ def test_a_repeated_word_becomes_a_keyword_once(calls: Callable[[Any, str], Coun
 def test_a_text_has_a_valid_chunk_as_soon_as_one_is_found(
     calls: Callable[[Any, str], Counter[Any]],
 ) -> None:
-    measured, text = calls(pipeline, "estimate"), "1 " * SIZE
-    pipeline.split_chunks(text, ScrubSettings().chunking, pipeline.estimate)
+    measured, text = calls(scrubbing, "estimate"), "1 " * SIZE
+    scrubbing.split_chunks(text, ScrubSettings().chunking, scrubbing.estimate)
     assert measured.total() > SIZE
     measured.clear()
-    assert pipeline.has_valid_chunk(text, ScrubSettings())
+    assert scrubbing.has_valid_chunk(text, ScrubSettings())
     assert measured.total() < SIZE / 5
 
 
@@ -96,7 +97,7 @@ def test_a_repeated_piece_of_prose_is_cleaned_once() -> None:
         changed.append(piece)
         return piece.upper()
 
-    assert cleaning.change_prose("a `b` " * 1_000, change) == "A `b` " * 1_000
+    assert scrubbing.change_prose("a `b` " * 1_000, change) == "A `b` " * 1_000
     assert len(changed) <= 3
 
 

@@ -7,9 +7,8 @@ from functools import cache
 
 from memory_mesh.core.errors import InvalidInput, one_of, shown
 from memory_mesh.core.intake.similar import says_the_same
-from memory_mesh.core.language.capture.classify import phrases, topics
-from memory_mesh.core.language.capture.junk import is_output, why_not_safe
-from memory_mesh.core.language.data import NONE, Weights, read_weights
+from memory_mesh.core.language.capture.classify import is_output, topics, why_not_safe
+from memory_mesh.core.language.packaged import NONE, Weights, phrases, read_weights
 from memory_mesh.core.notes.files import MAX_WORDS, Appended, Note, read_note
 from memory_mesh.core.notes.relevance import matching_pattern
 from memory_mesh.core.text import LazyRegex, short_repr, shortened, split_sentences

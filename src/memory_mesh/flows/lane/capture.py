@@ -43,11 +43,14 @@ from memory_mesh.core.language.capture import (
     WouldKeep,
 )
 from memory_mesh.core.language.capture.classify import (
+    RECALLED,
     Judge,
     judge_with_vectors,
     judge_without_vectors,
     model_of_vectors,
     normalized,
+    why_not,
+    why_stored_is_junk,
 )
 from memory_mesh.core.language.capture.extract import (
     CURSOR,
@@ -57,7 +60,6 @@ from memory_mesh.core.language.capture.extract import (
     extract,
     is_grounded,
 )
-from memory_mesh.core.language.capture.junk import RECALLED, why_not, why_stored_is_junk
 from memory_mesh.core.language.prompts import capture as prompt
 from memory_mesh.core.language.safety import Source
 from memory_mesh.core.model import (

@@ -5,31 +5,29 @@ classifier tells the type, or that there is none. In doubt nothing is kept: a ju
 than a missed one.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from memory_mesh.core.lane.entities import find_entities
 from memory_mesh.core.language.capture.classify import (
-    OBJECTS,
-    OFFER,
-    Judge,
-    judge_without_vectors,
-    normalized,
-    phrases,
-    topics,
-)
-from memory_mesh.core.language.capture.junk import (
     MIN_WORDS,
     RECALLED,
     SMALL_TALK,
+    Judge,
     is_output,
+    judge_without_vectors,
+    normalized,
+    objects,
+    offers,
+    topics,
     why_not,
 )
-from memory_mesh.core.language.data import NONE
+from memory_mesh.core.language.packaged import NONE, Expressions, Phrases
 from memory_mesh.core.model import MemoryRecord
-from memory_mesh.core.text import LazyRegex, short_repr, shortened, split_sentences
+from memory_mesh.core.text import short_repr, shortened, split_sentences
+
+_RE, _PHRASES = Expressions(__name__), Phrases(__name__)
 
 # --- reports ---
 
@@ -109,6 +107,9 @@ _MAX_CONTENT, _MAX_CHUNK, _MAX_PREVIOUS = 400, 1_500, 400
 _ROLE_PLAY_MESSAGES = 6
 _MAX_MESSAGE = 20_000  # characters
 _UNCERTAIN = "nothing shows that it is worth keeping"
+_GROUNDED = 0.6
+_MIN_SHARED, _SHARED = 2, 0.75  # words of a sentence that stand in a recalled memory too
+_SHORT_ANSWER = 8  # words; a shorter one needs the question to be understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +186,14 @@ def _settle(session: _Session, message: Message) -> Iterator[Captured | NotKept]
     """Yield what was found before this message of the user, unless it withdraws it, and note
     what this message asks for."""
     text = normalized(message.content)
-    withdrawn = "withdrawn" if _WITHDRAWN.search(text) else ""
-    objected = "the user objected" if OBJECTS.search(text) else ""
+    withdrawn = "withdrawn" if _PHRASES.withdrawn.search(text) else ""
+    objected = "the user objected" if objects(text) else ""
     for found in session.waiting:
         why = withdrawn or (objected if found.role == "assistant" else "")
         yield NotKept(found.content, why, found.message) if why else found
     session.waiting = []
-    session.about_text = _ABOUT_TEXT.search(text) is not None
-    if _ROLE_PLAY.search(text):
+    session.about_text = _PHRASES.about_text.search(text) is not None
+    if _PHRASES.role_play.search(text):
         session.role_play = _ROLE_PLAY_MESSAGES
 
 
@@ -204,7 +205,7 @@ def _read(session: _Session, message: Message) -> Iterator[Captured | NotKept]:
     if session.about_text or session.role_play:
         yield NotKept(whole, "part of a text or of a role play", message.number)
         return
-    if message.role == "user" and _WITHDRAWN.search(normalized(message.content)):
+    if message.role == "user" and _PHRASES.withdrawn.search(normalized(message.content)):
         yield NotKept(whole, "withdrawn", message.number)
         return
     if len(message.content) > _MAX_MESSAGE:
@@ -281,7 +282,7 @@ def captured(
         for each in before
         if not is_output(each.content)
     ]
-    cleaned = shortened(_FILLER.sub("", " ".join(content.split())), _MAX_CONTENT)
+    cleaned = shortened(_RE.filler.sub("", " ".join(content.split())), _MAX_CONTENT)
     return Captured(
         content=cleaned[:1].upper() + cleaned[1:] if cleaned[1:2].islower() else cleaned,
         memory_type=name,
@@ -304,19 +305,19 @@ def is_grounded(text: str, content: str) -> bool:
 
 def _accepted(session: _Session, text: str) -> str | None:
     """Return the one proposal of the assistant that a message accepts without naming it."""
-    if not _ACCEPTS.fullmatch(normalized(text)) or not session.answered:
+    if not _RE.accepts.fullmatch(normalized(text)) or not session.answered:
         return None
     proposals = [
         each
         for each in sentences(session.answered)
-        if _PROPOSES.search(each) and not each.endswith("?")
+        if _PHRASES.proposes.search(each) and not each.endswith("?")
     ]
     return proposals[0] if len(proposals) == 1 else None
 
 
 def _offered(answered: str) -> str:
     """Return the sentence in which the assistant asked for a choice."""
-    asked = [sentence for sentence in sentences(answered) if OFFER.search(normalized(sentence))]
+    asked = [sentence for sentence in sentences(answered) if offers(normalized(sentence))]
     return asked[-1] if asked else ""
 
 
@@ -328,7 +329,8 @@ def sentences(text: str) -> list[str]:
     few words go with the next."""
     found: list[str] = []
     for sentence in (
-        _BULLET.sub("", sentence).strip() for sentence in split_sentences(_BLOCK.sub("\n", text))
+        _RE.bullet.sub("", sentence).strip()
+        for sentence in split_sentences(_RE.block.sub("\n", text))
     ):
         if (
             found
@@ -347,60 +349,3 @@ def _is_recalled(text: str, recalled: Sequence[str]) -> bool:
     return any(
         len(words & topics(line)) >= max(_MIN_SHARED, _SHARED * len(words)) for line in recalled
     )
-
-
-_GROUNDED = 0.6
-_MIN_SHARED, _SHARED = 2, 0.75  # words of a sentence that stand in a recalled memory too
-_SHORT_ANSWER = 8  # words; a shorter one needs the question to be understood
-_BLOCK = LazyRegex(
-    r"```.*?(?:```|\Z)|^[ \t]*>.*$|<([a-z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL | re.MULTILINE
-)
-_BULLET = LazyRegex(r"^\s*(?:[-*•]|\d+[.)])\s+")
-_FILLER = LazyRegex(
-    r"^(?:(?:ok(?:ay)?|so|well|hm+|ah|oh|hey|hi|alright|right|listen|look|anyway|and|also|btw|by "
-    r"the way|fyi|thanks?|quick note|just so you know|no worries|got it|yeah|yes|"
-    r"sure)\b[\s,.!:;–—-]+)+(?=\w)",
-    re.IGNORECASE,
-)
-_WITHDRAWN = phrases(
-    r"no,? wait / never ?mind / nevermind / (scratch|scrap|strike|forget) (that|this|it|what i "
-    r"(just )?said|"
-    r"what i (just )?wrote|my last|all that) / scrap (what|that) / forget \w+, / i take (that|it) "
-    r"back / hold on, (forget|not) / nothing is (settled|decided)",
-    r"(let's )?not (decide|settle) (that|this|it|anything)? ?yet / i had (decided|chosen|picked|"
-    r"planned) / ignore (that|what i said|my last) / changed my mind again / on second thought / "
-    r"doch nicht / vergiss (es|das) / oublie / laisse tomber / olvídalo / (that|it) was a joke / "
-    r"just kidding / as before",
-)
-_ABOUT_TEXT = phrases(
-    r"^(please |can you |could you |now |ok |hey )*(proofread|summari[sz]e|translate|paraphrase|"
-    r"rephrase|draft|rewrite|compose|write (me )?(a|an|the|some)|forward|fix the (grammar|typos|"
-    r"spelling)|spell-?check|complete the|explain this)",
-    r"(here's|here is|this is|below is) (the|a|an|my|our|their) [\w' ]{0,30}(mail|email|e-mail|"
-    r"article|letter|post|text|quote|contract|review|transcript|poem|story|ticket|message|draft|"
-    r"essay)",
-    r"(the |this |from )?(ticket|readme|article|email|mail|post|page|docs?|message|story|issue|"
-    r"book|blog|slide|review)( \w+)? (says|said|reads|goes|states)? ?:",
-    r"from (the|their|our) \w+: / (is|are) (it|this|that) (true|a scam|correct|right) / as a "
-    r"user i want / "
-    r"from \w+: ['\"“] / (someone|somebody|jemand|quelqu'un|alguien) [\w ]{0,20}(asked|said|meinte|"
-    r"wrote|posted|claims|sagte)",
-)
-_ROLE_PLAY = phrases(
-    r"act as / (pretend|imagine) (you|that you|to be|the) / role-?play / you are now a / let's "
-    r"(play|pretend) / interview practice / in the style of / write a "
-    r"(dialogue|story|scene|poem|song)"
-)
-_PROPOSES = phrases(
-    r"i('d| would)? (suggest|recommend|propose|lean towards?|go with|pick|choose) / my (proposal|"
-    r"suggestion|recommendation|pick) / we (could|should) / let's / (best|simplest|cleanest) "
-    r"(option|way|approach|choice) (is|would be)"
-)
-_ACCEPTS = LazyRegex(
-    r"(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|perfect|good|nice|fine|agreed|right|sounds (?:good|"
-    r"right|great)|makes sense|ja|oui|sí)[,.! –—-]*)*"
-    r"(?:(?:let's |please |then |just )*(?:go (?:with|for) (?:that|it|this)(?: one)?|do (?:that|it|"
-    r"this)(?: then)?|that's (?:the one|the way|what we do|it)|agreed|i agree|we do that|machen "
-    r"wir so|on fait ça|hagámoslo))(?: then| please| please do)?[\s.!👍]*",
-    re.IGNORECASE,
-)

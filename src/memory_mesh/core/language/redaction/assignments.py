@@ -8,7 +8,7 @@ Placeholders, types, words such as `required` and calls that fetch a secret stay
 from collections.abc import Callable, Iterator
 from string import ascii_letters, digits
 
-from memory_mesh.core.language.data import Expressions
+from memory_mesh.core.language.packaged import Expressions
 from memory_mesh.core.language.redaction.pattern import Page, Pattern, Span, Surroundings
 from memory_mesh.core.language.redaction.values import (
     OPENING_QUOTES,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 
-from memory_mesh.core.language.data import Expressions, Tables, WordLists, WordSets
+from memory_mesh.core.language.packaged import Expressions, Tables, WordLists, WordSets
 from memory_mesh.core.language.redaction.pattern import (
     BEFORE,
     Cue,

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from operator import mul
 
-from memory_mesh.core.language.data import Expressions, Tables, WordLists
+from memory_mesh.core.language.packaged import Expressions, Tables, WordLists
 from memory_mesh.core.language.redaction.pattern import (
     AFTER,
     BEFORE,

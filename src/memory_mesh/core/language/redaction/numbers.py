@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 
-from memory_mesh.core.language.data import Expressions, WordLists, WordSets
+from memory_mesh.core.language.packaged import Expressions, WordLists, WordSets
 from memory_mesh.core.language.redaction.pattern import (
     DASHES,
     SPACES,

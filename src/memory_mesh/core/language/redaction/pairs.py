@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from memory_mesh.core.language.data import Expressions, Tables, WordLists, WordSets
+from memory_mesh.core.language.packaged import Expressions, Tables, WordLists, WordSets
 from memory_mesh.core.language.redaction.pattern import (
     Page,
     Pattern,

@@ -11,7 +11,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
-from memory_mesh.core.language.data import Expressions, WordLists, WordSets
+from memory_mesh.core.language.packaged import Expressions, WordLists, WordSets
 from memory_mesh.core.language.redaction.pattern import (
     APART,
     SPACES,

@@ -5,7 +5,7 @@ from itertools import pairwise
 from string import ascii_lowercase
 from typing import NamedTuple
 
-from memory_mesh.core.language.data import Expressions, WordLists, WordSets
+from memory_mesh.core.language.packaged import Expressions, WordLists, WordSets
 from memory_mesh.core.language.redaction.pattern import Span
 
 _RE, _WORDS, _LISTS = Expressions(__name__), WordSets(__name__), WordLists(__name__)

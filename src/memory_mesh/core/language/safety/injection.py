@@ -22,7 +22,7 @@ from itertools import accumulate, chain, islice
 from operator import attrgetter
 from unicodedata import category, normalize
 
-from memory_mesh.core.language.data import read_data
+from memory_mesh.core.language.packaged import read_data
 from memory_mesh.core.text import INVISIBLE, TAGS, VARIATION_SELECTORS, ZERO_WIDTH
 
 # --- openings ---

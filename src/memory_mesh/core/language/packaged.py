@@ -44,18 +44,44 @@ class _Entries:
         entries = read_entries(self._module)
         if name not in entries:
             raise AttributeError(f"the data file of {self._module} has no entry {name!r}")
-        text = entries[name]
+        text = entries[name].rstrip("\n")
         return _REFERENCE.sub(lambda part: self._text(part[1]), text) if "{{" in text else text
+
+
+def _joined(text: str) -> str:
+    """Return the lines of a text as one, without their indentation."""
+    first, *more = text.split("\n")
+    return "".join([first, *(line.lstrip(" ") for line in more)])
 
 
 class Expressions(_Entries):
     """Regular expressions, each compiled on first use."""
 
     def __getattr__(self, name: str) -> LazyRegex:
-        first, *more = self._text(name).split("\n")
-        text = "".join([first, *(line.lstrip(" ") for line in more)])
-        regex = self.__dict__[name] = LazyRegex(text)
+        regex = self.__dict__[name] = LazyRegex(_joined(self._text(name)))
         return regex
+
+
+class Phrases(_Entries):
+    """Expressions for phrases, as `phrases` returns them."""
+
+    def __init__(self, module: str, *, start: bool = False) -> None:
+        super().__init__(module)
+        self._start = start
+
+    def __getattr__(self, name: str) -> LazyRegex:
+        text = _joined(self._text(name).replace(" /\n", " / \n"))
+        regex = self.__dict__[name] = phrases(text, start=self._start)
+        return regex
+
+
+def phrases(*alternatives: str, start: bool = False) -> LazyRegex:
+    """Return a pattern of the phrases that ` / ` separates, in any case; `start` only finds them
+    at the beginning."""
+    each = [phrase.strip() for text in alternatives for phrase in text.split(" / ")]
+    source = "|".join(filter(None, each)).replace("(", "(?:").replace("(?:?", "(?")
+    before = "^" if start else r"(?<![\w-])"
+    return LazyRegex(f"(?i){before}(?:{source})(?!\\w)")
 
 
 class WordSets(_Entries):

@@ -1,7 +1,16 @@
-"""The settings of the scrubber, and its stages 1 to 3: structure, noise and normal form.
+"""Layer 0, the scrubber of RFC-0011: six stages that clean a text before it is stored.
+
+1 structural cleaning → 2 semantic filtering → 3 normalisation → 4 chunking → 5 annotation → 6
+validation.
+
+A memory is mostly plain text, and damaging it is worse than leaving a stray asterisk. So tags are
+removed only from a markup document (`List<int>`, `a < b` and `use <b>` are none), Markdown is
+changed only where its marks are unambiguous, and code, fenced or in backticks, loses only the
+escape sequences of terminals. The first three stages repeat until nothing changes, so scrubbing is
+idempotent. A stage that would leave nothing is skipped.
 
 The settings are in the groups of RFC-0011. Overrides are merged deeply: unnamed settings keep their
-value. The stages change only the prose, no code.
+value.
 """
 
 import html
@@ -11,14 +20,28 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from hashlib import sha256
+from itertools import chain
 from typing import Any, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, is_number, shown
-from memory_mesh.core.text import CONTROL, REDUNDANT, REORDERING, LazyRegex, without_escapes
+from memory_mesh.core.language.packaged import Expressions, WordSets
+from memory_mesh.core.text import (
+    CONTROL,
+    REDUNDANT,
+    REORDERING,
+    LazyRegex,
+    TokenCounter,
+    estimate,
+    is_blank,
+    without_escapes,
+)
+
+_RE, _WORDS = Expressions(__name__), WordSets(__name__)
 
 # --- settings ---
 
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_HUMP = LazyRegex(r"(?<=[a-z])(?=[A-Z])")
 Group = TypeVar("Group")
 
 
@@ -121,10 +144,6 @@ def _checked(current: object, value: object, path: str) -> object:
 
 # --- code: fenced blocks and backtick spans ---
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
-_RUN = re.compile(r"`+")
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-
 
 def change_prose(text: str, change: Callable[[str], str]) -> str:
     """Return the text with `change` applied to everything but code."""
@@ -157,7 +176,7 @@ def blocks(text: str) -> Iterator[tuple[str, bool]]:
         yield text, False
         return
     at, fence, start = 0, "", 0
-    for match in _FENCE.finditer(text):
+    for match in _RE.fence.finditer(text):
         mark = match.group(1)
         if not fence:
             yield text[at : match.start()], False
@@ -171,8 +190,8 @@ def blocks(text: str) -> Iterator[tuple[str, bool]]:
 def _spans(block: str) -> Iterator[tuple[int, int]]:
     """Yield backtick spans: from a run of backticks to the next run of equal length, without a
     blank line between them."""
-    runs = [match.span() for match in _RUN.finditer(block)]
-    breaks = [match.start() for match in _BLANK_LINE.finditer(block)]
+    runs = [match.span() for match in _RE.run.finditer(block)]
+    breaks = [match.start() for match in _RE.blank_line.finditer(block)]
     following: dict[int, int] = {}  # by length
     partner: list[int | None] = [None] * len(runs)
     for at, (start, end) in reversed(list(enumerate(runs))):
@@ -192,24 +211,9 @@ def _spans(block: str) -> Iterator[tuple[int, int]]:
 
 # --- stage 1: structure ---
 
-_PAIRED = frozenset(
-    """a abbr address article aside b big blockquote body button caption center cite code dd del
-    details div dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header
-    html i iframe ins kbd label legend li main mark nav noscript ol option p pre q s samp section
-    select small span strike strong style script sub summary sup svg table tbody td textarea tfoot
-    th thead title tr u ul var video audio""".split()  # noqa: SIM905  (a list of words)
-)
-_VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr", "source"})
-_KNOWN = _PAIRED | _VOID
-_BLOCK = """address article aside blockquote body center dd details div dl dt fieldset figcaption
-    figure footer form header hr html main nav ol p pre section summary table tbody tfoot thead
-    title ul""".split()  # noqa: SIM905
-_CONTAINERS = frozenset(
-    {*_BLOCK, "head", "li", "tr", "td", "th", *(f"h{level}" for level in range(1, 7))}
-) - {"hr"}
 # What replaces an opening and a closing tag. Other tags become nothing.
 _TAG_TEXTS = {
-    **dict.fromkeys(_BLOCK, ("\n\n", "\n\n")),
+    **dict.fromkeys(_WORDS.block, ("\n\n", "\n\n")),
     **{f"h{level}": (f"\n\n{'#' * level} ", "\n\n") for level in range(1, 7)},
     "li": ("\n- ", ""),
     "br": ("\n", ""),
@@ -218,55 +222,15 @@ _TAG_TEXTS = {
     "th": ("", " | "),
 }
 
-# Every pattern is bounded or stops at the next bracket: a megabyte of brackets or quotes is read
-# about once.
-_ATTRIBUTES = r"(?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}')*+)?"
-_TAG = re.compile(
-    rf"<(/?)([A-Za-z][A-Za-z0-9]{{0,10}}){_ATTRIBUTES}/?>|<!DOCTYPE[^<>]{{0,300}}>|"
-    rf"<\?xml[^<>]{{0,300}}>",
-    re.IGNORECASE,
-)
-# A page starts with its document type or root element, and another tag follows.
-_PAGE = re.compile(
-    r"\s*(?:<\?xml[^<>]{0,200}\?>\s*)?(?:<!DOCTYPE\s+html[^<>]{0,300}>|"
-    r"<html\b[^<>]{0,2000}>)\s*<[a-z]",
-    re.IGNORECASE,
-)
-# Code that makes markup: components and attributes of JSX and Vue, expressions of templates, PHP.
-_TEMPLATE = re.compile(
-    r"<[A-Z][a-z]|<[a-z][^<>]{0,2000}\s(?:className=|[\w-]+=\{|(?:v-|[@*:])[A-Za-z.-]+=|"
-    r"[(\[][\w.]+[)\]]=)|\{[{%#/]|<[%?](?!xml)|\{[A-Za-z_$][\w.]{0,100}\}"
-)
-_HREF = re.compile(r"\bhref\s{0,5}=\s{0,5}[\"']([^\"'<>]{1,2000})[\"']", re.IGNORECASE)
-_ALT = re.compile(r"\balt\s{0,5}=\s{0,5}[\"']([^\"'<>]{0,500})[\"']", re.IGNORECASE)
-_COMMENT = (re.compile("<!--"), re.compile("-->"))
+_COMMENT = (LazyRegex("<!--"), LazyRegex("-->"))
 
 
-def _element(name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    return re.compile(rf"<{name}\b[^<>]{{0,2000}}>", re.IGNORECASE), re.compile(
-        rf"</{name}\s{{0,20}}>", re.IGNORECASE
-    )
+def _element(name: str) -> tuple[LazyRegex, LazyRegex]:
+    return LazyRegex(rf"(?i)<{name}\b[^<>]{{0,2000}}>"), LazyRegex(rf"(?i)</{name}\s{{0,20}}>")
 
 
 _NOT_DISPLAYED = tuple(_element(name) for name in ("script", "style", "noscript", "template"))
-_COMMENT_MARK = re.compile("<!--|-->")
 _PRE, _CODE, _ANCHOR = _element("pre"), _element("code"), _element("a")
-
-_URL = r"(?:https?://|mailto:|\.{0,2}/|#)[^\s()<>]{0,2000}"
-_MD_LINK = re.compile(
-    rf"(?<![\w\])])(!?)\[([^\[\]\n]{{1,500}})\]\(({_URL})(?:\s\"[^\"\n]{{0,300}}\")?\)"
-)
-_AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^\s<>]{1,2000})>")
-_BOLD = re.compile(r"(?<![\w*/\\])\*\*(?=[^\s*])([^*\n]{1,1000})(?<=[^\s*])\*\*(?![\w*])")
-_ITALIC = re.compile(r"(?<![\w*/\\])\*(?=\w)([^*\n]{1,1000})(?<=[\w.!?,;:'\")\]])\*(?![\w*])")
-# Underscores mark emphasis only around a phrase with a space: __init__ and _private_ are names.
-_UNDERSCORED = re.compile(r"(?<![\w/\\])(_{1,2})(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])\1(?!\w)")
-_TABLE_RULE = re.compile(
-    r"^[ \t]*\|[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*\n", re.MULTILINE
-)
-
-_INNER_SPACE = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)")
-_MANY_LINES = re.compile(r"\n{3,}")
 
 
 def clean_structure(text: str, settings: ScrubSettings) -> str:
@@ -288,20 +252,26 @@ def clean_structure(text: str, settings: ScrubSettings) -> str:
 
 def without_tags(text: str) -> str:
     """Return the text without its HTML tags. Code keeps them."""
-    tags = _html_tags(" ".join(block for block, code in blocks(text) if not code))
-    return change_prose(text, lambda piece: _tagless(piece, tags)) if tags else text
+    prose = " ".join(block for block, code in blocks(text) if not code)
+    names = {(tag.group(2) or "!").lower() for tag in _RE.tag.finditer(prose)}
+    tags = names & (_WORDS.known | {"!"})  # those that HTML knows, `!` for a document type
+    if "<!--" in prose:
+        tags.add("!")
+    return change_prose(text, lambda piece: _tagless(piece, frozenset(tags))) if tags else text
 
 
 def joined_words(text: str) -> str:
     """Return all characters that are not tags, also those of comments and scripts. Code keeps
     its tags."""
-    return change_prose(
-        _COMMENT_MARK.sub("", text), lambda piece: html.unescape(_TAG.sub(_unknown_tag, piece))
-    )
+
+    def without_known_tags(piece: str) -> str:
+        return html.unescape(_RE.tag.sub(lambda tag: "" if _is_known(tag) else tag.group(), piece))
+
+    return change_prose(_RE.comment_mark.sub("", text), without_known_tags)
 
 
-def _unknown_tag(tag: re.Match[str]) -> str:
-    return "" if (tag.group(2) or "p").lower() in _KNOWN else tag.group()
+def _is_known(tag: re.Match[str]) -> bool:
+    return (tag.group(2) or "p").lower() in _WORDS.known
 
 
 def _is_markup(text: str) -> bool:
@@ -313,10 +283,11 @@ def _is_markup(text: str) -> bool:
     """
     for element in (_COMMENT, *_NOT_DISPLAYED):
         text = _between(text, element, lambda _opening, _inside: "")
-    if _TEMPLATE.search(text):
+    if _RE.template.search(text):
         return False
-    tags = [tag for tag in _TAG.finditer(text) if (tag.group(2) or "p").lower() in _KNOWN]
-    return bool(_PAGE.match(text) and any(tag.group(1) for tag in tags)) or _is_fragment(text, tags)
+    tags = list(filter(_is_known, _RE.tag.finditer(text)))
+    is_page = _RE.page.match(text) and any(tag.group(1) for tag in tags)
+    return bool(is_page) or _is_fragment(text, tags)
 
 
 def _is_fragment(text: str, tags: list[re.Match[str]]) -> bool:
@@ -330,45 +301,33 @@ def _is_fragment(text: str, tags: list[re.Match[str]]) -> bool:
             return False
         inside, at = inside or bool(words), tag.end()
         name = (tag.group(2) or "").lower()
-        if name in _CONTAINERS and not tag.group(1) and tag.start() < closed_at.get(name, 0):
+        if name in _WORDS.containers and not tag.group(1) and tag.start() < closed_at.get(name, 0):
             depth[name] += 1
         elif tag.group(1) and depth[name]:
             depth[name] -= 1
     return inside and not text[at:].strip()
 
 
-def _html_tags(text: str) -> frozenset[str]:
-    """Return the tags of a text that HTML knows, and `!` if it has comments or a document type."""
-    names = {(match.group(2) or "!").lower() for match in _TAG.finditer(text)} & (_KNOWN | {"!"})
-    return frozenset(names | {"!"} if "<!--" in text else names)
-
-
 def _tagless(piece: str, tags: frozenset[str]) -> str:
+    """Return a piece of prose without tags: preformatted text and code become code of Markdown."""
     if "<" not in piece:
         return html.unescape(piece)
     piece = _between(piece, _COMMENT, lambda _opening, _inside: "")
     for element in _NOT_DISPLAYED:
         piece = _between(piece, element, lambda _opening, _inside: "\n")
     piece = _between(piece, _PRE, lambda _opening, inside: _fenced(inside))
-    return change_prose(piece, lambda prose: _words(prose, tags))
-
-
-def _words(piece: str, tags: frozenset[str]) -> str:
-    piece = _between(
-        piece, _CODE, lambda opening, inside: _backticked(inside) or opening + inside + "</code>"
-    )
-    return change_prose(piece, lambda prose: _plain(prose, tags))
-
-
-def _plain(piece: str, tags: frozenset[str]) -> str:
-    return html.unescape(
-        _TAG.sub(lambda tag: _tag_text(tag, tags), _between(piece, _ANCHOR, _linked))
+    piece = change_prose(piece, lambda prose: _between(prose, _CODE, _backticked))
+    return change_prose(
+        piece,
+        lambda prose: html.unescape(
+            _RE.tag.sub(lambda tag: _tag_text(tag, tags), _between(prose, _ANCHOR, _linked))
+        ),
     )
 
 
 def _between(
     text: str,
-    element: tuple[re.Pattern[str], re.Pattern[str]],
+    element: tuple[LazyRegex, LazyRegex],
     replacement: Callable[[str, str], str],
 ) -> str:
     """Return the text with each element replaced. An unclosed one ends the search, so each end
@@ -387,19 +346,21 @@ def _between(
 
 def _fenced(inside: str) -> str:
     """Return preformatted text as a fenced block, which later rounds leave unchanged."""
-    words = html.unescape(_TAG.sub("", inside)).strip("\n")
+    words = html.unescape(_RE.tag.sub("", inside)).strip("\n")
     longest = max((len(run) for run in re.findall("`+", words)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"\n\n{fence}\n{words}\n{fence}\n\n"
 
 
-def _backticked(inside: str) -> str | None:
-    words = html.unescape(_TAG.sub("", inside))
-    return f"`{words}`" if words.strip() and "`" not in words and "\n" not in words else None
+def _backticked(opening: str, inside: str) -> str:
+    words = html.unescape(_RE.tag.sub("", inside))
+    if not words.strip() or "`" in words or "\n" in words:
+        return f"{opening}{inside}</code>"
+    return f"`{words}`"
 
 
 def _linked(opening: str, inside: str) -> str:
-    return _with_url(inside, found.group(1)) if (found := _HREF.search(opening)) else inside
+    return _with_url(inside, found.group(1)) if (found := _RE.href.search(opening)) else inside
 
 
 def _tag_text(tag: re.Match[str], tags: frozenset[str]) -> str:
@@ -408,23 +369,23 @@ def _tag_text(tag: re.Match[str], tags: frozenset[str]) -> str:
     if name not in tags:
         return tag.group()
     if name == "img":
-        described = _ALT.search(tag.group())
+        described = _RE.alt.search(tag.group())
         return described.group(1) if described else ""
     return _TAG_TEXTS.get(name, ("", ""))[bool(tag.group(1))]
 
 
 def _without_markdown(piece: str) -> str:
     if "](" in piece:
-        piece = _MD_LINK.sub(lambda link: _with_url(link.group(2), link.group(3)), piece)
+        piece = _RE.md_link.sub(lambda link: _with_url(link.group(2), link.group(3)), piece)
     if "<" in piece:
-        piece = _AUTOLINK.sub(r"\1", piece)
+        piece = _RE.autolink.sub(r"\1", piece)
     if "*" in piece:
-        piece = _ITALIC.sub(r"\1", _BOLD.sub(r"\1", piece))
+        piece = _RE.italic.sub(r"\1", _RE.bold.sub(r"\1", piece))
     if "_" in piece:
-        piece = _UNDERSCORED.sub(
+        piece = _RE.underscored.sub(
             lambda phrase: phrase.group(2 if " " in phrase.group(2) else 0), piece
         )
-    return _TABLE_RULE.sub("", piece) if "|" in piece else piece
+    return _RE.table_rule.sub("", piece) if "|" in piece else piece
 
 
 def _with_url(words: str, url: str) -> str:
@@ -435,9 +396,9 @@ def _with_url(words: str, url: str) -> str:
 
 def _collapsed(text: str) -> str:
     result: list[str] = []
-    for block, code in blocks(change_prose(text, lambda piece: _INNER_SPACE.sub(" ", piece))):
+    for block, code in blocks(change_prose(text, lambda piece: _RE.inner_space.sub(" ", piece))):
         trimmed = block if code else "\n".join(line.rstrip(" \t") for line in block.split("\n"))
-        result.append(block if code else _MANY_LINES.sub("\n\n", trimmed))
+        result.append(block if code else _RE.many_lines.sub("\n\n", trimmed))
     text = "".join(result).strip("\n").rstrip()
     return text if "\n" in text else text.strip()
 
@@ -451,20 +412,6 @@ _MIN_RATIO_CHARS = 20
 # Boilerplate occurs on pages, not in a note of a few paragraphs.
 _PAGE_PARAGRAPHS = 4
 
-_BOILERPLATE = re.compile(
-    r"""(?:(?:we|this\ (?:web)?site)\ uses?\ cookies\b.{0,200}
-    |(?:accept|reject|manage)\ (?:all\ )?cookies(?:\ .{0,40})?
-    |(?:©|\(c\)|copyright)\ .{0,80}\b\d{4}\b.{0,80}
-    |all\ rights\ reserved\.?
-    |(?:subscribe\ to|sign\ up\ for)\ (?:our|the)\ (?:\w+\ )?newsletter.{0,80}
-    |(?:skip\ to\ (?:main\ )?content|back\ to\ top|share\ (?:this|on)\b.{0,40}
-      |follow\ us\ on\ .{0,60})
-    |(?:privacy\ policy|terms\ of\ (?:service|use)|cookie\ policy|contact\ us|about\ us)
-      (?:\s*[|·•-]\s*(?:privacy\ policy|terms\ of\ (?:service|use)|cookie\ policy
-        |contact\ us|about\ us))*)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
 
 def filter_noise(text: str, settings: ScrubSettings) -> str:
     """Stage 2: remove boilerplate, repeated and meaningless paragraphs, but never all of them."""
@@ -472,19 +419,14 @@ def filter_noise(text: str, settings: ScrubSettings) -> str:
         return text
     seen: set[str] = set()
     page = text.count("\n\n") + 1 >= _PAGE_PARAGRAPHS
-    return "".join(
-        block if code else _without_noise(block, settings.semantic, seen, page=page)
-        for block, code in blocks(text)
-    )
-
-
-def _without_noise(prose: str, rules: Semantic, seen: set[str], *, page: bool) -> str:
-    # Split at blank lines and keep them: a dropped paragraph takes the break after it along.
-    parts = re.split(r"(\n\n+)", prose)
-    pairs = (parts[at : at + 2] for at in range(0, len(parts), 2))
-    return "".join(
-        "".join(pair) for pair in pairs if not _is_noise(pair[0], rules, seen, page=page)
-    )
+    kept: list[str] = []
+    for block, code in blocks(text):
+        # Split at blank lines and keep them: a dropped paragraph takes the break after it along.
+        parts = [block] if code else re.split(r"(\n\n+)", block)
+        for at in range(0, len(parts), 2):
+            if code or not _is_noise(parts[at], settings.semantic, seen, page=page):
+                kept += parts[at : at + 2]
+    return "".join(kept)
 
 
 def _is_noise(paragraph: str, rules: Semantic, seen: set[str], *, page: bool) -> bool:
@@ -495,7 +437,7 @@ def _is_noise(paragraph: str, rules: Semantic, seen: set[str], *, page: bool) ->
         if words in seen:
             return True
         seen.add(words)
-    if page and rules.remove_boilerplate and _BOILERPLATE.fullmatch(words):
+    if page and rules.remove_boilerplate and _RE.boilerplate.fullmatch(words):
         return True
     signs = words.replace(" ", "")
     signal = 1.0 if len(signs) < _MIN_RATIO_CHARS else sum(map(str.isalnum, signs)) / len(signs)
@@ -504,14 +446,6 @@ def _is_noise(paragraph: str, rules: Semantic, seen: set[str], *, page: bool) ->
 
 # --- stage 3: one form ---
 
-# `## Title ##` is a heading; `#123`, `C#7` and `#hashtag` are not, because no space follows.
-HEADING = re.compile(r"^(#{1,6})[ \t]++(\S[^\n]*)$", re.MULTILINE)
-_UNDERLINED = re.compile(r"(?:(?<=\n\n)|\A)([^\n#>|\-=\s][^\n]{0,200})\n={3,}[ \t]*(?=\n|\Z)")
-# `+` stays because it often marks an added line in a diff, and a lone `*` because it may be a
-# product.
-_BULLET = re.compile(r"^([ \t]*)[•‣◦▪●∙][ \t]*(?=\S)", re.MULTILINE)
-_STARRED = re.compile(r"(?:^[ ]{0,3}\*[ ]+\S[^\n]*(?:\n|\Z)){2,}", re.MULTILINE)
-_STAR = re.compile(r"^([ ]{0,3})\*[ ]+", re.MULTILINE)
 
 _REPLACED = {
     **dict.fromkeys(map(ord, "“”„‟"), '"'),
@@ -528,6 +462,8 @@ _REPLACED = {
     0x2028: "\n",
     0x2029: "\n\n",
 }
+
+
 # Joiners within emoji and scripts stay.
 _REMOVED = LazyRegex(rf"[{CONTROL}\x0b\x0c{REDUNDANT}{REORDERING}]")
 
@@ -552,10 +488,207 @@ def _normalised(piece: str, settings: ScrubSettings) -> str:
     if rules.punctuation:
         piece = _REMOVED.sub("", piece.translate(_REPLACED))
     if rules.headings:
-        piece = HEADING.sub(
-            lambda found: f"{found.group(1)} {title(found)}", _UNDERLINED.sub(r"# \1", piece)
+        piece = _RE.heading.sub(
+            lambda found: f"{found.group(1)} {title(found)}", _RE.underlined.sub(r"# \1", piece)
         )
     if rules.lists:
-        piece = _BULLET.sub(r"\1- ", piece)
-        piece = _STARRED.sub(lambda block: _STAR.sub(r"\1- ", block.group()), piece)
+        piece = _RE.bullet.sub(r"\1- ", piece)
+        piece = _RE.starred.sub(lambda block: _RE.star.sub(r"\1- ", block.group()), piece)
     return piece
+
+
+# --- the whole, and stages 4 to 6: chunks ---
+
+_STAGES = (clean_structure, filter_noise, normalise)
+# Each round removes one layer of markup. Only a text built for it needs more rounds.
+_MAX_ROUNDS = 40
+# Where to cut, best place first: between paragraphs, lines, sentences, words.
+_CUTS = tuple(
+    LazyRegex(cut) for cut in (r"\n\n+", r"\n", r"(?<=[.!?。！？])\s+|(?<=[。！？])", r"\s+")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A piece of a text and its position."""
+
+    text: str
+    start: int
+    end: int
+    section: tuple[str, ...]
+    tokens: int
+    source: str | None = None
+    timestamp: str | None = None
+    content_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """The result of the scrubber."""
+
+    text: str
+    chunks: tuple[Chunk, ...]
+
+
+def scrub(
+    text: str,
+    settings: ScrubSettings,
+    *,
+    source: str | None = None,
+    at: str | None = None,
+    count: TokenCounter = estimate,
+) -> Scrubbed:
+    """Return the clean text and its chunks."""
+    clean = cleaned(text, settings)
+    chunks = annotate(split_chunks(clean, settings.chunking, count), source, at)
+    return Scrubbed(clean, validate(chunks, settings) if settings.enabled else chunks)
+
+
+def annotate(
+    chunks: tuple[Chunk, ...], source: str | None = None, at: str | None = None
+) -> tuple[Chunk, ...]:
+    """Stage 5: add source, timestamp and content hash to each chunk."""
+    return tuple(
+        replace(
+            chunk,
+            source=source,
+            timestamp=at,
+            content_hash=sha256(chunk.text.encode("utf-8", "replace")).hexdigest(),
+        )
+        for chunk in chunks
+    )
+
+
+def validate(chunks: tuple[Chunk, ...], settings: ScrubSettings) -> tuple[Chunk, ...]:
+    """Stage 6: reject chunks that are empty or too long, or too short if a minimum is enforced."""
+    return tuple(chunk for chunk in chunks if _is_valid_chunk(chunk.text, settings.validation))
+
+
+def _is_valid_chunk(chunk: str, rules: Validation) -> bool:
+    shortest = rules.min_length if rules.enforce_min_length else 0
+    return shortest <= len(chunk) <= rules.max_length and bool(
+        chunk.strip() or not rules.reject_empty
+    )
+
+
+def has_valid_chunk(clean: str, settings: ScrubSettings) -> bool:
+    """Return whether a clean text that is not blank has a valid chunk."""
+    if not settings.enabled:
+        return True
+    if "#" in clean or estimate(clean) > settings.chunking.max_tokens:
+        return any(
+            _is_valid_chunk(chunk.text, settings.validation)
+            for chunk in _chunks(clean, settings.chunking, estimate)
+        )
+    # One chunk: it is short and has no heading.
+    return _is_valid_chunk(clean.lstrip("\n").rstrip(), settings.validation)
+
+
+def cleaned(text: str, settings: ScrubSettings) -> str:
+    """Return the clean text: stages 1 to 3."""
+    if not settings.enabled:
+        return text
+    for _ in range(_MAX_ROUNDS):
+        before = text
+        # Most texts have no special characters, and no spaces side by side or at their ends. One
+        # pattern for all is slower.
+        clean = "  " not in text and not text.startswith(" ") and not text.endswith(" ")
+        for stage in () if clean and not _RE.special.search(text) else _STAGES:
+            cleaner = stage(text, settings)
+            text = text if is_blank(cleaner) else cleaner
+        if text == before:
+            return text
+    raise InvalidInput("the text has too many layers of markup", expected=f"at most {_MAX_ROUNDS}")
+
+
+def split_chunks(text: str, rules: Chunking, count: TokenCounter) -> tuple[Chunk, ...]:
+    """Stage 4: split a text into chunks of a bounded number of tokens, at natural places. Each
+    section starts a new chunk."""
+    return tuple(_chunks(text, rules, count))
+
+
+def _chunks(text: str, rules: Chunking, count: TokenCounter) -> Iterator[Chunk]:
+    for start, end, path in heading_sections(text) if rules.heading_aware else [(0, len(text), ())]:
+        for begin, stop, tokens in _packed(text, start, end, rules, count):
+            lines = text[begin:stop].lstrip("\n")
+            first, words = stop - len(lines), lines.rstrip()
+            if words:
+                yield Chunk(
+                    text=words, start=first, end=first + len(words), section=path, tokens=tokens
+                )
+
+
+def heading_sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield the start and end of each section, and the headings above it."""
+    path: list[tuple[int, str]] = []
+    begin = 0
+    for at, level, name in _headings(text):
+        if text[begin:at].strip():
+            yield begin, at, tuple(name for _, name in path)
+        path = [*(above for above in path if above[0] < level), (level, name)]
+        begin = at
+    yield begin, len(text), tuple(name for _, name in path)
+
+
+def section_at(text: str, at: int) -> tuple[str, ...]:
+    """Return the headings above a position, outermost first; a heading at the position is one of
+    them."""
+    return next((path for start, end, path in heading_sections(text) if start <= at < end), ())
+
+
+def is_heading(text: str) -> bool:
+    """Return whether a text consists of headings."""
+    return not _RE.heading.sub("", text).strip()
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    at = 0
+    for block, code in blocks(text):
+        if not code:
+            yield from (
+                (at + found.start(), len(found.group(1)), title(found))
+                for found in _RE.heading.finditer(block)
+            )
+        at += len(block)
+
+
+def _packed(
+    text: str, start: int, end: int, rules: Chunking, count: TokenCounter
+) -> Iterator[tuple[int, int, int]]:
+    """Join neighbouring pieces as long as they fit. A piece that is too small joins the one
+    before it."""
+    begin, size = start, 0
+    for at, _, tokens in _pieces(text, start, end, count(text[start:end]), rules, count, 0):
+        joined = size + tokens
+        if (
+            at > begin
+            and joined > rules.max_tokens
+            and (tokens >= rules.min_tokens or joined > rules.hard_max_tokens)
+        ):
+            yield begin, at, size
+            begin, joined = at, tokens
+        size = joined
+    yield begin, end, size
+
+
+def _pieces(
+    text: str, start: int, end: int, tokens: int, rules: Chunking, count: TokenCounter, depth: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the span in pieces of at most `max_tokens`; a piece without a place to cut may reach
+    `hard_max_tokens`."""
+    if tokens <= rules.max_tokens or (depth == len(_CUTS) and tokens <= rules.hard_max_tokens):
+        yield start, end, tokens
+        return
+    at, deeper = start, min(depth + 1, len(_CUTS))
+    cuts = (
+        (cut.end() for cut in _CUTS[depth].finditer(text, start, end))
+        if depth < deeper
+        else ((start + end) // 2,)
+    )
+    for stop in chain(cuts, [end]):
+        tokens = count(text[at:stop])
+        if tokens <= rules.max_tokens:  # most pieces: they need no generator of their own
+            yield at, stop, tokens
+        else:
+            yield from _pieces(text, at, stop, tokens, rules, count, deeper)
+        at = stop
