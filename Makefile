@@ -21,9 +21,6 @@ LITE := build/supabase/.ready
 BROWSER := $(VENV)/.browser
 RESULTS := build/requirements.json
 COLLECTED := build/collected.json
-MESH := src/memory_mesh/api/mesh.py
-ASYNC := src/memory_mesh/api/asynchronous.py
-MANAGER := src/memory_mesh/api/context_manager.py
 # A worker takes neighbouring tests, so what a module prepares is prepared once; who is done first takes from the other.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # What the tests read. The pages that `conformance` and `mutants` write are left out: they would make their own input stale.
@@ -69,13 +66,8 @@ fuzz: $(READY) ## EXAMPLES=2000 random texts, files and bodies for each reader, 
 lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/python tools/stubs.py --check
 	$(BIN)/python tools/signatures.py --check
 	$(BIN)/mypy
-	# A stub hides the module beside it from mypy, so the module is checked in place of the stub.
-	$(BIN)/mypy --shadow-file $(MESH)i $(MESH) $(MESH)i
-	$(BIN)/mypy --shadow-file $(MANAGER)i $(MANAGER) $(MANAGER)i
-	$(BIN)/mypy --shadow-file $(ASYNC)i $(ASYNC) $(ASYNC)i
 	# The examples that a newcomer copies first.
 	$(BIN)/python tools/page_examples.py build/pages
 	$(BIN)/mypy build/pages

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from memory_mesh import MemoryContextManager, MemoryMesh
-from memory_mesh.api.conversations import Conversations
 from memory_mesh.api.graph_methods import MemoryGraph
 from memory_mesh.api.lane_methods import MemoryLane
 from memory_mesh.api.mesh_methods import Mesh
@@ -256,7 +255,7 @@ def test_every_method_of_every_face_is_a_read_of_this_test_or_excused() -> None:
         "lane": MemoryLane,
         "notes": MemoryNotes,
         "traces": MemoryTraces,
-        "manager": Conversations,
+        "manager": MemoryContextManager,
     }
     every = {
         f"{face}.{name}"

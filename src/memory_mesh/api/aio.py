@@ -3,23 +3,27 @@
 So a slow disk does not block the event loop.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    suppress,
+)
 from contextvars import copy_context
 from copy import copy
 from functools import wraps
-from inspect import getmembers, isfunction
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from memory_mesh.api.handle import Handle
 from memory_mesh.core.model.background import Written, cancellable, check_cancelled
-
-if TYPE_CHECKING:
-    from memory_mesh.api.handle import Handle
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+Proxy = TypeVar("Proxy", bound="AsyncProxy[Any]")
+Face = TypeVar("Face", bound=Handle)
 _END = object()
 
 
@@ -64,28 +68,88 @@ async def to_thread(
         raise
 
 
-class AsyncProxy:
-    """A face whose methods are awaited and whose iterators are asynchronous. A subclass names the
-    class of its `face`.
+# --- methods ---
+# Each makes the asynchronous form of a method of a face. Checkers read the types of both.
 
-    A context manager is entered with `async with`. A method that returns another face, such as
-    `scoped`, is not awaited: it opens nothing.
 
-    `tools/stubs.py` writes the signatures of the public subclass into a `.pyi` file.
+def awaited(
+    method: Callable[Concatenate[Any, Given], Answer],
+) -> Callable[Concatenate[Any, Given], Coroutine[Any, Any, Answer]]:
+    """Return a method that is awaited."""
+
+    @wraps(method)
+    async def call(
+        self: "AsyncProxy[Any]", /, *args: Given.args, **options: Given.kwargs
+    ) -> Answer:
+        return await to_thread(method, self._face, *args, **options)
+
+    return call
+
+
+def handed(
+    method: Callable[Concatenate[Any, Given], Handle],
+) -> Callable[Concatenate[Proxy, Given], Proxy]:
+    """Return a method that makes another handle. It is not awaited: it opens nothing."""
+
+    @wraps(method)
+    def call(self: Proxy, /, *args: Given.args, **options: Given.kwargs) -> Proxy:
+        handle = copy(self)
+        handle._face = method(self._face, *args, **options)
+        return handle
+
+    return call
+
+
+def iterated(
+    method: Callable[Concatenate[Any, Given], Iterator[Answer]],
+) -> Callable[Concatenate[Any, Given], AsyncIterator[Answer]]:
+    """Return a method that is read with `async for`."""
+
+    @wraps(method)
+    async def iterate(
+        self: "AsyncProxy[Any]", /, *args: Given.args, **options: Given.kwargs
+    ) -> AsyncIterator[Answer]:
+        items = await to_thread(method, self._face, *args, **options)
+        while (item := await to_thread(next, items, _END)) is not _END:
+            yield item  # type: ignore[misc]  # it is not the end
+
+    return iterate
+
+
+def entered(
+    method: Callable[Concatenate[Any, Given], AbstractContextManager[Answer]],
+) -> Callable[Concatenate[Any, Given], AbstractAsyncContextManager[Answer]]:
+    """Return a method that is entered with `async with`."""
+
+    @wraps(method)
+    @asynccontextmanager
+    async def enter(
+        self: "AsyncProxy[Any]", /, *args: Given.args, **options: Given.kwargs
+    ) -> AsyncIterator[Answer]:
+        manager = await to_thread(method, self._face, *args, **options)
+        inner = await to_thread(manager.__enter__)
+        try:
+            yield inner
+        except BaseException as error:
+            if not await to_thread(manager.__exit__, type(error), error, error.__traceback__):
+                raise
+        else:
+            await to_thread(manager.__exit__, None, None, None)
+
+    return enter
+
+
+# --- faces ---
+
+
+class AsyncProxy(Generic[Face]):
+    """A face whose methods are awaited and whose iterators are asynchronous.
+
+    A subclass lists the methods of its face. They are real methods, not found by `__getattr__`:
+    `super().add(…)`, `help`, type checkers and mocks with a spec look them up on the class.
     """
 
-    def __init_subclass__(cls, *, face: type | None = None) -> None:
-        # Real methods, not `__getattr__`: `super().add(…)`, `help` and mocks with a spec look them
-        # up on the class.
-        for name, method in getmembers(face, isfunction) if face else ():
-            if not name.startswith("_"):
-                returns: object = method.__annotations__["return"]
-                wrapped = (
-                    _handing if returns is Self else _BY_RESULT.get(get_origin(returns), _awaiting)
-                )
-                setattr(cls, name, wrapped(method))
-
-    def __init__(self, face: "Handle") -> None:
+    def __init__(self, face: Face) -> None:
         self._face = face
 
     def __repr__(self) -> str:
@@ -103,58 +167,14 @@ class AsyncProxy:
     ) -> None:
         await to_thread(self._face.close)
 
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("_"):  # also a copy in the making, which has no face yet
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._face, name)  # the face knows the method for a name of another library
+    if not TYPE_CHECKING:  # otherwise type checkers would accept every misspelt method
 
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):  # also a copy in the making, which has no face yet
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            # The face knows the method for a name of another library.
+            return getattr(self._face, name)
 
-def _awaiting(method: Callable[..., object]) -> Callable[..., object]:
-    @wraps(method)
-    async def call(self: AsyncProxy, *args: object, **options: object) -> object:
-        return await to_thread(method, self._face, *args, **options)
-
-    return call
-
-
-def _handing(method: Callable[..., "Handle"]) -> Callable[..., object]:
-    @wraps(method)
-    def call(self: AsyncProxy, *args: object, **options: object) -> AsyncProxy:
-        handle = copy(self)
-        handle._face = method(self._face, *args, **options)
-        return handle
-
-    return call
-
-
-def _iterating(method: Callable[..., Iterator[object]]) -> Callable[..., object]:
-    @wraps(method)
-    async def iterate(self: AsyncProxy, *args: object, **options: object) -> AsyncIterator[object]:
-        items = await to_thread(method, self._face, *args, **options)
-        while (item := await to_thread(next, items, _END)) is not _END:
-            yield item
-
-    return iterate
-
-
-def _entering(method: Callable[..., AbstractContextManager[object]]) -> Callable[..., object]:
-    @wraps(method)
-    @asynccontextmanager
-    async def enter(self: AsyncProxy, *args: object, **options: object) -> AsyncIterator[object]:
-        manager = await to_thread(method, self._face, *args, **options)
-        entered = await to_thread(manager.__enter__)
-        try:
-            yield entered
-        except BaseException as error:
-            if not await to_thread(manager.__exit__, type(error), error, error.__traceback__):
-                raise
-        else:
-            await to_thread(manager.__exit__, None, None, None)
-
-    return enter
-
-
-_BY_RESULT: "dict[object, Callable[..., Callable[..., object]]]" = {
-    Iterator: _iterating,
-    AbstractContextManager: _entering,
-}
+    scoped = handed(Handle.scoped)
+    init = awaited(Handle.init)
+    close = awaited(Handle.close)

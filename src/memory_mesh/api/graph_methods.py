@@ -1,7 +1,6 @@
 """The methods of `MemoryGraph`: memories of named agents, with claims, trust, conflicts and links.
 
-The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous
-graph.
+The docstrings are the reference of the public API.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

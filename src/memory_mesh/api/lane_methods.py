@@ -1,7 +1,6 @@
 """The methods of `MemoryLane`: what an agent learnt, by type, with entities, decay and feedback.
 
-The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous
-lane.
+The docstrings are the reference of the public API.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

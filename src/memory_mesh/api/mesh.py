@@ -1,14 +1,13 @@
-"""The constructors of `MemoryMesh` and `AsyncMemoryMesh`.
-
-Their types for editors and checkers are generated into `mesh.pyi`.
-"""
+"""`MemoryMesh` and `AsyncMemoryMesh`: their constructors, which take every option by name."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
-from memory_mesh.api.aio import AsyncProxy
+from memory_mesh.api.aio import AsyncProxy, awaited, iterated
 from memory_mesh.api.build import (
     as_embedder,
     as_store,
@@ -23,8 +22,8 @@ from memory_mesh.api.shared import Objects, Source
 from memory_mesh.core import errors
 from memory_mesh.core.errors import SettingsError, shown
 from memory_mesh.core.model import GivenClock
-from memory_mesh.core.options import NAMES, SCOPE_NAMES, by_option
-from memory_mesh.core.ports import ChatModel, IdSource, Step, Store, no_step
+from memory_mesh.core.options import NAMES, SCOPE_NAMES, Options, by_option
+from memory_mesh.core.ports import ChatModel, Embedder, Hooks, IdSource, Step, Store, no_step
 from memory_mesh.stores import path_url
 
 if TYPE_CHECKING:
@@ -35,8 +34,48 @@ if TYPE_CHECKING:
         AsyncMemoryTraces,
     )
 
+    @dataclass(frozen=True, kw_only=True)
+    class Arguments(Options):
+        """The arguments of a mesh, as type checkers see them: the options, and what may be given
+        as an object."""
+
+        store: str | PathLike[str] | Store | None = field(default=None, kw_only=False)  # type: ignore[assignment]
+        agent_id: str | None = None  # type: ignore[assignment]
+        embedder: str | Embedder | None = None  # type: ignore[assignment]
+        writethrough: Hooks | None = None  # type: ignore[assignment]
+        chat: ChatModel | None = None
+        clock: GivenClock | None = None
+        ids: IdSource | None = None
+        step: Step = no_step
+else:
+    Arguments = Options
+
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
+# What `help` and `inspect.signature` show: every option by name.
+_SIGNATURE = Signature(
+    [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
+    + [Parameter("store", Parameter.POSITIONAL_OR_KEYWORD, default=None)]
+    + [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None)
+        for name in (*NAMES, "chat", "clock", "ids")
+        if name != "store"
+    ]
+    + [Parameter("step", Parameter.KEYWORD_ONLY, default=no_step)]
+)
+Given = ParamSpec("Given")
+
+
+def takes(
+    arguments: Callable[Given, object],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, Given], None]]:
+    """Declare that a constructor takes the arguments of a mesh."""
+
+    def declare(constructor: Any) -> Any:
+        constructor.__signature__ = _SIGNATURE
+        return constructor
+
+    return declare
 
 
 class MemoryMesh(Mesh):
@@ -52,6 +91,7 @@ class MemoryMesh(Mesh):
     environment, `memory-mesh.toml` or the defaults; see `memory-mesh config show`.
     """
 
+    @takes(Arguments)
     def __init__(
         self,
         store: str | PathLike[str] | Store | None = None,
@@ -98,27 +138,16 @@ def _path_url(path: PathLike[str]) -> str:
     return path_url(text)
 
 
-# What `help` and `inspect.signature` show: every option by name.
-MemoryMesh.__signature__ = Signature(  # type: ignore[attr-defined]
-    [Parameter("store", Parameter.POSITIONAL_OR_KEYWORD, default=None)]
-    + [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=None)
-        for name in (*NAMES, "chat", "clock", "ids")
-        if name != "store"
-    ]
-    + [Parameter("step", Parameter.KEYWORD_ONLY, default=no_step)]
-)
-
-
-class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
+class AsyncMemoryMesh(AsyncProxy[MemoryMesh]):
     """`MemoryMesh` for `async` code: the same options and methods.
 
     Methods are awaited, iterators are read with `async for`, and the mesh is opened with `async
     with`.
     """
 
-    def __init__(self, store: str | PathLike[str] | Store | None = None, **options: object) -> None:
-        super().__init__(MemoryMesh(store, **options))  # type: ignore[arg-type]
+    @takes(Arguments)
+    def __init__(self, store: str | PathLike[str] | Store | None = None, **options: Any) -> None:
+        super().__init__(MemoryMesh(store, **options))
 
     @property
     def graph(self) -> "AsyncMemoryGraph":
@@ -126,7 +155,7 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
         and links."""
         from memory_mesh.api.asynchronous import AsyncMemoryGraph  # most meshes do not use it
 
-        return AsyncMemoryGraph(self._face.graph)  # type: ignore[attr-defined]  # the face is a mesh
+        return AsyncMemoryGraph(self._face.graph)
 
     @property
     def lane(self) -> "AsyncMemoryLane":
@@ -134,7 +163,7 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
         at the end of sessions."""
         from memory_mesh.api.asynchronous import AsyncMemoryLane
 
-        return AsyncMemoryLane(self._face.lane)  # type: ignore[attr-defined]
+        return AsyncMemoryLane(self._face.lane)
 
     @property
     def notes(self) -> "AsyncMemoryNotes":
@@ -142,7 +171,7 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
         when they fit the task."""
         from memory_mesh.api.asynchronous import AsyncMemoryNotes
 
-        return AsyncMemoryNotes(self._face.notes)  # type: ignore[attr-defined]
+        return AsyncMemoryNotes(self._face.notes)
 
     @property
     def traces(self) -> "AsyncMemoryTraces":
@@ -150,7 +179,63 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
         was done for similar goals."""
         from memory_mesh.api.asynchronous import AsyncMemoryTraces
 
-        return AsyncMemoryTraces(self._face.traces)  # type: ignore[attr-defined]
+        return AsyncMemoryTraces(self._face.traces)
 
-
-AsyncMemoryMesh.__signature__ = MemoryMesh.__signature__  # type: ignore[attr-defined]
+    add = awaited(Mesh.add)
+    ingest = add
+    add_many = awaited(Mesh.add_many)
+    ingest_dir = awaited(Mesh.ingest_dir)
+    extract = awaited(Mesh.extract)
+    update = awaited(Mesh.update)
+    pin = awaited(Mesh.pin)
+    delete = awaited(Mesh.delete)
+    erase = awaited(Mesh.erase)
+    delete_all = awaited(Mesh.delete_all)
+    end_session = awaited(Mesh.end_session)
+    forget = awaited(Mesh.forget)
+    get = awaited(Mesh.get)
+    get_all = awaited(Mesh.get_all)
+    history = awaited(Mesh.history)
+    sightings = awaited(Mesh.sightings)
+    search = awaited(Mesh.search)
+    explain = awaited(Mesh.explain)
+    reembed = awaited(Mesh.reembed)
+    stats = awaited(Mesh.stats)
+    check_models = awaited(Mesh.check_models)
+    clear_cache = awaited(Mesh.clear_cache)
+    get_cache_stats = awaited(Mesh.get_cache_stats)
+    compact = awaited(Mesh.compact)
+    export = iterated(Mesh.export)
+    import_memories = awaited(Mesh.import_memories)
+    export_store = iterated(Mesh.export_store)
+    import_file = awaited(Mesh.import_file)
+    restore = awaited(Mesh.restore)
+    backup = awaited(Mesh.backup)
+    format_results = awaited(Mesh.format_results)
+    format_for_model = awaited(Mesh.format_for_model)
+    distill_lesson = awaited(Mesh.distill_lesson)
+    query_lessons = awaited(Mesh.query_lessons)
+    get_memories_by_pattern = awaited(Mesh.get_memories_by_pattern)
+    reflect = awaited(Mesh.reflect)
+    synthesize = awaited(Mesh.synthesize)
+    insert_heritage = awaited(Mesh.insert_heritage)
+    heartbeat = awaited(Mesh.heartbeat)
+    heartbeat_log = awaited(Mesh.heartbeat_log)
+    hooks_status = awaited(Mesh.hooks_status)
+    retry_hooks = awaited(Mesh.retry_hooks)
+    distill = awaited(Mesh.distill)
+    ingest_skill = awaited(Mesh.ingest_skill)
+    sync_skills = awaited(Mesh.sync_skills)
+    search_skills = awaited(Mesh.search_skills)
+    list_skills = awaited(Mesh.list_skills)
+    get_skill = awaited(Mesh.get_skill)
+    update_skill_reliability = awaited(Mesh.update_skill_reliability)
+    prune_skills = awaited(Mesh.prune_skills)
+    lesson_to_skill = awaited(Mesh.lesson_to_skill)
+    verify = awaited(Mesh.verify)
+    audit_heads = awaited(Mesh.audit_heads)
+    audit_anchor = awaited(Mesh.audit_anchor)
+    audit_rekey = awaited(Mesh.audit_rekey)
+    audit_log = awaited(Mesh.audit_log)
+    audit_export = iterated(Mesh.audit_export)
+    evaluate = awaited(Mesh.evaluate)

@@ -1,7 +1,6 @@
 """The methods of `MemoryMesh`. Each parses its arguments and calls one flow.
 
-The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous
-mesh.
+The docstrings are the reference of the public API.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,6 @@
 """The methods of `MemoryNotes`: Markdown files that are injected into prompts when they fit.
 
-The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous
-notes.
+The docstrings are the reference of the public API.
 """
 
 from collections.abc import Mapping, Sequence

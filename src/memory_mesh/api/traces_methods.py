@@ -1,7 +1,6 @@
 """The methods of `MemoryTraces`: what was executed and how it went, as files and as memories.
 
-The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous
-traces.
+The docstrings are the reference of the public API.
 """
 
 from collections.abc import Mapping, Sequence

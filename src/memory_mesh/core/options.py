@@ -3,8 +3,8 @@
 The groups are frozen dataclasses and `Options` is all of them together, so every option has one
 flat name: the argument of `MemoryMesh`, the key in a file and, in capitals after `MEMORY_MESH_`,
 the environment variable. `api/settings.py` reads values from these places, `api/build.py` builds a
-mesh from them, flows read them from their context, and `docs/settings.md` and the stub of the
-constructor are generated from this table.
+mesh from them, flows read them from their context, type checkers know the constructor of a mesh by
+them, and `docs/settings.md` is generated from this table.
 """
 
 from collections.abc import Callable, Mapping
