@@ -205,7 +205,7 @@ class _Run:
             for file in files
         ]
         pairs = zip(prepare(context, given), files, strict=True)
-        prepared = [replace(item, fingerprint=file.fingerprint, same=()) for item, file in pairs]
+        prepared = [replace(item, fingerprint=file.fingerprint, places=()) for item, file in pairs]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:
             seen = {name: context.store.version(name) for name in partitions(context.reader)}

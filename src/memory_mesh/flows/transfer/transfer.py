@@ -57,7 +57,7 @@ from memory_mesh.core.transfer.foreign import (
     LessonBlocks,
     Unusable,
 )
-from memory_mesh.flows.audit.chains import own_audit_rows
+from memory_mesh.flows.audit.chains import own_audit_rows, retain_entry
 from memory_mesh.flows.claims.claims import COMPARED, Claims, clean_claim
 from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
 from memory_mesh.flows.learning import lessons, skills
@@ -66,7 +66,6 @@ from memory_mesh.flows.search import search, usage
 from memory_mesh.flows.transfer import moving
 from memory_mesh.flows.write.embed import Vectors, passage_rows
 from memory_mesh.flows.write.prepare import sightings_of
-from memory_mesh.flows.write.revisions import retain_entry
 
 Given = TypeVar("Given")  # what an import reads a memory from
 
