@@ -1,7 +1,7 @@
 """Count the modules of the package that run in one `add` and in one `search`, and the switches
 between them.
 
-    python tools/modules_run.py [--json]
+    python tools/modules_run.py [--json] [--switches N]
 
 Opens a store in a temporary folder with the default settings, adds some memories, and repeats each
 operation until everything is loaded. Then lists the distinct modules of `memory_mesh` whose
@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,12 +36,16 @@ def main() -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object: module names by operation"
     )
-    as_json = parser.parse_args().json
+    parser.add_argument(
+        "--switches", type=int, default=0, metavar="N", help="list the N most frequent switches"
+    )
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         os.environ["MEMORY_MESH_HOME"] = home
         modules = measure(Path(home) / "memory.db")
-    if as_json:
-        print(json.dumps({operation: asdict(run) for operation, run in modules.items()}, indent=1))
+    if options.json:
+        found = {name: {**asdict(run), "switches": run.switches} for name, run in modules.items()}
+        print(json.dumps(found, indent=1))
         return
     for operation, run in modules.items():
         print(
@@ -48,6 +53,8 @@ def main() -> None:
             *run.modules,
             sep="\n  ",
         )
+        for switch in sorted(run.calls, key=lambda switch: -run.calls[switch])[: options.switches]:
+            print(f"  {run.calls[switch]:4d}  {switch}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,11 @@ class Run:
     another."""
 
     modules: list[str]
-    switches: int
+    calls: dict[str, int]  # how often each switch happened, by "caller -> function"
+
+    @property
+    def switches(self) -> int:
+        return sum(self.calls.values())
 
 
 def measure(store: Path) -> dict[str, Run]:
@@ -83,26 +94,31 @@ def measure(store: Path) -> dict[str, Run]:
 def modules_run(call: Callable[[], object]) -> Run:
     """Call a function, and return what ran of the package in this thread."""
     names: set[str] = set()
-    switches = 0
+    calls: Counter[str] = Counter()
 
     def profile(frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal switches
         name = _module(frame)
         if event == "call" and name:
             names.add(name)
-            switches += frame.f_back is not None and _module(frame.f_back) not in ("", name)
+            caller = frame.f_back
+            if caller is not None and _module(caller) not in ("", name):
+                calls[f"{_place(caller)} -> {_place(frame)}"] += 1
 
     sys.setprofile(profile)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return Run(sorted(names), switches)
+    return Run(sorted(names), dict(calls))
 
 
 def _module(frame: FrameType) -> str:
     name = str(frame.f_globals.get("__name__", ""))
     return name if name == PACKAGE or name.startswith(f"{PACKAGE}.") else ""
+
+
+def _place(frame: FrameType) -> str:
+    return f"{_module(frame).removeprefix(f'{PACKAGE}.')}:{frame.f_code.co_qualname}"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from bench.speed.ours import CALLS, LIMIT, WARM_UP, Figures, engine, recall_of, 
 from bench.speed.texts import Conversations, Item
 from memory_mesh import MemoryMesh
 from memory_mesh.core.model import Memory, MemoryType, Row, Vector, batches, iso, parse_time
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model.where import Reader
 from memory_mesh.core.search import tokens
 from memory_mesh.index import LocalIndex
 from memory_mesh.models import MODEL

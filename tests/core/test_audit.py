@@ -22,7 +22,6 @@ from memory_mesh.core.audit import (
     append,
     blocks,
     chain_name,
-    content_hash,
     line,
     of_recalls,
     owner_of,
@@ -35,7 +34,7 @@ from memory_mesh.core.audit import (
     withhold,
 )
 from memory_mesh.core.audit.chain import block_digest, block_seal
-from memory_mesh.core.model import Block, Head, Memory, iso
+from memory_mesh.core.model import Block, Head, Memory, content_hash, iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
 CHAIN = chain_name("user", "agent")

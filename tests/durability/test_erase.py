@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import Broken, MemoryMesh, Sound
-from memory_mesh.core.audit import content_hash
 from memory_mesh.core.errors import KeyReused, NotFound
-from memory_mesh.core.model import Kind, Memory, Row, Vector, iso
+from memory_mesh.core.model import Kind, Memory, Row, Vector, content_hash, iso
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.sqlite import SqliteStore
 

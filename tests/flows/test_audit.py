@@ -15,7 +15,7 @@ from memory_mesh.core.model import Block, Head, Key, Kind, Memory, Reader, Row, 
 from memory_mesh.flows.audit import audit as trail
 from memory_mesh.flows.audit import chains
 from memory_mesh.flows.audit.audit import ChainSelection
-from memory_mesh.flows.audit.chains import audit_rows
+from memory_mesh.flows.audit.chains import audit_rows, retain_entry
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.upkeep import erase
@@ -312,7 +312,7 @@ def test_a_block_in_a_chain_of_another_user_makes_no_forged_content_good(context
     held = Memory.of(context.store.get(Kind.MEMORY, [one.id])[one.id])
     chain = audit.chain_name("mallory", "ann")
     context.store.apply(
-        audit_rows(forged, chain, [write.retain_entry(forged, 1_760_000_000_000, held, "update")])
+        audit_rows(forged, chain, [retain_entry(forged, 1_760_000_000_000, held, "update")])
     )
     assert isinstance(trail.verify(context, chain), Sound)
     assert isinstance(verdict(context), Broken)

@@ -1,5 +1,6 @@
 """The ports: the interfaces that flows use and that stores, indexes and models implement."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -25,10 +26,7 @@ Clock = Callable[[], int]  # returns the time in Unix milliseconds
 Step = Callable[[str], None]
 
 
-def no_step(name: str) -> None:
-    """Ignore the step."""
-
-
+no_step: Step = deque[str](maxlen=0).append  # ignores the step
 # Called during long work with its name, the amount done and the total.
 Progress = Callable[[str, int, int], None]
 
@@ -81,7 +79,7 @@ class Store(Protocol):
     `memory_mesh.testing.StoreContract` checks all of the following.
 
     **Partitions.** Every row belongs to a partition. There is one for each agent of a user, and one
-    that all agents of the user share (`core.model.scope`). A store only compares their names. The
+    that all agents of the user share (`core.model.where`). A store only compares their names. The
     version of a partition counts the writes of `MOVING` rows.
 
     **Rows.** Any row that `core.model.COLUMNS` allows comes back equal. Rows are values: changing a

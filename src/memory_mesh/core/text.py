@@ -283,6 +283,14 @@ def short_repr(record: Any) -> str:
     return f"{type(record).__name__}({', '.join(shown)})"
 
 
+class ShortRepr:
+    """The base of records that show their `repr` as `short_repr` does; their dataclass decorator
+    has `repr=False`."""
+
+    __slots__ = ()
+    __repr__ = short_repr
+
+
 def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str | Mapping | Sequence) and not value)
 

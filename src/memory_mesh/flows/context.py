@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from memory_mesh.core import audit
 from memory_mesh.core.errors import (
     Conflict,
     ContentAltered,
@@ -394,7 +393,7 @@ def find_memory(
     row = find_rows(context, [memory_id], kinds).get(memory_id)
     if row is None or not (any_reader or visible(context.reader, row)):
         return None
-    if audit.is_altered(row):
+    if row.is_altered:
         what = (
             f"the content of {memory_id} was changed outside memory-mesh: it is not what its audit "
             "block sealed"
@@ -410,7 +409,7 @@ def intact(context: Context, rows: Iterable[Row]) -> list[Row]:
     """Return the memories whose content is the sealed one, or was never sealed. The first other
     one logs a warning."""
     every = list(rows)
-    found = [row for row in every if not audit.is_altered(row)]
+    found = [row for row in every if not row.is_altered]
     if len(found) < len(every) and "altered" not in context.state.warned:
         context.state.warned.add("altered")
         _log.warning(

@@ -281,7 +281,7 @@ class Table:
     def visible_scopes(self, reader: Reader) -> tuple[int, ...]:
         """Return the codes of the scopes that the reader sees. Only scopes of its own session
         and of none are looked at."""
-        if reader not in self._visible_scopes:
+        if (visible := self._visible_scopes.get(reader)) is None:
             if len(self._visible_scopes) >= _MAX_READERS:
                 self._visible_scopes.clear()
             own = (
@@ -290,10 +290,10 @@ class Table:
                 else []
             )
             codes = [*self._scopes_of_session.get(None, []), *own]
-            self._visible_scopes[reader] = tuple(
+            visible = self._visible_scopes[reader] = tuple(
                 code for code in codes if self.names.scopes[code].visible_to(reader)
             )
-        return self._visible_scopes[reader]
+        return visible
 
     def not_valid(self, periods: Sequence[Period]) -> Ints:
         """Return the slots of the memories that are valid in none of these periods; without

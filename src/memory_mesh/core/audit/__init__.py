@@ -20,8 +20,6 @@ from memory_mesh.core.audit.chain import (
     RowsDigest,
     append,
     chain_name,
-    content_hash,
-    is_altered,
     of_recalls,
     owner_of,
     quotes,
@@ -51,8 +49,8 @@ from memory_mesh.core.audit.verify import (
 __all__ = [
     "ERASED", "EXPORT_NAMES", "OPERATIONS", "WITHHELD", "Anchored", "Broken", "Entry", "Rekeyed",
     "RowsDigest", "Seal", "Sound", "Verdict", "Yamo", "append", "as_dict", "chain_name",
-    "check_lesson", "checkpoint", "content_hash", "derived_id", "fraction_text", "is_altered",
-    "line", "may_read", "noted_missing", "of_recalls", "owner_of", "parse", "parse_many", "quotes",
-    "sealed_content", "sealed_through", "subject", "text_hash", "tombstone", "verify_chain",
-    "verify_export", "verify_tail", "withhold",
+    "check_lesson", "checkpoint", "derived_id", "fraction_text", "line", "may_read",
+    "noted_missing", "of_recalls", "owner_of", "parse", "parse_many", "quotes", "sealed_content",
+    "sealed_through", "subject", "text_hash", "tombstone", "verify_chain", "verify_export",
+    "verify_tail", "withhold",
 ]  # fmt: skip

@@ -59,8 +59,10 @@ class Yamo:
 
     def __post_init__(self) -> None:
         if not (_NAME.fullmatch(self.agent) and _NAME.fullmatch(self.intent)):
-            what = f"invalid agent {shown(self.agent)} or intent {shown(self.intent)}"
-            raise InvalidInput(what, expected="letters, digits and _")
+            raise InvalidInput(
+                f"invalid agent {shown(self.agent)} or intent {shown(self.intent)}",
+                expected="letters, digits and _",
+            )
         if self.priority is not None and self.priority not in LEVELS:
             raise InvalidInput(
                 f"invalid priority {shown(self.priority)}", expected=", ".join(LEVELS)
@@ -197,11 +199,10 @@ class _Lines:
 def _lines(text: str) -> list[str]:
     if found := _UNEXPECTED.search(text):
         line = text.count("\n", 0, found.start()) + 1
-        expected = (
-            "lines that end in a newline, without other line breaks, NUL or half surrogate pairs"
-        )
         raise InvalidInput(
-            f"line {line} has the character U+{ord(found.group()):04X}", expected=expected
+            f"line {line} has the character U+{ord(found.group()):04X}",
+            expected="lines that end in a newline, without other line breaks, NUL or half "
+            "surrogate pairs",
         )
     *lines, rest = text.split("\n")
     if rest:

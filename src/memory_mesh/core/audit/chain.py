@@ -14,7 +14,7 @@ from hashlib import sha256
 from operator import attrgetter
 
 from memory_mesh.core.audit.blocks import ERASED, Seal
-from memory_mesh.core.model import Block, Head, Memory, Row, Skill, Value, iso
+from memory_mesh.core.model import Block, Head, Memory, Row, Skill, Value, content_hash, iso
 
 # --- digests and seals ---
 # The `digest` of a block covers its columns, the memory as it was then, and the history row of the
@@ -48,28 +48,6 @@ _DEFAULTS = {
     "feedback_score": 1.0,
     "feedback_count": 0,
 }
-
-
-def content_hash(salt: str, content: str) -> str:
-    """Hash a whole content. The salt is erased with the memory, so that an erased text cannot be
-    guessed from its hash."""
-    return sha256(f"{salt}\n{content}".encode()).hexdigest()
-
-
-def is_altered(row: Row) -> bool:
-    """Return whether the content of a memory differs from what its latest block sealed; False if it
-    was never sealed.
-
-    A revision before the sealed one is an older copy of the memory, put back. A later one without a
-    salt was written by Memory Lane, which seals nothing.
-    """
-    sealed, salt = row.sealed, row.fields.get("salt")
-    if sealed is None or (salt is None and row.revision > sealed.revision):
-        return False
-    return (
-        row.revision < sealed.revision
-        or content_hash(str(salt or ""), str(row.fields.get("content"))) != sealed.content_hash
-    )
 
 
 def block_digest(block: Block, memory: Memory | None = None, change: Row | None = None) -> str:

@@ -21,29 +21,25 @@ from memory_mesh.core.audit.chain import owner_of
 from memory_mesh.core.audit.verify import NOT_SIGNED, Broken, Signature, Sound, Verdict, Walk
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import BY_NAME, Block, Head, Value, fault
-from memory_mesh.core.text import short_repr
+from memory_mesh.core.text import ShortRepr
 
 KEY_BYTES = 32
 _SIGNING_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
 _SIGNING_KEY = re.compile(r"^  signing_key;([0-9a-f]{16});$", flags=re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anchored:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Anchored(ShortRepr):
     """Heads that were written to a file or sent to a URL."""
-
-    __repr__ = short_repr
 
     target: str
     time: str
     heads: tuple[Head, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rekeyed:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Rekeyed(ShortRepr):
     """The new key, and what moved to it."""
-
-    __repr__ = short_repr
 
     key_id: str
     old_keys: tuple[str, ...]

@@ -27,14 +27,23 @@ from memory_mesh.core.audit.chain import (
     block_digest,
     block_seal,
     chain_name,
-    content_hash,
     of_recalls,
     quotes,
     text_hash,
 )
 from memory_mesh.core.claims import Claim
-from memory_mesh.core.model import Block, Head, Memory, Reader, Row, change_id, iso, visible
-from memory_mesh.core.text import short_repr
+from memory_mesh.core.model import (
+    Block,
+    Head,
+    Memory,
+    Reader,
+    Row,
+    change_id,
+    content_hash,
+    iso,
+    visible,
+)
+from memory_mesh.core.text import ShortRepr
 
 # The operation of each intent. Those of `_ANY_CHAIN` are retain or recall, as the chain needs.
 INTENTS = {
@@ -73,11 +82,9 @@ class Signature:
 NOT_SIGNED = Signature(checked=False, detail="the chain is not signed")
 
 
-@dataclass(frozen=True, slots=True)
-class Sound:
+@dataclass(frozen=True, slots=True, repr=False)
+class Sound(ShortRepr):
     """The chain is intact; `number`, `block_hash` and `seal` are its last block."""
-
-    __repr__ = short_repr
 
     chain: str
     number: int
@@ -90,11 +97,9 @@ class Sound:
     signature: Signature = NOT_SIGNED
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+@dataclass(frozen=True, slots=True, repr=False)
+class Broken(ShortRepr):
     """The first block that is wrong, and why."""
-
-    __repr__ = short_repr
 
     chain: str
     number: int

@@ -158,8 +158,10 @@ def read_window(given: Mapping[str, object]) -> Window:
 def check_window(window: Window) -> Window:
     """Return a window, or raise `InvalidInput` if it ends before it starts."""
     if not _is_before(window.start, window.end):
-        what = f"valid_until {window.end} is before valid_from {window.start}"
-        raise InvalidInput(what, expected="a window that ends after it starts")
+        raise InvalidInput(
+            f"valid_until {window.end} is before valid_from {window.start}",
+            expected="a window that ends after it starts",
+        )
     return window
 
 
@@ -201,8 +203,10 @@ def _session(given: Mapping[str, object], session_id: str | None) -> str | None:
         return None
     own = given.get("session_id", session_id)
     if not isinstance(own, str) or not own.strip() or fault(BY_NAME["session_id"], own):
-        remedy = "give claim.session_id, or use mesh.scoped(session_id=…)"
-        raise InvalidInput("a claim of scope 'session' has no session", remedy=remedy)
+        raise InvalidInput(
+            "a claim of scope 'session' has no session",
+            remedy="give claim.session_id, or use mesh.scoped(session_id=…)",
+        )
     return own
 
 
@@ -342,8 +346,7 @@ def quantity(value: str) -> str:
 
 
 def _number(found: re.Match[str]) -> str:
-    digits = found["number"].replace(",", "")
-    whole, _, rest = digits.partition(".")
+    whole, _, rest = found["number"].replace(",", "").partition(".")
     rest = rest.rstrip("0")
     number = (whole.lstrip("0") or "0") + (f".{rest}" if rest else "")
     return f"-{number}" if found["sign"] and number != "0" else number

@@ -22,7 +22,7 @@ from memory_mesh.core.model import (
     Value,
     millis,
 )
-from memory_mesh.core.text import short_repr
+from memory_mesh.core.text import ShortRepr
 
 
 class Outcome(StrEnum):
@@ -190,11 +190,9 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Trust:
+class Trust(ShortRepr):
     """The trust of a memory in parts: their sum, from 0 to 1, is its trust, unless a source of
     it is trusted less."""
-
-    __repr__ = short_repr
 
     base: float
     corroboration: float = 0.0
@@ -262,11 +260,9 @@ _MAX_DISPUTES = 3  # more than reinforcements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Reviewed:
+class Reviewed(ShortRepr):
     """The outcome of a review: the memory, and the other memories and conflicts that the
     decision changed."""
-
-    __repr__ = short_repr
 
     action: str
     memory: MemoryRecord
@@ -276,11 +272,9 @@ class Reviewed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Supersession:
+class Supersession(ShortRepr):
     """One step of a chain: a newer memory superseded an older one. The trusts are those at that
     time."""
-
-    __repr__ = short_repr
 
     older: str
     newer: str
@@ -293,11 +287,9 @@ class Supersession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class MemoryExplanation:
+class MemoryExplanation(ShortRepr):
     """What is known about a memory: how far it is trusted and why, its claim, its status, its
     links and conflicts."""
-
-    __repr__ = short_repr
 
     memory: MemoryRecord
     trust: Trust

@@ -99,10 +99,10 @@ def read_content(content: object, limits: Limits) -> str:
     if is_blank(content):
         raise InvalidInput("content is blank", expected="some text")
     if len(content) > limits.content_chars:
-        expected = f"at most {limits.content_chars:,}"
-        remedy = "split it, or raise `max_content_chars`"
         raise InvalidInput(
-            f"content has {len(content):,} characters", expected=expected, remedy=remedy
+            f"content has {len(content):,} characters",
+            expected=f"at most {limits.content_chars:,}",
+            remedy="split it, or raise `max_content_chars`",
         )
     _check_text(content, "content")
     return content
@@ -200,9 +200,8 @@ def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
         return int(item)
     if isinstance(item, float) and isfinite(item):
         return float(item)
-    what = f"{path[:80]} is {type(item).__name__} {shown(item, max_length=40)}"
     raise InvalidInput(
-        what,
+        f"{path[:80]} is {type(item).__name__} {shown(item, max_length=40)}",
         expected="text, a finite number up to 2^53, true, false, null, a time, a list or an object",
     )
 
@@ -215,8 +214,10 @@ def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     fixed |= {"project": reader.project} if reader.only_project else {}
     for name, own in fixed.items():
         if (given := metadata.get(name)) is not None and given != own:
-            what = f"metadata.{name} is {shown(given)} but this mesh writes as {own!r}"
-            raise InvalidInput(what, remedy=f"add it to mesh.scoped({name}=…)")
+            raise InvalidInput(
+                f"metadata.{name} is {shown(given)} but this mesh writes as {own!r}",
+                remedy=f"add it to mesh.scoped({name}=…)",
+            )
     columns: dict[str, Value] = {
         name: _text_or_none(metadata, name) if name in metadata else None for name in _TEXTS
     }

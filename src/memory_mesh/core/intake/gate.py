@@ -54,9 +54,10 @@ class Layer0:
             return redacted
         if scrubbed.strip() and not has_valid_chunk(scrubbed, self.scrub):
             rules = self.scrub.validation
-            expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
             raise InvalidInput(
-                f"the text is rejected: it has {len(scrubbed):,} characters", expected=expected
+                f"the text is rejected: it has {len(scrubbed):,} characters",
+                expected=f"{rules.min_length} to {rules.max_length:,} characters "
+                "(scrub.validation)",
             )
         is_changed = scrubbed != redacted and scrubbed.strip()
         return self.redact(scrubbed) if is_changed else redacted

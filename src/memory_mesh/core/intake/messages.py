@@ -101,9 +101,9 @@ def read_texts(content: object, metadata: object = None, key: object = None) -> 
     if is_list(content):
         texts = read_items([content] if _as_pair(content) else content, metadata)
     elif not (texts := list(_read(content, metadata, SINGLE, {}, None))):
-        remedy = "leave it out, or give the list of messages that it is part of"
         raise InvalidInput(
-            "system messages and messages without text are not stored", remedy=remedy
+            "system messages and messages without text are not stored",
+            remedy="leave it out, or give the list of messages that it is part of",
         )
     if key is None:
         return texts
@@ -127,9 +127,10 @@ def read_items(items: object, metadata: object = None) -> list[NewText]:
         with numbered("item", at):
             texts += _read(item, metadata, 0, calls, at)
     if sum(text.thread is not None for text in texts) > MAX_MESSAGES:
-        remedy = "give the rest in further calls, in order"
         raise InvalidInput(
-            "too many messages in one call", expected=f"at most {MAX_MESSAGES:,}", remedy=remedy
+            "too many messages in one call",
+            expected=f"at most {MAX_MESSAGES:,}",
+            remedy="give the rest in further calls, in order",
         )
     return texts
 
@@ -163,8 +164,11 @@ class numbered:  # noqa: N801 - used like a function
         trace: TracebackType | None,
     ) -> None:
         if isinstance(error, InvalidInput) and self._at is not None:
-            what = f"{self._name} {self._at}: {error.what}"
-            raise type(error)(what, expected=error.expected, remedy=error.remedy) from None
+            raise type(error)(
+                f"{self._name} {self._at}: {error.what}",
+                expected=error.expected,
+                remedy=error.remedy,
+            ) from None
 
 
 def _read(
@@ -182,8 +186,10 @@ def _read(
             yield NewText(text, own, BASE_TRUST[source], thread, at)
     elif isinstance(item, Mapping):
         if unknown := [key for key in item if key not in ("content", "metadata", "key")]:
-            expected = "content, metadata and key, or a message with role and content"
-            raise InvalidInput(f"unknown key {shown(unknown[0])}", expected=expected)
+            raise InvalidInput(
+                f"unknown key {shown(unknown[0])}",
+                expected="content, metadata and key, or a message with role and content",
+            )
         yield NewText(
             item.get("content"),
             _merged(metadata, item.get("metadata")),
@@ -422,13 +428,11 @@ class Turn:
         )
 
     @classmethod
-    def of_row(cls, row: Row, *, altered: bool) -> "Turn":
+    def of_row(cls, row: Row) -> "Turn":
         metadata = row.value("metadata")
         call = metadata.get("tool_call_id") if isinstance(metadata, dict) else None
-        text = normal_text(str(row.value("content")))
-        return cls(
-            row.value("speaker"), text, row.value("event_time"), call, altered or row.revision > 1
-        )
+        text, changed = normal_text(str(row.value("content"))), row.is_altered or row.revision > 1
+        return cls(row.value("speaker"), text, row.value("event_time"), call, changed)
 
     def is_equal(self, stored: "Turn | None") -> bool:
         """Return whether it has the speaker and text of a stored turn, and no other time or tool

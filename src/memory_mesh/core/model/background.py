@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from memory_mesh.core.errors import Cancelled
 from memory_mesh.core.model import CONTENTS, Key, Row
-from memory_mesh.core.text import short_repr
+from memory_mesh.core.text import ShortRepr
 
 # --- cancellation ---
 # The caller provides an event; code that waits, loops or is about to write checks it.
@@ -18,12 +18,10 @@ from memory_mesh.core.text import short_repr
 _POLL_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+@dataclass(frozen=True, slots=True, repr=False)
+class Written(ShortRepr):
     """The ids of the memories that cancellable calls stored or changed, and of those that they
     erased."""
-
-    __repr__ = short_repr
 
     stored: list[str] = field(default_factory=list)
     erased: list[str] = field(default_factory=list)

@@ -18,21 +18,34 @@ from memory_mesh.core.model.rows import (
     Row,
     Value,
     Vector,
-    check_base,
     checked,
-    checked_fields,
-    copied_json,
     fields_of,
     unreadable,
 )
-from memory_mesh.core.model.scope import MemoryType, partition_for
-from memory_mesh.core.model.where import ANYTHING, Compare, Where, all_of
-from memory_mesh.core.text import short_repr
+from memory_mesh.core.model.where import (
+    ANYTHING,
+    Compare,
+    MemoryType,
+    Where,
+    all_of,
+    partition_for,
+)
+from memory_mesh.core.text import ShortRepr
 
 Record = TypeVar("Record")
 
 MIN_IMPORTANCE = 0.4  # extracted memories of lower importance are dropped
 UNKNOWN_IMPORTANCE = 0.5  # what a memory without an importance counts as
+
+
+def copied_json(value: Any) -> Any:
+    """Copy a JSON value; `deepcopy` takes several times as long."""
+    if isinstance(value, dict):
+        return {name: copied_json(part) for name, part in value.items()}
+    if isinstance(value, list):
+        # Most are lists of words.
+        return [part if isinstance(part, str) else copied_json(part) for part in value]
+    return value
 
 
 class Status(StrEnum):
@@ -48,10 +61,8 @@ class Status(StrEnum):
 
 # Without slots: `from_fields` fills the dict of a record at once.
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MemoryRecord:
+class MemoryRecord(ShortRepr):
     """A memory as callers see it. Times are ISO 8601 texts in UTC."""
-
-    __repr__ = short_repr
 
     id: str
     content: str
@@ -120,7 +131,8 @@ class MemoryRecord:
             row.created_at,
             row.revision,
         )
-        values["sealed"] = row.is_sealed
+        # An audit block sealed this revision or a later one.
+        values["sealed"] = row.sealed is not None and row.revision <= row.sealed.revision
         if row.used:
             values["access_count"], values["last_accessed"] = row.used
         return _with_dict(cls, values)
@@ -166,10 +178,8 @@ def _with_dict(cls: type[Record], values: dict[str, Any]) -> Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Passage:
+class Passage(ShortRepr):
     """A piece of a long memory: `content[start:end]` is its text."""
-
-    __repr__ = short_repr
 
     text: str
     section: tuple[str, ...] = ()  # the headings above it, outermost first
@@ -181,8 +191,6 @@ class Passage:
 class SearchResult(MemoryRecord):
     """A memory with its relevance to a query (0–1) and the similarity of its vector (0–1; None
     without vectors)."""
-
-    __repr__ = short_repr
 
     score: float
     similarity: float | None = None
@@ -214,7 +222,6 @@ class Memory(MemoryRecord):
     """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and
     position."""
 
-    __repr__ = short_repr
     kind: ClassVar[Kind] = Kind.MEMORY
 
     reach: str | None = None
@@ -273,7 +280,6 @@ class Skill(Memory):
     """A memory that tells how to do something. Its content is the whole definition, and its
     vector is that of the intent."""
 
-    __repr__ = short_repr
     kind: ClassVar[Kind] = Kind.SKILL
 
     name: str
@@ -312,11 +318,9 @@ class _AboutMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Change(_AboutMemory):
+class Change(ShortRepr, _AboutMemory):
     """One step in the history of a memory: when, what, by whom, why, and the values that it
     replaced."""
-
-    __repr__ = short_repr
 
     kind = Kind.CHANGE
 
@@ -345,10 +349,8 @@ class _OfChain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Block(_OfChain):
+class Block(ShortRepr, _OfChain):
     """One sealed line of an audit chain."""
-
-    __repr__ = short_repr
 
     id: str
     created_at: str
@@ -379,11 +381,9 @@ class Block(_OfChain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Head(_OfChain):
+class Head(ShortRepr, _OfChain):
     """The last block of a chain. Each append writes the next revision, so of two concurrent
     appends one is a conflict."""
-
-    __repr__ = short_repr
 
     id: str  # the chain
     created_at: str
@@ -399,10 +399,8 @@ class Head(_OfChain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Link(_AboutMemory):
+class Link(ShortRepr, _AboutMemory):
     """A link from the memory `ref` to the memory `target`. It has the scope of `ref`."""
-
-    __repr__ = short_repr
 
     kind = Kind.LINK
 
@@ -418,14 +416,12 @@ class Link(_AboutMemory):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ClaimConflict(_AboutMemory):
+class ClaimConflict(ShortRepr, _AboutMemory):
     """Two memories whose claims exclude each other: the newer one (`ref`) and the one that was
     stored before (`target`).
 
     `detail` has the policy, the claim of each and how it was resolved.
     """
-
-    __repr__ = short_repr
 
     kind = Kind.CONFLICT
 
@@ -479,15 +475,13 @@ class Usage(_AboutMemory):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Sighting(_AboutMemory):
+class Sighting(ShortRepr, _AboutMemory):
     """An agent and session that stored the text of a memory: how often, when first (`created_at`)
     and when last.
 
     0 times means that the text was replaced since, and only the history has what this agent and
     session stored.
     """
-
-    __repr__ = short_repr
 
     kind = Kind.SIGHTING
 
@@ -561,28 +555,13 @@ _REQUIRED = {kind: frozenset(REQUIRED[kind]) for kind in CONTENTS}
 _SHOWN, _HIDDEN = _PUBLIC & _FIELDS[Kind.MEMORY], sorted(_FIELDS[Kind.MEMORY] - _PUBLIC)
 
 
-# Most memories have these values, which need no room in a store.
-_NOT_STORED: tuple[tuple[str, Value], ...] = (
-    ("entities", []),
-    ("feedback_score", 1.0),
-    ("feedback_count", 0),
-)
-
-
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
     names, values = _columns_of(record.__class__, kind)
-    stored = checked_fields(kind, zip(names, values(record), strict=True))
-    for name, default in _NOT_STORED:
-        if stored.get(name) == default:
-            del stored[name]
-    row = Row.from_fields(
-        kind=kind, id=record.id, partition=partition, created_at=record.created_at,
-        revision=record.revision, replaces=replaces, number=getattr(record, "number", 0),
-        vector=getattr(record, "vector", None),
-        fields=stored, sealed=None, used=None,
+    return Row.new(
+        kind, zip(names, values(record), strict=True), id=record.id, partition=partition,
+        created_at=record.created_at, revision=record.revision, replaces=replaces,
+        number=getattr(record, "number", 0), vector=getattr(record, "vector", None),
     )  # fmt: skip
-    check_base(row)
-    return row
 
 
 @cache

@@ -7,15 +7,13 @@ from typing import Any, TypeVar
 
 from memory_mesh.core.model.records import Change, Memory, MemoryRecord
 from memory_mesh.core.model.rows import Value
-from memory_mesh.core.model.scope import Reader, visible
-from memory_mesh.core.text import short_repr
+from memory_mesh.core.model.where import Reader, visible
+from memory_mesh.core.text import ShortRepr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Extraction:
+class Extraction(ShortRepr):
     """The result of extracting memories from a text."""
-
-    __repr__ = short_repr
 
     memories: tuple[MemoryRecord, ...]
     dropped: int = 0  # proposed by the model, but not important enough
@@ -29,31 +27,25 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BackedUp:
+class BackedUp(ShortRepr):
     """A copy of a store's file, and its size."""
-
-    __repr__ = short_repr
 
     file: str
     bytes: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FailedLine:
+class FailedLine(ShortRepr):
     """A line that was not imported, and why."""
-
-    __repr__ = short_repr
 
     line: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Imported:
+class Imported(ShortRepr):
     """The result of an import: how many memories were stored, how many were stored already, and
     which lines failed."""
-
-    __repr__ = short_repr
 
     imported: int = 0
     skipped: int = 0
@@ -72,11 +64,9 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Copied:
+class Copied(ShortRepr):
     """The result of copying all rows of a store: how many the target has, by kind, and how many
     of them this run wrote."""
-
-    __repr__ = short_repr
 
     source: str
     rows: dict[str, int] = field(default_factory=dict)
@@ -88,11 +78,9 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Repaired:
+class Repaired(ShortRepr):
     """The result of repairing a store: how many rows were saved into a new one, by kind, and
     what was lost and why."""
-
-    __repr__ = short_repr
 
     file: str  # the damaged store, which is as it was
     new: str | None = None  # None: it is not damaged, so that nothing was done
@@ -103,11 +91,9 @@ class Repaired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class FileImport:
+class FileImport(ShortRepr):
     """The result of importing a file: its format, and how many memories and links were stored,
     skipped and failed."""
-
-    __repr__ = short_repr
 
     format: str
     memories: int = 0
@@ -120,10 +106,8 @@ class FileImport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DamagedRow:
+class DamagedRow(ShortRepr):
     """A row of a table that cannot be read as a whole memory, and why. Rows are counted from 1."""
-
-    __repr__ = short_repr
 
     row: int
     id: str | None
@@ -131,11 +115,9 @@ class DamagedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Migration:
+class Migration(ShortRepr):
     """The result of migrating the tables of a LanceDB folder: what was done, or would be done by
     a run that is not dry."""
-
-    __repr__ = short_repr
 
     # `migrate`, `roll back`, or `none` if the tables are of the current version.
     action: str = "none"
@@ -150,21 +132,17 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class EndedSession:
+class EndedSession(ShortRepr):
     """A session that ended, and the memories that were archived with it."""
-
-    __repr__ = short_repr
 
     session_id: str
     archived: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class HealthStatus:
+class HealthStatus(ShortRepr):
     """Whether memories can be stored and found: healthy, degraded (by keywords only) or
     unhealthy, and why."""
-
-    __repr__ = short_repr
 
     status: str
     store: str = ""
@@ -179,10 +157,8 @@ class HealthStatus:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reembedded:
+class Reembedded(ShortRepr):
     """The result of `reembed`."""
-
-    __repr__ = short_repr
 
     model: str
     embedded: int  # memories that got a vector
@@ -219,10 +195,8 @@ class ErasureCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Erasure:
+class Erasure(ShortRepr):
     """The proof of an erasure: the ids of what was erased and of the blocks that record it."""
-
-    __repr__ = short_repr
 
     memories: tuple[str, ...] = ()
     rows: int = 0  # deleted rows: memories, revisions, passages, links, counters
@@ -258,36 +232,28 @@ class Erasure:
 class Forgotten(Erasure):
     """The proof that a user was forgotten."""
 
-    __repr__ = short_repr
-
     damaged: tuple[str, ...] = ()  # chains of searches that are broken, and so keep their queries
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Failed:
+class Failed(ShortRepr):
     """A file that was not stored, and why. A path that ends with a slash is a folder."""
-
-    __repr__ = short_repr
 
     source: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Gone:
+class Gone(ShortRepr):
     """A memory whose file is no longer in the folder. It is kept until it is deleted."""
-
-    __repr__ = short_repr
 
     source: str
     id: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ingested:
+class Ingested(ShortRepr):
     """The result of ingesting a folder."""
-
-    __repr__ = short_repr
 
     root: str
     added: int = 0
@@ -298,10 +264,8 @@ class Ingested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Checked:
+class Checked(ShortRepr):
     """The result of checking one model."""
-
-    __repr__ = short_repr
 
     part: str  # language model, embedder
     model: str | None = None  # None: not configured

@@ -1,4 +1,4 @@
-"""Rows, which stores exchange with their callers, and the one table of their fields.
+"""Rows, which stores exchange with their callers, the one table of their fields, times and ids.
 
 Each field has a name, a type and the kinds of row that have it. A store may keep any field as a
 real column and the rest as JSON. Either way, every row is returned equal to the row written.
@@ -7,13 +7,17 @@ real column and the rest as JSON. Either way, every row is returned equal to the
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum, StrEnum
-from functools import cache
-from itertools import islice
+from functools import cache, lru_cache
+from hashlib import sha256
+from itertools import count, islice
 from math import isfinite
+from secrets import randbits
 from typing import Any, NamedTuple, TypeVar
 
-from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
+from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt, shown
+from memory_mesh.core.text import LazyRegex
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
@@ -22,16 +26,6 @@ Value = Json
 
 # Comparisons use 64-bit floats, which cannot represent every integer above 2**53.
 INT_MAX = 2**53
-
-
-def copied_json(value: Any) -> Any:
-    """Copy a JSON value; `deepcopy` takes several times as long."""
-    if isinstance(value, dict):
-        return {name: copied_json(part) for name, part in value.items()}
-    if isinstance(value, list):
-        # Most are lists of words.
-        return [part if isinstance(part, str) else copied_json(part) for part in value]
-    return value
 
 
 class Kind(StrEnum):
@@ -72,7 +66,7 @@ class Type(Enum):
     INT = "int"
     REAL = "real"
     BOOL = "bool"
-    TIME = "time"  # text as written by `core.model.times`
+    TIME = "time"  # text as `iso` writes it
     TEXTS = "texts"  # a list of texts
     JSON = "json"  # an object; stores would compare bare lists or scalars in different ways
 
@@ -190,6 +184,14 @@ REQUIRED: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
+# Most memories have these values, which need no room in a store.
+_NOT_STORED: tuple[tuple[str, Value], ...] = (
+    ("entities", []),
+    ("feedback_score", 1.0),
+    ("feedback_count", 0),
+)
+
+
 @cache
 def fields_of(kind: Kind) -> tuple[Column, ...]:
     """Return the columns of a kind that are stored in `Row.fields`."""
@@ -283,6 +285,18 @@ class Row:
     used: Used | None = field(default=None, compare=False)  # likewise, from the row of its usage
 
     @classmethod
+    def new(cls, kind: Kind, values: Iterable[tuple[str, Value]], **base: object) -> "Row":
+        """Make a row of the values of its fields and of its other attributes, or raise
+        `InvalidInput`."""
+        stored = checked_fields(kind, values)
+        for name, default in _NOT_STORED:
+            if stored.get(name) == default:
+                del stored[name]
+        row = cls.from_fields(kind=kind, fields=stored, sealed=None, used=None, **base)
+        check_base(row)
+        return row
+
+    @classmethod
     def from_fields(cls, **fields: object) -> "Row":
         """Make a row of all its fields. The generated `__init__` takes four times as long."""
         row = cls.__new__(cls)
@@ -294,9 +308,20 @@ class Row:
         return Key(self.kind, self.id)
 
     @property
-    def is_sealed(self) -> bool:
-        """Whether an audit block sealed this revision or a later one."""
-        return self.sealed is not None and self.revision <= self.sealed.revision
+    def is_altered(self) -> bool:
+        """Whether the content of a memory differs from what its latest block sealed; False if it
+        was never sealed.
+
+        A revision before the sealed one is an older copy of the memory, put back. A later one
+        without a salt was written by Memory Lane, which seals nothing.
+        """
+        sealed, salt = self.sealed, self.fields.get("salt")
+        if sealed is None or (salt is None and self.revision > sealed.revision):
+            return False
+        return (
+            self.revision < sealed.revision
+            or content_hash(str(salt or ""), str(self.fields.get("content"))) != sealed.content_hash
+        )
 
     def value(self, name: str) -> Value:
         """Return the value of a column, or None if the row has none."""
@@ -317,6 +342,12 @@ class Row:
         memories too.
         """
         return self.created_at, self.partition, self.number, self.id
+
+
+def content_hash(salt: str, content: str) -> str:
+    """Hash a whole content. The salt is erased with the memory, so that an erased text cannot be
+    guessed from its hash."""
+    return sha256(f"{salt}\n{content}".encode()).hexdigest()
 
 
 class Key(NamedTuple):
@@ -508,3 +539,109 @@ _TYPES: Mapping[Type, tuple[str, Callable[[Any], bool]]] = {
     Type.JSON: ("a JSON object", lambda value: isinstance(value, dict) and _is_json(value)),
 }
 _BASE_CHECKS = {name: _TYPES[BY_NAME[name].type][1] for name in BASE}
+
+
+# --- times and ids ---
+# A time is a text: ISO 8601 in UTC with milliseconds and `Z`. On every store these texts sort in
+# the order of time. An id such as `mem_1760000000000_3fa9c2` has a prefix, Unix milliseconds and
+# six hex digits.
+
+# A clock as a caller may give it: seconds since 1970, or a datetime.
+GivenClock = Callable[[], float | int | datetime]
+# A time as a caller may give it: ISO 8601, or a date or datetime (UTC when it has no zone).
+GivenTime = str | date
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+DAY_MS = 86_400_000
+_YEAR_10000 = 253_402_300_800
+_SPACE = 1 << 24
+_ID = LazyRegex(r"[a-z_]+_([0-9]{1,14})_[0-9a-f]{6}")
+
+
+def iso(ms: int) -> str:
+    """Format Unix milliseconds as text."""
+    seconds, rest = divmod(ms, 1000)
+    return f"{_second(seconds)}.{rest:03}Z"
+
+
+@lru_cache(maxsize=64)  # what is written or asked together has the same second
+def _second(seconds: int) -> str:
+    return (EPOCH + timedelta(seconds=seconds)).isoformat()[:-6]  # without the zone
+
+
+def millis(text: str) -> int:
+    """Parse the stored text of a time into Unix milliseconds. Raises `StoreCorrupt` for one that
+    is not ours."""
+    try:
+        return (datetime.fromisoformat(text) - EPOCH) // MILLISECOND
+    except (ValueError, TypeError):  # TypeError: it is no text, or has no zone
+        raise StoreCorrupt(
+            f"{shown(text)} is not a time", expected="ISO 8601 in UTC", remedy="restore a backup"
+        ) from None
+
+
+def parse_time(value: object, name: str) -> str:
+    """Convert an ISO 8601 text, date or datetime (UTC when it has no zone) to the stored form;
+    `name` is the field in errors."""
+    text = value.isoformat() if isinstance(value, date) else value if isinstance(value, str) else ""
+    try:
+        at = datetime.fromisoformat(text.strip())
+        return _time_text(at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{name} {shown(value)} is not a time", expected="ISO 8601, e.g. 2026-03-01T09:30:00Z"
+        ) from None
+
+
+def time_of_id(id_: str) -> int | None:
+    """Return the Unix milliseconds in an id of ours, or None."""
+    match = _ID.fullmatch(id_)
+    return int(match[1]) if match else None
+
+
+def as_clock(given: GivenClock | None, now_ns: Callable[[], int]) -> Callable[[], int]:
+    """Return a clock of Unix milliseconds that reads the caller's clock, or `now_ns` if none is
+    given."""
+    if given is None:
+        return lambda: now_ns() // 1_000_000
+
+    def clock() -> int:
+        at = given()
+        if isinstance(at, datetime):
+            at = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        if not isinstance(at, int | float) or not 0 <= at < _YEAR_10000:
+            raise SettingsError(
+                f"the clock returned {shown(at)}", expected="seconds since 1970, or a datetime"
+            )
+        return round(at * 1000)
+
+    return clock
+
+
+def _time_text(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Ids:
+    """A source of ids that are unique within a process: the six hex digits take all 16.7 million
+    values before one repeats.
+
+    Start and stride of the sequence are random, so two processes rarely produce the same id. When
+    they do, the store refuses the second row and the flow takes the next id.
+    """
+
+    def __init__(self, bits: Callable[[int], int] = randbits) -> None:
+        self._bits = bits
+        self._start = bits(24)
+        # Odd, so coprime with the number of values: the sequence visits every one.
+        self._stride = bits(24) | 1
+        self._steps = count()  # `next` is atomic, so threads can share one source
+
+    def new(self, prefix: str, ms: int) -> str:
+        value = (self._start + next(self._steps) * self._stride) % _SPACE
+        return f"{prefix}_{ms}_{value:06x}"
+
+    def salt(self) -> str:
+        """Return 128 random bits in hex."""
+        return f"{self._bits(128):032x}"

@@ -10,7 +10,7 @@ from math import ceil
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.search.lexical import tokens
-from memory_mesh.core.text import LazyRegex, short_repr, split_sentences
+from memory_mesh.core.text import LazyRegex, ShortRepr, split_sentences
 
 # --- figures and report ---
 
@@ -76,11 +76,9 @@ class Finding:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Evaluation(ShortRepr):
     """The result of an evaluation."""
-
-    __repr__ = short_repr
 
     memories: int  # active ones that the reader sees
     made: bool  # the questions were made from the memories

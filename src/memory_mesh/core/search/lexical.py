@@ -127,8 +127,7 @@ def _word(word: str, stemmer: _Stemmer) -> list[str]:
     if CJK.search(word):
         return _cjk(word, stemmer)
     low = word.casefold().replace("’", "'")
-    spellings = dict.fromkeys((low, low.translate(_DIGRAPHS)))
-    folded = dict.fromkeys(map(_folded, spellings))
+    folded = dict.fromkeys(map(_folded, dict.fromkeys((low, low.translate(_DIGRAPHS)))))
     return list(
         dict.fromkeys(
             keyword

@@ -20,7 +20,7 @@ from memory_mesh.core.model import (
     Where,
     iso,
 )
-from memory_mesh.core.text import short_repr
+from memory_mesh.core.text import ShortRepr
 
 if TYPE_CHECKING:  # numpy takes a moment to load, and most commands do not search
     import numpy as np
@@ -111,32 +111,26 @@ SIGNALS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Placing:
+@dataclass(frozen=True, slots=True, repr=False)
+class Placing(ShortRepr):
     """The rank and the score that one channel gives to a memory."""
-
-    __repr__ = short_repr
 
     rank: int  # from 1
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+@dataclass(frozen=True, slots=True, repr=False)
+class Contribution(ShortRepr):
     """What one signal added to the score of a memory, or took from it."""
-
-    __repr__ = short_repr
 
     signal: str
     meaning: str  # in plain words
     value: float  # in log-odds; under `rrf` a part of the score itself
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Explained(ShortRepr):
     """One result with the placings and features that it was ranked by."""
-
-    __repr__ = short_repr
 
     result: SearchResult
     channels: Mapping[str, Placing] = field(default_factory=dict)
@@ -148,12 +142,10 @@ class Explained:
     newer: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Explanation(ShortRepr):
     """A search with its results, its near misses, and the number of memories excluded at each
     step."""
-
-    __repr__ = short_repr
 
     query: str  # as it was searched: personal data masked
     tokens: Sequence[str]

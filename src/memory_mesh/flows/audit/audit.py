@@ -65,8 +65,7 @@ _MAX_NAME = 200
 
 def within_scope(context: Context, blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks; the texts that the reader may not see are withheld."""
-    refs = list(dict.fromkeys(block.ref for block in blocks if block.ref))
-    rows = find_rows(context, refs)
+    rows = find_rows(context, list(dict.fromkeys(block.ref for block in blocks if block.ref)))
     first = _first_revisions(context, rows)
     return [
         block if audit.may_read(context.reader, block, rows.get(block.ref or ""),
@@ -531,10 +530,11 @@ def rekey(context: Context) -> Rekeyed:
 
 def _check(context: Context, signing: SigningKeys, head: Head) -> None:
     if head.key_id and head.key_id not in signing.by_id():
-        what = (
-            f"the chain {head.id} is signed with key {head.key_id}, which is not in {signing.place}"
+        raise SettingsError(
+            f"the chain {head.id} is signed with key {head.key_id}, which is not in "
+            f"{signing.place}",
+            remedy="add that key to the file, as an earlier line",
         )
-        raise SettingsError(what, remedy="add that key to the file, as an earlier line")
     if not is_signed(context, head):
         raise StoreCorrupt(
             f"the head of the chain {head.id} has a wrong signature",

@@ -8,7 +8,7 @@ from typing import Any
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import ERASED, Broken, Entry, Seal, Verdict
-from memory_mesh.core.audit.blocks import seal_old
+from memory_mesh.core.audit.blocks import retain, seal_old
 from memory_mesh.core.audit.signing import Keys, KeyWalk, SigningKey, key_of
 from memory_mesh.core.errors import SettingsError, StoreCorrupt
 from memory_mesh.core.model import (
@@ -18,6 +18,7 @@ from memory_mesh.core.model import (
     Head,
     In,
     Kind,
+    Memory,
     Row,
     Where,
     all_of,
@@ -99,6 +100,8 @@ def with_signature(walk: KeyWalk, verdict: Verdict, head: Head | None) -> Verdic
 # --- appending ---
 
 _WINDOW = 2000  # blocks read at once: chains grow long
+# The metadata that the block of a memory repeats: distillation looks for failures in blocks.
+_METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
 
 
 def own_chain(context: Context) -> str:
@@ -122,6 +125,35 @@ def new_entry(
         ms=ms,
         write=write,
         **more,
+    )
+
+
+def retain_entry(
+    context: Context, ms: int, memory: Memory, action: str, change: Row | None = None
+) -> Entry:
+    """Return the audit entry that records an action on a memory: add, observe, update, …"""
+    repeated = {
+        name: memory.metadata[name] for name in _METADATA_IN_BLOCK if name in memory.metadata
+    }
+    write = partial(
+        retain,
+        agent=str(context.reader.agent_id),
+        memory_id=memory.id,
+        memory_type=memory.memory_type,
+        at=iso(ms),
+        content=memory.content,
+        hypothesis=str(memory.metadata.get("hypothesis") or "none"),
+        action=action,
+        revision=memory.revision,
+    )
+    return new_entry(
+        context,
+        "retain",
+        ms,
+        write,
+        memory=memory,
+        change=change,
+        metadata={"action": action, **repeated},
     )
 
 

@@ -267,9 +267,9 @@ def check_alone(context: Context, memory: Memory) -> None:
     itself = {memory.id: replace(memory, status=Status.ARCHIVED.value)}
     verdict = others.judge(claim, 1.0, {**every, **itself}, context.clock())
     if excluding := verdict.of(Outcome.QUARANTINE, Outcome.SUPERSEDE):
-        what = f"the claim of {shown(excluding[0].id)} excludes it"
         raise InvalidInput(
-            what, remedy="store the change as a new memory, which is compared with it"
+            f"the claim of {shown(excluding[0].id)} excludes it",
+            remedy="store the change as a new memory, which is compared with it",
         )
 
 

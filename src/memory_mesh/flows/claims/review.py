@@ -352,12 +352,12 @@ def review_quarantine(
     def decide() -> Plan[Reviewed]:
         case = Case.read(context, memory_id, reason)
         if case.memory.status != Status.QUARANTINED:
-            remedy = (
-                "`memory-mesh quarantined` or `graph.list_quarantined` shows what waits for "
-                "a review"
-            )
             raise InvalidInput(
-                f"{memory_id} is {case.memory.status}, not quarantined", remedy=remedy
+                f"{memory_id} is {case.memory.status}, not quarantined",
+                remedy=(
+                    "`memory-mesh quarantined` or `graph.list_quarantined` shows what waits for "
+                    "a review"
+                ),
             )
         _check_alive(case)
         return _DECISIONS[chosen](case)
@@ -407,8 +407,10 @@ def resolve_conflict(
         conflict = ClaimConflict.of(row)
         if conflict.status != "pending":
             how = conflict.detail.get("resolution")
-            remedy = "`memory-mesh review --undo` or `graph.undo_review` takes the decision back"
-            raise InvalidInput(f"{conflict_id} is resolved already: {how}", remedy=remedy)
+            raise InvalidInput(
+                f"{conflict_id} is resolved already: {how}",
+                remedy="`memory-mesh review --undo` or `graph.undo_review` takes the decision back",
+            )
         case = Case.read(context, conflict.ref, reason)
         if case.memory.status not in _DECIDABLE:
             raise InvalidInput(

@@ -40,7 +40,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import without_masks
-from memory_mesh.flows.audit.chains import own_audit_rows
+from memory_mesh.flows.audit.chains import own_audit_rows, retain_entry
 from memory_mesh.flows.context import (
     Context,
     Plan,
@@ -199,7 +199,7 @@ def _plan_store(
         if old is None:
             skill, action = _new(context, draft, vectors, after=len(puts)), "add"
             puts.append(skill.row())
-            entries.append(revisions.retain_entry(context, context.clock(), skill, action))
+            entries.append(retain_entry(context, context.clock(), skill, action))
         elif updates := _updates(draft, old, vectors, revive=revive):
             ms, action = context.clock(), "update"
             skill, change, entry = revisions.revise(

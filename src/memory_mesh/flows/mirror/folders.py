@@ -179,10 +179,8 @@ class _Run:
             NewText(file.text, {**common, "source": file.source, "source_hash": file.hash})
             for file in files
         ]
-        prepared = [
-            replace(item, fingerprint=file.fingerprint, same=())
-            for item, file in zip(prepare(context, texts), files, strict=True)
-        ]
+        pairs = zip(prepare(context, texts), files, strict=True)
+        prepared = [replace(item, fingerprint=file.fingerprint, places=()) for item, file in pairs]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:
             seen = {name: context.store.version(name) for name in partitions(context.reader)}

@@ -164,10 +164,11 @@ def _value(name: str, type_: Type | None, value: object) -> Scalar:
         return _checked(name, type_, value)
     if isinstance(value, int | float):
         return _checked(name, type_, _finite(value))
-    expected = (
-        'a text, a number, true, false, None, a list of them, or an operator such as {"$gt": 3}'
+    raise InvalidFilter(
+        f"{name} is {shown(value)}",
+        expected="a text, a number, true, false, None, a list of them, or an operator such as "
+        '{"$gt": 3}',
     )
-    raise InvalidFilter(f"{name} is {shown(value)}", expected=expected)
 
 
 def _listed(value: object) -> object:

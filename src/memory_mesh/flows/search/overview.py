@@ -319,8 +319,7 @@ def picture(
 
 def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Picture:
     if seed is not None:
-        start = require_memory(context, seed)
-        memories, links = _around(context, start, depth)
+        memories, links = _around(context, require_memory(context, seed), depth)
     else:
         condition = visible_to(context.reader)
         links = [Link.of(row) for row in context.store.find(Kind.LINK, condition, limit=_MAX_LINKS)]

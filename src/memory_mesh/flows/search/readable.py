@@ -9,6 +9,7 @@ columns ask for it; `as_of` is such a condition. By its id it is always found.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from memory_mesh.core import model
@@ -78,14 +79,7 @@ def is_readable(
     """
     allowed, at = frozenset(known_statuses(statuses)), at or iso(context.clock())
     when = periods(at, statuses, where) if valid is None else valid
-
-    def test(row: Row) -> bool:
-        lasting = (expires := row.fields.get("expires_at")) is None or str(expires) > at
-        matches = where is ANYTHING or where.matches(row)
-        seen = model.visible(context.reader, row) and row.fields.get("status") in allowed
-        return seen and lasting and matches and model.is_valid_in(when, row)
-
-    return test
+    return partial(model.is_readable, context.reader, allowed, at, when, where)
 
 
 def periods(
@@ -239,12 +233,12 @@ def records(
 
 
 def with_trust(
-    context: Context, results: Sequence[Result], *, known_at: str | None = None
+    context: Context, results: Sequence[Result], *, known_at: object = None
 ) -> list[Result]:
-    """Return the results of a search, which have their base trust, with their trust now or at
-    the time of `known_at`."""
-    known = trusts(context, results, known_at=known_at)
-    return [result.changed(trust=known[result.id].value) for result in results]
+    """Return copies of the results of a search, which have their base trust, with their trust now
+    or at the time of `known_at`. Changes to them do not reach the cache of searches."""
+    by_id = trusts(context, results, known_at=None if known_at is None else str(known_at))
+    return [result.copied(trust=by_id[result.id].value) for result in results]
 
 
 def trusts(

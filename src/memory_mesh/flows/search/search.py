@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from memory_mesh.core import audit, model
+from memory_mesh.core import model
 from memory_mesh.core.errors import InvalidInput, NotFound, fraction, one_of, shown, whole_number
 from memory_mesh.core.intake import key_prefix, normal_text
 from memory_mesh.core.model import (
@@ -261,16 +261,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         ms=at,
         results=results,
     )
-    shown_ = with_trust(context, results, known_at=_known_at(request))
-    if not use_cache:
-        return shown_
-    # Copies, so that changes to a result do not reach the cache.
-    return [result.copied() for result in shown_]
-
-
-def _known_at(request: Request) -> str | None:
-    """Return the time whose trust the results show; None: now."""
-    return None if request.known_at is None else str(request.known_at)
+    return with_trust(context, results, known_at=request.known_at)
 
 
 def _until(
@@ -311,11 +302,11 @@ def explain(context: Context, request: Request) -> Explanation:
     shown_ = with_trust(
         context,
         [*results, *_read(context, ranked, below[:_NEAR_MISSES])],
-        known_at=_known_at(request),
+        known_at=request.known_at,
     )
     explained = _explain(ranked, shown_)
     ids = [each.id for each in best]
-    altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, ids).values()))
+    altered = sum(row.is_altered for row in context.store.get(Kind.MEMORY, ids).values())
     excluded = {
         "min_score": len(below),
         "altered": altered,
@@ -361,9 +352,8 @@ def checked_query(query: object) -> str:
     if not query.strip():
         raise InvalidInput("the query is blank", expected="some words to look for")
     if len(query) > MAX_QUERY_LENGTH:
-        what = f"the query has {len(query):,} characters"
         raise InvalidInput(
-            what,
+            f"the query has {len(query):,} characters",
             expected=f"at most {MAX_QUERY_LENGTH:,}",
             remedy="shorten it to the part that matters",
         )

@@ -47,7 +47,7 @@ from memory_mesh.core.search import tokens
 from memory_mesh.core.transfer import export as transfer
 from memory_mesh.core.transfer.export import Exported, check_id
 from memory_mesh.core.transfer.foreign import ForeignLink, Item
-from memory_mesh.flows.audit.chains import own_audit_rows
+from memory_mesh.flows.audit.chains import own_audit_rows, retain_entry
 from memory_mesh.flows.claims.claims import COMPARED, Claims, clean_claim
 from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
 from memory_mesh.flows.learning import lessons, skills
@@ -56,7 +56,6 @@ from memory_mesh.flows.search import search, usage
 from memory_mesh.flows.transfer import moving
 from memory_mesh.flows.write.embed import Vectors, passage_rows
 from memory_mesh.flows.write.prepare import sightings_of
-from memory_mesh.flows.write.revisions import retain_entry
 
 _AT_ONCE = 500
 _FILE = ("source_root", "source", "source_hash")  # the metadata of the memory of a file

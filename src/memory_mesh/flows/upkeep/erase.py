@@ -39,11 +39,17 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.search import tokens
 from memory_mesh.core.upkeep.hooks import DELETE, events_of
-from memory_mesh.flows.audit.chains import audit_rows, needed_entries, new_entry, own_chain
+from memory_mesh.flows.audit.chains import (
+    audit_rows,
+    needed_entries,
+    new_entry,
+    own_chain,
+    retain_entry,
+)
 from memory_mesh.flows.context import Context, Plan, check_texts, find_rows, write_plan
 from memory_mesh.flows.upkeep import hooks
 from memory_mesh.flows.write.prepare import sightings_of
-from memory_mesh.flows.write.revisions import retain_entry, revise
+from memory_mesh.flows.write.revisions import revise
 from memory_mesh.flows.write.write import plan_passages
 
 _AT_ONCE = 1000

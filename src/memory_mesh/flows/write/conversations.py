@@ -390,7 +390,7 @@ def near_duplicate(context: Context, new: Memory) -> Memory | None:
     }
     similar = [id_ for id_, cosine in cosines.items() if cosine is None or cosine >= limit]
     rows = [
-        *write.find_active(context, [str(new.fingerprint)]),
+        *write.find_active(context, [str(new.fingerprint)], query.at),
         *context.store.get(Kind.MEMORY, similar).values(),
     ]
     test = is_readable(replace(context, reader=reader), (Status.ACTIVE,), where)
@@ -458,8 +458,10 @@ def end_session(context: Context, session_id: str) -> EndedSession:
     own = replace(context, reader=replace(context.reader, session_id=session_id))
     theirs = all_of(equals("session_id", session_id), model.visible_to(own.reader))
     if not any(context.store.count(kind, theirs) for kind in CONTENTS):
-        what = f"no memories of session {shown(session_id)} for agent {context.reader.agent_id}"
-        raise NotFound(what, remedy="check the name of the session, the agent and the user")
+        raise NotFound(
+            f"no memories of session {shown(session_id)} for agent {context.reader.agent_id}",
+            remedy="check the name of the session, the agent and the user",
+        )
     within = equals("reach", model.Reach.SESSION)
     drawn = {
         Kind.MEMORY: all_of(equals("memory_type", MemoryType.REFLECTION), within),

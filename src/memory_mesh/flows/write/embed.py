@@ -210,14 +210,15 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
             length == len(one.data) == one.dimension * 4 > 0 and one.finite for one in vectors
         )
     if not len(texts) == len(vectors) == valid:
-        what = (
-            f"{embedder.model} returned {len(vectors):,} vectors for {len(texts):,} texts, "
-            f"{len(vectors) - valid:,} invalid"
+        raise EmbeddingError(
+            (
+                f"{embedder.model} returned {len(vectors):,} vectors for {len(texts):,} texts, "
+                f"{len(vectors) - valid:,} invalid"
+            ),
+            expected="for each text a Vector, or a list or an array of finite numbers, all of one "
+            "length",
+            remedy="check the embedder",
         )
-        expected = (
-            "for each text a Vector, or a list or an array of finite numbers, all of one length"
-        )
-        raise EmbeddingError(what, expected=expected, remedy="check the embedder")
     return vectors
 
 
@@ -533,11 +534,9 @@ class _Reembedding:
         vectors |= zip((memory.id for memory in unstaged), self._embed(unstaged), strict=True)
         current, model = store_model(self._context), self._embedder.model
         if current not in (None, model):
-            what = (
-                f"another run changed the store to {current}, while this one changed it to {model}"
-            )
             raise ModelMismatch(
-                what, remedy="run reembed again with the model that the store should have"
+                f"another run changed the store to {current}, while this one changed it to {model}",
+                remedy="run reembed again with the model that the store should have",
             )
         puts = [] if current else [model_row(self._context, model)]
         deletes: list[Key] = []
@@ -564,8 +563,10 @@ class _Reembedding:
             self._context, self._embedder, [memory.embedded_text for memory in memories]
         )
         if any(one.pending for one in embedded):
-            what = f"{self._embedder.model} is down, and its fallback is another model"
-            raise EmbeddingError(what, remedy="run reembed again later: it continues where it was")
+            raise EmbeddingError(
+                f"{self._embedder.model} is down, and its fallback is another model",
+                remedy="run reembed again later: it continues where it was",
+            )
         # An intent is short; a skill has a single vector.
         skills = [memory.kind is Kind.SKILL for memory in memories]
         return [

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from memory_mesh.core import audit, model
+from memory_mesh.core import model
 from memory_mesh.core.claims import Claim, Window, check_window, read_claim
 from memory_mesh.core.errors import InvalidInput, KeyReused, shown
 from memory_mesh.core.intake import (
     SINGLE,
     Author,
     Draft,
-    Limits,
     NewText,
     Terms,
     Turn,
@@ -56,7 +55,7 @@ from memory_mesh.flows.claims.claims import clean_claim
 from memory_mesh.flows.context import Context, require_memory
 
 if TYPE_CHECKING:
-    from memory_mesh.core.intake.gate import Layer0
+    pass
 
 
 # --- idempotency keys ---
@@ -138,8 +137,9 @@ class Prepared:
     receipt_id: str | None = None  # with an idempotency key
     request: str = ""
     fingerprint: str = ""
-    # The fingerprints of the stored memory that it is counted as, or that it replaces.
-    same: tuple[str, ...] = ()
+    # By which the stored memory is found that it is counted as, or that it replaces (`found_by`):
+    # the fingerprints of earlier versions are compared with the text.
+    places: Sequence[tuple[str, str | None]] = ()
     keywords: list[str] = field(default_factory=list)
     claim: Claim | None = None
     terms: Terms = field(default_factory=Terms)
@@ -156,13 +156,6 @@ class Prepared:
     def needs_turn(self) -> bool:
         """Whether it is a message whose turn is not numbered by the caller."""
         return self.thread is not None and self.draft.columns["turn"] is None
-
-    @property
-    def places(self) -> list[tuple[str, str | None]]:
-        """What the stored memory is found by (`found_by`): the fingerprints of earlier versions
-        are compared with the text."""
-        text = None if self.key else normal_text(self.draft.content)
-        return [(each, text) for each in self.same]
 
     def as_turn(self, context: Context, number: int) -> "Prepared":
         """Return a message as the turn with this number."""
@@ -190,12 +183,19 @@ def prepare(
             receipt_id(context, idempotency_key, *([] if len(texts) == 1 else [at]))
             for at, _ in batch
         ]
-        limits, gate = context.limits, context.gates.content()
-        drafts = [_draft(context, text, limits, gate) for _, text in batch]
+        limits, gate, drafts = (
+            context.limits,
+            context.gates.content(),
+            list[tuple[Draft, str | None]](),
+        )
+        for _, text in batch:
+            with numbered("item", text.item):
+                checked = draft(text.content, text.metadata, context.reader, limits, gate)
+                drafts.append((checked, None if text.key is None else read_key(text.key)))
         parts = zip(batch, drafts, receipts, strict=True)
         prepared += [
-            _prepare_one(context, text, *checked, receipt, request)
-            for (_, text), checked, receipt in parts
+            _prepare_one(context, text, *checked_, receipt, request)
+            for (_, text), checked_, receipt in parts
         ]
         if len(texts) > 1:
             progress("checking", len(prepared), len(texts))
@@ -209,15 +209,6 @@ def prepare(
         [[item.draft.content, item.draft.metadata] for item in prepared if item.thread is not None],
     )
     return [item if item.thread is None else replace(item, request=whole) for item in prepared]
-
-
-def _draft(
-    context: Context, text: NewText, limits: Limits, gate: "Layer0"
-) -> tuple[Draft, str | None]:
-    """Return a text with its metadata, and the caller's key, both checked."""
-    with numbered("item", text.item):
-        checked = draft(text.content, text.metadata, context.reader, limits, gate)
-        return checked, None if text.key is None else read_key(text.key)
 
 
 def _prepare_one(
@@ -327,16 +318,18 @@ def _text(draft: Draft, name: str) -> str | None:
 
 def _derived(context: Context, draft: Draft, key: str | None) -> dict[str, Any]:
     """Return the fingerprints and the keywords of an item."""
-    same: tuple[str, ...] = (
-        (fingerprint(context.reader, draft, key),) if key else fingerprints(context.reader, draft)
-    )
+    places: list[tuple[str, str | None]]
+    if key:
+        places = [(fingerprint(context.reader, draft, key), None)]
+    else:
+        text = normal_text(draft.content)
+        places = [(each, text) for each in fingerprints(context.reader, draft)]
     # Lessons are compared by their pattern instead.
     deduplicated = context.options.deduplicate and draft.memory_type != MemoryType.LESSON
-    keywords = tokens(draft.content, language=context.options.stemmer_language)
     return {
-        "fingerprint": same[0],
-        "same": same if deduplicated or key else (),
-        "keywords": keywords,
+        "fingerprint": places[0][0],
+        "places": places if deduplicated or key else (),
+        "keywords": tokens(draft.content, language=context.options.stemmer_language),
     }
 
 
@@ -374,9 +367,9 @@ def number_turns(
         known.update(places[:count])
         last = max(turns, default=0)
         if last + len(places) >= INT_MAX:
-            remedy = "give that turn a smaller number, or the messages their own"
             raise InvalidInput(
-                f"the last turn has number {last}, and there are no larger ones", remedy=remedy
+                f"the last turn has number {last}, and there are no larger ones",
+                remedy="give that turn a smaller number, or the messages their own",
             )
         for number, (at, turn) in enumerate(given[count:], start=last + 1):
             numbers[at], turns[number] = number, turn
@@ -405,9 +398,7 @@ def _read_turns(context: Context, conversation: Where, size: int) -> dict[int, T
         last = max(int(str(row.value("turn"))) for row in rows)
         ends = Or((Compare("turn", "<=", size), Compare("turn", ">", last - size)))
         rows = store.find(Kind.MEMORY, all_of(conversation, ends))
-    return {
-        int(str(row.value("turn"))): Turn.of_row(row, altered=audit.is_altered(row)) for row in rows
-    }
+    return {int(str(row.value("turn"))): Turn.of_row(row) for row in rows}
 
 
 # --- sightings ---

@@ -6,14 +6,11 @@ from functools import partial
 from typing import Any
 
 from memory_mesh.core import model
-from memory_mesh.core.audit import Entry, blocks
+from memory_mesh.core.audit import Entry
 from memory_mesh.core.lane import is_of_lane, synced
 from memory_mesh.core.model import AnyMemory, Kind, Memory, Row, Status, batches, iso
-from memory_mesh.flows.audit.chains import new_entry, own_audit_rows
+from memory_mesh.flows.audit.chains import own_audit_rows, retain_entry
 from memory_mesh.flows.context import Context, Plan, commit, intact
-
-# The metadata that the audit block repeats: distillation looks for failures in blocks.
-_METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
 
 
 def plan_revision(
@@ -59,35 +56,6 @@ def revise(
     )
     row = change.row(newer.partition)
     return newer, row, retain_entry(context, ms, newer, action, row)
-
-
-def retain_entry(
-    context: Context, ms: int, memory: Memory, action: str, change: Row | None = None
-) -> Entry:
-    """Return the audit entry that records an action on a memory: add, observe, update, …"""
-    repeated = {
-        name: memory.metadata[name] for name in _METADATA_IN_BLOCK if name in memory.metadata
-    }
-    write = partial(
-        blocks.retain,
-        agent=str(context.reader.agent_id),
-        memory_id=memory.id,
-        memory_type=memory.memory_type,
-        at=iso(ms),
-        content=memory.content,
-        hypothesis=str(memory.metadata.get("hypothesis") or "none"),
-        action=action,
-        revision=memory.revision,
-    )
-    return new_entry(
-        context,
-        "retain",
-        ms,
-        write,
-        memory=memory,
-        change=change,
-        metadata={"action": action, **repeated},
-    )
 
 
 # --- archiving ---

@@ -39,7 +39,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
-from memory_mesh.flows.audit.chains import own_audit_rows
+from memory_mesh.flows.audit.chains import own_audit_rows, retain_entry
 from memory_mesh.flows.claims.claims import NO_EFFECTS, Claims, Effects, check_alone, judge_named
 from memory_mesh.flows.context import (
     Context,
@@ -71,9 +71,9 @@ from memory_mesh.flows.write.prepare import (
     request_hash,
     retired_sightings,
 )
-from memory_mesh.flows.write.revisions import plan_revision, retain_entry, revise
+from memory_mesh.flows.write.revisions import plan_revision, revise
 
-NO_VERDICT = Verdict()
+NO_LINKS, NO_VERDICT = linking.Links(), Verdict()
 _WINDOW = ("valid_from", "valid_until")
 # What claims are compared by.
 _COMPARED = ("memory_type", "session_id", "project", "claim", *_WINDOW)
@@ -150,20 +150,6 @@ class _Batch:
             self.present
         )
 
-    def links(self, context: Context, items: Sequence[Prepared]) -> linking.Links:
-        """Return the links of the new memories that are to be linked."""
-        pairs = zip(self.answers, items, strict=True)
-        new = {
-            added.memory.id: self.memories[added.memory.id]
-            for added, item in pairs
-            if added.is_new and item.terms.links
-        }
-        return (
-            linking.connect(context, list(new.values()), context.clock())
-            if new
-            else linking.Links()
-        )
-
     def judged(
         self, context: Context, memory: Memory, item: Prepared, verdict: Verdict, ms: int
     ) -> Effects:
@@ -192,19 +178,18 @@ def plan_store(
 ) -> Plan[list[Added]]:
     """Return the plan of `plan_add`, with what followed from each item."""
     current, version = context.store.data_version(), context.store.version
-    seen = {
-        name: read_once(context, current, name, partial(version, name))
-        for name in _partitions(context, prepared)
-    }
+    names = {item.partition for item in prepared}
+    if any(item.claim or item.terms.evolves or item.terms.supersedes for item in prepared):
+        # Those of the memories that these are compared with.
+        names.update(model.partitions(context.reader))
+    seen = {name: read_once(context, current, name, partial(version, name)) for name in names}
     receipts = context.store.get(
         Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id]
     )
     prepared = number_turns(context, prepared, receipts)
-    known = _known(context, prepared)
-    stored, by_fingerprint = (
-        {memory.id: memory for memory in known},
-        {found_by(memory): memory.id for memory in known},
-    )
+    at = iso(context.clock())
+    known = _known(context, prepared, at)
+    stored = {memory.id: memory for memory in known}
     claims = Claims(context, [item.claim for item in prepared])
     stored |= {memory.id: memory for memory in claims.stored}
     sightings = Sightings(context, list(stored.values()))
@@ -214,9 +199,9 @@ def plan_store(
         dict(seen),
         stored,
         dict(stored),
-        by_fingerprint,
+        {found_by(memory): memory.id for memory in known},
         claims,
-        iso(context.clock()),
+        at,
     )
     new = [
         item
@@ -235,7 +220,14 @@ def plan_store(
             memories += [memory.row(replaces=before.revision if before else 0), *passages]
             deletes += dropped
     model_rows = vectors.model_rows(context) if memories else []
-    links = batch.links(context, prepared)
+    linked = {
+        added.memory.id: batch.memories[added.memory.id]
+        for added, item in zip(batch.answers, prepared, strict=True)
+        if added.is_new and item.terms.links
+    }
+    links = NO_LINKS
+    if linked:
+        links = linking.connect(context, list(linked.values()), context.clock())
     deletes += links.deletes
     puts = [
         *memories,
@@ -253,35 +245,27 @@ def plan_store(
     return Plan(answers, puts, deletes, seen if puts else {})
 
 
-def _partitions(context: Context, prepared: Sequence[Prepared]) -> set[str]:
-    """Return the partitions that a write reads: those of its memories, and of the memories that
-    claims are compared with."""
-    compared = any(item.claim or item.terms.evolves or item.terms.supersedes for item in prepared)
-    return {item.partition for item in prepared} | (
-        {*model.partitions(context.reader)} if compared else set()
-    )
-
-
-def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
+def _known(context: Context, prepared: Sequence[Prepared], at: str) -> list[Memory]:
     """Return the active memories that items would be stored as again."""
-    rows = intact(context, find_active(context, {each for item in prepared for each in item.same}))
-    present = iso(context.clock())
+    prints = {print_ for item in prepared for print_, _ in item.places}
+    rows = intact(context, find_active(context, prints, at))
     # Of equal ones the last counts.
-    rows.sort(key=lambda row: model.is_valid_in([(present, present)], row))
+    rows.sort(key=lambda row: model.is_valid_in([(at, at)], row))
     # No block seals a fingerprint: with a forged one, a new text would be lost, or counted in
     # another scope.
     return [memory for memory in map(Memory.of, rows) if has_own_print(memory)]
 
 
-def find_active(context: Context, fingerprints: Collection[str]) -> list[Row]:
-    """Return the active memories with one of these fingerprints, of any scope that they stand
-    for."""
+def find_active(context: Context, fingerprints: Collection[str], at: str) -> list[Row]:
+    """Return the memories with one of these fingerprints, of any scope that they stand for, that
+    are active at a time."""
     if not fingerprints:
         return []
-    valid = model.not_expired(iso(context.clock()))
-    found = context.store.find(Kind.MEMORY, In("fingerprint", tuple(fingerprints)))
+    rows = context.store.find(Kind.MEMORY, In("fingerprint", tuple(fingerprints)))
     return [
-        row for row in found if row.fields.get("status") == Status.ACTIVE and valid.matches(row)
+        row
+        for row in rows
+        if row.fields.get("status") == Status.ACTIVE and not model.is_expired(row, at)
     ]
 
 
@@ -304,7 +288,8 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
     verdict = _judge(context, batch, item, ms)
     effects = NO_EFFECTS
     if known := _repeated(batch, item, verdict):
-        if _is_replaced(known, item):
+        stated = (item.draft.content, item.draft.metadata)
+        if item.key and (known.content, known.metadata) != stated:
             effects = batch.judged(
                 context, replace(known, **_claim_columns(item)), item, verdict, ms
             )
@@ -331,7 +316,8 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         effects = batch.judged(context, memory, item, verdict, ms)
         if effects is not NO_EFFECTS:
             memory = replace(memory, status=effects.status, supersedes=list(effects.superseded))
-        memory = synced(memory)
+        if "lane_version" in memory.metadata:
+            memory = synced(memory)
         entry = retain_entry(context, ms, memory, "add")
     batch.claims.add(memory)
     batch.entries.append(entry)
@@ -403,13 +389,6 @@ def _repeated(batch: _Batch, item: Prepared, verdict: Verdict = NO_VERDICT) -> M
             (memory for memory in same if (memory.partition, memory.memory_type) == scope), None
         )
     return batch.known(item)
-
-
-def _is_replaced(known: Memory, item: Prepared) -> bool:
-    return item.key is not None and (known.content, known.metadata) != (
-        item.draft.content,
-        item.draft.metadata,
-    )
 
 
 def plan_observation(context: Context, item: Prepared, known: Memory) -> Plan[Memory]:
@@ -653,13 +632,16 @@ def _plan_update(
     )
     columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
     columns["fingerprint"] = updated_print(memory.fingerprint, owner, new)
+    at = iso(context.clock())
     if (
         memory.key
         and columns["fingerprint"] != memory.fingerprint
-        and find_active(context, [columns["fingerprint"]])
+        and find_active(context, [columns["fingerprint"]], at)
     ):
-        remedy = "delete that one first, or keep the type and the project"
-        raise InvalidInput(f"another memory has the key {shown(memory.key)} there", remedy=remedy)
+        raise InvalidInput(
+            f"another memory has the key {shown(memory.key)} there",
+            remedy="delete that one first, or keep the type and the project",
+        )
     if new.content != memory.content:
         vectors.embed(context, [new.content], data_version)
         columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
@@ -678,7 +660,7 @@ def _plan_update(
         data_version,
         action="update",
         why=why,
-        updated_at=iso(context.clock()),
+        updated_at=at,
         **columns,
     )
     passages, deletes = plan_passages(context, memory, plan.answer, vectors.get(new.content))
