@@ -282,6 +282,13 @@ class Notes(list[Note]):
         super().__init__(notes)
         self.faults = list(faults)
 
+    @classmethod
+    def of(cls, found: Iterable[Note | Fault]) -> "Notes":
+        """Sort notes from faults."""
+        every = list(found)
+        faults = (each for each in every if isinstance(each, Fault))
+        return cls((each for each in every if isinstance(each, Note)), faults)
+
 
 @dataclass(frozen=True, slots=True)
 class Appended:

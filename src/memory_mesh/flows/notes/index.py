@@ -115,11 +115,9 @@ def read_all(context: Context, listed: Sequence[NoteFile]) -> Notes:
         for file in listed
     }
     context.state.note_files = read
-    every = [each for _, sections in read.values() for each in sections]
-    notes = [each for each in every if isinstance(each, Note)]
-    return Notes(
-        notes, [*(each for each in every if isinstance(each, Fault)), *double_titles(notes)]
-    )
+    notes = Notes.of(each for _, sections in read.values() for each in sections)
+    notes.faults += double_titles(notes)
+    return notes
 
 
 def _read(files: NoteFiles, file: NoteFile) -> tuple[str, list[Note | Fault]]:

@@ -326,11 +326,7 @@ def import_files(context: Context, paths: object) -> Imported:
     own = replace(context, open_notes=lambda: files)
     known = note_index.indexed_files(own)
     found = files.find(given, known)
-    every = list(_read(files, [one for one in found if not one.name.endswith("/")]))
-    notes = Notes(
-        (one for one in every if isinstance(one, Note)),
-        (one for one in every if isinstance(one, Fault)),
-    )
+    notes = Notes.of(_read(files, [one for one in found if not one.name.endswith("/")]))
     done = note_index.sync(own, notes, [one for one in found if not one.fault or one.name in known])
     skills = [
         read_folder(context, f"{files.root}/{one.name}") for one in found if one.name.endswith("/")

@@ -5,7 +5,7 @@ come last. The next run completes what is missing, and a further one changes not
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 
@@ -82,34 +82,22 @@ def reopen(context: Context, project: Project) -> None:
     ms, is_new = context.clock(), not context.open_traces().mark(project.log)
     if is_new:  # nothing is older than now
         write_state(context, project, {"until": iso(ms)})
-    reopened = _is_new_session(context, project)
+    # Sessions that take turns archive each other once: one that is known reopens nothing.
+    session = sha256(str(context.reader.session_id).encode()).hexdigest()[:16]
+    reopened = context.reader.session_id is not None and session not in _sessions(context, project)
     recent = all_of(rows_of(context, project), Compare("created_at", ">", iso(ms - IDLE_MS)))
     if not is_new and (reopened or not context.store.find(Kind.MEMORY, recent, limit=1)):
         for move in planned_moves(_project_state(context, project), ms, reopened=reopened):
             if move.action is Action.ARCHIVE:
                 _perform(mirror.without_session(context), project, move)
     if reopened:
+        sessions = [session, *_sessions(context, project)]
         state = read_state(context, project)
-        sessions = [_session(context), *_sessions(state)]
         write_state(context, project, {**state, "sessions": sessions[:_MAX_SESSIONS]})
 
 
-def _is_new_session(context: Context, project: Project) -> bool:
-    """Return whether the reader has a session that recorded nothing in a project yet.
-
-    Sessions that take turns archive each other once: one that is known reopens nothing.
-    """
-    return context.reader.session_id is not None and _session(context) not in _sessions(
-        read_state(context, project)
-    )
-
-
-def _session(context: Context) -> Value:
-    return sha256(str(context.reader.session_id).encode()).hexdigest()[:16]
-
-
-def _sessions(state: Mapping[str, Value]) -> list[Value]:
-    known = state.get("sessions")
+def _sessions(context: Context, project: Project) -> list[Value]:
+    known = read_state(context, project).get("sessions")
     return known if isinstance(known, list) else []
 
 
@@ -124,6 +112,7 @@ def _perform(context: Context, project: Project, move: Move) -> None:
 
 def _project_state(context: Context, project: Project) -> ProjectState:
     known = [row for row in learnings_of(context, project).values() if row.status == Status.ACTIVE]
+    newest = context.store.find(Kind.MEMORY, rows_of(context, project), limit=1)
     # A crash may have left those of archived traces.
     results = context.open_traces().names(project.tool_results, folders=True)
     _, lines = core.split_sections(long_term_text(context, project, DECISIONS), DECIDED)
@@ -132,18 +121,13 @@ def _project_state(context: Context, project: Project) -> ProjectState:
         trace_ids=list(
             dict.fromkeys((*(each.trace_id for each in traces_of(context, project)), *results))
         ),
-        last_activity=_last_activity(context, project),
+        last_activity=newest[0].created_at if newest else None,
         learnings={
             str(row.metadata["learning_id"]): row.event_time or row.created_at for row in known
         },
         decisions={section_digest(line): day[1] for line in lines if (day := _DAY.match(line))},
         regrouped_at=str(read_state(context, project).get("regrouped_at", "")),
     )
-
-
-def _last_activity(context: Context, project: Project) -> str | None:
-    newest = context.store.find(Kind.MEMORY, rows_of(context, project), limit=1)
-    return newest[0].created_at if newest else None
 
 
 def _archive_session(context: Context, project: Project, reason: str) -> None:

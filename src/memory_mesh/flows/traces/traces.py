@@ -117,9 +117,9 @@ def record(
         *_list("learnings", learnings),
         *(f"{DECISION}{each}" for each in _list("decisions", decisions)),
     )
-    trace = _masked_trace(
-        context, checked_trace(trace_id=_new_id(context, ms), goal=goal, **values)
-    )
+    trace_id = context.ids.new("trace", ms).replace("_", "-")
+    trace = with_texts(checked_trace(trace_id=trace_id, goal=goal, **values), _mask(context))
+    trace = replace(trace, goal=summarised_goal(trace.goal))
     if not isinstance(recovered, bool) or (recovered and trace.status != "success"):
         raise InvalidInput(
             f"recovered is {shown(recovered)} and status {trace.status}",
@@ -186,7 +186,8 @@ def log_experience(
     files = context.open_traces()
     with files.locked(SYSTEM):
         logged = append_logged(context, files, entry)
-        trace_index.index_entry(context, files, logged, mark=files.mark(SYSTEM_LOG))
+        texts = [trace_index.experience_text(context, logged)]
+        trace_index.store(context, files, texts, {SYSTEM_LOG: files.mark(SYSTEM_LOG)})
     return logged
 
 
@@ -306,17 +307,8 @@ def _show(context: Context, project: Project, current: Run, start: int) -> None:
         )
 
 
-def _new_id(context: Context, ms: int) -> str:
-    return context.ids.new("trace", ms).replace("_", "-")
-
-
 def _mask(context: Context) -> Callable[[str], str]:
     return context.gate().redact_markup
-
-
-def _masked_trace(context: Context, trace: Trace) -> Trace:
-    masked = with_texts(trace, _mask(context))
-    return replace(masked, goal=summarised_goal(masked.goal))
 
 
 def _masked_results(context: Context, given: object) -> list[tuple[str, str]]:
@@ -401,8 +393,8 @@ def similar(
         project=project,
         archived=archived,
     )
-    approaches = _approaches(context, [memory.id for memory, _ in best])
-    return [match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
+    learnings = trace_learnings.learnings_from(context, [memory.id for memory, _ in best])
+    return _matches(best, learnings)
 
 
 def find_similar(
@@ -486,27 +478,28 @@ def _within(window: object) -> list[Where]:
     ]  # fmt: skip
 
 
-def _approaches(context: Context, ids: Sequence[str]) -> dict[str, str]:
-    """Return what learnings recommend, by the memory of a trace that they are drawn from; the
-    newest counts."""
-    found: dict[str, str] = {}
-    for memory in trace_learnings.learnings_from(context, ids):
-        if approach := memory.metadata.get("recommended_approach"):
-            for source in memory.sources:
-                found.setdefault(source, str(approach))
-    return found
-
-
-def match_of(memory: Memory, similarity: float, approach: str | None) -> PatternMatch:
-    """Return a match as callers see it."""
-    metadata = memory.metadata
-    success, tools = metadata.get("status") == "success", metadata.get("tools_used")
-    plan = str(metadata.get("plan") or "") if success else ""
-    return PatternMatch(
-        goal=memory.content, similarity=similarity, suggested_approach=approach or plan or None,
-        tools_used=tuple(map(str, tools if isinstance(tools, list) else ())), success=success,
-        trace_id=str(metadata.get("trace_id")),
-    )  # fmt: skip
+def _matches(
+    best: Sequence[tuple[Memory, float]], learnings: Sequence[Memory]
+) -> list[PatternMatch]:
+    """Return matches as callers see them, each with what the newest of its learnings recommends."""
+    approaches = {
+        source: str(approach)
+        for learning in reversed(learnings)
+        if (approach := learning.metadata.get("recommended_approach"))
+        for source in learning.sources
+    }
+    matches: list[PatternMatch] = []
+    for memory, similarity in best:
+        metadata = memory.metadata
+        success = metadata.get("status") == "success"
+        plan = str(metadata.get("plan") or "") if success else ""
+        matches.append(PatternMatch(
+            goal=memory.content, similarity=similarity, success=success,
+            suggested_approach=approaches.get(memory.id) or plan or None,
+            tools_used=trace_learnings.texts(memory, "tools_used"),
+            trace_id=str(metadata.get("trace_id")),
+        ))  # fmt: skip
+    return matches
 
 
 # --- planning ---
@@ -532,12 +525,7 @@ def plan_context(
     with suppress(StoreReadOnly):
         trace_learnings.take_over_edits(context, own)
     learnings = trace_learnings.learnings_from(context, [memory.id for memory, _ in best])
-    approaches = {
-        source: str(row.metadata.get("recommended_approach"))
-        for row in reversed(learnings)
-        for source in row.sources
-    }
-    matches = [match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
+    matches = _matches(best, learnings)
     failed = [
         FailedRun(
             goal=match.goal,
@@ -564,10 +552,9 @@ def _project_context(context: Context, project: Project) -> str:
     """Return what people wrote into the context file of a project; nothing if it is as it was
     created."""
     text = context.open_traces().read(project.context).decode("utf-8", "replace")
-    is_empty = text == project.files[project.context]
-    return (
-        "" if is_empty else shortened(context.query_gate().redact(text.strip()), _MAX_CONTEXT_CHARS)
-    )
+    if text == project.files[project.context]:
+        return ""
+    return shortened(context.query_gate().redact(text.strip()), _MAX_CONTEXT_CHARS)
 
 
 def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownLearning]:
@@ -579,11 +566,10 @@ def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownL
         cited = sorted(
             trace_learnings.texts(row, "trace_ids"), key=lambda id_: order.get(id_, len(order))
         )
-        learning_id = str(row.metadata["learning_id"])
         found.append(
             KnownLearning(
                 learning=trace_learnings.learning_of(row),
-                learning_id=learning_id,
+                learning_id=str(row.metadata["learning_id"]),
                 trace_ids=tuple(cited),
             )
         )
