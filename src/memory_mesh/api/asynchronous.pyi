@@ -38,7 +38,7 @@ from memory_mesh.core.notes.files import Imported
 from memory_mesh.core.ports import Progress
 from memory_mesh.core.traces import Experience, PatternMatch, Trace
 from memory_mesh.core.traces.learnings import Consolidation, PlanContext
-from memory_mesh.core.traces.retention import Retention
+from memory_mesh.core.traces.schema import Retention
 from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 from memory_mesh.flows.graph.store import BATCH_SIZE, IMPORTANCE, Stored
 from memory_mesh.flows.notes.notes import NewNote

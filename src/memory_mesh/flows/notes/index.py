@@ -23,6 +23,7 @@ from memory_mesh.core.model import Kind, Memory, Meta, Row, Status, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
 from memory_mesh.core.notes.files import (
     Instruction,
+    as_notes,
     digest,
     double_titles,
     is_current,
@@ -115,7 +116,7 @@ def read_all(context: Context, listed: Sequence[NoteFile]) -> Notes:
         for file in listed
     }
     context.state.note_files = read
-    notes = Notes.of(each for _, sections in read.values() for each in sections)
+    notes = as_notes(each for _, sections in read.values() for each in sections)
     notes.faults += double_titles(notes)
     return notes
 

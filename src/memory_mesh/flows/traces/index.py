@@ -49,7 +49,7 @@ from memory_mesh.core.traces.learnings import (
     lesson_metadata,
     without_sections,
 )
-from memory_mesh.core.traces.retention import (
+from memory_mesh.core.traces.schema import (
     DEFAULT_PROJECT,
     FOLDER_ID,
     ID_LENGTH,

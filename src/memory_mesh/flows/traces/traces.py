@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from memory_mesh.core.errors import (
     InvalidInput,
@@ -39,6 +39,7 @@ from memory_mesh.core.model import (
     parse_time,
     valid_in,
 )
+from memory_mesh.core.notes.files import Documents
 from memory_mesh.core.ports import TraceFiles
 from memory_mesh.core.search import Query
 from memory_mesh.core.text import shortened
@@ -46,7 +47,6 @@ from memory_mesh.core.traces import (
     DECISION,
     DONE,
     Experience,
-    Fault,
     PatternMatch,
     Trace,
     checked_experience,
@@ -57,7 +57,7 @@ from memory_mesh.core.traces import (
     word_similarity,
 )
 from memory_mesh.core.traces.learnings import FailedRun, KnownLearning, PlanContext, plan_text
-from memory_mesh.core.traces.retention import SYSTEM, SYSTEM_LOG, Project
+from memory_mesh.core.traces.schema import SYSTEM, SYSTEM_LOG, Project
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.graph.links import cosine
 from memory_mesh.flows.search.readable import about, is_readable, readable
@@ -68,27 +68,14 @@ from memory_mesh.flows.traces import (
 from memory_mesh.flows.traces import (
     learnings as trace_learnings,
 )
-from memory_mesh.flows.traces import (
-    retention,
-)
 from memory_mesh.flows.traces.index import TRACE, project_of
 from memory_mesh.flows.write.embed import embed_query, token_counter
 
 MAX_TOOL_RESULTS = 1000
 _CANDIDATES = 50  # of the index, whose cosines are approximate
-Document = TypeVar("Document")
 _STATUSES = (Status.ACTIVE.value, Status.ARCHIVED.value)
 TimeWindow = tuple[GivenTime | None, GivenTime | None]
 _log = logging.getLogger("memory_mesh")
-
-
-class Documents(list[Document]):
-    """What was read from files of traces. `faults` is what cannot be read, with file, line and
-    reason."""
-
-    def __init__(self, documents: Sequence[Document] = (), faults: Sequence[Fault] = ()) -> None:
-        super().__init__(documents)
-        self.faults = list(faults)
 
 
 class Traces(Documents[Trace]):
@@ -130,7 +117,7 @@ def record(
         place, trace, agents=[*map(_mask(context), _list("agents", agents))], recovered=recovered
     )
     checked_experience(**entry)
-    retention.reopen(context, place)
+    trace_learnings.reopen(context, place)
     _write(context, place, trace, entry, results)
     trace_learnings.consolidate_due(context, place)
     return trace

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.traces import Fault as TraceFault
     from memory_mesh.core.traces import PatternMatch, Trace
     from memory_mesh.core.traces.learnings import Consolidation, PlanContext
-    from memory_mesh.core.traces.retention import Retention
+    from memory_mesh.core.traces.schema import Retention
     from memory_mesh.flows.traces.traces import Traces
 
 
