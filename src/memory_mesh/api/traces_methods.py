@@ -14,12 +14,8 @@ from memory_mesh.core.traces.learnings import Consolidation, PlanContext
 from memory_mesh.core.traces.schema import Retention
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.search import readable
-from memory_mesh.flows.traces import (
-    index as trace_index,
-)
-from memory_mesh.flows.traces import (
-    learnings as trace_learnings,
-)
+from memory_mesh.flows.traces import index as trace_index
+from memory_mesh.flows.traces import learnings as trace_learnings
 from memory_mesh.flows.traces import traces as flow
 from memory_mesh.flows.traces.traces import Experiences, Run, TimeWindow, Traces
 

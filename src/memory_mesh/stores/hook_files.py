@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from errno import EAGAIN
 from hashlib import sha256
 from pathlib import Path
@@ -155,18 +155,13 @@ class DiskHookFiles:
             if folder
             else self._folder / f"{sha256(hook.encode()).hexdigest()[:16]}.lock"
         )
-        try:
-            if create:
-                create_folder(path.parent)
-            lock = lock_file(path, seconds=seconds)
-            is_ours = lock.__enter__()
-        except OSError:  # delivering fails in the same way, which is recorded
-            yield True
-            return
-        try:
+        with ExitStack() as stack:
+            is_ours = True
+            with suppress(OSError):  # delivering fails in the same way, which is recorded
+                if create:
+                    create_folder(path.parent)
+                is_ours = stack.enter_context(lock_file(path, seconds=seconds))
             yield is_ours
-        finally:
-            lock.__exit__(None, None, None)
 
     def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None:
         with _translated(self._letters):

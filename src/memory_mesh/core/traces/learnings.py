@@ -355,13 +355,9 @@ def without_sections(text: str, start: str, digests: "set[str | None] | set[str]
     """Return a file without the sections that have these digests."""
     head, sections = split_sections(text, start)
     kept = [section for section in sections if section_digest(section) not in digests]
-    return (
-        text
-        if len(kept) == len(sections)
-        else (head + "".join(kept)).rstrip() + "\n"
-        if head.strip() or kept
-        else ""
-    )
+    if len(kept) == len(sections):
+        return text
+    return (head + "".join(kept)).rstrip() + "\n" if head.strip() or kept else ""
 
 
 # --- skills and lessons ---

@@ -290,13 +290,11 @@ def _count(name: str, value: object) -> int:
 
 
 def _step(value: object) -> Step:
-    parts = (
-        (value.text, value.status)
-        if isinstance(value, Step)
-        else (value, DONE)
-        if isinstance(value, str)
-        else value
-    )
+    parts = value
+    if isinstance(value, Step):
+        parts = value.text, value.status
+    elif isinstance(value, str):
+        parts = value, DONE
     if not isinstance(parts, tuple | list) or len(parts) != 2:
         raise InvalidInput(f"a step is {shown(value)}", expected="a text, or (text, status)")
     ((text,), status) = _texts("steps", parts[:1]), _text("the status of a step", parts[1])

@@ -11,13 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from memory_mesh.core.errors import (
-    InvalidInput,
-    NotFound,
-    StoreBusy,
-    StoreError,
-    shown,
-)
+from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreError, shown
 from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
 from memory_mesh.core.model import Kind, Memory, Meta, Row, Status, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced

@@ -16,17 +16,7 @@ from typing import TypeVar
 
 from memory_mesh.core.errors import InvalidInput, StoreError, shown
 from memory_mesh.core.intake import EXPERIENCE_KEY, LEARNING_KEY, TRACE_KEY, NewText, Terms
-from memory_mesh.core.model import (
-    Compare,
-    In,
-    Kind,
-    Memory,
-    Meta,
-    Status,
-    Where,
-    all_of,
-    equals,
-)
+from memory_mesh.core.model import Compare, In, Kind, Memory, Meta, Status, Where, all_of, equals
 from memory_mesh.core.ports import TraceFiles
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import (
@@ -419,9 +409,7 @@ def store(
     context = mirror.without_session(context)
     states = {_scope(context, files, name): mark for name, mark in marks.items()}
     stored = mirror.store(
-        context,
-        prepare(context, texts),
-        {scope: {"mark": mark} for scope, mark in states.items()},
+        context, prepare(context, texts), {scope: {"mark": mark} for scope, mark in states.items()}
     )
     context.state.traces_read.update(states)
     return stored
