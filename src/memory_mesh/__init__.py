@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.traces import Trace as Trace
     from memory_mesh.core.traces.learnings import Consolidation as Consolidation
     from memory_mesh.core.traces.learnings import PlanContext as PlanContext
-    from memory_mesh.core.traces.retention import Retention as Retention
+    from memory_mesh.core.traces.schema import Retention as Retention
     from memory_mesh.core.upkeep import Compressed as Compressed
     from memory_mesh.core.upkeep import Consolidated as Consolidated
     from memory_mesh.core.upkeep import Decayed as Decayed
@@ -166,7 +166,7 @@ _NAMES = {
     "core.search": "CacheStats Explanation",
     "core.traces": "Experience PatternMatch Trace",
     "core.traces.learnings": "Consolidation PlanContext",
-    "core.traces.retention": "Retention",
+    "core.traces.schema": "Retention",
     "core.upkeep": "Compressed Consolidated Decayed",
     "api.graph_methods": "MemoryGraph",
     "api.lane_methods": "MemoryLane",

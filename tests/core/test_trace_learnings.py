@@ -26,8 +26,7 @@ from memory_mesh.core.traces.learnings import (
     with_section,
     without_sections,
 )
-from memory_mesh.core.traces.retention import Action, ProjectState, planned_moves
-from memory_mesh.core.traces.schema import PatternMatch
+from memory_mesh.core.traces.schema import Action, PatternMatch, ProjectState, planned_moves
 
 DAY = 86_400_000
 

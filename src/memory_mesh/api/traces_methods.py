@@ -10,18 +10,11 @@ from memory_mesh.api.handle import Handle
 from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.core.traces import Experience, PatternMatch, Trace
 from memory_mesh.core.traces.learnings import Consolidation, PlanContext
-from memory_mesh.core.traces.retention import Retention
+from memory_mesh.core.traces.schema import Retention
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.search import readable
-from memory_mesh.flows.traces import (
-    index as trace_index,
-)
-from memory_mesh.flows.traces import (
-    learnings as trace_learnings,
-)
-from memory_mesh.flows.traces import (
-    retention,
-)
+from memory_mesh.flows.traces import index as trace_index
+from memory_mesh.flows.traces import learnings as trace_learnings
 from memory_mesh.flows.traces import traces as flow
 from memory_mesh.flows.traces.traces import Experiences, Run, TimeWindow, Traces
 
@@ -169,11 +162,11 @@ class MemoryTraces(Handle):
         again after 180 days and moves after 365. Nothing is deleted, and `similar` still finds it.
         `heartbeat` does this daily.
         """
-        return retention.retention(self._context(), dry_run=dry_run)
+        return trace_learnings.retention(self._context(), dry_run=dry_run)
 
     def archive(self, project: str | None = None) -> Consolidation:
         """Consolidate a project, and move all its short-term memory to its archive."""
-        return retention.archive(self._context(), project)
+        return trace_learnings.archive(self._context(), project)
 
     def keep_decisions(self, trace_id: str) -> list[MemoryRecord]:
         """Store the decisions of a trace as memories of the category `decision`, and return them.

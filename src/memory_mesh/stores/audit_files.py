@@ -101,7 +101,12 @@ class AuditKeyFile:
         """Return the keys by id; empty if there is no file. Raise `SettingsError` for a file
         that cannot be used."""
         try:
-            state = _state(self._path)
+            stat = os.stat(self._path)
+            if not S_ISREG(stat.st_mode):
+                raise self._fault("is not a regular file", _RESTORE)
+            if os.name == "posix" and S_IMODE(stat.st_mode) & 0o077:
+                raise self._fault("can be read by others", f"run chmod 600 {self._path}")
+            state = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
             # Another process may add a key at any time.
             if self._cached is None or self._cached[0] != state:
                 self._cached = (state, _read(self._path))
@@ -116,8 +121,6 @@ class AuditKeyFile:
             raise self._fault(f"cannot be read: {error.strerror}", _RESTORE) from error
         except ValueError as error:
             raise self._fault(str(error), _RESTORE) from None
-        except _Exposed:
-            raise self._fault("can be read by others", f"run chmod 600 {self._path}") from None
         return self._cached[1]
 
     def current(self) -> SigningKey:
@@ -151,20 +154,6 @@ class AuditKeyFile:
 
     def _fault(self, what: str, remedy: str) -> SettingsError:
         return SettingsError(f"the audit key file {self._path} {what}", remedy=remedy)
-
-
-class _Exposed(Exception):
-    """Others than the owner may read the file."""
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    """Return what changes with the content of a file. Raise if it is not a private file."""
-    found = os.stat(path)
-    if not S_ISREG(found.st_mode):
-        raise ValueError("is not a regular file")
-    if os.name == "posix" and S_IMODE(found.st_mode) & 0o077:
-        raise _Exposed
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _read(path: Path) -> dict[str, SigningKey]:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from errno import EAGAIN
 from hashlib import sha256
 from pathlib import Path
@@ -155,18 +155,13 @@ class DiskHookFiles:
             if folder
             else self._folder / f"{sha256(hook.encode()).hexdigest()[:16]}.lock"
         )
-        try:
-            if create:
-                create_folder(path.parent)
-            lock = lock_file(path, seconds=seconds)
-            is_ours = lock.__enter__()
-        except OSError:  # delivering fails in the same way, which is recorded
-            yield True
-            return
-        try:
+        with ExitStack() as stack:
+            is_ours = True
+            with suppress(OSError):  # delivering fails in the same way, which is recorded
+                if create:
+                    create_folder(path.parent)
+                is_ours = stack.enter_context(lock_file(path, seconds=seconds))
             yield is_ours
-        finally:
-            lock.__exit__(None, None, None)
 
     def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None:
         with _translated(self._letters):
@@ -181,24 +176,27 @@ class DiskHookFiles:
                 lines = self._letters.read_text(encoding="ascii", errors="replace").splitlines()
             except FileNotFoundError:
                 return []
-        return [letter for line in lines if (letter := _letter(line))]
+        letters: list[dict[str, Json]] = []
+        for line in lines:
+            with suppress(ValueError, RecursionError):  # a crash cut it off, or it was edited
+                letter = json.loads(line)
+                letters += [letter] if isinstance(letter, dict) and letter else []
+        return letters
 
     def keep_dead_letters(self, keep: Callable[[Mapping[str, Json]], bool]) -> None:
         with _translated(self._letters):
             try:
-                if stat_of(self._letters):
-                    self._keep(keep)
+                if not stat_of(self._letters):
+                    return
+                with _locked(self._folder):
+                    letters = self.dead_letters()
+                    kept = [letter for letter in letters if keep(letter)]
+                    if len(kept) < len(letters):
+                        lines = (json.dumps(letter).encode("ascii") + b"\n" for letter in kept)
+                        replace_file(self._letters, b"".join(lines))
             except FileNotFoundError:
                 if stat_of(self._letters):  # else it was removed meanwhile, with its folder
                     raise
-
-    def _keep(self, keep: Callable[[Mapping[str, Json]], bool]) -> None:
-        with _locked(self._folder):
-            letters = self.dead_letters()
-            kept = [letter for letter in letters if keep(letter)]
-            if len(kept) < len(letters):
-                lines = (json.dumps(letter).encode("ascii") + b"\n" for letter in kept)
-                replace_file(self._letters, b"".join(lines))
 
     def forget(self, folder: str, memory_ids: Collection[str]) -> None:
         with _translated(Path(folder)), suppress(NotADirectoryError):
@@ -220,12 +218,3 @@ def _translated(path: Path) -> Iterator[None]:
     except OSError as error:
         what = f"{path} cannot be read or written: {error.strerror}"
         raise StoreUnavailable(what, remedy="check the file and its folder") from error
-
-
-def _letter(line: str) -> dict[str, Json] | None:
-    """Return the letter in a line; None for a line that a crash cut off, or that was edited."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

@@ -131,8 +131,9 @@ def _of_text(file: Path, head: str) -> str:
 
 def _url(file: Path) -> str:
     """Return the URL that opens a store for reading only."""
-    is_folder = file.is_dir()
-    scheme = "sqlite" if not is_folder else "lancedb" if any(file.glob("*.lance")) else "json"
+    scheme = "sqlite"
+    if file.is_dir():
+        scheme = "lancedb" if any(file.glob("*.lance")) else "json"
     return f"{scheme}:///{quote(str(file.absolute()))}?mode=ro"
 
 

@@ -55,7 +55,7 @@ class DiskNotes:
 
     def files(self) -> Sequence[NoteFile]:
         try:
-            folder = self._open()
+            folder = DiskFolder(str(self._folder))
         except InvalidInput as error:
             return (NoteFile("", fault=str(error)),) if os.path.lexists(self._folder) else ()
         root = self.root
@@ -70,21 +70,17 @@ class DiskNotes:
                 raise InvalidInput(
                     f"it has {size:,} bytes", expected=f"at most {MAX_BYTES:,}", remedy="split it"
                 )
-        return self._open().read(name, max_bytes=MAX_BYTES)
-
-    def _read_if_any(self, path: Path) -> bytes | None:
-        try:
-            return self.read(path.name)
-        except InvalidInput:
-            if os.path.lexists(path):
-                raise
-            return None
+        return DiskFolder(str(self._folder)).read(name, max_bytes=MAX_BYTES)
 
     def change(self, name: str, make: _Make) -> None:
         path = Path(self.root) / name
         try:
             create_folder(path.parent)
-            with _locked(path.parent / _LOCK):
+            with lock_file(path.parent / _LOCK, seconds=_BUSY_SECONDS) as is_locked:
+                if not is_locked:
+                    raise StoreBusy(
+                        f"{path.parent}: another process writes notes", remedy="try again"
+                    )
                 while not self._replace(path, make):
                     pass
         except OSError as error:
@@ -103,9 +99,6 @@ class DiskNotes:
                 f"read: {error}"
             )
             raise InvalidInput(what, expected="a YAML file with name and memory") from None
-
-    def _open(self) -> DiskFolder:
-        return DiskFolder(str(self._folder))
 
     def _mark(self, root: str, name: str) -> str:
         path = os.path.join(root, name)
@@ -127,22 +120,19 @@ class DiskNotes:
                 remedy="give the note another title",
             )
         mark, root = self._mark(self.root, path.name), self.root
-        new = make(self._read_if_any(path))
-        if new is None:
-            return True
-        if not new:
+        try:
+            old = self.read(path.name)
+        except InvalidInput:
+            if os.path.lexists(path):
+                raise
+            old = None
+        new = make(old)
+        if new == b"":
             path.unlink(missing_ok=True)
             sync(path.parent)
+        if not new:
             return True
         return replace_file(path, new, unless=lambda: self._mark(root, path.name) != mark)
-
-
-@contextmanager
-def _locked(lock: Path) -> Iterator[None]:
-    with lock_file(lock, seconds=_BUSY_SECONDS) as is_locked:
-        if not is_locked:
-            raise StoreBusy(f"{lock.parent}: another process writes notes", remedy="try again")
-        yield
 
 
 # --- traces ---

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, is_number, one_of, shown
 from memory_mesh.core.intake import IMPORTANCE, normal_text
@@ -265,6 +265,7 @@ def _frontmatter(note: Note) -> str:
 
 # --- a folder of notes ---
 
+Document = TypeVar("Document")
 MAX_BYTES = 1_000_000  # of a file
 _KEBAB = re.compile(r"[^\W_A-Z]+(-[^\W_A-Z]+)*\.md")
 _AGENT = {
@@ -274,13 +275,17 @@ _AGENT = {
 }
 
 
-class Notes(list[Note]):
+class Documents(list[Document]):
+    """What was read from files. `faults` is what cannot be read, with file, line and reason."""
+
+    def __init__(self, documents: Iterable[Document] = (), faults: Iterable[Fault] = ()) -> None:
+        super().__init__(documents)
+        self.faults = list(faults)
+
+
+class Notes(Documents[Note]):
     """The notes of a folder, in the order of files and sections. `faults` is what is wrong in
     the files."""
-
-    def __init__(self, notes: Iterable[Note] = (), faults: Iterable[Fault] = ()) -> None:
-        super().__init__(notes)
-        self.faults = list(faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +319,13 @@ class NoteAgent:
     max_injected: int = 5
     min_importance: str | None = None
     specialty: tuple[str, ...] = ()
+
+
+def as_notes(sections: Iterable[Note | Fault]) -> Notes:
+    """Return the notes among what was read, with the faults."""
+    every = list(sections)
+    faults = (each for each in every if isinstance(each, Fault))
+    return Notes((each for each in every if isinstance(each, Note)), faults)
 
 
 def read_file(name: str, data: bytes) -> Iterator[Note | Fault]:

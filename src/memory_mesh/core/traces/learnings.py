@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from hashlib import sha256
 
 import numpy as np
@@ -126,19 +127,19 @@ def grouped(
     """
     groups: list[list[Trace]] = []
     by_goal: dict[str, int] = {}
-    leaders: dict[tuple[str, int], _Leaders] = {}
+    leaders_of = cache(lambda _, dimension: _Leaders(len(vectors), dimension))  # by model
     for trace in sorted(traces, key=_by_time):
         goal, vector, at = normalised(trace.goal), vectors.get(trace.trace_id), None
-        known = leaders.setdefault((vector.model, vector.dimension), _Leaders()) if vector else None
+        leaders = leaders_of(vector.model, vector.dimension) if vector else None
         if goal in by_goal:
             at = by_goal[goal]
-        elif known and vector:
-            at = known.nearest(vector, min_similarity)
+        elif leaders and vector:
+            at = leaders.nearest(vector, min_similarity)
         if at is None:
             at = len(groups)
             groups.append([])
-            if known is not None and vector:
-                known.add(vector, at)
+            if leaders and vector:
+                leaders.add(vector, at)
         by_goal.setdefault(goal, at)
         groups[at].append(trace)
     return [group for group in groups if len(group) >= MIN_RUNS]
@@ -147,17 +148,11 @@ def grouped(
 class _Leaders:
     """The vectors of the first runs of groups."""
 
-    def __init__(self) -> None:
-        self._matrix = np.zeros((0, 0), dtype=np.float32)
+    def __init__(self, max_groups: int, dimension: int) -> None:
+        self._matrix = np.zeros((max_groups, dimension), dtype=np.float32)
         self._groups: list[int] = []
 
     def add(self, vector: Vector, group: int) -> None:
-        # It doubles, so that adding does not copy it each time.
-        if len(self._groups) == len(self._matrix):
-            grown = np.zeros((max(16, 2 * len(self._matrix)), vector.dimension), dtype=np.float32)
-            if self._groups:
-                grown[: len(self._groups)] = self._matrix
-            self._matrix = grown
         self._matrix[len(self._groups)] = _unit(vector)
         self._groups.append(group)
 
@@ -360,13 +355,9 @@ def without_sections(text: str, start: str, digests: "set[str | None] | set[str]
     """Return a file without the sections that have these digests."""
     head, sections = split_sections(text, start)
     kept = [section for section in sections if section_digest(section) not in digests]
-    return (
-        text
-        if len(kept) == len(sections)
-        else (head + "".join(kept)).rstrip() + "\n"
-        if head.strip() or kept
-        else ""
-    )
+    if len(kept) == len(sections):
+        return text
+    return (head + "".join(kept)).rstrip() + "\n" if head.strip() or kept else ""
 
 
 # --- skills and lessons ---

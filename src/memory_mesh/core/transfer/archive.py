@@ -98,11 +98,11 @@ def archive_lines(store: Store, *, vectors: bool, progress: Progress) -> Iterato
     rows = (row for kind in KINDS for row in source.rows(kind))
     for done, line in enumerate(lines(rows, vectors=vectors)):
         if line.startswith('{"end"') and source.state() != state:
-            what = (
-                f"{source.name} was written to during the export, so that it would not be of "
-                "one moment"
+            raise StoreBusy(
+                f"{source.name} was written to during the export, so that it would not be of one "
+                "moment",
+                remedy="try again, or export a backup of it",
             )
-            raise StoreBusy(what, remedy="try again, or export a backup of it")
         yield line
         if done % AT_ONCE == 0:
             progress("exporting", min(done, total), total)

@@ -126,31 +126,22 @@ def read_line(text: object) -> Exported:
         values, (*_MEMORY, *own), required=("id", "content", "created_at", "updated_at", *own)
     )
     memory = (Skill if own else Memory)(**given, revision=len(history) + 1)
-    changes = [_change(memory, at, one) for at, one in enumerate(history, start=2)]
-    seen = {one.id: one for one in (_sighting(memory, values) for values in sightings)}
+    columns = {one.name for one in fields(memory)} & BY_NAME.keys()
+    changes: list[Change] = []
+    for at, values in enumerate(history, start=2):
+        change = _present(values, _CHANGE, required=("created_at", "action"))
+        change["before"] = _checked(change.get("before", {}), columns)
+        id_ = change_id(memory.id, at)
+        changes.append(Change(**change, id=id_, ref=memory.id, number=at, user_id=memory.user_id))
+    seen: dict[str, Sighting] = {}
+    for values in sightings:
+        sighting = _present(values, _SIGHTING, required=("created_at",))
+        author = Author(sighting.get("agent_id"), sighting.get("session_id"))
+        id_ = author.sighting_id(memory.id)
+        seen[id_] = Sighting(**sighting, id=id_, ref=memory.id, user_id=memory.user_id)
     if len(seen) < len(sightings):
         raise InvalidInput("sightings names an agent and session twice", expected=_EXPECTED)
     return Exported(memory, changes, list(seen.values()))
-
-
-def _change(memory: Memory, number: int, values: object) -> Change:
-    given = _present(values, _CHANGE, required=("created_at", "action"))
-    given["before"] = _checked(
-        given.get("before", {}), {one.name for one in fields(memory)} & BY_NAME.keys()
-    )
-    return Change(
-        **given,
-        id=change_id(memory.id, number),
-        ref=memory.id,
-        number=number,
-        user_id=memory.user_id,
-    )
-
-
-def _sighting(memory: Memory, values: object) -> Sighting:
-    given = _present(values, _SIGHTING, required=("created_at",))
-    id_ = Author(given.get("agent_id"), given.get("session_id")).sighting_id(memory.id)
-    return Sighting(**given, id=id_, ref=memory.id, user_id=memory.user_id)
 
 
 def read_object(text: object, expected: str = _EXPECTED) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.learning import lessons
 from memory_mesh.flows.search.search import checked_limit
 from memory_mesh.flows.traces import learnings as trace_learnings
-from memory_mesh.flows.traces import retention
 from memory_mesh.flows.upkeep import consolidate, decay, hooks
 from memory_mesh.flows.write import embed
 
@@ -138,7 +137,8 @@ def _apply_retention(context: Context) -> str:
     archived = lessons.archive_old(context)
     pruned = audit.prune(context, older_than_days=context.options.recall_retention_days)
     broken = f", {len(pruned.broken)} broken chains not touched" if pruned.broken else ""
-    moved = len(retention.retention(context).moves) if trace_learnings.has_projects(context) else 0
+    has_traces = trace_learnings.has_projects(context)
+    moved = len(trace_learnings.retention(context).moves) if has_traces else 0
     moves = f", {moved} parts of traces archived or consolidated" if moved else ""
     return (
         f"{len(archived)} lessons archived, {pruned.removed} recall blocks removed{broken}{moves}"

@@ -179,8 +179,9 @@ def pseudonym_key_error(store: Store, key: bytes | None) -> str | None:
     stored = stored_key_id(store)
     if stored is None or (key is not None and _key_id(key) == stored):
         return None
-    lost = "the pseudonym key of this store is lost"
-    return lost if key is None else "the pseudonym key is not the one this store was written with"
+    if key is None:
+        return "the pseudonym key of this store is lost"
+    return "the pseudonym key is not the one this store was written with"
 
 
 def check_pseudonym_key(store: Store, key: bytes | None) -> None:

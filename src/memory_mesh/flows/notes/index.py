@@ -11,18 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from memory_mesh.core.errors import (
-    InvalidInput,
-    NotFound,
-    StoreBusy,
-    StoreError,
-    shown,
-)
+from memory_mesh.core.errors import InvalidInput, NotFound, StoreBusy, StoreError, shown
 from memory_mesh.core.intake import NOTE_KEY, NewText, Terms
 from memory_mesh.core.model import Kind, Memory, Meta, Row, Status, batches, iso
 from memory_mesh.core.notes import Fault, Note, Notes, Relevance, Synced
 from memory_mesh.core.notes.files import (
     Instruction,
+    as_notes,
     digest,
     double_titles,
     is_current,
@@ -115,11 +110,9 @@ def read_all(context: Context, listed: Sequence[NoteFile]) -> Notes:
         for file in listed
     }
     context.state.files.note_sections = read
-    every = [each for _, sections in read.values() for each in sections]
-    notes = [each for each in every if isinstance(each, Note)]
-    return Notes(
-        notes, [*(each for each in every if isinstance(each, Fault)), *double_titles(notes)]
-    )
+    notes = as_notes(each for _, sections in read.values() for each in sections)
+    notes.faults += double_titles(notes)
+    return notes
 
 
 def _read(files: NoteFiles, file: NoteFile) -> tuple[str, list[Note | Fault]]:

@@ -51,6 +51,7 @@ from memory_mesh.core.notes.extraction import (
 from memory_mesh.core.notes.files import (
     Imported,
     InstructionFiles,
+    as_notes,
     is_current,
     read_agent_file,
     read_file,
@@ -327,11 +328,7 @@ def import_files(context: Context, paths: object) -> Imported:
     own = context.with_files(open_notes=lambda: files)
     known = note_index.indexed_files(own)
     found = files.find(given, known)
-    every = list(_read(files, [one for one in found if not one.name.endswith("/")]))
-    notes = Notes(
-        (one for one in every if isinstance(one, Note)),
-        (one for one in every if isinstance(one, Fault)),
-    )
+    notes = as_notes(_read(files, [one for one in found if not one.name.endswith("/")]))
     done = note_index.sync(own, notes, [one for one in found if not one.fault or one.name in known])
     skills = [
         read_folder(context, f"{files.root}/{one.name}") for one in found if one.name.endswith("/")

@@ -16,17 +16,7 @@ from typing import TypeVar
 
 from memory_mesh.core.errors import InvalidInput, StoreError, shown
 from memory_mesh.core.intake import EXPERIENCE_KEY, LEARNING_KEY, TRACE_KEY, NewText, Terms
-from memory_mesh.core.model import (
-    Compare,
-    In,
-    Kind,
-    Memory,
-    Meta,
-    Status,
-    Where,
-    all_of,
-    equals,
-)
+from memory_mesh.core.model import Compare, In, Kind, Memory, Meta, Status, Where, all_of, equals
 from memory_mesh.core.ports import TraceFiles
 from memory_mesh.core.text import shortened
 from memory_mesh.core.traces import (
@@ -49,7 +39,7 @@ from memory_mesh.core.traces.learnings import (
     lesson_metadata,
     without_sections,
 )
-from memory_mesh.core.traces.retention import (
+from memory_mesh.core.traces.schema import (
     DEFAULT_PROJECT,
     FOLDER_ID,
     ID_LENGTH,
@@ -394,7 +384,7 @@ def sync_log(context: Context, files: TraceFiles) -> None:
         texts = [
             experience_text(context, entry, traces.get(entry.experience_id)) for entry in changed
         ]
-        _store(context, files, texts, {SYSTEM_LOG: mark})
+        store(context, files, texts, {SYSTEM_LOG: mark})
 
 
 def index(
@@ -409,24 +399,17 @@ def index(
         texts.append(trace_text(context, project, trace, id_))
         if isinstance(entry, Experience):
             texts.append(experience_text(context, entry, trace.trace_id))
-    return _store(context, files, texts, marks)
+    return store(context, files, texts, marks)
 
 
-def index_entry(context: Context, files: TraceFiles, entry: Experience, *, mark: str) -> None:
-    """Store the memory of an entry of the log that has no trace, and the mark of the log, at
-    once."""
-    _store(context, files, [experience_text(context, entry)], {SYSTEM_LOG: mark})
-
-
-def _store(
+def store(
     context: Context, files: TraceFiles, texts: Sequence[NewText], marks: Mapping[str, str]
 ) -> list[Memory]:
+    """Store the memories of traces and entries, and the marks of their files, at once."""
     context = mirror.without_session(context)
     states = {_scope(context, files, name): mark for name, mark in marks.items()}
     stored = mirror.store(
-        context,
-        prepare(context, texts),
-        {scope: {"mark": mark} for scope, mark in states.items()},
+        context, prepare(context, texts), {scope: {"mark": mark} for scope, mark in states.items()}
     )
     context.state.files.trace_marks.update(states)
     return stored
@@ -626,7 +609,10 @@ def take_out(context: Context, memories: Iterable[Memory]) -> list[str]:
     for name in sorted(projects) if traces or digests else ():
         _from_project(files, Project(name), traces, digests)
     if entries:
-        _from_log(files, entries)
+        with files.locked(SYSTEM):
+            # A number is not given again.
+            files.write(LAST_NUMBER, str(last_number(files)).encode())
+            _remove(files, [SYSTEM_LOG, *_inside(files, SYSTEM_ARCHIVE)], SYSTEM, entries)
     return [id_ for every in ids.values() for id_ in every]
 
 
@@ -634,8 +620,8 @@ def _from_project(files: TraceFiles, project: Project, traces: set[str], digests
     if not files.mark(project.folder):
         return
     with files.locked(project.short_term):
-        for name in (project.log, *_inside(files, project.archive)):
-            _rewrite(files, name, without_documents(files.read(name), traces))
+        logs = [project.log, *_inside(files, project.archive)]
+        _remove(files, logs, project.short_term, traces)
         for folder in (project.tool_results, f"{project.archive}/tool_results"):
             for trace_id in traces.intersection(files.names(folder, folders=True)):
                 files.remove(f"{folder}/{trace_id}")
@@ -643,22 +629,17 @@ def _from_project(files: TraceFiles, project: Project, traces: set[str], digests
             *_inside(files, project.long_term),
             *_inside(files, f"{project.long_term}/archive"),
         ):
-            _rewrite(
-                files,
-                name,
-                _without_learnings(
-                    files.read(name).decode("utf-8", "replace"), traces, digests
-                ).encode(),
-            )
-        _remove_damaged(files, project.short_term, traces)
+            text = files.read(name).decode("utf-8", "replace")
+            _rewrite(files, name, _without_learnings(text, traces, digests).encode())
 
 
-def _from_log(files: TraceFiles, entries: set[str]) -> None:
-    with files.locked(SYSTEM):
-        files.write(LAST_NUMBER, str(last_number(files)).encode())  # a number is not given again
-        for name in (SYSTEM_LOG, *_inside(files, SYSTEM_ARCHIVE)):
-            _rewrite(files, name, without_documents(files.read(name), entries))
-        _remove_damaged(files, SYSTEM, entries)
+def _remove(files: TraceFiles, names: Sequence[str], folder: str, ids: set[str]) -> None:
+    """Remove documents from files, and the damaged parts of files in a folder that have an id."""
+    for name in names:
+        _rewrite(files, name, without_documents(files.read(name), ids))
+    for name in _inside(files, folder):
+        if ".damaged-" in name and any(id_.encode() in files.read(name) for id_ in ids):
+            files.remove(name)
 
 
 def _without_learnings(text: str, traces: set[str], digests: set[str]) -> str:
@@ -678,9 +659,3 @@ def _inside(files: TraceFiles, folder: str) -> list[str]:
 def _rewrite(files: TraceFiles, name: str, data: bytes) -> None:
     if data != files.read(name):
         files.write(name, data)
-
-
-def _remove_damaged(files: TraceFiles, folder: str, ids: set[str]) -> None:
-    for name in _inside(files, folder):
-        if ".damaged-" in name and any(id_.encode() in files.read(name) for id_ in ids):
-            files.remove(name)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from memory_mesh.core.errors import (
     InvalidInput,
@@ -39,6 +39,7 @@ from memory_mesh.core.model import (
     parse_time,
     valid_in,
 )
+from memory_mesh.core.notes.files import Documents
 from memory_mesh.core.ports import TraceFiles
 from memory_mesh.core.search import Query
 from memory_mesh.core.text import shortened
@@ -46,7 +47,6 @@ from memory_mesh.core.traces import (
     DECISION,
     DONE,
     Experience,
-    Fault,
     PatternMatch,
     Trace,
     checked_experience,
@@ -57,38 +57,21 @@ from memory_mesh.core.traces import (
     word_similarity,
 )
 from memory_mesh.core.traces.learnings import FailedRun, KnownLearning, PlanContext, plan_text
-from memory_mesh.core.traces.retention import SYSTEM, SYSTEM_LOG, Project
+from memory_mesh.core.traces.schema import SYSTEM, SYSTEM_LOG, Project
 from memory_mesh.flows.context import Context, intact, paged
 from memory_mesh.flows.graph.links import cosine
 from memory_mesh.flows.search.readable import about, is_readable, readable
 from memory_mesh.flows.search.search import MAX_LIMIT, checked_limit
-from memory_mesh.flows.traces import (
-    index as trace_index,
-)
-from memory_mesh.flows.traces import (
-    learnings as trace_learnings,
-)
-from memory_mesh.flows.traces import (
-    retention,
-)
+from memory_mesh.flows.traces import index as trace_index
+from memory_mesh.flows.traces import learnings as trace_learnings
 from memory_mesh.flows.traces.index import TRACE, project_of
 from memory_mesh.flows.write.embed import embed_query, token_counter
 
 MAX_TOOL_RESULTS = 1000
 _CANDIDATES = 50  # of the index, whose cosines are approximate
-Document = TypeVar("Document")
 _STATUSES = (Status.ACTIVE.value, Status.ARCHIVED.value)
 TimeWindow = tuple[GivenTime | None, GivenTime | None]
 _log = logging.getLogger("memory_mesh")
-
-
-class Documents(list[Document]):
-    """What was read from files of traces. `faults` is what cannot be read, with file, line and
-    reason."""
-
-    def __init__(self, documents: Sequence[Document] = (), faults: Sequence[Fault] = ()) -> None:
-        super().__init__(documents)
-        self.faults = list(faults)
 
 
 class Traces(Documents[Trace]):
@@ -117,9 +100,9 @@ def record(
         *_list("learnings", learnings),
         *(f"{DECISION}{each}" for each in _list("decisions", decisions)),
     )
-    trace = _masked_trace(
-        context, checked_trace(trace_id=_new_id(context, ms), goal=goal, **values)
-    )
+    trace_id = context.ids.new("trace", ms).replace("_", "-")
+    trace = with_texts(checked_trace(trace_id=trace_id, goal=goal, **values), _mask(context))
+    trace = replace(trace, goal=summarised_goal(trace.goal))
     if not isinstance(recovered, bool) or (recovered and trace.status != "success"):
         raise InvalidInput(
             f"recovered is {shown(recovered)} and status {trace.status}",
@@ -130,7 +113,7 @@ def record(
         place, trace, agents=[*map(_mask(context), _list("agents", agents))], recovered=recovered
     )
     checked_experience(**entry)
-    retention.reopen(context, place)
+    trace_learnings.reopen(context, place)
     _write(context, place, trace, entry, results)
     trace_learnings.consolidate_due(context, place)
     return trace
@@ -186,7 +169,8 @@ def log_experience(
     files = context.open_traces()
     with files.locked(SYSTEM):
         logged = append_logged(context, files, entry)
-        trace_index.index_entry(context, files, logged, mark=files.mark(SYSTEM_LOG))
+        texts = [trace_index.experience_text(context, logged)]
+        trace_index.store(context, files, texts, {SYSTEM_LOG: files.mark(SYSTEM_LOG)})
     return logged
 
 
@@ -306,17 +290,8 @@ def _show(context: Context, project: Project, current: Run, start: int) -> None:
         )
 
 
-def _new_id(context: Context, ms: int) -> str:
-    return context.ids.new("trace", ms).replace("_", "-")
-
-
 def _mask(context: Context) -> Callable[[str], str]:
     return context.gates.content().redact_markup
-
-
-def _masked_trace(context: Context, trace: Trace) -> Trace:
-    masked = with_texts(trace, _mask(context))
-    return replace(masked, goal=summarised_goal(masked.goal))
 
 
 def _masked_results(context: Context, given: object) -> list[tuple[str, str]]:
@@ -401,8 +376,8 @@ def similar(
         project=project,
         archived=archived,
     )
-    approaches = _approaches(context, [memory.id for memory, _ in best])
-    return [match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
+    learnings = trace_learnings.learnings_from(context, [memory.id for memory, _ in best])
+    return _matches(best, learnings)
 
 
 def find_similar(
@@ -486,27 +461,28 @@ def _within(window: object) -> list[Where]:
     ]  # fmt: skip
 
 
-def _approaches(context: Context, ids: Sequence[str]) -> dict[str, str]:
-    """Return what learnings recommend, by the memory of a trace that they are drawn from; the
-    newest counts."""
-    found: dict[str, str] = {}
-    for memory in trace_learnings.learnings_from(context, ids):
-        if approach := memory.metadata.get("recommended_approach"):
-            for source in memory.sources:
-                found.setdefault(source, str(approach))
-    return found
-
-
-def match_of(memory: Memory, similarity: float, approach: str | None) -> PatternMatch:
-    """Return a match as callers see it."""
-    metadata = memory.metadata
-    success, tools = metadata.get("status") == "success", metadata.get("tools_used")
-    plan = str(metadata.get("plan") or "") if success else ""
-    return PatternMatch(
-        goal=memory.content, similarity=similarity, suggested_approach=approach or plan or None,
-        tools_used=tuple(map(str, tools if isinstance(tools, list) else ())), success=success,
-        trace_id=str(metadata.get("trace_id")),
-    )  # fmt: skip
+def _matches(
+    best: Sequence[tuple[Memory, float]], learnings: Sequence[Memory]
+) -> list[PatternMatch]:
+    """Return matches as callers see them, each with what the newest of its learnings recommends."""
+    approaches = {
+        source: str(approach)
+        for learning in reversed(learnings)
+        if (approach := learning.metadata.get("recommended_approach"))
+        for source in learning.sources
+    }
+    matches: list[PatternMatch] = []
+    for memory, similarity in best:
+        metadata = memory.metadata
+        success = metadata.get("status") == "success"
+        plan = str(metadata.get("plan") or "") if success else ""
+        matches.append(PatternMatch(
+            goal=memory.content, similarity=similarity, success=success,
+            suggested_approach=approaches.get(memory.id) or plan or None,
+            tools_used=trace_learnings.texts(memory, "tools_used"),
+            trace_id=str(metadata.get("trace_id")),
+        ))  # fmt: skip
+    return matches
 
 
 # --- planning ---
@@ -532,12 +508,7 @@ def plan_context(
     with suppress(StoreReadOnly):
         trace_learnings.take_over_edits(context, own)
     learnings = trace_learnings.learnings_from(context, [memory.id for memory, _ in best])
-    approaches = {
-        source: str(row.metadata.get("recommended_approach"))
-        for row in reversed(learnings)
-        for source in row.sources
-    }
-    matches = [match_of(memory, score, approaches.get(memory.id)) for memory, score in best]
+    matches = _matches(best, learnings)
     failed = [
         FailedRun(
             goal=match.goal,
@@ -564,12 +535,9 @@ def _project_context(context: Context, project: Project) -> str:
     """Return what people wrote into the context file of a project; nothing if it is as it was
     created."""
     text = context.open_traces().read(project.context).decode("utf-8", "replace")
-    is_empty = text == project.files[project.context]
-    return (
-        ""
-        if is_empty
-        else shortened(context.gates.query().redact(text.strip()), _MAX_CONTEXT_CHARS)
-    )
+    if text == project.files[project.context]:
+        return ""
+    return shortened(context.gates.query().redact(text.strip()), _MAX_CONTEXT_CHARS)
 
 
 def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownLearning]:
@@ -581,11 +549,10 @@ def _known(learnings: Sequence[Memory], trace_ids: Sequence[str]) -> list[KnownL
         cited = sorted(
             trace_learnings.texts(row, "trace_ids"), key=lambda id_: order.get(id_, len(order))
         )
-        learning_id = str(row.metadata["learning_id"])
         found.append(
             KnownLearning(
                 learning=trace_learnings.learning_of(row),
-                learning_id=learning_id,
+                learning_id=str(row.metadata["learning_id"]),
                 trace_ids=tuple(cited),
             )
         )

@@ -46,7 +46,7 @@ def copy(context: Context, source: RowSource, progress: Progress) -> Copied:
     except Conflict as error:
         what = f"another process writes to {shown_url(context.store.url)} during the copy"
         raise StoreBusy(what, remedy="wait until it is done, then copy again") from error
-    found = _tally(StoreRows(context.store), progress)
+    found, chains = _tally(StoreRows(context.store), progress)
     if found.values() != tally.values():
         what = (
             f"{shown_url(context.store.url)} differs from {source.name}: "
@@ -55,12 +55,12 @@ def copy(context: Context, source: RowSource, progress: Progress) -> Copied:
         raise StoreCorrupt(
             what, remedy="another program wrote to it during the copy; remove it and copy again"
         )
-    broken = broken_chains(context, run.chains)
+    broken = broken_chains(context, chains)
     run.finish(tally)
     rows = {str(kind): count for kind, count in tally.counts.items()}
     return Copied(
         source=source.name, rows=rows, written=run.written, digest=tally.digest,
-        chains=len(run.chains), broken=tuple(broken),
+        chains=len(chains), broken=tuple(broken),
     )  # fmt: skip
 
 
@@ -92,14 +92,10 @@ class _Copying:
             context.step,
         )
         self._at = iso(context.clock())
-        self.chains: set[str] = set()
         self.written = 0
         self._mark = Meta.read(self._target, MARK)
         self._is_empty = not StoreRows(self._target).count() - bool(self._mark.revision)
         self._is_done = bool(self._mark.detail.get("done")) and not self._is_empty
-        self._check_target()
-
-    def _check_target(self) -> None:
         begun, place = self._mark.detail.get("from"), shown_url(self._target.url)
         if not self._is_empty and begun != self._source.name:
             what = (
@@ -139,19 +135,13 @@ class _Copying:
     def _copy_kind(self, kind: Kind, tally: Tally, *, is_first: bool) -> None:
         skip_target = is_first and self._is_empty
         there = iter(()) if skip_target else StoreRows(self._target).rows(kind)
-        total, changed = self._source.count(), _changed(self._noting_chains(kind), there, tally)
+        total, changed = self._source.count(), _changed(self._source.rows(kind), there, tally)
         for batch in batches(changed, AT_ONCE):
             check_cancelled()
             self._refuse_others(batch, is_first=is_first)
             self._apply(kind, batch, is_new=skip_target)
             self._progress("copying", min(sum(tally.counts.values()), total), total)
             self._step("copy.applied")
-
-    def _noting_chains(self, kind: Kind) -> Iterator[Row]:
-        for row in self._source.rows(kind):
-            if kind in (Kind.BLOCK, Kind.HEAD):
-                self.chains.add(row.partition)
-            yield row
 
     def _refuse_others(self, batch: Sequence[_Pair], *, is_first: bool) -> None:
         """Raise `InvalidInput` if the target was used by itself since it was copied to."""
@@ -223,13 +213,16 @@ def _user_of(row: Row) -> str | None:
     return None
 
 
-def _tally(source: StoreRows, progress: Progress) -> Tally:
-    tally, total = Tally(), source.count()
+def _tally(source: StoreRows, progress: Progress) -> tuple[Tally, set[str]]:
+    """Return the tally of all rows, and the audit chains among them."""
+    tally, total, chains = Tally(), source.count(), set[str]()
     for done, row in enumerate(row for kind in KINDS for row in source.rows(kind)):
         tally.add(row)
+        if row.kind in (Kind.BLOCK, Kind.HEAD):
+            chains.add(row.partition)
         if done % AT_ONCE == 0:
             progress("verifying", done, total)
-    return tally
+    return tally, chains
 
 
 def _differences(found: Tally, expected: Tally) -> str:

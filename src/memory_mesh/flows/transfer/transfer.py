@@ -234,30 +234,22 @@ def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int
             "no agent could see it: it has no agent_id or no session_id",
             expected="both, as its type needs",
         )
-    history = [_cleaned_change(context, change) for change in given.history]
-    return Exported(
-        memory, history, [_cleaned_sighting(context, one) for one in given.sightings]
-    ), redactions
-
-
-def _cleaned_change(context: Context, change: Change) -> Change:
-    gate = context.gates.content()
-    detail = None if change.detail is None else gate.clean_metadata(change.detail)
-    return replace(
-        change,
-        before=gate.clean_metadata(change.before),
-        detail=detail,
-        why=change.why and gate.redact(change.why),
-    )
-
-
-def _cleaned_sighting(context: Context, sighting: Sighting) -> Sighting:
-    metadata = context.gates.content().clean_metadata(
-        read_metadata(sighting.metadata, context.limits)
-    )
-    # Raises for what a memory cannot have: it may pass to this agent and session.
-    columns_of(metadata, Reader(sighting.user_id, sighting.agent_id, sighting.session_id))
-    return replace(sighting, metadata=metadata)
+    history = [
+        replace(
+            change,
+            before=gate.clean_metadata(change.before),
+            detail=None if change.detail is None else gate.clean_metadata(change.detail),
+            why=change.why and gate.redact(change.why),
+        )
+        for change in given.history
+    ]
+    sightings: list[Sighting] = []
+    for sighting in given.sightings:
+        metadata = gate.clean_metadata(read_metadata(sighting.metadata, context.limits))
+        # Raises for what a memory cannot have: it may pass to this agent and session.
+        columns_of(metadata, Reader(sighting.user_id, sighting.agent_id, sighting.session_id))
+        sightings.append(replace(sighting, metadata=metadata))
+    return Exported(memory, history, sightings), redactions
 
 
 def _print(owner: Reader, memory: Memory) -> str:
