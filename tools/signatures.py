@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from inspect import Parameter, getmembers, isfunction, signature
 from os import PathLike
 from pathlib import Path
@@ -30,7 +31,9 @@ FACES: dict[str, type] = {
     "traces.": MemoryTraces,
 }
 # The first type that an annotation admits decides the kind; of every other type it is a text.
-KINDS: dict[object, str] = {PathLike: "path", float: "fraction", int: "integer", bool: "switch"}
+KINDS: dict[object, str] = {
+    PathLike: "path", float: "fraction", int: "integer", bool: "switch", date: "time",
+}  # fmt: skip
 
 
 def main() -> int:

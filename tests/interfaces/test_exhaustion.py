@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from memory_mesh.interfaces.rest.stream import _batches
+from memory_mesh.interfaces.rest.requests import _batches
 from memory_mesh.interfaces.tokens import FILE, TokenFile, find_token
 
 from .conftest import Cli

@@ -39,8 +39,8 @@ serve.listen = lambda host, port: socket.create_server((host, 0))
 assert 0 == run(["serve", "--store", "memory://"])
 """,
     "mcp": """
-from memory_mesh.interfaces.mcp import serving
-serving._over_stdio = lambda _: heaps()
+from memory_mesh.interfaces.mcp import server
+server._over_stdio = lambda _: heaps()
 from memory_mesh.interfaces.cli.main import run
 assert 0 == run(["mcp", "--store", "memory://"])
 """,

@@ -15,15 +15,15 @@ from starlette.testclient import TestClient
 from memory_mesh import MemoryMesh
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces import remote
-from memory_mesh.interfaces.mcp import serving
+from memory_mesh.interfaces.mcp import server as mcp_server
 from memory_mesh.interfaces.mcp.server import (
     DEFAULT,
     TOOLSETS,
     Caller,
+    Guard,
     MemoryServer,
     OperationTools,
 )
-from memory_mesh.interfaces.mcp.serving import Guard
 from memory_mesh.interfaces.operation import Effect, Extent, Interface
 from memory_mesh.interfaces.rest import serve
 from memory_mesh.interfaces.tokens import FILE, Token, TokenFile
@@ -580,7 +580,7 @@ def test_over_http_a_client_that_begins_again_and_again_opens_no_session(mesh, m
     served = []
     monkeypatch.setattr(serve, "listen", lambda host, port: nullcontext())
     monkeypatch.setattr(serve, "run", lambda app, *_: served.append(app))
-    serving._over_http(OperationTools(), mesh, {"host": "127.0.0.1", "port": 8000})
+    mcp_server._over_http(OperationTools(), mesh, {"host": "127.0.0.1", "port": 8000})
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},

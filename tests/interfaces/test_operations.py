@@ -139,7 +139,7 @@ ANY_KIND = {
     # the types that a value of a kind may have
     Kind.TEXT: {str}, Kind.INPUT: {str}, Kind.WORDS: {str}, Kind.INTEGER: {int},
     Kind.FRACTION: {float}, Kind.OBJECT: {Mapping}, Kind.SWITCH: {bool}, Kind.DURATION: {float},
-    Kind.HEAD: {tuple}, Kind.PATH: {str}, Kind.URL: {str},
+    Kind.HEAD: {tuple}, Kind.PATH: {str}, Kind.URL: {str}, Kind.TIME: {str},
 }  # fmt: skip
 
 

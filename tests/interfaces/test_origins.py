@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.options import Options
-from memory_mesh.interfaces.mcp.serving import Guard
+from memory_mesh.interfaces.mcp.server import Guard
 from memory_mesh.interfaces.rest.access import host_name, server_names
 from memory_mesh.interfaces.tokens import TokenFile
 

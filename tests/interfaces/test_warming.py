@@ -13,7 +13,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.api import build
 from memory_mesh.api.handle import warming
 from memory_mesh.interfaces.cli.main import run
-from memory_mesh.interfaces.mcp import serving as mcp
+from memory_mesh.interfaces.mcp import server as mcp
 from memory_mesh.models import ModelPaths
 from memory_mesh.models.deep_ranker import LocalDeepRanker
 

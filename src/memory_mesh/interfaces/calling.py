@@ -22,11 +22,9 @@ def perform(mesh: "Mesh", call: Call, progress: "Progress") -> Answer:
     operation = call.operation
     view = VIEWS[operation.view]
     arguments = {name: getattr(mesh.reader, column) for name, column in operation.reader.items()}
-    arguments |= {
-        **operation.fixed,
-        **call.arguments,
-        **({"progress": progress} if operation.progress else {}),
-    }
+    arguments |= {**operation.fixed, **call.arguments}
+    if operation.progress:
+        arguments["progress"] = progress
     result = attrgetter(operation.method)(mesh)(**arguments)
     if operation.formatter:
         return view(result, getattr(mesh, operation.formatter)(result, **call.options), call)

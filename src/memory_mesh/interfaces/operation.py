@@ -45,6 +45,7 @@ class Kind(StrEnum):
     FRACTION = "fraction"  # a number from 0 to 1
     OBJECT = "object"  # a JSON object
     DURATION = "duration"  # such as 8h or 30m; in seconds
+    TIME = "time"  # such as 2026-03-01
     HEAD = "head"  # the end of an audit chain, as `audit head` prints it
     SWITCH = "switch"  # takes no value; giving it means the opposite of its default
     PATH = "path"
@@ -102,6 +103,12 @@ class Parameter:
             if self.positional or self.bare
             else f"{self.word} {self.shown_metavar}"
         )
+
+    @property
+    def is_yes_no(self) -> bool:
+        """Whether its value is true or false."""
+        values = self.choices.values()
+        return self.kind is Kind.SWITCH or (bool(values) and {*map(type, values)} == {bool})
 
     @property
     def shown_help(self) -> str:

@@ -18,7 +18,6 @@ from memory_mesh.interfaces.verbs import TABLE, completed
 
 if TYPE_CHECKING:
     from memory_mesh.api.mesh_methods import Mesh
-    from memory_mesh.core.ports import Progress
 
 Schema = dict[str, object]
 OPERATIONS = tuple(map(completed, TABLE))
@@ -59,29 +58,17 @@ def schema(operation: Operation) -> Schema:
     return {**whole, "required": required} if required else whole
 
 
-def call(
-    mesh: "Mesh",
-    operation: Operation,
-    arguments: Mapping[str, object],
-    *,
-    progress: "Progress" = no_progress,
-) -> dict[str, object]:
+def call(mesh: "Mesh", operation: Operation, arguments: Mapping[str, object]) -> dict[str, object]:
     """Call an operation for the reader of a mesh, and return the answer as JSON data.
 
     Raises `InvalidInput` for an unknown, missing or wrong argument, and what the method raises.
     """
-    return data_of(answer(mesh, operation, arguments, progress=progress))
+    return data_of(answer(mesh, operation, arguments))
 
 
-def answer(
-    mesh: "Mesh",
-    operation: Operation,
-    arguments: Mapping[str, object],
-    *,
-    progress: "Progress" = no_progress,
-) -> Answer:
+def answer(mesh: "Mesh", operation: Operation, arguments: Mapping[str, object]) -> Answer:
     """Call an operation like `call`, and return the answer with its text for people and models."""
-    return perform(mesh, prepare(operation, arguments), progress)
+    return perform(mesh, prepare(operation, arguments), no_progress)
 
 
 def data_of(done: Answer) -> dict[str, object]:
@@ -146,10 +133,9 @@ def _required(operation: Operation) -> list[str]:
 
 def _described(parameter: Parameter) -> Schema:
     default = parameter.default if parameter.cli_default is None else parameter.cli_default
-    one: Schema = dict(_SCHEMAS.get(parameter.kind, {"type": "string"}))
-    if parameter.choices:
-        words = list(parameter.choices.values())
-        one = {"type": "boolean"} if _is_yes_no(parameter) else {"type": "string", "enum": words}
+    one: Schema = dict(_SCHEMAS.get(_kind(parameter), {"type": "string"}))
+    if parameter.choices and not parameter.is_yes_no:
+        one["enum"] = list(parameter.choices.values())
     if parameter.kind is Kind.DURATION and default is not None:
         default = parameter.shown_default
     whole: Schema = {"type": "array", "items": one} if parameter.repeated else one
@@ -162,8 +148,9 @@ def _described(parameter: Parameter) -> Schema:
     )
 
 
-def _is_yes_no(parameter: Parameter) -> bool:
-    return all(isinstance(value, bool) for value in parameter.choices.values())
+def _kind(parameter: Parameter) -> Kind:
+    """Return the kind of the JSON value; the command line has words for true and false."""
+    return Kind.SWITCH if parameter.is_yes_no else parameter.kind
 
 
 def _value(parameter: Parameter, given: object) -> object:
@@ -177,18 +164,10 @@ def _value(parameter: Parameter, given: object) -> object:
 def _single(parameter: Parameter, given: object) -> object:
     """Return a value of the method, or raise `InvalidInput` if the JSON value is of another
     type."""
-    if parameter.choices:
-        if (
-            isinstance(given, bool)
-            if _is_yes_no(parameter)
-            else given in list(parameter.choices.values())
-        ):
-            return given
-        words = (
-            "true or false" if _is_yes_no(parameter) else f"one of {', '.join(parameter.choices)}"
-        )
-        raise InvalidInput(f"{parameter.name} is {shown(given)}", expected=words)
-    expected, accepts = _TYPES.get(parameter.kind, _TEXT)
+    expected, accepts = _TYPES.get(_kind(parameter), _TEXT)
+    if parameter.choices and not parameter.is_yes_no:
+        expected = f"one of {', '.join(parameter.choices)}"
+        accepts = list(parameter.choices.values()).__contains__
     if not accepts(given):
         raise InvalidInput(f"{parameter.name} is {shown(given)}", expected=expected)
     return read(parameter, str(given)) if parameter.kind in (Kind.DURATION, Kind.HEAD) else given

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, fraction, nearest, shown
 from memory_mesh.interfaces.operation import Kind, Operation, Parameter
@@ -70,8 +70,14 @@ class Call:
 
 def read(parameter: Parameter, text: str) -> object:
     """Return the value that a text stands for."""
+    if parameter.choices and text not in parameter.choices:
+        expected = f"one of {', '.join(parameter.choices)}"
+        hint = did_you_mean(text, parameter.choices)
+        raise InvalidInput(
+            f"unknown value {shown(text)} of {parameter.word}", expected=expected, remedy=hint
+        )
     if parameter.choices:
-        return _choice(parameter, text)
+        return parameter.choices[text]
     reader = _READERS.get(parameter.kind)
     return reader(text, parameter.word) if reader else text
 
@@ -95,25 +101,20 @@ def method_arguments(
     for into in {one.into for one in operation.parameters if one.into}:
         parts = [one for one in operation.parameters if one.into == into]
         keys = {one.name: values[label(one)] for one in parts if label(one) in values}
-        if keys:
-            arguments[into] = merged(labels.get(into, into), arguments.get(into), keys)
-        elif into not in labels:
+        if not keys and into not in labels:
             raise InvalidInput(
                 f"{operation.command} has nothing to set",
                 expected=f"one of {', '.join(map(label, parts))}",
             )
-    return arguments
-
-
-def merged(flag: str, given: object, keys: Mapping[str, object]) -> dict[str, object]:
-    """Return an object argument together with the keys that have flags of their own."""
-    whole: dict[str, object] = dict(given) if isinstance(given, Mapping) else {}
-    for name, value in keys.items():
-        if whole.setdefault(name, value) != value:
+        whole: Any = arguments.get(into, {})
+        if different := [name for name in keys if whole.get(name, keys[name]) != keys[name]]:
             raise InvalidInput(
-                f"{flag} and a flag give different values of {name}", expected="one of them"
+                f"{labels.get(into, into)} and a flag give different values of {different[0]}",
+                expected="one of them",
             )
-    return whole
+        if keys:
+            arguments[into] = {**whole, **keys}
+    return arguments
 
 
 def did_you_mean(word: str, known: Iterable[str], *, before: str = "") -> str:
@@ -137,16 +138,6 @@ def confirm(question: str) -> None:
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise MemoryMeshError("stopped; nothing was changed")
-
-
-def _choice(parameter: Parameter, text: str) -> object:
-    if text not in parameter.choices:
-        expected = f"one of {', '.join(parameter.choices)}"
-        hint = did_you_mean(text, parameter.choices)
-        raise InvalidInput(
-            f"unknown value {shown(text)} of {parameter.word}", expected=expected, remedy=hint
-        )
-    return parameter.choices[text]
 
 
 def _input(text: str, flag: str) -> str:

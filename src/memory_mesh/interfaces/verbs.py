@@ -22,7 +22,7 @@ STORE, READ, LEARN, CHANGE, REVIEW, DELETE, MAINTAIN, SETUP = (
 WRITE, DESTRUCTIVE = Effect.WRITE, Effect.DESTRUCTIVE
 USER, SERVER = Extent.USER, Extent.SERVER
 CLI, REST, MCP = Interface
-INPUT, WORDS, INTEGER, FRACTION, OBJECT, DURATION, HEAD, SWITCH, PATH, URL = (
+INPUT, WORDS, INTEGER, FRACTION, OBJECT, DURATION, TIME, HEAD, SWITCH, PATH, URL = (
     kind for kind in Kind if kind is not Kind.TEXT
 )
 EVERYWHERE = frozenset(Interface)
@@ -138,9 +138,8 @@ _SEARCH = (
     Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "deep", "rrf"),
               default_help="as configured"),
     _STATUS,
-    Parameter("as_of", "what was valid at this time, as is known now; such as 2026-03-01",
-              metavar="TIME"),
-    Parameter("known_at", "what was stored and believed at this time", metavar="TIME"))
+    Parameter("as_of", "what was valid at this time, as is known now; such as 2026-03-01"),
+    Parameter("known_at", "what was stored and believed at this time"))
 _LANE_STORE = (
     Parameter("content", "the text", kind=INPUT, bare=True),
     Parameter("memory_type", "what kind of learning it is", flag="--type", metavar="TYPE",
@@ -154,8 +153,8 @@ _LANE_STORE = (
     Parameter("collection", "the collection to store it in", metavar="NAME",
               default_help="the project, else memory-lane"),
     Parameter("source_chunk", "the text that it was learnt from"),
-    Parameter("valid_from", "the time from which it holds", metavar="TIME"),
-    Parameter("valid_until", "the time until which it holds", metavar="TIME"),
+    Parameter("valid_from", "the time from which it holds"),
+    Parameter("valid_until", "the time until which it holds"),
     Parameter("supersedes", "a memory that it takes the place of", metavar="ID"),
     _METADATA, _REPEATABLE)
 _LANE_FIND = (
@@ -167,7 +166,7 @@ _LANE_FIND = (
     Parameter("memory_types", "only memories of this type", flag="--type", metavar="TYPE"),
     Parameter("include_superseded", "also show superseded memories"),
     Parameter("include_expired", "also show what is not valid any more, or not yet"),
-    Parameter("as_of", "what was valid at this time, such as 2026-03-01", metavar="TIME"))
+    Parameter("as_of", "what was valid at this time, such as 2026-03-01"))
 # The parameters of a method of the graph that name its reader.
 _AGENT = {"agent": "agent_id"}
 _AGENT_SESSION = {**_AGENT, "session_id": "session_id"}
@@ -304,8 +303,8 @@ TABLE = (
                       "what is divided by the tokens: the chance that it is relevant and the "
                       "score, or only the score",
                       metavar="NAME", choices=_words("relevance", "composite")),
-            Parameter("before", "only what happened until this time", metavar="TIME"),
-            Parameter("after", "only what happened since this time", metavar="TIME"),
+            Parameter("before", "only what happened until this time"),
+            Parameter("after", "only what happened since this time"),
             *_SEARCH[-2:],
             Parameter("explain", "show each candidate and why it was left out")),
         examples=("context deploy key --max-tokens 400",
@@ -316,8 +315,8 @@ TABLE = (
         exposed=EVERYWHERE,
         parameters=(
             *_EPISODES,
-            Parameter("since", "only what goes on at or after this time", metavar="TIME"),
-            Parameter("until", "only what began until this time", metavar="TIME"),
+            Parameter("since", "only what goes on at or after this time"),
+            Parameter("until", "only what began until this time"),
             Parameter("limit", "the maximum number of episodes")),
         examples=("episodes --gap 2h", "episodes --summarize episode_1760000000000_3fa9c2",
                   "episodes --session s1 --json")),
@@ -550,10 +549,8 @@ TABLE = (
         extent=USER, aliases={CLI: "explain"},
         parameters=(
             _MEMORY,
-            Parameter("as_of", "say whether it was valid at this time", metavar="TIME",
-                      default_help="now"),
-            Parameter("known_at", "explain it as it was known at this time", metavar="TIME",
-                      default_help="now")),
+            Parameter("as_of", "say whether it was valid at this time", default_help="now"),
+            Parameter("known_at", "explain it as it was known at this time", default_help="now")),
         examples=(f"explain {_SAMPLE}", f"explain {_SAMPLE} --known-at 2026-01-31 --json")),
     Operation("reinforce", "Confirm a memory: it is trusted more, and more important.",
         method="graph.reinforce", view="feedback", heading=REVIEW, effect=WRITE, exposed=EVERYWHERE,
@@ -666,14 +663,13 @@ TABLE = (
             Parameter("importance", "how much it matters", metavar="WORD", choices=_IMPORTANCE),
             Parameter("discovered_by", "who found it out", metavar="NAME",
                       default_help="the agent of the memory"),
-            Parameter("discovered_at", "when, such as 2026-03-01", metavar="TIME",
-                      default_help="now"),
+            Parameter("discovered_at", "when, such as 2026-03-01", default_help="now"),
             Parameter("discovered_in", "in which task"),
             Parameter("source", "where it is from"),
             Parameter("related_memories", "the file of a related note", flag="--related",
                       metavar="FILE"),
-            Parameter("valid_from", "not used before this time", metavar="TIME"),
-            Parameter("valid_until", "not used after this time", metavar="TIME"),
+            Parameter("valid_from", "not used before this time"),
+            Parameter("valid_until", "not used after this time"),
             Parameter("claim", "what it claims, as JSON with subject, predicate and value")),
         examples=(
             'notes add "Login rules" --content "Sessions end after 15 minutes." --when '
@@ -777,8 +773,8 @@ TABLE = (
             Parameter("goal", "what is to be done", kind=WORDS, required=True, positional=True),
             Parameter("limit", "the maximum number of traces", kind=INTEGER, default=3),
             Parameter("min_similarity", "leave out less similar ones", kind=FRACTION, default=0.3),
-            Parameter("since", "not before this time", metavar="TIME"),
-            Parameter("until", "not after this time; a day is included", metavar="TIME")),
+            Parameter("since", "not before this time", kind=TIME),
+            Parameter("until", "not after this time; a day is included", kind=TIME)),
         examples=('trace similar "deploy the shop"',
                   "trace similar run the tests --since 2026-01-01 --json")),
     Operation("trace plan", "Print what memory knows about a goal, for the prompt of a planner: "
@@ -1128,7 +1124,7 @@ TABLE = (
             Parameter("category", "what kind of memory it is"),
             Parameter("importance", "how much it matters"),
             Parameter("tags", "tags"),
-            Parameter("event_time", "when it happened", metavar="TIME"),
+            Parameter("event_time", "when it happened"),
             Parameter("claim",
                       "what it states: subject, predicate, value; optionally exclusive, scope, "
                       "session_id, valid_from and valid_until"),
@@ -1145,8 +1141,8 @@ TABLE = (
         parameters=(
             _SEARCH[0], _LIMIT,
             Parameter("min_similarity", "the lowest similarity to show"),
-            Parameter("before", "only what happened until this time", metavar="TIME"),
-            Parameter("after", "only what happened since this time", metavar="TIME"),
+            Parameter("before", "only what happened until this time"),
+            Parameter("after", "only what happened since this time"),
             Parameter("include_superseded", "also show superseded memories"),
             Parameter("include_disputed", "also show disputed memories"),
             Parameter("include_quarantined", "also show quarantined memories"),

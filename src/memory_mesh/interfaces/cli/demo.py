@@ -61,8 +61,13 @@ def play() -> Answer:
             f"{NAME} Demo: two agents share one memory, in a folder that is removed at the end."
         ]
         with closing(open_store(f"{folder}/memory.db")) as store:
+            settings = load({})
+            has_model = (
+                settings.options.embedder == "local"
+                and read_ready_model(model_paths(settings)) is not None
+            )
             stage = Stage(
-                Path(folder), _agent(store, "planner"), _agent(store, "writer"), _has_model()
+                Path(folder), _agent(store, "planner"), _agent(store, "writer"), has_model
             )
             for number, (title, scene) in enumerate(SCENES.items(), start=1):
                 lines += ["", f"{number}. {title}", *(f"   {line}" for line in scene(stage))]
@@ -266,11 +271,6 @@ def _agent(store: Store, name: str) -> Mesh:
     """Return a mesh that ignores the settings of the user, except for the embedder."""
     context = context_over(store, Reader(), embedder=make_embedder(load({})))
     return Mesh(GivenContext(context), {"agent_id": name})
-
-
-def _has_model() -> bool:
-    loaded = load({})
-    return loaded.options.embedder == "local" and read_ready_model(model_paths(loaded)) is not None
 
 
 def _best(mesh: Mesh, query: str) -> str:

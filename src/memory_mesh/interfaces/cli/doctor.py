@@ -101,7 +101,11 @@ def _checks(target: Target) -> Iterator[Check]:
     except SettingsError as error:
         yield _failed("settings", error)
         return
-    yield _settings(settings)
+    origins = settings.origins.values()
+    files = sorted({origin for origin in origins if origin.startswith("file")})
+    given = sum(origin != "default" for origin in origins)
+    about = f"{given} given, the others default; {', '.join(files) or 'no file'}"
+    yield Check("settings", ok=True, detail=about)
     created = "" if settings.home.exists() else " does not exist yet"
     yield _folder(
         "home", settings.home, f"{settings.home}{created}", remedy="set MEMORY_MESH_HOME to another"
@@ -170,16 +174,6 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
 
 
 # --- settings and models ---
-
-
-def _settings(settings: Settings) -> Check:
-    files = sorted({origin for origin in settings.origins.values() if origin.startswith("file")})
-    given = sum(origin != "default" for origin in settings.origins.values())
-    return Check(
-        "settings",
-        ok=True,
-        detail=f"{given} given, the others default; {', '.join(files) or 'no file'}",
-    )
 
 
 def _model(settings: Settings) -> Check:
@@ -371,29 +365,21 @@ def _chains(store: Store, signing: SigningKeys | None = None) -> Check:
 
 
 def _bytes(store: Store) -> Check:
-    if isinstance(store, ServerStore):
-        return Check("bytes", ok=True, detail=_bytes_of_server(store))
     left = is_store_file(store) and store.has_deleted_bytes()
-    detail = (
-        "bytes of deleted memories are still in the files"
-        if left
-        else "no deleted bytes are left in the files"
-    )
-    return _check("bytes", not left, detail, "run memory-mesh compact")
-
-
-def _bytes_of_server(store: Store) -> str:
-    """Return what a server says of deleted bytes. It removes them by itself, and keeps files
-    that are not looked at."""
-    unknown = "its write-ahead log, free space and backups were not searched"
+    if not isinstance(store, ServerStore):
+        state = "bytes of deleted memories are still" if left else "no deleted bytes are left"
+        return _check("bytes", not left, f"{state} in the files", "run memory-mesh compact")
+    # A server removes them by itself, and keeps files that are not looked at.
+    detail = "the server counts no deleted rows in the tables"
     if not is_store_file(store):
-        return f"not known: the tables belong to a server; {unknown}"
-    if store.has_deleted_bytes():
-        return (
+        detail = "not known: the tables belong to a server"
+    elif left:
+        detail = (
             "deleted or replaced rows are in the tables until the server vacuums them, or "
-            f"memory-mesh compact; {unknown}"
+            "memory-mesh compact"
         )
-    return f"the server counts no deleted rows in the tables; {unknown}"
+    unknown = "its write-ahead log, free space and backups were not searched"
+    return Check("bytes", ok=True, detail=f"{detail}; {unknown}")
 
 
 def _pending(store: Store, settings: Settings) -> Check:

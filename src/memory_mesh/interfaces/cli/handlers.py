@@ -65,25 +65,30 @@ def init(call: Call) -> Answer:
 
 
 def mcp(call: Call) -> Answer:
-    from memory_mesh.interfaces.mcp import serving
-
-    return serving.serve(call)
+    with _server_installed():
+        from memory_mesh.interfaces.mcp import server
+    return server.serve(call)
 
 
 def serve(call: Call) -> Answer:
-    try:
+    with _server_installed():
         from memory_mesh.interfaces.rest import serve as server
-    except ImportError as error:
-        raise not_installed(SettingsError, error.name, "server") from None
     return server.serve(call)
 
 
 def console(call: Call) -> Answer:
-    try:
+    with _server_installed():
         from memory_mesh.interfaces.rest import serve as server
+    return server.console(call)
+
+
+@contextmanager
+def _server_installed() -> Iterator[None]:
+    """Raise `SettingsError` if the extra `server` is not installed."""
+    try:
+        yield
     except ImportError as error:
         raise not_installed(SettingsError, error.name, "server") from None
-    return server.console(call)
 
 
 def token_create(call: Call) -> Answer:
@@ -369,19 +374,6 @@ def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -
         pause(float(str(call.arguments["every"])))
 
 
-# --- traces ---
-
-
-def record_trace(call: Call) -> Answer:
-
-    return record(call)
-
-
-def similar_traces(call: Call) -> Answer:
-
-    return similar(call)
-
-
 # --- notes watch ---
 
 
@@ -542,7 +534,7 @@ _PIECE = 65_536
 _MAX_KEPT = 4 * MAX_RESULT_CHARS  # bytes of the beginning, and of the end
 
 
-def record(call: Call) -> Answer:
+def record_trace(call: Call) -> Answer:
     """Record what the flags say or, with a command, run it and record how it went."""
     given = dict(call.arguments)
     words = [str(word) for word in given.pop("command", ()) or ()]  # type: ignore[attr-defined]
@@ -556,7 +548,7 @@ def record(call: Call) -> Answer:
     return _run(call, words, given)
 
 
-def similar(call: Call) -> Answer:
+def similar_traces(call: Call) -> Answer:
     """Find executions with a similar goal, within a range of times."""
     given = dict(call.arguments)
     window = given.pop("since", None), given.pop("until", None)
@@ -574,7 +566,11 @@ def _run(call: Call, words: Sequence[str], given: dict[str, object]) -> Answer:
             code, out, err = _passed_through(words, to_stderr=call.form is not Form.TEXT)
             current.status = "failure" if code else "success"
             current.step(shlex.join(words), f"failed, exit code {code}" if code else "exit code 0")
-            current.tool(words[0].rpartition("/")[2] or words[0], _joined(out.text, err.text))
+            # The streams are not mixed: a secret of one must not be cut in two by the other.
+            text = out.text
+            if err.text:
+                text = f"{text.rstrip()}\n\nStandard error:\n{err.text}".lstrip()
+            current.tool(words[0].rpartition("/")[2] or words[0], text)
             current.results = f"Exit code {code}, {out.size + err.size:,} bytes of output."
             for name, value in given.items():
                 getattr(current, name).extend(value)
@@ -617,12 +613,6 @@ def _passed_through(words: Sequence[str], *, to_stderr: bool) -> "tuple[int, _Ke
         err.add(what.encode("utf-8", "replace"))
         return _NOT_STARTED, out, err
     return _SIGNALLED - code if code < 0 else code, out, err
-
-
-def _joined(out: str, err: str) -> str:
-    """Return what is kept of both streams. They are not mixed: a secret of one must not be cut
-    in two by the other."""
-    return f"{out.rstrip()}\n\nStandard error:\n{err}".lstrip() if err else out
 
 
 class _Kept:

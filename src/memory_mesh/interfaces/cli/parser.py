@@ -459,15 +459,10 @@ def explain_empty(target: Target, answer: Answer) -> None:
 
     A command that reads as a user never says whether others have memories.
     """
-    found = answer.data.get(answer.rows or "total_memories")
-    if not found and _has_users_only(target):
-        import logging
-
-        logging.getLogger("memory_mesh").warning(OTHER_USERS)
-
-
-def _has_users_only(target: Target) -> bool:
+    if answer.data.get(answer.rows or "total_memories"):
+        return
     # Most commands need none of these.
+    import logging
     from contextlib import closing
 
     from memory_mesh.api.settings import load
@@ -482,13 +477,13 @@ def _has_users_only(target: Target) -> bool:
             or not settings.options.enable_memory
             or (file and not file.exists())
         ):
-            return False
+            return
         options = settings.options
         with closing(
             open_store(settings.store_url, busy_seconds=options.busy_seconds, key=options.store_key)
         ) as store:
             without_user = model.IsNull("user_id")
-            return not store.find(model.Kind.MEMORY, without_user, limit=1) and bool(
-                store.find(model.Kind.MEMORY, model.Not(without_user), limit=1)
-            )
-    return False
+            if not store.find(model.Kind.MEMORY, without_user, limit=1) and store.find(
+                model.Kind.MEMORY, model.Not(without_user), limit=1
+            ):
+                logging.getLogger("memory_mesh").warning(OTHER_USERS)

@@ -88,20 +88,15 @@ class Deadline:
         if self.answer(EMPTY):
             late = f"it took longer than {self._seconds:g} seconds"
             record_fault(self._hook, late)
-            _complain(
-                f"{self._hook}: {late}; the answer is empty; MEMORY_MESH_HOST_SECONDS gives "
-                "it more time"
-            )
+            # Hosts put standard error into their log and do not show it to the model.
+            if sys.stderr is not None:
+                with suppress(OSError, ValueError):  # the host does not read it, or has closed it
+                    sys.stderr.write(
+                        f"[MemoryMesh Error] {self._hook}: {late}; the answer is empty; "
+                        "MEMORY_MESH_HOST_SECONDS gives it more time\n"
+                    )
+                    sys.stderr.flush()
         leave(0)
-
-
-def _complain(line: str) -> None:
-    """Write a line to standard error, which hosts put into their log and do not show to the
-    model."""
-    if sys.stderr is not None:
-        with suppress(OSError, ValueError):  # the host does not read it, or has closed it
-            sys.stderr.write(f"[MemoryMesh Error] {line}\n")
-            sys.stderr.flush()
 
 
 def _age() -> float:

@@ -179,22 +179,11 @@ def _settings(text: str | None, *, removing: bool) -> tuple[str | None, list[Cha
         place, same = _ours(settings, event)
         if place is None and removing:
             continue
-        action = (
-            "added"
-            if place is None
-            else "unchanged"
-            if not removing
-            else "removed"
-            if same
-            else "left"
-        )
-        new = (
-            _with_hook(new, settings, event)
-            if place is None
-            else remove(new, place)
-            if action == "removed"
-            else new
-        )
+        action = "unchanged"
+        if place is None:
+            action, new = "added", _with_hook(new, settings, event)
+        elif removing:
+            action, new = ("removed", remove(new, place)) if same else ("left", new)
         note = "" if place is None or same else " (changed by hand)"
         changes.append(Change(action, SETTINGS, f"{event}: {_hook(event)['command']}{note}"))
     return (None if removing and new != text and _parsed(new) == {} else new), changes

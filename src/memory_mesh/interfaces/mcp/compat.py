@@ -221,8 +221,8 @@ def _entity_items(entity: Node) -> Iterator[Node]:
 
 # --- the tools ---
 
-Shown = tuple[str, dict[str, Any]]  # a result as text and as data
-_Call = Callable[[KnowledgeGraph, Any], Shown]
+# It returns a message, a graph, or a list that the data of the answer has under one key.
+_Call = Callable[[KnowledgeGraph, Any], object]
 _TEXT = {"type": "string"}
 _READS, _ADDS, _DELETES = Effect.READ, Effect.WRITE, Effect.DESTRUCTIVE
 
@@ -283,64 +283,41 @@ class _Entry:
     effect: Effect = _READS
 
 
-def _shown(result: object, data: dict[str, Any]) -> Shown:
-    return json.dumps(result, ensure_ascii=False, indent=2), data
-
-
-def _listing(method: Callable[[KnowledgeGraph, Any], object], key: str) -> _Call:
-    """Return a call whose result is also data under a key."""
-
-    def call(graph: KnowledgeGraph, given: object) -> Shown:
-        result = method(graph, given)
-        return _shown(result, {key: result})
-
-    return call
-
-
-def _graph(method: Callable[[KnowledgeGraph, Any], dict[str, Any]]) -> _Call:
-    """Return a call whose result is a graph."""
-    return lambda graph, given: _shown(found := method(graph, given), found)
-
-
-def _done(message: str) -> Shown:
-    return message, {"success": True, "message": message}
-
-
-def _delete_entities(graph: KnowledgeGraph, names: Any) -> Shown:
+def _delete_entities(graph: KnowledgeGraph, names: Any) -> str:
     deleted, missing = graph.delete_entities(names)
     some = f"Deleted {len(deleted)} of {len(names)} entities. Not found: {', '.join(missing)}"
-    return _done(some if missing else "Entities deleted successfully")
+    return some if missing else "Entities deleted successfully"
 
 
-def _delete_observations(graph: KnowledgeGraph, given: Any) -> Shown:
+def _delete_observations(graph: KnowledgeGraph, given: Any) -> str:
     deleted, missing = graph.delete_observations(given)
     count = sum(len(one["observations"]) for one in given)
     some = f"Deleted {deleted} of {count} observations." + (
         f" Entities not found: {', '.join(missing)}" if missing else ""
     )
-    return _done(some if deleted < count else "Observations deleted successfully")
+    return some if deleted < count else "Observations deleted successfully"
 
 
-def _delete_relations(graph: KnowledgeGraph, given: Any) -> Shown:
+def _delete_relations(graph: KnowledgeGraph, given: Any) -> str:
     deleted = graph.delete_relations(given)
     some = f"Deleted {deleted} of {len(given)} relations. The rest matched nothing."
-    return _done(some if deleted < len(given) else "Relations deleted successfully")
+    return some if deleted < len(given) else "Relations deleted successfully"
 
 
 _QUERY = "The search query to match against entity names, types, and observation content"
 _ENTRIES = (
     _Entry("create_entities", "Create multiple new entities in the knowledge graph",
            {"entities": _ENTITIES}, {"entities": _ENTITIES},
-           _listing(KnowledgeGraph.create_entities, "entities"), _ADDS),
+           KnowledgeGraph.create_entities, _ADDS),
     _Entry("create_relations",
            "Create multiple new relations between entities in the knowledge graph. Relations "
            "should be in active voice",
            {"relations": _RELATIONS}, {"relations": _RELATIONS},
-           _listing(KnowledgeGraph.create_relations, "relations"), _ADDS),
+           KnowledgeGraph.create_relations, _ADDS),
     _Entry("add_observations", "Add new observations to existing entities in the knowledge graph",
            {"observations": _list(_ADDED)},
            {"results": _list(_object({"entityName": ""}, {"addedObservations": ""}))},
-           _listing(KnowledgeGraph.add_observations, "results"), _ADDS),
+           KnowledgeGraph.add_observations, _ADDS),
     _Entry("delete_entities",
            "Delete multiple entities and their associated relations from the knowledge graph",
            {"entityNames": _list(_TEXT, "An array of entity names to delete")}, _DONE,
@@ -351,13 +328,13 @@ _ENTRIES = (
     _Entry("delete_relations", "Delete multiple relations from the knowledge graph",
            {"relations": _RELATIONS}, _DONE, _delete_relations, _DELETES),
     _Entry("read_graph", "Read the entire knowledge graph", {}, _GRAPH,
-           _graph(lambda graph, _: graph.read())),
+           lambda graph, _: graph.read()),
     _Entry("search_nodes", "Search for nodes in the knowledge graph based on a query",
            {"query": {**_TEXT, "maxLength": 2048, "description": _QUERY}}, _GRAPH,
-           _graph(KnowledgeGraph.search)),
+           KnowledgeGraph.search),
     _Entry("open_nodes", "Open specific nodes in the knowledge graph by their names",
            {"names": _list(_TEXT, "An array of entity names to retrieve")}, _GRAPH,
-           _graph(KnowledgeGraph.open)),
+           KnowledgeGraph.open),
 )  # fmt: skip
 
 
@@ -393,7 +370,11 @@ class GraphTools:
                 )
         for key, schema in entry.takes.items():
             _check(key, arguments.get(key), schema)
-        text, data = entry.call(KnowledgeGraph(mesh), next(iter(arguments.values()), None))
+        result = entry.call(KnowledgeGraph(mesh), next(iter(arguments.values()), None))
+        text = json.dumps(result, ensure_ascii=False, indent=2)
+        data = result if isinstance(result, dict) else {next(iter(entry.returns)): result}
+        if isinstance(result, str):
+            text, data = result, {"success": True, "message": result}
         return CallToolResult(content=[TextContent(text=text)], structured_content=data)
 
 

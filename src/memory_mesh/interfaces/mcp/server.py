@@ -1,13 +1,17 @@
-"""The MCP server over a mesh: tools, memories as resources, and prompts.
+"""The MCP server over a mesh: tools, memories as resources, prompts, and how it is run.
 
 Each call runs in a thread, on behalf of the caller of its request. A cancelled call is stopped
 before its next write.
 """
 
-from collections.abc import Callable, Mapping
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
@@ -22,17 +26,27 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
+from starlette.datastructures import Headers
+from starlette.responses import Response
 
 from memory_mesh import __version__
 from memory_mesh.api.aio import to_thread
+from memory_mesh.api.handle import warming
 from memory_mesh.api.mesh_methods import Mesh
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, NotFound, shown
+from memory_mesh.core.errors import AccessDenied, InvalidInput, MemoryMeshError, NotFound, shown
 from memory_mesh.core.language.safety.fence import NOTICE, fence, fence_memories, unused_boundary
-from memory_mesh.core.model import Status
+from memory_mesh.core.model import Status, iso
+from memory_mesh.core.options import Options
 from memory_mesh.interfaces import remote
+from memory_mesh.interfaces.mcp.compat import GraphTools
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Operation
-from memory_mesh.interfaces.render.output import NAME
-from memory_mesh.interfaces.rest.requests import problem_of
+from memory_mesh.interfaces.render.output import NAME, Answer
+from memory_mesh.interfaces.rest.access import caller_of, check_origin, check_public, server_names
+from memory_mesh.interfaces.rest.connections import requests_limiter
+from memory_mesh.interfaces.rest.requests import problem_of, response
+from memory_mesh.interfaces.tokens import TokenFile
+from memory_mesh.interfaces.values import Call
+from memory_mesh.system import share_heaps
 
 # --- tools ---
 # A few tools are offered by default, since a model reads the descriptions of all of them before
@@ -126,19 +140,18 @@ class OperationTools:
     """The tools of the default set and of the named toolsets."""
 
     def __init__(self, toolsets: tuple[str, ...] = (), *, read_only: bool = False) -> None:
-        known = {operation.name: operation for operation in remote.exposed(Interface.MCP)}
-        offers = [*DEFAULT, *(offer for toolset in toolsets for offer in TOOLSETS[toolset])]
-        named = [
-            (_name(offer, known[offer.operation]), offer, known[offer.operation])
-            for offer in offers
-        ]
-        kept = [entry for entry in named if not read_only or entry[2].effect is Effect.READ]
-        self._offers = {name: (offer, operation) for name, offer, operation in reversed(kept)}
-        self._order = dict.fromkeys(name for name, _, _ in kept)
+        operations = {one.name: one for one in remote.exposed(Interface.MCP)}
+        self._offers: dict[str, tuple[Offer, Operation]] = {}
+        for offer in (*DEFAULT, *(offer for toolset in toolsets for offer in TOOLSETS[toolset])):
+            operation = operations[offer.operation]
+            name = offer.name or remote.name_in(Interface.MCP, operation)
+            name = name.replace(" ", "_").replace("-", "_")
+            if operation.effect is Effect.READ or not read_only:
+                self._offers.setdefault(name, (offer, operation))
 
     def listed(self) -> list[Tool]:
         """Return the tools as clients see them."""
-        return [_described(name, *self._offers[name]) for name in self._order]
+        return [_described(name, *offered) for name, offered in self._offers.items()]
 
     def refusal(self, name: str, *, read_only: bool, limit: Extent) -> str | None:
         """Return why a caller may not call a tool, an empty text if it may, and None if there is
@@ -172,11 +185,6 @@ def fenced(text: str) -> str:
     return f"{NOTICE.format(boundary=boundary)}\n\n{fence(text, boundary)}"
 
 
-def _name(offer: Offer, operation: Operation) -> str:
-    name = offer.name or remote.name_in(Interface.MCP, operation)
-    return name.replace(" ", "_").replace("-", "_")
-
-
 def _offered(offer: Offer, operation: Operation) -> list[str]:
     return [
         one.name
@@ -186,9 +194,10 @@ def _offered(offer: Offer, operation: Operation) -> list[str]:
 
 
 def _described(name: str, offer: Offer, operation: Operation) -> Tool:
-    schema, offered = remote.schema(operation), _offered(offer, operation)
-    every = _as_dict(schema["properties"])
-    properties = {key: {**_as_dict(every[key]), **_default(offer, key)} for key in offered}
+    schema: Any = remote.schema(operation)
+    properties = {key: dict(schema["properties"][key]) for key in _offered(offer, operation)}
+    for key, default in offer.defaults.items():
+        properties[key]["default"] = default
     hints = ToolAnnotations(
         read_only_hint=operation.effect is Effect.READ,
         destructive_hint=operation.effect is Effect.DESTRUCTIVE,
@@ -201,14 +210,6 @@ def _described(name: str, offer: Offer, operation: Operation) -> Tool:
         input_schema={**schema, "properties": properties},
         annotations=hints,
     )
-
-
-def _default(offer: Offer, key: str) -> dict[str, object]:
-    return {"default": offer.defaults[key]} if key in offer.defaults else {}
-
-
-def _as_dict(value: object) -> dict[str, object]:
-    return dict(value) if isinstance(value, Mapping) else {}
 
 
 # --- resources and prompts ---
@@ -424,3 +425,140 @@ async def _run(call: Callable[Given, Result], *args: Given.args, **options: Give
         raise MCPError(
             types.INTERNAL_ERROR, f"unexpected {type(error).__name__}: this is a bug in memory-mesh"
         ) from None
+
+
+# --- running it, over standard input and output or over HTTP ---
+
+_INTERRUPTED = 130  # what shells expect
+
+
+def serve(call: Call) -> Answer:
+    """Serve until the client closes the connection, or until interrupted."""
+    options = dict(call.arguments)
+    toolsets = tuple(map(str, cast(Sequence[object], options.get("toolset", ()))))
+    compat, read_only = options.get("compat"), bool(options.get("read_only"))
+    if compat and toolsets:
+        raise InvalidInput(
+            "both --compat and --toolset are given",
+            expected="one of them: --compat offers nine tools only",
+        )
+    toolbox: Toolbox = OperationTools(toolsets, read_only=read_only)
+    if compat:
+        toolbox = GraphTools(read_only=read_only)
+    share_heaps()
+    with call.target.mesh() as mesh:
+        if not read_only:
+            mesh.init()
+        with warming(mesh):
+            if options.get("http"):
+                _over_http(toolbox, mesh, options)
+            else:
+                if sys.stdin.isatty():
+                    _greet(mesh)
+                caller = Caller(mesh=mesh, read_only=read_only)
+                _over_stdio(MemoryServer(toolbox, lambda _: caller).build())
+    return Answer(text="", data={})
+
+
+def _over_stdio(built: Any) -> None:
+    import asyncio
+
+    from mcp.server.stdio import stdio_server
+
+    async def run() -> None:
+        async with stdio_server() as (read, write):
+            await built.run(read, write, built.create_initialization_options())
+
+    asyncio.run(run())
+
+
+def _greet(mesh: Mesh) -> None:
+    """Tell the person at a terminal what the server waits for. Ctrl-C ends the process: such a
+    read cannot be cancelled."""
+
+    def end(number: int, frame: object) -> None:
+        mesh.close()
+        os._exit(_INTERRUPTED)
+
+    signal.signal(signal.SIGINT, end)
+    sys.stderr.write(
+        f"{NAME} MCP server: waiting for a client on standard input; clients start it themselves; "
+        "Ctrl-C ends it\n"
+    )
+
+
+def _over_http(toolbox: Toolbox, mesh: Mesh, options: Mapping[str, object]) -> None:
+    from memory_mesh.api.settings import load
+    from memory_mesh.interfaces.rest.serve import listen, run
+
+    host, port = str(options["host"]), int(str(options["port"]))
+    settings = load({})
+    tokens = TokenFile(settings.home)
+    check_public(host, tokens.tokens())
+    built = MemoryServer(toolbox, lambda request: cast(Any, request.request).scope[CALLER]).build()
+    # Without sessions: they would be kept for half an hour, and a client that opens thousands would
+    # keep others out.
+    inner = built.streamable_http_app(host=host, stateless_http=True)
+    app = Guard(inner, mesh, tokens, settings.options, read_only=bool(options.get("read_only")))
+    shown = f"[{host}]" if ":" in host else host
+    with listen(host, port) as listening:
+        sys.stderr.write(f"{NAME} MCP server at http://{shown}:{port}/mcp; Ctrl-C ends it\n")
+        sys.stderr.flush()
+        run(app, listening, settings.options, lambda: None)
+
+
+# --- access over HTTP ---
+# The tokens, hosts and origins of the REST server decide, for every request.
+
+CALLER = "memory_mesh.caller"  # the key of the caller in the scope of a request
+_Messages = MutableMapping[str, Any]
+
+
+class Guard:
+    """An ASGI application in front of another: it answers a request without a valid token
+    itself."""
+
+    def __init__(
+        self, app: Any, mesh: Mesh, tokens: TokenFile, options: Options, *, read_only: bool
+    ) -> None:
+        self._app, self._mesh, self._tokens, self._read_only = app, mesh, tokens, read_only
+        self._names = server_names(options)
+        self._rate = requests_limiter(options)
+
+    async def __call__(
+        self,
+        scope: _Messages,
+        receive: Callable[[], Awaitable[_Messages]],
+        send: Callable[[_Messages], Awaitable[None]],
+    ) -> None:
+        if scope["type"] == "http":
+            try:
+                scope[CALLER] = self._caller(
+                    Headers(scope=scope), str((scope.get("client") or ("",))[0])
+                )
+            except MemoryMeshError as error:
+                await response(problem_of(error))(scope, receive, send)
+                return
+            # A stream for messages of the server; without sessions there are none, and it never
+            # ends.
+            if scope["method"] == "GET":
+                await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _caller(self, headers: Headers, client: str) -> Caller:
+        check_origin(headers, self._names)
+        now = iso(time.time_ns() // 1_000_000)
+        try:
+            who = caller_of(self._tokens, headers, client, now)
+        except AccessDenied:
+            self._rate.count(f"unknown:{client}")
+            raise
+        self._rate.count(who.name)
+        read_only = self._read_only or (who.token is not None and who.token.read_only)
+        return Caller(
+            mesh=who.mesh(self._mesh, headers),
+            read_only=read_only,
+            limit=who.extent(self._mesh),
+            is_local=False,
+        )

@@ -144,9 +144,12 @@ def check_origin(headers: Headers, names: frozenset[str], *, without_data: bool 
             "the header Host names another server",
             remedy="add the name to the setting server_names",
         )
-    is_own = all(site in ("none", "same-origin") for site in sites) or (
-        without_data and _is_link(headers)
+    # The browser opens a page in a tab or window: not in a frame, and not as a part of another.
+    is_link = (
+        headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest", "document") == "document"
     )
+    is_own = all(site in ("none", "same-origin") for site in sites) or (without_data and is_link)
     if not is_own or not _is_own_page(
         headers.getlist("origin"), hosts[0], names, is_vouched="same-origin" in sites
     ):
@@ -169,15 +172,6 @@ def _is_own_page(origins: list[str], host: str, names: frozenset[str], *, is_vou
     default = _PORTS[scheme]
     is_same = place.removesuffix(default) == host.strip().lower().removesuffix(default)
     return host_name(place) in names and (is_same or is_vouched)
-
-
-def _is_link(headers: Headers) -> bool:
-    """Return whether the browser opens a page in a tab or window: not in a frame, and not as a
-    part of another page."""
-    return (
-        headers.get("sec-fetch-mode") == "navigate"
-        and headers.get("sec-fetch-dest", "document") == "document"
-    )
 
 
 def host_name(host: str) -> str:

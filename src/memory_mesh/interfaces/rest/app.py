@@ -6,12 +6,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mesh.api.aio import to_thread
@@ -22,11 +23,10 @@ from memory_mesh.interfaces import remote
 from memory_mesh.interfaces.console import routes as console
 from memory_mesh.interfaces.operation import Effect, Extent, Interface, Operation
 from memory_mesh.interfaces.render.output import outcome, to_json
-from memory_mesh.interfaces.rest import connections, requests, stream
+from memory_mesh.interfaces.rest import connections, requests
 from memory_mesh.interfaces.rest.access import SCOPE_HEADERS, check_origin
-from memory_mesh.interfaces.rest.metrics import CONTENT_TYPE
 from memory_mesh.interfaces.rest.requests import KEY_HEADER, SCHEMA, takes_key
-from memory_mesh.interfaces.rest.server import Server
+from memory_mesh.interfaces.rest.server import CONTENT_TYPE, Server
 
 # --- OpenAPI ---
 # The arguments of each route are those of the table of operations.
@@ -110,13 +110,11 @@ def complete(app: FastAPI) -> None:
     made = app.openapi
 
     def whole() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            schema = made()
-            parts = schema.setdefault("components", {})
-            parts.setdefault("schemas", {})["Problem"] = SCHEMA
-            parts["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-            app.openapi_schema = schema
-        return app.openapi_schema
+        schema = made()  # FastAPI makes it once
+        parts = schema.setdefault("components", {})
+        parts.setdefault("schemas", {})["Problem"] = SCHEMA
+        parts["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+        return schema
 
     app.openapi = whole  # type: ignore[method-assign]  # as FastAPI documents it
 
@@ -129,17 +127,13 @@ class _Json(Response):
     media_type = "application/json"
 
 
-class _Text(Response):
-    media_type = "text/plain"
-
-
 class _Events(Response):
     media_type = "text/event-stream"
 
 
 METRICS: dict[str, Any] = {
     "summary": "Metrics in the format of Prometheus.", "operation_id": "metrics",
-    "tags": ["Server"], "response_class": _Text,
+    "tags": ["Server"], "response_class": PlainTextResponse,
     "responses": {200: {"description": "The metrics", "content": {"text/plain": _PLAIN_TEXT}},
                   "default": _PROBLEM},
     "openapi_extra": {"security": _SECURITY},
@@ -194,24 +188,22 @@ def build(server: Server) -> FastAPI:
         lifespan=lambda _: _lifespan(server),
         exception_handlers={MemoryMeshError: _on_error, HTTPException: _on_http_error},
     )
-    for operation in remote.exposed(Interface.REST):
-        path, endpoint = path_of(operation), _endpoint(server, operation)
-        for method in ("GET", "POST") if operation.effect is Effect.READ else ("POST",):
-            app.add_api_route(path, endpoint, methods=[method], **described(operation, method))
-    app.add_api_route("/v1/ingest", stream.ingest(server), methods=["POST"], **INGEST)
-    app.add_api_route(
-        "/health", _health, methods=["GET"], **plain("health", "Whether the server runs.")
-    )
-    app.add_api_route(
-        "/ready",
-        _ready(server),
-        methods=["GET"],
-        **plain("ready", "Whether the store can be read."),
-    )
-    app.add_api_route("/metrics", _metrics(server), methods=["GET"], **METRICS)
-    app.add_api_route(
-        "/openapi.json", _openapi(server, app), methods=["GET"], include_in_schema=False
-    )
+    ready = plain("ready", "Whether the store can be read.")
+    routes: list[tuple[str, str, Endpoint, dict[str, Any]]] = [
+        *(
+            (method, path_of(one), partial(_call, server, one), described(one, method))
+            for one in remote.exposed(Interface.REST)
+            for method in (("GET", "POST") if one.effect is Effect.READ else ("POST",))
+        ),
+        ("POST", "/v1/ingest", partial(requests.ingest, server), INGEST),
+        ("GET", "/health", _health, plain("health", "Whether the server runs.")),
+        ("GET", "/ready", partial(_ready, server), ready),
+        ("GET", "/metrics", partial(_metrics, server), METRICS),
+        ("GET", "/openapi.json", partial(_openapi, server, app), {"include_in_schema": False}),
+    ]
+    for method, path, endpoint, about in routes:
+        endpoint.__doc__ = None  # FastAPI would publish that of `partial` as a description
+        app.add_api_route(path, endpoint, methods=[method], **about)
     console.install(app, server)
     app.add_middleware(Gate, server=server)
     complete(app)
@@ -221,54 +213,40 @@ def build(server: Server) -> FastAPI:
 # --- routes ---
 
 
-def _endpoint(server: Server, operation: Operation) -> Endpoint:
-    async def call(request: Request) -> Response:
-        mesh = server.reader(request, operation)
-        arguments = await requests.arguments(request, operation, server.options.server_max_body)
-        if operation.effect is not Effect.READ:
-            items = arguments.get("items")
-            server.count_writes(mesh, len(items) if isinstance(items, list) and items else 1)
-        data = await to_thread(remote.call, mesh, operation, arguments)
-        return Response(
-            to_json(data), media_type="application/json", headers=requests.next_page(request, data)
-        )
-
-    return call
+async def _call(server: Server, operation: Operation, request: Request) -> Response:
+    mesh = server.reader(request, operation)
+    arguments = await requests.arguments(request, operation, server.options.server_max_body)
+    if operation.effect is not Effect.READ:
+        items = arguments.get("items")
+        server.count_writes(mesh, len(items) if isinstance(items, list) and items else 1)
+    data = await to_thread(remote.call, mesh, operation, arguments)
+    return _Json(to_json(data), headers=requests.next_page(request, data))
 
 
 async def _health(request: Request) -> Response:
-    return Response('{"status": "ok"}', media_type="application/json")
+    return _Json('{"status": "ok"}')
 
 
-def _ready(server: Server) -> Endpoint:
-    async def ready(request: Request) -> Response:
-        if server.stopping.is_set():
-            return Response('{"status": "stopping"}', 503, media_type="application/json")
-        await to_thread(server.mesh.get, "ready")  # reads the store; there is no such memory
-        return Response('{"status": "ready"}', media_type="application/json")
-
-    return ready
+async def _ready(server: Server, request: Request) -> Response:
+    if server.stopping.is_set():
+        return _Json('{"status": "stopping"}', 503)
+    await to_thread(server.mesh.get, "ready")  # reads the store; there is no such memory
+    return _Json('{"status": "ready"}')
 
 
-def _openapi(server: Server, app: FastAPI) -> Endpoint:
-    async def description(request: Request) -> Response:
-        if server.private:
-            server.admit(request)
-        return JSONResponse(app.openapi())
-
-    return description
+async def _openapi(server: Server, app: FastAPI, request: Request) -> Response:
+    if server.private:
+        server.admit(request)
+    return JSONResponse(app.openapi())
 
 
-def _metrics(server: Server) -> Endpoint:
-    async def metrics(request: Request) -> Response:
-        caller = server.admit(request)
-        if caller.extent(server.mesh) is not Extent.SERVER:
-            raise AccessDenied(
-                "the metrics are about all users", remedy="use a token of the user of the server"
-            )
-        return Response(server.metrics.text(), media_type=CONTENT_TYPE)
-
-    return metrics
+async def _metrics(server: Server, request: Request) -> Response:
+    caller = server.admit(request)
+    if caller.extent(server.mesh) is not Extent.SERVER:
+        raise AccessDenied(
+            "the metrics are about all users", remedy="use a token of the user of the server"
+        )
+    return Response(server.metrics.text(), media_type=CONTENT_TYPE)
 
 
 # --- errors ---
