@@ -16,9 +16,9 @@ from memory_mesh.core.errors import CallError, CallTimedOut, Cancelled, UnsafeAd
 from memory_mesh.core.model.background import cancellable
 from memory_mesh.net import HttpClient, System, backend
 from memory_mesh.net.backend import GuardedBackend, GuardedStream
-from memory_mesh.net.client import Connect, Resolve
-from memory_mesh.net.client import connect as system_connect
-from memory_mesh.net.client import resolve as system_resolve
+from memory_mesh.net.system import Connect, Resolve
+from memory_mesh.net.system import connect as system_connect
+from memory_mesh.net.system import resolve as system_resolve
 
 from .servers import Answer, FaultServer
 

@@ -32,7 +32,7 @@ from httpcore2 import (
 from memory_mesh.core.errors import CallError, UnsafeAddress
 from memory_mesh.core.language.safety.addresses import address_refusal
 from memory_mesh.core.model.background import check_cancelled
-from memory_mesh.net.client import (
+from memory_mesh.net.system import (
     ALLOW_LOCAL_REMEDY,
     POLL_SECONDS,
     UNREACHED,

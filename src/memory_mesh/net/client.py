@@ -8,13 +8,11 @@ a JSON object or an error.
 
 import json
 import os
-import random
 import re
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 from weakref import finalize
@@ -32,18 +30,14 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.language.safety.addresses import Target, host_refusal, parse_path, parse_url
 from memory_mesh.core.model import Json
-from memory_mesh.core.model.background import check_cancelled, wait
+from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Secret
+from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, UNREACHED, DeadlineExceeded, System
 from memory_mesh.system import fork_safe
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpcore2
 
-POLL_SECONDS = 0.2  # how often a waiting call checks whether it was cancelled
-UNREACHED = "cannot be reached"  # begins the error of a connection that was not made
-ALLOW_LOCAL_REMEDY = "allow local addresses for this endpoint if that is intended"
 _MAX_IDLE_CONNECTIONS, _MAX_IDLE_SECONDS = 10, 30.0
 _FIRST_BACKOFF, _MAX_BACKOFF = 0.5, 20.0  # seconds
 _MINUTE, _DAY = 60.0, 86_400.0
@@ -83,69 +77,6 @@ _REDIRECT_HOST = re.compile(
 
 # Removes our secrets from a text of the server.
 Hide = Callable[[str], str]
-# Returns the IP addresses of a host and port, or raises OSError.
-Resolve = Callable[[str, int], Sequence[str]]
-# Connects to an IP address and port within some seconds, or raises `httpcore2.ConnectError` or
-# `ConnectTimeout`.
-Connect = Callable[[str, int, float], "httpcore2.NetworkStream"]
-
-
-# --- the system ---
-# What outgoing calls use of it, in one value that tests can replace.
-
-
-class DeadlineExceeded(Exception):
-    """The time for the whole call is over. Not an OSError, which would only mean that one
-    address failed."""
-
-
-def remaining(deadline: float | None, now: float) -> float:
-    """Return the seconds until the deadline, infinite without one, or raise `DeadlineExceeded`."""
-    if deadline is None:
-        return inf
-    if now >= deadline:
-        raise DeadlineExceeded
-    return deadline - now
-
-
-def resolve(host: str, port: int) -> list[str]:
-    """Resolve a name with the system's resolver, which may block for a long time."""
-    import socket
-
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-def connect(address: str, port: int, timeout: float) -> "httpcore2.NetworkStream":
-    """Connect to an IP address."""
-    from httpcore2 import SyncBackend
-
-    return SyncBackend().connect_tcp(address, port, timeout)
-
-
-def tls() -> "ssl.SSLContext":
-    """Return a context that trusts the system's certificates, or those of `SSL_CERT_FILE` or
-    `SSL_CERT_DIR` when set."""
-    from httpcore2 import default_ssl_context
-
-    return default_ssl_context()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System:
-    """Name resolution, connections, clocks and randomness."""
-
-    resolve: Resolve = resolve
-    connect: Connect = connect
-    now: Callable[[], float] = time.monotonic
-    clock: Callable[[], float] = time.time  # seconds since 1970
-    pause: Callable[[float], None] = wait
-    # A random time up to a maximum, so that calls that failed together are not repeated together.
-    jitter: Callable[[float], float] = lambda maximum: random.uniform(0.0, maximum)  # noqa: S311  (no secret depends on it)
-    tls: Callable[[], "ssl.SSLContext"] = tls
-
-
-# --- the client ---
 
 
 class HttpClient:
@@ -214,13 +145,6 @@ class HttpClient:
         """Return the seconds after which the server asks to be called again."""
         return _retry_after(response.headers, self._system.clock())
 
-    def close(self) -> None:
-        """Close all connections."""
-        with self._lock:
-            pool, self._pool, self._closed = self._pool, None, True
-        if pool is not None:
-            pool.close()
-
     def _post(self, path: str, body: Mapping[str, Json]) -> "Response":
         target = f"{self._target.path}{parse_path('/' + path.lstrip('/'))}" or "/"
         content = json.dumps(dict(body), allow_nan=False).encode("ascii")
@@ -230,6 +154,13 @@ class HttpClient:
         except DeadlineExceeded:
             what = f"{self.address} gave no answer within {self._timeout:g} s"
             raise CallTimedOut(what, remedy="allow more time, or try again later") from None
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            pool, self._pool, self._closed = self._pool, None, True
+        if pool is not None:
+            pool.close()
 
     def _post_with_retries(self, path: str, content: bytes, deadline: float) -> "Response":
         for attempt in range(self._attempts):
