@@ -66,8 +66,8 @@ def _private_keys(page: Page) -> Iterator[Span]:
 
 
 def _authorizations(page: Page) -> Iterator[Span]:
-    """Match the value after `Authorization:` or `Bearer`."""
-    for found in _matches(_RE.authorization, page, ("authorization", "x-auth-token")):
+    """Match the value after `Authorization:`, `Bearer`, `Basic` or `Digest`."""
+    for found in page.matches(_RE.authorization, ("authorization", "x-auth-token")):
         scheme, value = (
             (found[1] or "").lower(),
             found[2].rstrip("`.") if "`" in found[2][-2:] else found[2],
@@ -83,20 +83,14 @@ def _authorizations(page: Page) -> Iterator[Span]:
             and (scheme in ("bearer", "basic") or any(map(str.isdigit, value)))
         ):
             yield found.start(2), found.start(2) + len(value)
-    for found in _matches(_RE.bearer, page, ("bearer",)):
+    for found in page.matches(_RE.bearer, ("bearer",)):
         value = found[1]
         if not placeholder(value) and (any(map(str.isdigit, value)) or len(value) >= 32):
             yield found.start(1), found.start(1) + len(value.rstrip("."))
-    yield from _schemes(page)
-
-
-def _schemes(page: Page) -> Iterator[Span]:
-    """Match `Basic` with base64 of `user:password` wherever it stands, and the response of
-    `Digest`."""
-    yield from (
-        found.span(1) for found in _matches(_RE.basic, page, ("basic ",)) if _has_colon(found[1])
-    )
-    yield from (found.span(1) for found in _matches(_RE.digest_response, page, ("digest ",)))
+    # `Basic` with base64 of `user:password` wherever it stands, and the response of `Digest`.
+    basic = page.matches(_RE.basic, ("basic ",))
+    yield from (found.span(1) for found in basic if _has_colon(found[1]))
+    yield from (found.span(1) for found in page.matches(_RE.digest_response, ("digest ",)))
 
 
 def _has_colon(value: str) -> bool:
@@ -104,10 +98,6 @@ def _has_colon(value: str) -> bool:
         return b":" in a2b_base64(value)
     except ValueError:
         return False
-
-
-def _matches(expression: LazyRegex, page: Page, stems: tuple[str, ...]) -> Iterator[re.Match[str]]:
-    return filter(None, (expression.match(page.text, place) for place in page.places(stems)))
 
 
 def _url_credentials(page: Page) -> Iterator[Span]:
@@ -122,13 +112,17 @@ def _url_credentials(page: Page) -> Iterator[Span]:
             found[1]
         ):
             yield found.span(1)
-    for found in _matches(_RE.oracle, page, ("jdbc:oracle",)):
+    for found in page.matches(_RE.oracle, ("jdbc:oracle",)):
         if _is_password(found[1]):
             yield found.span(1)
     surroundings = Surroundings(page, before=176, after=200)
     hosts = _RE.before_host.finditer(page.text)
     yield from filter(None, (surroundings.judge(found.start(), _without_scheme) for found in hosts))
-    yield from _logins(page)
+    # ssh user:password@host
+    surroundings = Surroundings(page, before=_LOGIN_REACH, after=160)
+    ends = (found.start() for found in _RE.login_end.finditer(page.text))
+    ends = (at for at in ends if page.text.find(":", max(0, at - 200), at) >= 0)
+    yield from filter(None, (surroundings.judge(at, _login) for at in ends))
 
 
 def _userinfo(text: str, place: int) -> Span | None:
@@ -140,14 +134,6 @@ def _userinfo(text: str, place: int) -> Span | None:
 
 
 _LOGIN_REACH = 384  # characters of a command and its login
-
-
-def _logins(page: Page) -> Iterator[Span]:
-    """Yield the passwords of `ssh user:password@host`."""
-    surroundings = Surroundings(page, before=_LOGIN_REACH, after=160)
-    ends = (found.start() for found in _RE.login_end.finditer(page.text))
-    ends = (at for at in ends if page.text.find(":", max(0, at - 200), at) >= 0)
-    return filter(None, (surroundings.judge(at, _login) for at in ends))
 
 
 def _login(text: str, at: int) -> Span | None:

@@ -33,6 +33,7 @@ from memory_mesh.core.language.redaction.phone import names_goods
 from memory_mesh.core.text import LazyRegex
 
 _RE, _LISTS = Expressions(__name__), WordLists(__name__)
+_ROWS = Tables(__name__).ids
 _Check = Callable[[str], bool]
 
 
@@ -275,7 +276,7 @@ class _Catalog:
     so they are looked for together."""
 
     def __init__(self) -> None:
-        self.ids = [_read_id(*row) for row in Tables(__name__).ids]
+        self.ids = [_read_id(*row) for row in _ROWS]
         self.by_stem: dict[str, set[str]] = {}
         self.by_shape: dict[bytes, set[str]] = {}
         for one in self.ids:
@@ -430,8 +431,7 @@ _DOCUMENT_SHAPES = re.compile(rb"00000|0A0|0AAA?0|000[ -]0|00 00 00")
 def _documents(page: Page) -> Iterator[Span]:
     """Match letters and at least five digits after the name of a document and words such as
     `number` or `is`."""
-    places = page.places(_LISTS.document_stems)
-    for match in filter(None, (_RE.numbered.match(page.text, place) for place in places)):
+    for match in page.matches(_RE.numbered, _LISTS.document_stems):
         if not joined(page.text[match.start() - 1 : match.start()]):
             yield match.span(1)
 
@@ -440,7 +440,7 @@ def _may_have_documents(page: Page) -> bool:
     return _DOCUMENT_SHAPES.search(page.shape) is not None and page.holds(_LISTS.document_stems)
 
 
-NATIONAL_IDS = tuple(_pattern(row[0]) for row in Tables(__name__).ids)
+NATIONAL_IDS = tuple(_pattern(row[0]) for row in _ROWS)
 DOCUMENTS = (
     Pattern(
         "identity_document",

@@ -105,20 +105,13 @@ def _after_user(page: Page) -> Iterator[Span]:
                 for span in spans
                 if span and quoted_secret(page.text[slice(*span)], password=True)
             )
-    yield from _in_notes(page)
-
-
-def _in_notes(page: Page) -> Iterator[Span]:
-    text = page.text
-    for place in page.places((*_LOGIN_STEMS, *_WIFI_STEMS)):
-        login = _RE.login.match(text, place)
-        span = bare(text, login.end(), place) if login else None
-        if span and looks_secret(text[slice(*span)]) and not variable(text[slice(*span)]):
-            yield span
-    for place in page.places(_WIFI_STEMS):
-        key = _RE.wifi_key.match(text, place)
-        if key and looks_secret(key[1]):
-            yield key.span(1)
+    for login in page.matches(_RE.login, (*_LOGIN_STEMS, *_WIFI_STEMS)):
+        bare_span = bare(page.text, login.end(), login.start())
+        value = page.text[slice(*bare_span)] if bare_span else ""
+        if bare_span and looks_secret(value) and not variable(value):
+            yield bare_span
+    keys = page.matches(_RE.wifi_key, _WIFI_STEMS)
+    yield from (key.span(1) for key in keys if looks_secret(key[1]))
 
 
 def _quoted_argument(text: str, at: int, position: int) -> Span | None:
@@ -196,9 +189,7 @@ def _cookies(text: str, header: re.Match[str]) -> Iterator[Span]:
 
 def _gem_servers(page: Page) -> Iterator[Span]:
     """Match `user:password` or a token for a server of gems."""
-    for found in filter(
-        None, (_RE.gems.match(page.text, place) for place in page.places(("bundle",)))
-    ):
+    for found in page.matches(_RE.gems, ("bundle",)):
         user, pair, password = found[1].partition(":")
         login = (
             pair
@@ -216,11 +207,8 @@ def _gem_servers(page: Page) -> Iterator[Span]:
 
 def _seed_phrases(page: Page) -> Iterator[Span]:
     """Match the twelve or more words from which a wallet can be restored."""
-    places = page.places(("seed", "recovery", "backup", "secret", "mnemonic"))
-    return (
-        found.span(1)
-        for found in filter(None, (_RE.seed.match(page.text, place) for place in places))
-    )
+    stems = ("seed", "recovery", "backup", "secret", "mnemonic")
+    return (found.span(1) for found in page.matches(_RE.seed, stems))
 
 
 PATTERNS = (
@@ -287,33 +275,24 @@ def find_commands(page: Page) -> Iterator[Span]:
     """Yield the passwords in calls of the commands in the table, and those piped into a command
     that reads one."""
     text, done = page.text, 0
-    for found in filter(
-        None, (_RE.call.match(text, place) for place in page.places(_command_stems()))
-    ):
+    for found in page.matches(_RE.call, _command_stems()):
         if found.start() >= done and found[1] in _commands():
             words = list(_words(text, found.end()))
             done = words[-1][1] if words else found.end()
             yield from _passwords(text, found[1], words)
     if "|" in text:
-        piped = (
-            _RE.piped.match(text, place) for place in page.places(("echo ", "printf ", "print "))
-        )
-        yield from chain.from_iterable(map(_piped, filter(None, piped)))
+        piped = page.matches(_RE.piped, ("echo ", "printf ", "print "))
+        yield from chain.from_iterable(map(_piped, piped))
     stems = (
         "auth ", "convertto-securestring", "expect ", "ftp> user", "server community", "enable ",
         "username ", "rootpw ", "user ", "331 ",
     )  # fmt: skip
-    typed = (_RE.typed.match(text, place) for place in page.places(stems))
-    yield from (found.span(1) for found in typed if found and _is_typed(found[0], found[1]))
+    for typed in page.matches(_RE.typed, stems):
+        # Lines that may also be sentences need a value that looks like a password.
+        may_be_sentence = typed[0].startswith(("enable", "username", "rootpw"))
+        if not placeholder(typed[1]) and (not may_be_sentence or looks_secret(typed[1])):
+            yield typed.span(1)
     yield from _here_strings(page)
-
-
-def _is_typed(line: str, value: str) -> bool:
-    """Return whether the value is a password. Lines that may also be sentences need a value that
-    looks like one."""
-    return not placeholder(value) and (
-        not line.startswith(("enable", "username", "rootpw")) or looks_secret(value)
-    )
 
 
 _MAX_READER, _MAX_HERE = 140, 272  # characters
@@ -475,18 +454,10 @@ def _tables(page: Page) -> Iterator[Span]:
             # A row is not a header of its own: the time stays linear.
             spans, done = _below(text, header.end(), mark, columns)
             yield from spans
-    yield from _copied(page)
-
-
-def _copied(page: Page) -> Iterator[Span]:
-    """Yield the secrets in the rows that a dump of PostgreSQL copies into a table."""
-    for found in filter(
-        None, (_RE.copy.match(page.text, place) for place in page.places(("copy ",)))
-    ):
-        names = [name.strip(' "').lower() for name in found[1].split(",")]
-        yield from (
-            _below(page.text, found.end(), "\t", columns)[0] if (columns := _called(names)) else ()
-        )
+    # The rows that a dump of PostgreSQL copies into a table.
+    for copy in page.matches(_RE.copy, ("copy ",)):
+        if columns := _called([name.strip(' "').lower() for name in copy[1].split(",")]):
+            yield from _below(text, copy.end(), "\t", columns)[0]
 
 
 def _cells(text: str, span: Span, mark: str) -> list[Span]:

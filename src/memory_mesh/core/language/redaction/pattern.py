@@ -207,6 +207,10 @@ class Page:
             )
         return self._places[stems]
 
+    def matches(self, regex: LazyRegex, stems: tuple[str, ...]) -> Iterator[re.Match[str]]:
+        """Yield the matches that start with a stem."""
+        return filter(None, (regex.match(self.text, place) for place in self.places(stems)))
+
     def near(self, stems: tuple[str, ...], span: Span, *, before: int, after: int) -> bool:
         """Return whether a stem starts within reach of the span."""
         places = self.places(stems)

@@ -354,14 +354,6 @@ class Name(NamedTuple):
         return self.is_key or (self.longer and not self.is_password)
 
 
-def _is_other_token(text: str, found: re.Match[str], before: str) -> bool:
-    return (
-        before in _WORDS.other_tokens
-        and found[0].lower() == "token"
-        and not text.startswith(" to ", found.end())
-    )  # "change token to …"
-
-
 def name_at(text: str, place: int) -> Name | None:
     """Return the name of a secret that starts at a place."""
     found = _RE.name.match(text, place)
@@ -386,10 +378,12 @@ def _named(text: str, found: re.Match[str]) -> Name | None:
             return None
         word = f"api {word}" if owner else word
     last = stripped[len(stripped.rstrip(ascii_lowercase)) :]
+    # But "change token to …".
+    other_token = last in _WORDS.other_tokens and found[0].lower() == "token"
     if (
         last in _WORDS.other
         or (last in _WORDS.other_start and stripped == before)
-        or _is_other_token(text, found, last)
+        or (other_token and not text.startswith(" to ", found.end()))
     ):
         return None
     if (
