@@ -7,13 +7,20 @@ that does not exist, is dropped.
 from collections.abc import Sequence
 
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.language.prompts.answers import object_schema, read_object
-from memory_mesh.core.language.safety.fence import MEMORY_TAG, fence, unescape, unused_boundary
+from memory_mesh.core.language.prompts.answers import (
+    clean_line,
+    fenced_memories,
+    object_schema,
+    read_answer,
+)
+from memory_mesh.core.language.safety.fence import MEMORY_TAG, fence, unused_boundary
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply
-from memory_mesh.core.text import visible
 
 _MAX_TEXT_LENGTH = 500
+_STATEMENT = object_schema(
+    {"text": {"type": "string"}, "sources": {"type": "array", "items": {"type": "integer"}}}
+)
 SYSTEM = f"""\
 You read memories and state what they say together: what recurs, what is settled, and what changed.
 
@@ -39,38 +46,25 @@ def build_prompt(
 ) -> Prompt:
     """Return the prompt. The boundary is fresh random hex."""
     boundary = unused_boundary(boundary, [*texts, topic or ""])
-    parts = [
-        fence(text, boundary, tag=MEMORY_TAG, attributes={"number": str(n)})
-        for n, text in enumerate(texts, start=1)
-    ]
+    parts = fenced_memories(texts, boundary)
     parts += [f"The topic:\n{fence(topic, boundary)}"] if topic else []
     user = "\n\n".join(
         [*parts, f"Now answer with the JSON object, with at most {max_statements} statements."]
     )
+    statements: Json = {"type": "array", "items": _STATEMENT, "maxItems": max_statements}
     return Prompt(
         operation=operation,
         system=SYSTEM,
         user=user,
-        schema=_schema(max_statements),
+        schema=object_schema({"statements": statements}),
         max_tokens=max_tokens,
-    )
-
-
-def _schema(max_statements: int) -> dict[str, Json]:
-    statement = object_schema(
-        {"text": {"type": "string"}, "sources": {"type": "array", "items": {"type": "integer"}}}
-    )
-    return object_schema(
-        {"statements": {"type": "array", "items": statement, "maxItems": max_statements}}
     )
 
 
 def read_reply(reply: Reply, count: int, *, max_statements: int) -> list[tuple[str, list[int]]]:
     """Return each statement with the positions of its sources among the `count` memories, or
     raise `AnswerUnreadable`."""
-    if not reply.complete:
-        raise AnswerUnreadable("the model's answer was cut off", remedy="allow more tokens")
-    raw = read_object(reply.text).get("statements")
+    raw = read_answer(reply).get("statements")
     read = (
         [statement for one in raw if (statement := _statement(one, count))]
         if isinstance(raw, list)
@@ -87,8 +81,7 @@ def read_reply(reply: Reply, count: int, *, max_statements: int) -> list[tuple[s
 def _statement(raw: Json, count: int) -> tuple[str, list[int]] | None:
     if not isinstance(raw, dict):
         return None
-    text, numbers = raw.get("text"), raw.get("sources")
-    line = " ".join(visible(unescape(text)).split()) if isinstance(text, str) else ""
+    line, numbers = clean_line(raw.get("text")), raw.get("sources")
     if not line or len(line) > _MAX_TEXT_LENGTH or not isinstance(numbers, list) or not numbers:
         return None
     valid = [number - 1 for number in numbers if type(number) is int and 1 <= number <= count]
