@@ -29,12 +29,14 @@ class Session:
         ("{name}", "two lines"),
         ("{name:raw}", "two\nlines"),
         ("{name:~5}", "two …"),
+        ("{name:cut 5}", "two l"),
+        ("{counts:json}", "{}"),
         ("{score:.2f}", "0.00"),
         ("{ids:#} and {ids:#memory}", "2 and 2 memories"),
         ("{bytes:#row}", "2048 rows"),
         ("{ids:list}", "a, b"),
         ("{pinned:Pinned|Unpinned}", "Pinned"),
-        ("{agent:or unknown}, {name:or unknown}", "unknown, two lines"),
+        ("{agent:or unknown}, {name:or unknown}", "unknown, two\nlines"),
         ("{bytes:size}", "2.0 KiB"),
         ("x<, agent {agent}><, {counts:#}>", "x"),
         ("x<, score {score:.1f}>", "x, score 0.0"),  # a number that is 0.0 is a value
@@ -49,10 +51,14 @@ def test_a_field_of_a_field_and_the_record_itself_can_be_named() -> None:
     assert fill("{inner.name}", Session(inner=Session(name="n"))) == "n"
     assert fill("{:#note}<?, some><!?, none>", ["x"]) == "1 note, some"
     assert fill("{:#note}<?, some><!?, none>", []) == "0 notes, none"
+    counted = Session(counts={"email": 1, "ip": 2})
+    assert fill("{counts:counts}, {counts.ip}", counted) == "1 email, 2 ip, 2"
 
 
 def test_a_view_shows_a_record_with_its_lists_and_leaves_out_what_is_empty() -> None:
-    render = view("Session {name}", "<by {agent}>", each("ids", "- {}"), failed="<agent?yes>")
+    render = view(
+        "Session {name}", "<by {agent}>", each("ids", "- {}"), failed=lambda session: session.agent
+    )
     answer = render(Session(), CALL)
     assert answer.text == "[MemoryMesh] Session two lines\n- a\n- b"
     assert (answer.code, answer.data["name"], answer.draw) == (0, "two\nlines", None)

@@ -13,7 +13,7 @@ from memory_mesh.core.audit import Broken
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, whole_number
 from memory_mesh.core.intake import normal_text
 from memory_mesh.core.intake.gate import Layer0
-from memory_mesh.core.language.prompts import question as prompt
+from memory_mesh.core.language.prompts import reflection as prompt
 from memory_mesh.core.language.safety.injection import detect
 from memory_mesh.core.model import (
     Compare,
@@ -88,11 +88,11 @@ def paraphrased(context: Context, memories: Sequence[Memory]) -> tuple[dict[str,
     room = min(_CHARS_PER_TOKEN * context.options.llm_input_tokens // _AT_ONCE, _MAX_CHARS)
     for batch in batches(memories, _AT_ONCE):
         texts = [memory.content[:room] for memory in batch]
-        asked = prompt.build_prompt(
+        asked = prompt.build_question_prompt(
             texts, context.ids.salt(), max_tokens=context.options.answer_tokens
         )
         try:
-            questions = prompt.read_reply(context.models.chat.reply(asked), len(batch))
+            questions = prompt.read_questions(context.models.chat.reply(asked), len(batch))
         except (CallError, BudgetSpent, AnswerUnreadable) as error:
             return found, f"questions by rules, because {error}"
         found |= {

@@ -1,12 +1,13 @@
 """Render results of the graph, of reflections, of skills and of upkeep as answers."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.learning import ReflectionResult, SkillResult
 from memory_mesh.core.model import ClaimConflict, Ingested
-from memory_mesh.interfaces.render.memories import gone_lines, ingest_counts
+from memory_mesh.interfaces.render.memories import INGESTED, gone_lines
 from memory_mesh.interfaces.render.output import (
     NAME,
     Answer,
@@ -16,11 +17,10 @@ from memory_mesh.interfaces.render.output import (
     excerpt,
     first_20,
     items,
-    masked,
     one_line,
     when,
 )
-from memory_mesh.interfaces.render.templates import each, fill, rows, view
+from memory_mesh.interfaces.render.templates import MASKED, each, fill, grid, rows, view
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ episodes = view(
         "id": "{id}",
         "time": "{start:.16}Z – {end:.16}Z",
         "memories": "{count:,}",
-        "session": "{session_id:or –}",
+        "session": "<{session_id}><!session_id?–>",
         "who": lambda episode: one_line(", ".join(episode.speakers or episode.agents)),
         "about": "{title}",
     },
@@ -86,33 +86,31 @@ episodes = view(
 )
 
 
+_DECISIONS = {
+    "": "{left_out:or shown}",
+    "chance": "{relevance:.2f}",
+    "value": "{value:.3f}",
+    "tokens": "{tokens:,}",
+    "density": "{density:.3g}",
+    "id": "{memory.id}",
+    "link": "<linked_to?{link_type} of {linked_to}>",
+    "text": "{memory.content:~}",
+}
+
+
 def context(built: "GraphContext", call: Call) -> Answer:
     """Render a context: the text alone, so that it can be piped into a prompt; with `explain`,
     the decisions too."""
-    size = f"{counted(len(built.memories), 'memory')}, {counted(built.tokens, 'token')}"
+    size, names = fill("{memories:#memory}, {tokens:#token}", built), ("memories", "decisions")
     lines = [built.text or f"{NAME} {built.note or 'no memory is relevant to the query'}"]
     if call.arguments.get("explain"):
-        lines += ["", f"{NAME} {size}", *_decisions(built)]
-    names = ("text", "tokens", "note", "left_out", "meta")
-    data = {name: getattr(built, name) for name in names}
-    data["memories"] = [asdict(memory) for memory in built.memories]
-    data["decisions"] = [asdict(decision) for decision in built.decisions]
-    text, note = "\n".join(lines), when(built, size)
-    return Answer(text=text, data=data, rows="memories", note=note)
-
-
-def _decisions(built: "GraphContext") -> Iterator[str]:
-    heads = ("", "chance", "value", "tokens", "density", "id", "link", "text")
-    cells = (
-        "{left_out:or shown}", "{relevance:.2f}", "{value:.3f}", "{tokens:,}", "{density:.3g}",
-        "{memory.id}", "<linked_to?{link_type} of {linked_to}>", "{memory.content:~}",
-    )  # fmt: skip
-    if built.decisions:
-        shown = [[fill(cell, decision) for cell in cells] for decision in built.decisions]
-        yield aligned([heads, *shown])
-    if built.left_out:
-        reasons = sorted(built.left_out.items())
-        yield "Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+        reasons = [f"{count:,} {reason}" for reason, count in sorted(built.left_out.items())]
+        table = grid(_DECISIONS.values(), built.decisions)
+        lines += ["", f"{NAME} {size}", *([aligned([[*_DECISIONS], *table])] if table else [])]
+        lines += [f"Left out: {', '.join(reasons)}"] if reasons else []
+    data = {name: getattr(built, name) for name in ("text", "tokens", "note", "left_out", "meta")}
+    data |= {name: [asdict(one) for one in getattr(built, name)] for name in names}
+    return Answer(text="\n".join(lines), data=data, rows="memories", note=when(built, size))
 
 
 # --- claims and reviews ---
@@ -123,7 +121,7 @@ quarantined = view(
     key="memories",
     columns={
         "id": "{id}",
-        "agent": lambda memory: memory.agent_id or "–",
+        "agent": "{agent_id:or –}",
         "stored": "{created_at}",
         "text": "{content:~}",
     },
@@ -132,19 +130,25 @@ quarantined = view(
 
 def conflicts(some: Sequence[ClaimConflict], call: Call) -> Answer:
     """Render conflicts, each with both memories and the reason, and how it was resolved."""
-    status, lines = call.arguments.get("status", "pending"), []
-    for conflict in some:
-        reasons = [str(conflict.detail.get(name) or "") for name in ("resolution", "reason")]
-        how = one_line(": ".join(filter(None, reasons)))
-        lines.append(
-            f"{conflict.id}\n  new       {conflict.ref}\n  existing  {conflict.target}\n"
-            f"  why       {one_line(conflict.why or 'unknown')}"
-        )
-        lines.append(when(conflict.status == "resolved", f"  resolved  {how}"))
+    status = call.arguments.get("status", "pending")
+    lines = each(
+        "",
+        "{id}\n  new       {ref}\n  existing  {target}",
+        lambda conflict: f"  why       {one_line(conflict.why or 'unknown')}",
+        lambda conflict: [f"  resolved  {_how(conflict)}"] if conflict.status == "resolved" else [],
+    )
     decide = "Resolve one with: memory-mesh conflicts --resolve CONFLICT --keep new|existing|both"
-    lines.append(when(some and status == "pending", decide))
-    title = counted(len(some), f"{status} conflict")
-    return answer(title, items("conflicts", some), lines, rows="conflicts")
+    return answer(
+        counted(len(some), f"{status} conflict"),
+        items("conflicts", some),
+        [*lines(some), when(some and status == "pending", decide)],
+        rows="conflicts",
+    )
+
+
+def _how(conflict: ClaimConflict) -> str:
+    parts = [conflict.detail.get(name) for name in ("resolution", "reason")]
+    return one_line(": ".join(str(part) for part in parts if part))
 
 
 _DONE = {"activate": "Activated", "reject": "Rejected", "keep_both": "Kept both", "undo": "Undone"}
@@ -153,10 +157,10 @@ _DONE = {"activate": "Activated", "reject": "Rejected", "keep_both": "Kept both"
 def reviewed(done: "Reviewed", call: Call) -> Answer:
     """Render a decision: what became of the memory, and what else changed."""
     outcome = one_line(done.note) if done.note else f"is {done.memory.status}"
-    changed = each("changed", "Record {id} is {status}: {content:~}")(done)
-    resolved = each("conflicts", "Conflict {id} is {status}")(done)
+    changed = each("changed", "Record {id} is {status}: {content:~}")
+    resolved = each("conflicts", "Conflict {id} is {status}")
     title = f"{_DONE[done.action]}: record {done.memory.id} {outcome}"
-    return answer(title, done, [*changed, *resolved])
+    return answer(title, done, [*changed(done), *resolved(done)])
 
 
 def explained_memory(found: "MemoryExplanation", call: Call) -> Answer:
@@ -195,13 +199,11 @@ def claim_lines(claim: "Claim | None") -> list[str]:
     """Return the line of a claim with its window; nothing without one."""
     if claim is None:
         return []
-    window = " ".join(
-        filter(None, (fill("<from {start}>", claim.window), fill("<until {end}>", claim.window)))
-    )
+    window = fill("< from {window.start:raw}>< until {window.end:raw}>", claim)
     scope = "" if claim.session_id is None else f", in session {claim.session_id}"
-    value = f"{claim.subject} · {claim.predicate} = {claim.value}"
     shared = when(not claim.exclusive, ", beside other values")
-    return [one_line(f"Claim: {value}{when(window, f', valid {window}')}{scope}{shared}")]
+    value = f"{claim.subject} · {claim.predicate} = {claim.value}"
+    return [one_line(f"Claim: {value}{when(window, f', valid{window}')}{scope}{shared}")]
 
 
 def _trust_lines(trust: "Trust") -> Iterator[str]:
@@ -219,44 +221,40 @@ def _bar(value: float) -> str:
     return "█" * min(10, round(abs(value) * 10))
 
 
-def _tree(found: "MemoryExplanation") -> Iterator[str]:
-    """Yield the newest memory of the chain with what it supersedes below it, and the links below
+def _tree(found: "MemoryExplanation") -> list[str]:
+    """Return the newest memory of the chain with what it supersedes below it, and the links below
     the explained memory."""
     own, steps = found.memory.id, found.supersessions
     texts = {own: found.memory.content, **found.contents}
     texts |= {step.older: step.older_content for step in steps if step.older_content}
     texts |= {step.newer: step.newer_content for step in steps if step.newer_content}
-    below: dict[str, list[tuple[str, str]]] = {}
+    below = defaultdict[str, list[tuple[str, str]]](list)
     for step in steps:
         label = fill("supersedes< since {at:raw}>< ({why})>", step)
-        below.setdefault(step.newer, []).append((step.older, label))
+        below[step.newer].append((label, step.older))
     for link in found.links:
-        other, arrow = (link.target, "→") if link.ref == own else (link.ref, "←")
         if link.link_type != "supersedes":
             label = fill("{link_type:raw}< {similarity:.2f}>", link)
-            below.setdefault(own, []).append((other, f"{label} {arrow}"))
-    root, newer = own, {step.older: step.newer for step in reversed(steps)}
-    visited = {root}
-    while (up := newer.get(root)) and up not in visited:
-        root = up
-        visited.add(up)
+            outgoing = link.ref == own
+            end = (f"{label} →", link.target) if outgoing else (f"{label} ←", link.ref)
+            below[own].append(end)
+    newer = {step.older: step.newer for step in reversed(steps)}
+    chain = [own]
+    while (up := newer.get(chain[-1])) and up not in chain:
+        chain.append(up)
+    lines, visited = list[str](), set[str]()
 
-    def node(id_: str) -> str:
+    def draw(id_: str, label: str, indent: str) -> None:
         text = f"“{excerpt(texts[id_], 50)}”" if id_ in texts else "(erased, or of another agent)"
-        return f"{id_} {text}{when(id_ == own, '  ◀ this one')}"
+        lines.append(f"{label}{id_} {text}{when(id_ == own, '  ◀ this one')}")
+        children = [] if id_ in visited else below[id_]
+        visited.add(id_)
+        for number, (how, child) in enumerate(children, start=1):
+            mark, bar = ("├─", "│  ") if number < len(children) else ("└─", "   ")
+            draw(child, f"{indent}{mark} {how} ", indent + bar)
 
-    def branches(at: str, indent: str) -> Iterator[str]:
-        children = below.get(at, [])
-        for number, (child, label) in enumerate(children, start=1):
-            last = number == len(children)
-            yield f"{indent}{'└─' if last else '├─'} {label} {node(child)}"
-            if child not in drawn:
-                drawn.add(child)
-                yield from branches(child, f"{indent}{'   ' if last else '│  '}")
-
-    drawn = {root}
-    yield node(root)
-    yield from branches(root, "")
+    draw(chain[-1], "", "")
+    return lines
 
 
 # --- reflections ---
@@ -296,9 +294,7 @@ def _statements(
 
 # --- skills ---
 
-skill_ingested = view(
-    "Ingested skill {id}: {name}, revision {revision}", lambda skill: [masked(skill.redactions)]
-)
+skill_ingested = view("Ingested skill {id}: {name}, revision {revision}", MASKED)
 
 skills_listed = view(
     "{:#skill}.",
@@ -319,29 +315,32 @@ skill_used = view(
 skills_pruned = view("Archived {pruned_count:#skill}, {total_remaining} left", each("ids", "{}"))
 
 
-def skills_found(results: Sequence[SkillResult], call: Call) -> Answer:
-    """Render skills for a query, each with its score and the parts of it."""
-    lines = []
-    for n, skill in enumerate(results, start=1):
-        fractions = skill.keyword_fractions.items()
-        parts = ", ".join(f"{name} {part:.2f}" for name, part in fractions if part)
-        keywords = f"{skill.keyword_score:.2f}{when(parts, f' ({parts})')}"
-        vector = "none" if skill.vector_score is None else f"{skill.vector_score:.2f}"
-        use = fill("Reliability: {reliability:.2f} | Used: {use_count}<, last {last_used}>", skill)
-        lines.append(
-            f"\n--- SKILL {n}: {skill.id} [SCORE: {skill.score:.2f}] ---\n"
-            f"{one_line(skill.name)}: {one_line(skill.intent)}\n"
-            f"{use} | Keywords: {keywords} | Vector: {vector}"
-        )
-    title = f"Found {counted(len(results), 'skill')}."
-    return answer(title, items("skills", results), lines, rows="skills")
+def _skill_signals(skill: SkillResult) -> str:
+    """Return how often a skill was used, and the parts of its score."""
+    use = "Reliability: {reliability:.2f} | Used: {use_count}<, last {last_used}>"
+    keywords = fill(use + " | Keywords: {keyword_score:.2f}", skill)
+    parts = [f"{name} {part:.2f}" for name, part in skill.keyword_fractions.items() if part]
+    vector = fill(" | Vector: <{vector_score:.2f}><!vector_score?none>", skill)
+    return keywords + when(parts, f" ({', '.join(parts)})") + vector
+
+
+skills_found = view(
+    "Found {:#skill}.",
+    each(
+        "",
+        "\n--- SKILL {n}: {id} [SCORE: {score:.2f}] ---",
+        "{name}: {intent}",
+        _skill_signals,
+    ),
+    key="skills",
+)
 
 
 def skills_synced(folders: Sequence[Ingested], call: Call) -> Answer:
     """Render what was read from each folder; the exit code is 1 if a file could not be read."""
     lines, problems = list[str](), list[str]()
     for done in folders:
-        lines += [f"{NAME} Read {ingest_counts(done)}", *gone_lines(done, "skill")]
+        lines += [f"{NAME} Read {fill(INGESTED, done)}", *gone_lines(done, "skill")]
         problems += [f"{done.root}/{failed.source}: {failed.reason}" for failed in done.failed]
     return Answer(
         text="\n".join(lines) or f"{NAME} No folders are set in skill_directories",
@@ -379,21 +378,15 @@ compressed = view(
 
 def consolidated(done: "Consolidated", call: Call) -> Answer:
     """Render the steps of each phase, and how to do them after a dry run."""
-    data, lines, total = asdict(done), list[str](), 0
-    for name, steps in data.items():
-        if name != "dry_run":
-            total += len(steps)
-            shown = [
-                f"  {step['action']} {step['memory_id'] or 'new'}: {one_line(step['why'])}"
-                for step in steps
-            ]
-            lines += [
-                f"{name}: {len(steps)}",
-                *first_20(shown, "  … and {} more; --json shows all"),
-            ]
-    lines.append(when(done.dry_run and total, _DRY_RUN))
+    data, lines = asdict(done), list[str]()
+    phases = {name: steps for name, steps in data.items() if name != "dry_run"}
+    for name, steps in phases.items():
+        shown = each("", "  {action:raw} {memory_id:or new}: {why}")(steps)
+        lines += [f"{name}: {len(steps)}", *first_20(shown, "  … and {} more; --json shows all")]
+    total = sum(map(len, phases.values()))
     would = "Would make" if done.dry_run else "Made"
-    return answer(f"{would} {counted(total, 'change')}", data, lines)
+    title = f"{would} {counted(total, 'change')}"
+    return answer(title, data, [*lines, when(done.dry_run and total, _DRY_RUN)])
 
 
 def hooks(queues: "Sequence[HookStatus]", call: Call) -> Answer:

@@ -5,18 +5,17 @@ JSON. The other views are in `graph` and `records`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from memory_mesh.api.mesh_methods import MemoryStats
 from memory_mesh.core.errors import NotFound, shown
-from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock
+from memory_mesh.core.learning import Heartbeat, LessonBlock
 from memory_mesh.core.model import (
     Change,
     Checked,
     Erasure,
-    ErasureCheck,
     Forgotten,
     Ingested,
     MemoryRecord,
@@ -35,7 +34,6 @@ from memory_mesh.interfaces.render.output import (
     excerpt,
     first_20,
     items,
-    masked,
     one_line,
     paint,
     preview,
@@ -43,11 +41,11 @@ from memory_mesh.interfaces.render.output import (
     table,
     when,
 )
-from memory_mesh.interfaces.render.templates import each, fill, rows, view
+from memory_mesh.interfaces.render.templates import MASKED, each, fill, filled, grid, rows, view
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
-    from memory_mesh.core.lane import LaneResults
+    from memory_mesh.core.lane import LaneResult, LaneResults
     from memory_mesh.core.language.capture import JunkFound
 
 
@@ -75,7 +73,8 @@ stored_many = view(
 
 lane_stored = view(
     "Ingested record {id}<!is_new?, observed {memory.times_observed:#time}>",
-    lambda done: [*claim_outcome(done.memory), masked(done.memory.redactions)],
+    lambda done: claim_outcome(done.memory),
+    "<[MemoryMesh] Masked: {memory.redactions:counts}>",
 )
 
 
@@ -87,7 +86,7 @@ def _written(line: str, memory: MemoryRecord, *, new: bool = False) -> Answer:
     def draw() -> str:
         return output.written(f"{NAME} {line}", memory, new=new)
 
-    return answer(line, memory, [masked(memory.redactions)], draw=draw)
+    return answer(line, memory, [fill(MASKED, memory)], draw=draw)
 
 
 pinned = view("{pinned:Pinned|Unpinned} record {id}")
@@ -101,17 +100,23 @@ ended_session = view("Ended session {session_id}: {archived:#memory} archived")
 extracted = view(
     "{repeated:This call was made before:|Extracted} {memories:#} memories"
     "<; {dropped} of too little importance dropped><; {unusable} unusable>",
-    lambda done: [masked(done.redactions)],
+    MASKED,
     "<[MemoryMesh] Stored as it is: {stored_whole:raw}>",
     "<[MemoryMesh] The text tries to give instructions ({flagged:list}); they were not followed>",
     each(
         "memories",
         lambda memory: (
-            fill("{id}  <{importance:.2f}><!importance?  – >", memory)
-            + f"  {memory.category or '–':<12}  {preview(memory.content)}"
+            fill("{id}  <{importance:.2f}><!importance?  – >  ", memory)
+            + f"{memory.category or '–':<12}  {preview(memory.content)}"
         ),
     ),
     data=lambda done: {**asdict(done), "count": len(done.memories)},
+)
+
+
+INGESTED = (
+    "{root}: {added} added, {updated} updated, {unchanged} unchanged, {failed:#} failed, "
+    "{gone:#} gone"
 )
 
 
@@ -123,7 +128,7 @@ def ingested(done: Ingested, call: Call) -> Answer:
     no_files = f"No file here ends with {endings}; use --extension for others{deeper}."
     matched = done.added or done.updated or done.unchanged or done.failed
     return answer(
-        f"Ingested {ingest_counts(done)}",
+        f"Ingested {fill(INGESTED, done)}",
         done,
         [
             when(not matched, no_files),
@@ -131,14 +136,6 @@ def ingested(done: Ingested, call: Call) -> Answer:
         ],
         failed=done.failed,
         problems=[f"{failed.source}: {failed.reason}" for failed in done.failed],
-    )
-
-
-def ingest_counts(done: Ingested) -> str:
-    """Return the folder that was read, and how many of its files were added, updated …"""
-    return (
-        f"{one_line(done.root)}: {done.added} added, {done.updated} updated, "
-        f"{done.unchanged} unchanged, {len(done.failed)} failed, {len(done.gone)} gone"
     )
 
 
@@ -202,79 +199,59 @@ def _weaker(call: Call) -> str:
 
 
 def lane_found(results: "LaneResults", call: Call) -> Answer:
-    """Render results with the parts of their scores, without factors of 1; for a terminal as a
-    table."""
+    """Render results with the parts of their scores; for a terminal as a table."""
     about = when(results.entities, f" about {' or '.join(results.entities)}")
-    title, lines = f"Found {counted(len(results), 'memory')}{about}", []
-    for one in results:
-        parts = one.parts
-        factors = {
-            "weight": parts.weight,
-            "decay": parts.decay_factor,
-            "feedback": parts.feedback_score,
-            "intent": parts.intent_boost,
-        }
-        product = [f"{name} {value:g}" for name, value in factors.items() if value != 1]
-        score = " × ".join([f"similarity {parts.similarity:.2f}", *product])
-        lines.append(f"{one.score:.2f}  {one_line(one.memory_type)}  {one.id}  = {score}")
-        lines.append(f"      {one_line(one.content)}")
+    title = f"Found {counted(len(results), 'memory')}{about}"
+    cells = {
+        "score": "{score:.2f}",
+        "type": "{memory_type:raw}",
+        "confidence": "{effective_confidence} %",
+        "id": "{id}",
+        "text": "{content:~160}",
+    }
 
     def draw() -> str:
-        rows = [
-            (
-                f"{one.score:.2f}",
-                one.memory_type,
-                f"{one.effective_confidence} %",
-                one.id,
-                excerpt(one.content, 160),
-            )
-            for one in results
-        ]
-        heads = ("score", "type", "confidence", "id", "text")
-        return table(title, heads, rows) if rows else f"{NAME} {title}"
+        shown = grid(cells.values(), results)
+        return table(title, tuple(cells), shown) if shown else f"{NAME} {title}"
 
+    lines = each("", _product, "      {content}")
     data = {"count": len(results), "entities": results.entities} | items("results", results)
-    return answer(title, data, lines, rows="results", draw=draw)
+    return answer(title, data, lines(results), rows="results", draw=draw)
 
 
-def explained(explanation: Explanation, call: Call) -> Answer:
-    """Render a search with its reasons: the query, the signals of each memory, and what was left
-    out."""
-    hits, corrections = explanation.answers, explanation.corrections
-    vectors = f"vectors of {explanation.model}" if explanation.model else "no vectors"
-    left_out = [f"{count} ({reason})" for reason, count in sorted(explanation.left_out.items())]
-    words = [
-        f"{word} → {corrections[word]}" if word in corrections else word
-        for word in explanation.tokens[:20]
-    ]
-    title = (
-        f"{counted(len(hits), 'result')} of {counted(explanation.candidates, 'candidate')}, among "
-        f"{counted(explanation.documents, 'memory')}"
-    )
-    lines = [
-        f"Query: {one_line(explanation.query)[:200]}",
-        f"Words: {', '.join(words) or 'none'}",
-        f"Ranker: {explanation.ranker}"
-        f"{when(explanation.read, f' (read {explanation.read} candidates)')}, keywords and "
-        f"{vectors}, {when(explanation.mode, f'mode {explanation.mode}, ')}minimum score "
-        f"{explanation.min_score:g}",
-        f"Left out: {', '.join(left_out) or 'nothing'}",
-    ]
-    for n, hit in enumerate(hits, start=1):
-        score = f"[IMPORTANCE: {hit.result.score:.2f}]"
-        lines.append(f"\n--- MEMORY {n}: {hit.result.id} {score} ---")
-        lines += _signals(hit)
-    if explanation.nearly:
-        below = counted(explanation.left_out.get("min_score", 0), "memory")
-        score = f"minimum score of {explanation.min_score:g}"
-        lines.append(f"\nBelow the {score}: {below}, the best of them:")
-    for hit in explanation.nearly:
-        text = one_line(hit.result.content)[:80]
-        lines.append(f"  {hit.result.score:.2f}  {hit.result.id}  {text}")
+def _product(result: "LaneResult") -> str:
+    """Return a result with its score as a product; factors of 1 are left out."""
+    parts = result.parts
+    factors = {
+        "weight": parts.weight,
+        "decay": parts.decay_factor,
+        "feedback": parts.feedback_score,
+        "intent": parts.intent_boost,
+    }
+    product = "".join(f" × {name} {value:g}" for name, value in factors.items() if value != 1)
+    line = "{score:.2f}  {memory_type}  {id}  = similarity {parts.similarity:.2f}"
+    return fill(line, result) + product
+
+
+def _explained_data(explanation: Explanation) -> dict[str, object]:
     data = asdict(explanation)
     for name in ("answers", "nearly"):
         data[name] = [{**hit.pop("result"), **hit} for hit in data[name]]
-    return answer(title, data, lines, rows="answers")
+    return data
+
+
+def _words(explanation: Explanation) -> str:
+    corrected = explanation.corrections
+    words = [
+        word + when(word in corrected, f" → {corrected.get(word)}") for word in explanation.tokens
+    ]
+    return f"Words: {', '.join(words[:20]) or 'none'}"
+
+
+def _left_out(explanation: Explanation) -> str:
+    reasons = sorted(explanation.left_out.items())
+    counts = ", ".join(f"{count} ({reason})" for reason, count in reasons)
+    return f"Left out: {counts or 'nothing'}"
 
 
 def _signals(hit: Explained) -> list[str]:
@@ -294,38 +271,43 @@ def _signals(hit: Explained) -> list[str]:
     ]
 
 
+explained = view(
+    "{answers:#result} of {candidates:#candidate}, among {documents:#memory}",
+    "Query: {query:cut 200}",
+    _words,
+    "Ranker: {ranker:raw}< (read {read} candidates)>, keywords and <vectors of {model:raw}>"
+    "<!model?no vectors>, <mode {mode:raw}, >minimum score {min_score:g}",
+    _left_out,
+    each("answers", "\n--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---", _signals),
+    "<nearly?\nBelow the minimum score of {min_score:g}: {left_out.min_score:#memory}, the best of "
+    "them:>",
+    each("nearly", "  {result.score:.2f}  {result.id}  {result.content:cut 80}"),
+    key="answers",
+    data=_explained_data,
+)
+
+
 def record(memory: MemoryRecord | None, call: Call) -> Answer:
     """Render all fields of a memory; a terminal shows its heritage as a tree."""
     if memory is None:
         raise _unknown(call)
-    what = {
-        "Type": memory.metadata.get("type") or memory.memory_type,
-        "Source": memory.metadata.get("source") or "unknown",
-        "Status": memory.status,
-        "Revision": memory.revision,
-        "Observed": memory.times_observed,
-        "Pinned": "yes" if memory.pinned else "no",
-    }
-    whose = {
-        "User": memory.user_id,
-        "Agent": memory.agent_id,
-        "Session": memory.session_id,
-        "Created": memory.created_at,
-    }
-    metadata = f"Metadata: {json.dumps(memory.metadata, ensure_ascii=False)}"
-    title = f"Record {memory.id}"
-    above = [_pairs(what), _pairs(whose), when(memory.metadata, metadata)]
-    content = f"\n{memory.content}"
+    title, above, content = f"Record {memory.id}", filled(_FIELDS, memory), f"\n{memory.content}"
 
     def draw() -> str:
-        head = paint(safe(answer(title, {}, above).text))
+        head = paint(safe("\n".join([f"{NAME} {title}", *above])))
         return "\n".join([head, *_heritage_tree(memory), safe(content)])
 
     return answer(title, memory, [*above, *_heritage_lines(memory), content], draw=draw)
 
 
-def _pairs(named: Mapping[str, object]) -> str:
-    return " | ".join(f"{name}: {value}" for name, value in named.items() if value is not None)
+_FIELDS = (
+    "Type: <{metadata.type:raw}><!metadata.type?{memory_type:raw}> | "
+    "Source: {metadata.source:or unknown} | Status: {status} | Revision: {revision} | "
+    "Observed: {times_observed} | Pinned: {pinned:yes|no}",
+    "<User: {user_id:raw} | ><Agent: {agent_id:raw} | ><Session: {session_id:raw} | >"
+    "Created: {created_at}",
+    "<Metadata: {metadata:json}>",
+)
 
 
 def _unknown(call: Call) -> NotFound:
@@ -393,25 +375,28 @@ def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
 
 def history(changes: Sequence[Change], call: Call) -> Answer:
     """Render the revisions of a memory, oldest first."""
-    id_, lines = call.arguments["id"], []
-    for change in changes:
-        what = f"{change.action} by {change.agent_id or 'unknown'}"
-        why = when(change.why, f": {change.why}")
-        lines.append(f"{change.number:>4}  {change.created_at}  {what}{why}")
-        for name, before in change.before.items():
-            text = before if isinstance(before, str) else json.dumps(before, ensure_ascii=False)
-            lines.append(f"      {name} was {preview(text)}")
+    id_ = call.arguments["id"]
+    lines = each(
+        "", "{number:>4}  {created_at}  {action:raw} by {agent_id:or unknown}<: {why:raw}>", _before
+    )
     data = {"id": id_, "changes": [asdict(change) for change in changes]}
-    return answer(f"History of {id_}: {len(changes)} revisions.", data, lines, rows="changes")
+    title = f"History of {id_}: {len(changes)} revisions."
+    return answer(title, data, lines(changes), rows="changes")
+
+
+def _before(change: Change) -> list[str]:
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in change.before.items()
+    }
+    return [f"      {name} was {preview(text)}" for name, text in texts.items()]
 
 
 def sightings(seen: Sequence[Sighting], call: Call) -> Answer:
     """Render who stored the text of a memory, oldest first."""
-    id_, lines = call.arguments["id"], []
-    for one in seen:
-        who = (one.agent_id or "unknown") + when(one.session_id, f" in session {one.session_id}")
-        times = f"{one.times_observed} times, last {one.last_observed}"
-        lines.append(f"  {one.created_at}  {who}: {times if one.times_observed > 1 else 'once'}")
+    id_, often = call.arguments["id"], "{times_observed} times, last {last_observed}"
+    who = "  {created_at}  {agent_id:or unknown}< in session {session_id:raw}>: "
+    lines = [fill(who + (often if one.times_observed > 1 else "once"), one) for one in seen]
     data = {"id": id_, "sightings": [asdict(one) for one in seen]}
     title = f"{id_} was stored by {len(seen)} agents or sessions."
     return answer(title, data, lines, rows="sightings")
@@ -420,85 +405,79 @@ def sightings(seen: Sequence[Sighting], call: Call) -> Answer:
 # --- deleting ---
 
 
+def _check_lines(proof: Erasure | Forgotten) -> list[str]:
+    """Return what was looked for, what was found in each place before and after, and what is
+    left."""
+    return filled(_CHECK, proof.check) if proof.check else []
+
+
+_CHECK = (
+    "Looked for {texts:#text} in {places:#place}:",
+    each("places", "  {name:<46} {before} before, {after} after"),
+    lambda check: [f"Found: {one_line(id_)} in {one_line(place)}" for id_, place in check.found],
+    "<{rows_left:#row} of the user left in the store>",
+    "<{shared} left in other memories or searches, which have the same words>",
+    "<{too_short} too short to look for>",
+    "{clean:Nothing is left.|Something is left.}",
+)
+
+
+def _note_left(place: str) -> str:
+    # The root of what was imported ends with a dot.
+    by_hand = "/./" in place
+    remedy = "edit the file by hand" if by_hand else "`memory-mesh delete --files` removes it"
+    return f"The note {one_line(place)} is still in its file: {remedy}."
+
+
+def _is_left(proof: Erasure | Forgotten) -> bool:
+    return bool(proof.check and not (proof.check.clean and proof.bytes_freed))
+
+
+_UNFREED = (
+    "<!bytes_freed?Its bytes are still in the store's files: `memory-mesh compact` frees them.>"
+)
+_ERASED = (
+    each("notes", "[MemoryMesh] Removed the note {} from its file"),
+    "<[MemoryMesh] Removed {traces:list} from the files of traces>",
+    each("notes_left", _note_left),
+    _UNFREED,
+    _check_lines,
+)
+
+
 def deleted(proof: Erasure, call: Call) -> Answer:
     """Render the ids of the erased memories, the given one first."""
     if not (proof.memories or proof.notes):
         raise _unknown(call)
     ids = sorted(proof.memories, key=lambda id_: id_ != call.arguments.get("id"))
-    return _erased(proof, [f"{NAME} Deleted record {id_}" for id_ in ids])
+    lines = [*(f"{NAME} Deleted record {id_}" for id_ in ids), *filled(_ERASED, proof)]
+    return Answer(text="\n".join(lines), data=asdict(proof), code=1 if _is_left(proof) else 0)
 
 
-def deleted_all(proof: Erasure, call: Call) -> Answer:
-    kept = when(proof.kept, f"; {len(proof.kept)} kept: others stored them too")
-    return _erased(proof, [f"{NAME} Deleted {len(proof.memories)} records{kept}"])
-
-
-def _erased(proof: Erasure, lines: list[str]) -> Answer:
-    lines += [f"{NAME} Removed the note {one_line(place)} from its file" for place in proof.notes]
-    if proof.traces:
-        lines.append(f"{NAME} Removed {one_line(', '.join(proof.traces))} from the files of traces")
-    for place in proof.notes_left:
-        # The root of what was imported ends with a dot.
-        by_hand = "/./" in place
-        remedy = "edit the file by hand" if by_hand else "`memory-mesh delete --files` removes it"
-        lines.append(f"The note {one_line(place)} is still in its file: {remedy}.")
-    return _checked(proof, lines, "Its bytes are")
+deleted_all = view(
+    "Deleted {memories:#} records<; {kept:#} kept: others stored them too>",
+    *_ERASED,
+    failed=_is_left,
+)
 
 
 def forgotten(proof: Forgotten, call: Call) -> Answer:
     """Render what was erased, and what was looked for; the exit code is 1 if something is left."""
-    user, memories = (
-        one_line(str(call.arguments["user_id"])),
-        counted(len(proof.memories), "memory"),
+    user = one_line(str(call.arguments["user_id"]))
+    parts = (
+        _UNFREED.replace("Its", "The"),
+        each("damaged", "The chain {} is broken and keeps its queries; see `audit verify`."),
+        _check_lines,
     )
-    line = f"{NAME} Forgot user {user}: {memories} erased"
-    return _checked(proof, [line], "The bytes are", damaged=proof.damaged)
-
-
-def _checked(
-    proof: Erasure | Forgotten, lines: list[str], bytes_are: str, *, damaged: Sequence[str] = ()
-) -> Answer:
-    """Add what is left in the files and in damaged chains, and what was looked for."""
-    unfreed = f"{bytes_are} still in the store's files: `memory-mesh compact` frees them."
-    lines += [
-        when(not proof.bytes_freed, unfreed),
-        *(
-            f"The chain {one_line(chain)} is broken and keeps its queries; see `audit verify`."
-            for chain in damaged
-        ),
-        *_check_lines(proof.check),
-    ]
-    left = damaged or (proof.check and not (proof.check.clean and proof.bytes_freed))
-    text = "\n".join(filter(None, lines))
-    return Answer(text=text, data=asdict(proof), code=1 if left else 0)
-
-
-def _check_lines(check: ErasureCheck | None) -> list[str]:
-    """Return what was looked for, what was found in each place before and after, and what is
-    left."""
-    if check is None:
-        return []
-    rows_left = f"{counted(check.rows_left, 'row')} of the user left in the store"
-    shared = f"{check.shared} left in other memories or searches, which have the same words"
-    return [
-        f"Looked for {counted(check.texts, 'text')} in {counted(len(check.places), 'place')}:",
-        *(
-            f"  {place.name:<46} {place.before} before, {place.after} after"
-            for place in check.places
-        ),
-        *(f"Found: {one_line(id_)} in {one_line(place)}" for id_, place in check.found),
-        when(check.rows_left, rows_left),
-        when(check.shared, shared),
-        when(check.too_short, f"{check.too_short} too short to look for"),
-        "Nothing is left." if check.clean else "Something is left.",
-    ]
+    title = f"Forgot user {user}: {counted(len(proof.memories), 'memory')} erased"
+    return answer(title, proof, filled(parts, proof), failed=proof.damaged or _is_left(proof))
 
 
 compacted = view(
     "{:No deleted bytes are left in the files|"
     "Other processes are using the store: try again later}",
     data=lambda freed: {"bytes_freed": freed},
-    failed="<!?in use>",
+    failed=lambda freed: not freed,
 )
 
 
@@ -533,41 +512,45 @@ def stats(counts: MemoryStats, call: Call) -> Answer:
     return answer(f"Total Memories: {counts.total_memories}", data, lines)
 
 
-def models(checks: Sequence[Checked], call: Call) -> Answer:
-    """Render whether each configured model answered; the exit code is 1 if one did not."""
-    rows, failed = [], sum(not check.ok for check in checks)
-    for check in checks:
-        state = ("ok" if check.model else "-") if check.ok else "FAILED"
-        detail = when(check.model, f"{check.model} ") + check.detail
-        rows.append((state, check.part, one_line(detail + when(check.remedy, f"; {check.remedy}"))))
-    gave_none = f"{failed} of the models gave no answer"
-    title = gave_none if failed else "Every model that is set answers"
-    data = {"ok": not failed, "checks": [asdict(check) for check in checks]}
-    return answer(title, data, [aligned(rows)], rows="checks", failed=failed)
+def _models_title(checks: Sequence[Checked]) -> str:
+    failed = sum(not check.ok for check in checks)
+    return f"{failed} of the models gave no answer" if failed else "Every model that is set answers"
 
 
-def heartbeat(beat: Heartbeat, call: Call) -> Answer:
-    """Render the outcome of each job; the exit code is 1 if one failed."""
+models = view(
+    _models_title,
+    rows(
+        lambda check: fill("{model:ok|-}", check) if check.ok else "FAILED",
+        "{part}",
+        lambda check: one_line(fill("<{model:raw} >{detail:raw}<; {remedy:raw}>", check)),
+    ),
+    key="checks",
+    data=lambda checks: {
+        "ok": all(check.ok for check in checks),
+        "checks": [asdict(check) for check in checks],
+    },
+    failed=lambda checks: not all(check.ok for check in checks),
+)
+
+_RUN = {"job": "{job}", "outcome": "{outcome}", "what it did": "{detail}"}
+
+
+def _beat_title(beat: Heartbeat) -> str:
     failed = sum(not run.ok for run in beat.runs)
     done = sum(run.outcome == "done" for run in beat.runs)
-    rows = [_run_row(run) for run in beat.runs]
-    title = f"Heartbeat: {done} done, {failed} failed, {len(rows) - done - failed} not run"
-    data = {"ok": beat.ok, "runs": [asdict(run) for run in beat.runs]}
-    return answer(
-        title,
-        data,
-        [aligned(rows)],
-        rows="runs",
-        failed=not beat.ok,
-        draw=lambda: table(title, ("job", "outcome", "what it did"), rows),
-    )
+    return f"Heartbeat: {done} done, {failed} failed, {len(beat.runs) - done - failed} not run"
 
 
-runs = view("{:#} runs.", rows("{began}", "{job}", "{outcome}", "{detail}"), key="runs")
+heartbeat = view(
+    _beat_title,
+    key="runs",
+    path="runs",
+    columns=_RUN,
+    data=lambda beat: {"ok": beat.ok, "runs": [asdict(run) for run in beat.runs]},
+    failed=lambda beat: not beat.ok,
+)
 
-
-def _run_row(run: JobRun) -> tuple[str, str, str]:
-    return run.job, str(run.outcome), one_line(run.detail)
+runs = view("{:#} runs.", rows("{began}", *_RUN.values()), key="runs")
 
 
 # --- lessons ---
@@ -578,36 +561,31 @@ lesson = view(
 )
 
 
+_LESSON = {
+    "severity": "{severity}",
+    "sure": "{rule_confidence:.2f}",
+    "rule": "{preventative_rule}",
+    "applies to": "{applicable_scope}",
+}
+_lessons = view("{:#} lessons.", key="lessons", columns=_LESSON)
+
+
 def lessons(blocks: Sequence[LessonBlock], call: Call) -> Answer:
-    """Render lessons, one on each line: severity, confidence, rule, scope."""
-    rows = [_lesson_row(block) for block in blocks]
-
-    def draw() -> str:
-        if rows:
-            return table(f"{len(rows)} lessons", ("severity", "sure", "rule", "applies to"), rows)
-        weaker = _weaker(call) if call.arguments.get("query") else ""
-        return paint(f"{NAME} 0 lessons.") + when(weaker, f"\n{weaker}")
-
-    title = f"{len(rows)} lessons."
-    return answer(title, items("lessons", blocks), [aligned(rows)], rows="lessons", draw=draw)
+    """Render lessons, one on each line; a terminal shows how to find more if there are none."""
+    weaker = _weaker(call) if call.arguments.get("query") else ""
+    nothing = paint(f"{NAME} 0 lessons.") + when(weaker, f"\n{weaker}")
+    shown = _lessons(blocks, call)
+    return shown if blocks else replace(shown, draw=lambda: nothing)
 
 
-def _lesson_row(block: LessonBlock) -> tuple[str, str, str, str]:
-    rule, scope = one_line(block.preventative_rule), one_line(block.applicable_scope)
-    return block.severity, f"{block.rule_confidence:.2f}", rule, scope
-
-
-def distilled(done: Distilled, call: Call) -> Answer:
-    """Render the result of a distillation cycle."""
-    next_session = aligned([_lesson_row(block) for block in done.inject])
-    lines = [
-        *(f"Learnt: {one_line(block.preventative_rule)}" for block in done.learnt),
-        when(done.unseen, f"Learnt for other agents, visible to them alone: {done.unseen}"),
-        *(f"Skipped: {one.memory_id}, because {one_line(one.reason)}" for one in done.skipped),
-        when(done.inject, f"\nTo begin the next session with:\n{next_session}"),
-    ]
-    title = (
+distilled = view(
+    lambda done: (
         f"Scanned {done.scanned} blocks: {done.candidates} candidates, "
         f"{len(done.learnt) + done.unseen} learnt, {done.known} known, {len(done.skipped)} skipped"
-    )
-    return answer(title, done, lines)
+    ),
+    each("learnt", "Learnt: {preventative_rule}"),
+    "<Learnt for other agents, visible to them alone: {unseen}>",
+    each("skipped", "Skipped: {memory_id}, because {reason}"),
+    "<inject?\nTo begin the next session with:>",
+    rows(*_LESSON.values(), path="inject"),
+)

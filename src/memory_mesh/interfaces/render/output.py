@@ -325,12 +325,6 @@ def safe(text: str) -> str:
     return _UNSAFE.sub(spelled, text.replace("\r\n", "\n"))
 
 
-def masked(redactions: Mapping[str, int]) -> str:
-    """Return the line that says what a write masked, or an empty text."""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in redactions.items())
-    return when(redactions, f"{NAME} Masked: {kinds}")
-
-
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is 1."""
     ending, plural = next(pair for pair in _PLURALS if noun.endswith(pair[0]))

@@ -3,15 +3,15 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.audit import (
     ERASED,
     WITHHELD,
-    Anchored,
     Broken,
     Sound,
     Verdict,
@@ -43,7 +43,7 @@ from memory_mesh.interfaces.render.templates import each, fill, rows, view
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
-    from memory_mesh.core.notes import Fault, Note, Notes, Relevance
+    from memory_mesh.core.notes import Fault, Note, Relevance
     from memory_mesh.core.notes.extraction import ExtractionOutput
     from memory_mesh.core.notes.files import Imported as ImportedNotes
     from memory_mesh.core.traces import Fault as TraceFault
@@ -56,35 +56,29 @@ if TYPE_CHECKING:
 
 def verdicts(chains: Sequence[Verdict], call: Call) -> Answer:
     """Render whether each chain is sound; the exit code is 1 if one is not."""
-    broken = sum(isinstance(verdict, Broken) for verdict in chains)
-    title = f"{counted(len(chains), 'chain')} sound" if chains else "There are no chains yet"
+    broken = [verdict for verdict in chains if isinstance(verdict, Broken)]
+    title = fill("<{:#chain} sound><!?There are no chains yet>", chains)
     if broken:
-        title = f"{broken} broken, {len(chains) - broken} sound"
+        title = f"{len(broken)} broken, {len(chains) - len(broken)} sound"
     states = {_owner(one.chain): str(one.signature) for one in chains if isinstance(one, Sound)}
-    signatures = [f"Signature of {owner}: {state}" for owner, state in states.items()]
+    below = [one_line(f"Signature of {owner}: {state}") for owner, state in states.items()]
     if len(set(states.values())) == 1:
-        signatures = [f"Signatures: {state}" for state in set(states.values())]
-    below = [one_line(line) for line in signatures]
-    marks = {"sound": styled("✓", "32"), "BROKEN": styled("✗", "1;31")}
+        below = [one_line(f"Signatures: {state}") for state in set(states.values())]
     table = [
-        ("BROKEN" if isinstance(verdict, Broken) else "sound", _owner(verdict.chain), _end(verdict))
+        ("BROKEN" if verdict in broken else "sound", _owner(verdict.chain), _end(verdict))
         for verdict in chains
     ]
 
     def draw() -> str:
-        lines = [
+        marks = {"sound": styled("✓", "32"), "BROKEN": styled("✗", "1;31")}
+        lines = (
             f"{marks[mark]} {styled(safe(owner), '1')}  {safe(end)}" for mark, owner, end in table
-        ]
+        )
         return "\n".join([paint(f"{NAME} {title}"), *lines, *below])
 
-    return answer(
-        title,
-        {"ok": not broken, "chains": [_verdict_data(verdict) for verdict in chains]},
-        [aligned(table), *below],
-        rows="chains",
-        failed=broken,
-        draw=draw,
-    )
+    data = {"ok": not broken, "chains": [_verdict_data(verdict) for verdict in chains]}
+    lines = [aligned(table), *below]
+    return answer(title, data, lines, rows="chains", failed=broken, draw=draw)
 
 
 def _end(verdict: Verdict) -> str:
@@ -112,26 +106,23 @@ def _owner(chain: str) -> str:
     return one_line(name) if chain else "any chain"
 
 
-def _chain_data(chain: str, record: object, names: Iterable[str]) -> dict[str, object]:
+def _chain_data(chain: str) -> dict[str, object]:
     user, agent = owner_of(chain)
-    owner = {"chain": chain, "kind": _kind(chain), "user_id": user, "agent_id": agent}
-    return {**owner, **{name: getattr(record, name) for name in names}}
+    return {"chain": chain, "kind": _kind(chain), "user_id": user, "agent_id": agent}
 
 
 def _verdict_data(verdict: Verdict) -> dict[str, object]:
-    ok = isinstance(verdict, Sound)
-    data = _chain_data(verdict.chain, verdict, ()) | {"ok": ok, "number": verdict.number}
-    if isinstance(verdict, Broken):
-        return data | {"block_id": verdict.block_id, "reason": verdict.reason}
-    names = ("block_hash", "seal", "newer", "withheld", "caution")
-    data |= {name: getattr(verdict, name) for name in names}
-    signature = verdict.signature
-    return data | {"signature_checked": signature.checked, "signature": str(signature)}
+    data = _chain_data(verdict.chain) | {"ok": isinstance(verdict, Sound)} | asdict(verdict)
+    if isinstance(verdict, Sound):
+        del data["signature"]
+        data["signature_checked"] = verdict.signature.checked
+        data["signature"] = str(verdict.signature)
+    return data
 
 
 def _head_data(head: Head) -> dict[str, object]:
     names = ("number", "block_hash", "seal", "key_id", "signature")
-    return _chain_data(head.id, head, names)
+    return _chain_data(head.id) | {name: getattr(head, name) for name in names}
 
 
 # Each chain is written in the form that `audit verify --head` takes.
@@ -143,12 +134,14 @@ heads = view(
 )
 
 
-def anchored(done: Anchored, call: Call) -> Answer:
-    """Render where the heads were written."""
-    ends = [_head_data(head) for head in done.heads]
-    title = f"{counted(len(ends), 'chain')} anchored at {done.time} to {shown_url(done.target)}"
-    return answer(title, {"target": done.target, "time": done.time, "heads": ends})
-
+anchored = view(
+    lambda done: fill("{heads:#chain} anchored at {time} to ", done) + shown_url(done.target),
+    data=lambda done: {
+        "target": done.target,
+        "time": done.time,
+        "heads": [_head_data(head) for head in done.heads],
+    },
+)
 
 rekeyed = view("{chains:#chain} signed with the new key {key_id} from now on")
 
@@ -183,7 +176,7 @@ blocks = view(
         "chain": lambda block: _kind(block.chain),
         "block": "{number}",
         "operation": "{operation_type}",
-        "agent": lambda block: block.agent_id or "–",
+        "agent": "{agent_id:or –}",
         "about": _about,
     },
     with_heads=True,
@@ -192,18 +185,6 @@ blocks = view(
 
 
 # --- exports ---
-
-
-def exported(pieces: Iterable[str], call: Call) -> Answer:
-    return write_export(pieces, call, "blocks")
-
-
-def memories_exported(lines: Iterable[str], call: Call) -> Answer:
-    return write_export(lines, call, "memories", header=1)
-
-
-def store_exported(lines: Iterable[str], call: Call) -> Answer:
-    return write_export(lines, call, "rows", header=2)
 
 
 def write_export(pieces: Iterable[str], call: Call, what: str, *, header: int = 0) -> Answer:
@@ -247,13 +228,18 @@ def _unwritable(what: str, error: OSError, expected: str) -> InvalidInput:
     return InvalidInput(f"{what} cannot be written: {reason}", expected=expected)
 
 
+exported = partial(write_export, what="blocks")
+memories_exported = partial(write_export, what="memories", header=1)
+store_exported = partial(write_export, what="rows", header=2)
+
+
 # --- backups, imports and migrations ---
 
 backed_up = view("Backed up to {file} ({bytes:size})")
 
 imported = view(
     "Imported {imported} memories, {skipped} stored already, {failed:#} failed",
-    failed="<failed?yes>",
+    failed=lambda done: done.failed,
     problems=each("failed", "line {line}: {reason:raw}"),
 )
 
@@ -276,13 +262,16 @@ def file_imported(done: FileImport, call: Call) -> Answer:
     )
 
 
+_broken = each("broken", "the audit chain {}")
+
+
 def store_copied(done: Copied, call: Call) -> Answer:
     """Render how many rows of each kind a copy has, and which audit chains do not verify."""
-    total, kinds = counted(sum(done.rows.values()), "row"), _kinds(done.rows)
+    total = counted(sum(done.rows.values()), "row")
     verified = counted(done.chains - len(done.broken), "audit chain")
+    kinds = fill("<{rows:counts}><!rows?the store is empty>", done)
     return answer(
-        f"Copied {total}, {done.written} of them now, and verified them: "
-        f"{kinds or 'the store is empty'}",
+        f"Copied {total}, {done.written} of them now, and verified them: {kinds}",
         done,
         [
             f"{verified} verified; the digest is {done.digest[:16]}…",
@@ -293,31 +282,22 @@ def store_copied(done: Copied, call: Call) -> Answer:
     )
 
 
+_sound = view(
+    "{file} can be read as a whole; nothing was done. memory-mesh doctor also checks the audit "
+    "chains"
+)
+_saved = view(
+    "Saved {saved:counts} into {new}",
+    "Lost, as far as is known: <{lost:counts}><!lost?nothing>",
+    "{file} is as it was. Check the new store, then put it in place of the damaged one.",
+    failed=lambda done: done.lost or done.broken,
+    problems=lambda done: [*map(one_line, done.reasons), *_broken(done)],
+)
+
+
 def store_repaired(done: Repaired, call: Call) -> Answer:
     """Render what was saved and what was lost; the exit code is 1 if something was lost."""
-    file = one_line(done.file)
-    if done.new is None:
-        text = "can be read as a whole; nothing was done."
-        return answer(f"{file} {text} memory-mesh doctor also checks the audit chains", done)
-    next_step = "Check the new store, then put it in place of the damaged one."
-    return answer(
-        f"Saved {_kinds(done.saved)} into {one_line(done.new)}",
-        done,
-        [
-            f"Lost, as far as is known: {_kinds(done.lost) or 'nothing'}",
-            f"{file} is as it was. {next_step}",
-        ],
-        failed=done.lost or done.broken,
-        problems=[*map(one_line, done.reasons), *_broken(done)],
-    )
-
-
-def _kinds(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in counts.items())
-
-
-def _broken(done: Copied | Repaired) -> list[str]:
-    return [f"the audit chain {one_line(text)}" for text in done.broken]
+    return (_sound if done.new is None else _saved)(done, call)
 
 
 _MIGRATED = {
@@ -342,7 +322,7 @@ def migrated(done: Migration, call: Call) -> Answer:
         done,
         [
             fill("<{damaged:#damaged row}, copied as they are:>", done),
-            *first_20(each("damaged", "row {row} ({id:or no id}): {reason:raw}")(done)),
+            *first_20(each("damaged", "row {row} (<{id}><!id?no id>): {reason:raw}")(done)),
             fill("<{left_behind:#memory} stored since the migration: only in the V2 table>", done),
             fill(f"<backup_until?The {table}{until}", done),
             when(done.action == "migrate" and not done.dry_run, by_keywords),
@@ -356,19 +336,16 @@ def migrated(done: Migration, call: Call) -> Answer:
 note_added = view("Added to {file:raw}<, section {section}><created? (a new file)>")
 
 
+_no_note = view("No note: {reasoning}")
+_note = view(
+    "<saved?Added to {saved.file:raw}><!saved?Would add>: {reasoning}",
+    lambda found: f"\n{found.content}",
+)
+
+
 def note_extracted(found: "ExtractionOutput", call: Call) -> Answer:
     """Render the note and why it is worth one, or why there is none."""
-    if not found.should_create_memory:
-        return answer(f"No note: {one_line(found.reasoning)}", found)
-    where = f"Added to {found.saved.file}" if found.saved else "Would add"
-    return answer(f"{where}: {one_line(found.reasoning)}", found, [f"\n{found.content}"])
-
-
-def notes_listed(notes: "Notes", call: Call) -> Answer:
-    """Render the notes by file, and how many faults there are."""
-    cells = rows(_place, "{importance:raw}", _title)
-    title = counted(len(notes), "note") + _faults(notes.faults)
-    return answer(title, items("notes", notes), cells(notes), rows="notes")
+    return (_note if found.should_create_memory else _no_note)(found, call)
 
 
 def _place(note: "Note") -> str:
@@ -385,6 +362,13 @@ def _title(note: "Note") -> str:
 def _faults(faults: "Sequence[Fault]") -> str:
     errors = sum(not fault.warning for fault in faults)
     return when(errors, f"; {counted(errors, 'fault')}, see memory-mesh notes lint")
+
+
+notes_listed = view(
+    lambda notes: counted(len(notes), "note") + _faults(notes.faults),
+    rows(_place, "{importance:raw}", _title),
+    key="notes",
+)
 
 
 def _match(match: "Relevance") -> str:
@@ -502,26 +486,24 @@ def trace_planned(found: "PlanContext", call: Call) -> Answer:
     return Answer(text=found.text, data=asdict(found), note=note)
 
 
-def traces_consolidated(done: "Consolidation", call: Call) -> Answer:
-    """Render the learnings of a project, with the new and changed ones marked."""
+def _learnings(done: "Consolidation") -> list[str]:
+    """Return the learnings of a project, with the new and changed ones marked."""
     lines = []
     for pattern in done.patterns:
         new = "*" if pattern.learning_id in done.written else " "
         rate = f"{pattern.learning.rate}% of {pattern.learning.count}"
         lines.append(f"{new} {pattern.learning_id}  {rate:>12}  {one_line(pattern.learning.name)}")
-    title = (
-        "{dry_run:Would write|Wrote} {written:#learning}, {decisions:#decision}<, {skills:#skill}> "
-        "from {traces:#trace} of {project}"
-    )
-    return answer(fill(title, done), done, lines)
+    return lines
 
 
-def traces_archived(done: "Consolidation", call: Call) -> Answer:
-    """Render that the short-term memory of a project moved, and what was drawn from it."""
-    moved = f"The short-term memory of {one_line(done.project)} is archived."
-    drawn = traces_consolidated(done, call)
-    return replace(drawn, text=f"{drawn.text}\n{moved}")
+_CONSOLIDATED = (
+    "{dry_run:Would write|Wrote} {written:#learning}, {decisions:#decision}<, {skills:#skill}> "
+    "from {traces:#trace} of {project}"
+)
 
+traces_consolidated = view(_CONSOLIDATED, _learnings)
+
+traces_archived = view(_CONSOLIDATED, _learnings, "The short-term memory of {project} is archived.")
 
 traces_retained = view(
     "{moves:#move} {dry_run:planned; nothing was changed|done}",

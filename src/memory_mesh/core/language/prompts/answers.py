@@ -1,4 +1,4 @@
-"""Read the JSON object out of a model's reply, and check that a model answers at all.
+"""Fence memories for a model, read the JSON object of its reply, and check that a model answers.
 
 All replies pass through `read_object`; other code never handles the text of a model. A model may
 put its answer into a code block or write a sentence before it. Any other reply that is not exactly
@@ -8,12 +8,15 @@ one.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from memory_mesh.core.errors import AnswerUnreadable
+from memory_mesh.core.language.safety.fence import MEMORY_TAG, fence, unescape
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply
+from memory_mesh.core.text import visible
 
+LESS_TEXT = "allow more tokens, or give it less text at once"
 MAX_LENGTH, MAX_DEPTH, MAX_DIGITS = 1_000_000, 32, 300
 
 _STRUCTURE = re.compile(r'["\\{}\[\]]')
@@ -28,6 +31,42 @@ def object_schema(properties: dict[str, Json]) -> dict[str, Json]:
         "required": list(properties),
         "properties": properties,
     }
+
+
+def fenced_memories(texts: Sequence[str], boundary: str) -> list[str]:
+    """Return memories between tags with their numbers, from 1."""
+    return [
+        fence(text, boundary, tag=MEMORY_TAG, attributes={"number": str(n)})
+        for n, text in enumerate(texts, start=1)
+    ]
+
+
+def read_answer(reply: Reply, *, remedy: str = "allow more tokens") -> dict[str, Json]:
+    """Return the JSON object of a complete reply, or raise `AnswerUnreadable`."""
+    if not reply.complete:
+        raise AnswerUnreadable("the model's answer was cut off", remedy=remedy)
+    return read_object(reply.text)
+
+
+def read_list(reply: Reply, name: str, *, remedy: str = "allow more tokens") -> list[Json]:
+    """Return the list of that name in a complete reply, or raise `AnswerUnreadable`."""
+    raw = read_answer(reply, remedy=remedy).get(name)
+    if not isinstance(raw, list):
+        raise AnswerUnreadable(
+            f"the model's answer has no list of {name}",
+            expected=f"an object with a list named `{name}`",
+        )
+    return raw
+
+
+def clean_text(raw: Json) -> str:
+    """Return a text of an answer without the marks of the fence; empty for another value."""
+    return visible(unescape(raw)).strip() if isinstance(raw, str) else ""
+
+
+def clean_line(raw: Json) -> str:
+    """Return a text of an answer on one line; empty for another value."""
+    return " ".join(clean_text(raw).split())
 
 
 def read_object(text: str) -> dict[str, Json]:

@@ -8,13 +8,16 @@ judges what the deterministic extractor finds.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake import TAXONOMY
-from memory_mesh.core.language.prompts.answers import object_schema, read_object
-from memory_mesh.core.language.safety.fence import TAG, fence, unescape
+from memory_mesh.core.language.prompts.answers import (
+    LESS_TEXT,
+    clean_text,
+    object_schema,
+    read_list,
+)
+from memory_mesh.core.language.safety.fence import TAG, fence
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply
-from memory_mesh.core.text import visible
 
 MAX_ITEMS, MAX_TEXT_LENGTH = 20, 400
 
@@ -82,17 +85,7 @@ def build_prompt(
 def read_reply(reply: Reply) -> list[Item]:
     """Return the usable items of the answer, or raise `AnswerUnreadable` if there is no list of
     them."""
-    if not reply.complete:
-        raise AnswerUnreadable(
-            "the model's answer was cut off",
-            remedy="allow more tokens, or give it less text at once",
-        )
-    raw = read_object(reply.text).get("memories")
-    if not isinstance(raw, list):
-        raise AnswerUnreadable(
-            "the model's answer has no list of memories",
-            expected="an object with a list named `memories`",
-        )
+    raw = read_list(reply, "memories", remedy=LESS_TEXT)
     return [item for part in raw[:MAX_ITEMS] if (item := _item(part))]
 
 
@@ -100,7 +93,7 @@ def _item(raw: Json) -> Item | None:
     if not isinstance(raw, dict):
         return None
     number, name, text = (raw.get(key) for key in ("message", "memory_type", "text"))
-    plain = visible(unescape(text)).strip() if isinstance(text, str) else ""
+    plain = clean_text(text)
     if (
         isinstance(number, bool)
         or not isinstance(number, int)

@@ -10,13 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake import CATEGORIES, DEFAULT_CATEGORY, IMPORTANCE
-from memory_mesh.core.language.prompts.answers import object_schema, read_object
-from memory_mesh.core.language.safety.fence import NOTICE, TAG, fence, unescape
+from memory_mesh.core.language.prompts.answers import (
+    LESS_TEXT,
+    clean_text,
+    object_schema,
+    read_list,
+)
+from memory_mesh.core.language.safety.fence import NOTICE, TAG, fence
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply
-from memory_mesh.core.text import visible
 
 MAX_ITEMS, MAX_TEXT_LENGTH, MAX_TAGS, MAX_TAG_LENGTH = 100, 2_000, 16, 64
 REQUESTED_ITEMS = 20  # without a limit a small model continues until its tokens are used up
@@ -98,17 +101,7 @@ def build_prompt(text: str, boundary: str, *, max_tokens: int) -> Prompt:
 def read_reply(reply: Reply) -> Extracted:
     """Return the items of the answer, or raise `AnswerUnreadable`; the caller then stores the
     whole text instead."""
-    if not reply.complete:
-        raise AnswerUnreadable(
-            "the model's answer was cut off",
-            remedy="allow more tokens, or give it less text at once",
-        )
-    raw = read_object(reply.text).get("memories")
-    if not isinstance(raw, list):
-        raise AnswerUnreadable(
-            "the model's answer has no list of memories",
-            expected="an object with a list named `memories`",
-        )
+    raw = read_list(reply, "memories", remedy=LESS_TEXT)
     items = tuple(item for part in raw[:MAX_ITEMS] if (item := _item(part)) is not None)
     return Extracted(items=items, skipped=len(raw) - len(items))
 
@@ -117,7 +110,7 @@ def _item(raw: Json) -> Item | None:
     """Read the four fields; ignore all others."""
     if not isinstance(raw, dict):
         return None
-    text, importance = _text(raw.get("text")), _importance(raw.get("importance"))
+    text, importance = clean_text(raw.get("text")), _importance(raw.get("importance"))
     if importance is None or not text or len(text) > MAX_TEXT_LENGTH or _is_leaked_prompt(text):
         return None
     return Item(
@@ -126,10 +119,6 @@ def _item(raw: Json) -> Item | None:
         importance=importance,
         tags=_tags(raw.get("tags")),
     )
-
-
-def _text(raw: Json) -> str:
-    return visible(unescape(raw)).strip() if isinstance(raw, str) else ""
 
 
 def _importance(raw: Json) -> float | None:
@@ -148,7 +137,7 @@ def _category(raw: Json) -> str:
 def _tags(raw: Json) -> tuple[str, ...]:
     # A tag with a `#` can trigger a flow, such as distilling a lesson. Only the caller may do that,
     # not a text.
-    tags = [_text(tag).lstrip("# ") for tag in raw] if isinstance(raw, list) else []
+    tags = [clean_text(tag).lstrip("# ") for tag in raw] if isinstance(raw, list) else []
     usable = [
         tag for tag in tags if tag and len(tag) <= MAX_TAG_LENGTH and not _is_leaked_prompt(tag)
     ]

@@ -5,12 +5,9 @@ The answer is a proposal. It is checked like any other input.
 
 from dataclasses import dataclass
 
-from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.language.prompts.answers import object_schema, read_object
-from memory_mesh.core.language.safety.fence import TAG, fence, unescape
-from memory_mesh.core.model import Json
+from memory_mesh.core.language.prompts.answers import clean_line, object_schema, read_answer
+from memory_mesh.core.language.safety.fence import TAG, fence
 from memory_mesh.core.ports import Prompt, Reply
-from memory_mesh.core.text import visible
 
 _FIELDS = ("error_pattern", "preventative_rule", "oversight", "fix")
 _MAX_TEXT_LENGTH = 500
@@ -51,12 +48,6 @@ def build_prompt(report: str, boundary: str, *, max_tokens: int) -> Prompt:
 
 def read_reply(reply: Reply) -> Proposed:
     """Return the proposal, or raise `AnswerUnreadable`."""
-    if not reply.complete:
-        raise AnswerUnreadable("the model's answer was cut off", remedy="allow more tokens")
-    answer = read_object(reply.text)
-    return Proposed(**{name: _text(answer.get(name)) for name in _FIELDS})
-
-
-def _text(raw: Json) -> str:
-    text = " ".join(visible(unescape(raw)).split()) if isinstance(raw, str) else ""
-    return text if len(text) <= _MAX_TEXT_LENGTH else ""
+    answer = read_answer(reply)
+    lines = {name: clean_line(answer.get(name)) for name in _FIELDS}
+    return Proposed(**{name: line for name, line in lines.items() if len(line) <= _MAX_TEXT_LENGTH})

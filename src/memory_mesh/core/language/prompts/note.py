@@ -8,11 +8,15 @@ from dataclasses import dataclass
 
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake import IMPORTANCE
-from memory_mesh.core.language.prompts.answers import object_schema, read_object
-from memory_mesh.core.language.safety.fence import TAG, fence, unescape
+from memory_mesh.core.language.prompts.answers import (
+    clean_line,
+    clean_text,
+    object_schema,
+    read_answer,
+)
+from memory_mesh.core.language.safety.fence import TAG, fence
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply
-from memory_mesh.core.text import visible
 
 SYSTEM = f"""\
 An agent has finished a run. You decide whether its report holds something that later runs on the \
@@ -80,21 +84,19 @@ def build_prompt(run: str, existing: Sequence[str], boundary: str, *, max_tokens
 
 def read_reply(reply: Reply) -> Proposed:
     """Return the proposal, or raise `AnswerUnreadable`."""
-    if not reply.complete:
-        raise AnswerUnreadable("the model's answer was cut off", remedy="allow more tokens")
-    answer = _flat(read_object(reply.text))
+    answer = _flat(read_answer(reply))
     if not isinstance(create := answer.get("shouldCreateMemory"), bool):
         raise AnswerUnreadable(
             "the model's answer does not say whether there is a note", expected="shouldCreateMemory"
         )
     return Proposed(
         create=create,
-        title=" ".join(_text(answer.get("memoryTitle") or answer.get("title")).split()),
+        title=clean_line(answer.get("memoryTitle") or answer.get("title")),
         when_to_use=_texts(answer.get("whenToUse")),
         tags=_texts(answer.get("tags")),
-        importance=_text(answer.get("importance")).lower(),
-        content=_text(answer.get("content")),
-        reasoning=_text(answer.get("reasoning")),
+        importance=clean_text(answer.get("importance")).lower(),
+        content=clean_text(answer.get("content")),
+        reasoning=clean_text(answer.get("reasoning")),
     )
 
 
@@ -108,10 +110,6 @@ def _flat(answer: dict[str, Json]) -> dict[str, Json]:
     return nested | {name: value for name, value in answer.items() if value not in ("", [])}
 
 
-def _text(raw: Json) -> str:
-    return visible(unescape(raw)).strip() if isinstance(raw, str) else ""
-
-
 def _texts(raw: Json) -> tuple[str, ...]:
-    given = [raw] if isinstance(raw, str) else raw if isinstance(raw, list) else []
-    return tuple(text for each in given[:5] if (text := " ".join(_text(each).split())))
+    texts = raw if isinstance(raw, list) else [raw]
+    return tuple(line for text in texts[:5] if (line := clean_line(text)))
