@@ -390,13 +390,11 @@ def open_configured(settings: Settings, step: Step) -> Store:
         from memory_mesh.stores.ram import DisabledStore
 
         return DisabledStore()
-    url, busy_seconds = settings.store_url, settings.options.busy_seconds
-    key = settings.options.store_key
     return open_store(
-        url,
+        settings.store_url,
         folder=settings.cwd,
-        busy_seconds=busy_seconds,
-        key=key,
+        busy_seconds=settings.options.busy_seconds,
+        key=settings.options.store_key,
         step=step,
         must_exist=settings.names_store,
     )
