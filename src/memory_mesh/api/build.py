@@ -263,8 +263,6 @@ def _instruction_files(settings: Settings) -> "InstructionFiles":
 
 def trace_files(settings: Settings, user_id: str | None) -> TraceFiles:
     """Return the files of the traces of a user."""
-    from hashlib import sha256
-
     from memory_mesh.stores.markdown_files import DiskTraces  # only traces need it
 
     given = settings.options.traces_dir
@@ -392,13 +390,11 @@ def open_configured(settings: Settings, step: Step) -> Store:
         from memory_mesh.stores.ram import DisabledStore
 
         return DisabledStore()
-    url, busy_seconds = settings.store_url, settings.options.busy_seconds
-    key = settings.options.store_key
     return open_store(
-        url,
+        settings.store_url,
         folder=settings.cwd,
-        busy_seconds=busy_seconds,
-        key=key,
+        busy_seconds=settings.options.busy_seconds,
+        key=settings.options.store_key,
         step=step,
         must_exist=settings.names_store,
     )
@@ -570,7 +566,7 @@ def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
 def _http_client(options: Options, provider: "Provider", kind: str) -> "HttpClient":
     """Return the client for a provider. An error names the option that is wrong."""
     from memory_mesh.models.providers import provider_headers, provider_url
-    from memory_mesh.net import ALLOW_LOCAL_REMEDY, HttpClient
+    from memory_mesh.net import HttpClient
 
     url_option, _, local_option = _CONNECTION_OPTIONS[kind]
     url, key, allow_local = (getattr(options, name) for name in _CONNECTION_OPTIONS[kind])
@@ -584,11 +580,18 @@ def _http_client(options: Options, provider: "Provider", kind: str) -> "HttpClie
             per_minute=options.llm_requests_per_minute,
         )
     except SettingsError as error:
-        is_local = error.remedy == ALLOW_LOCAL_REMEDY
-        remedy = f"set {local_option} = true if that is intended" if is_local else error.remedy
-        raise SettingsError(
-            f"{url_option}: {error.what}", expected=error.expected, remedy=remedy
-        ) from error
+        raise _of_option(error, url_option, local_option) from error
+
+
+def _of_option(error: SettingsError, option: str, local_option: str) -> SettingsError:
+    """Return the error of an address with the name of its option, and of the one that would allow
+    a local address."""
+    from memory_mesh.net import ALLOW_LOCAL_REMEDY
+
+    remedy = error.remedy
+    if remedy == ALLOW_LOCAL_REMEDY:
+        remedy = f"set {local_option} = true if that is intended"
+    return SettingsError(f"{option}: {error.what}", expected=error.expected, remedy=remedy)
 
 
 def _missing_key(options: Options, provider: "Provider", kind: str) -> SettingsError | None:
@@ -681,19 +684,12 @@ def _as_hook(given: Any, settings: Settings) -> Hook:
 
 
 def _webhook(url: str, settings: Settings) -> Hook:
-    from memory_mesh.net import ALLOW_LOCAL_REMEDY
     from memory_mesh.net.uses import webhook_writethrough
 
     try:
         return webhook_writethrough(url, allow_local=settings.options.writethrough_allow_local)
     except SettingsError as error:
-        is_local = error.remedy == ALLOW_LOCAL_REMEDY
-        remedy = (
-            "set writethrough_allow_local = true if that is intended" if is_local else error.remedy
-        )
-        raise SettingsError(
-            f"writethrough: {error.what}", expected=error.expected, remedy=remedy
-        ) from error
+        raise _of_option(error, "writethrough", "writethrough_allow_local") from error
 
 
 def hook_files(settings: Settings, store: Store) -> HookFiles:

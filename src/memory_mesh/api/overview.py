@@ -13,7 +13,7 @@ from memory_mesh.core.graph import MemoryLink
 from memory_mesh.core.model import Block, Change, Memory, Row, Sighting
 from memory_mesh.flows.audit import audit
 from memory_mesh.flows.claims import explain, review
-from memory_mesh.flows.context import Context, find_memory, require_memory
+from memory_mesh.flows.context import find_memory, require_memory
 from memory_mesh.flows.graph import links as linking
 from memory_mesh.flows.search import overview, readable, search
 from memory_mesh.flows.upkeep import erase
@@ -82,7 +82,9 @@ class Overview(Handle):
 
         With `any_agent` also one of another agent, and what its owner can see beside it.
         """
-        context = self._reader_of(memory_id, any_agent=any_agent)
+        context = self._reading()
+        if any_agent and not find_memory(context, memory_id):
+            context = review.acting_for(context, memory_id)
         memory = require_memory(context, memory_id)
         return WholeMemory(
             explanation=explain.explain_memory(context, memory_id, for_owner=any_agent),
@@ -113,14 +115,6 @@ class Overview(Handle):
     def title(self, memory: Memory) -> str:
         """Return the first words of a memory, on one line."""
         return overview.title_of(memory)
-
-    def _reader_of(self, memory_id: str, *, any_agent: bool) -> Context:
-        context = self._reading()
-        return (
-            review.acting_for(context, memory_id)
-            if any_agent and not find_memory(context, memory_id)
-            else context
-        )
 
 
 def overview_of(mesh: Handle) -> Overview:
