@@ -211,7 +211,8 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
                 f"{embedder.model} returned {len(vectors):,} vectors for {len(texts):,} texts, "
                 f"{len(vectors) - valid:,} invalid"
             ),
-            expected="for each text a Vector, or a list or an array of finite numbers, all of one length",
+            expected="for each text a Vector, or a list or an array of finite numbers, all of one "
+            "length",
             remedy="check the embedder",
         )
     return vectors
