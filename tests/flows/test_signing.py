@@ -16,7 +16,7 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound, blocks
-from memory_mesh.core.audit.signing import SigningKey
+from memory_mesh.core.audit.chain import SigningKey
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt
 from memory_mesh.core.model import Block, Head, Key, Kind, Reader, Row, iso
 from memory_mesh.core.options import Options

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.audit.signing import SigningKey
+from memory_mesh.core.audit.chain import SigningKey
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.stores.audit_files import AuditKeyFile
 

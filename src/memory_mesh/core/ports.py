@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Never, Protocol, runtime_checkable
 
-from memory_mesh.core.audit.signing import Keys, SigningKey
+from memory_mesh.core.audit.chain import Keys, SigningKey
 from memory_mesh.core.errors import InvalidInput, StoreUnavailable, shown
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Reader, Row, Vector, Where

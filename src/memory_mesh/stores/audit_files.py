@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
 
-from memory_mesh.core.audit.signing import KEY_BYTES, SigningKey
+from memory_mesh.core.audit.chain import KEY_BYTES, SigningKey
 from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.core.model import Json
 from memory_mesh.stores.files import append_durably, create_once, sync

@@ -409,7 +409,7 @@ def erase(
             ("memory_erased", memory_id),
             *(("block_erased", f"{block} {hashed}") for block, hashed in tombstones),
         ],
-        meta=[("rationale", "Memory erased on request"), ("confidence", "1.0"), *seal.pairs()],
+        meta=_meta_of(seal, "Memory erased on request"),
         log=["memory_erased", "timestamp", at, "id", memory_id],
     ).text()
 
@@ -466,11 +466,7 @@ def checkpoint(
         intent=CHECKPOINT,
         context=[("timestamp", at)],
         output=[("recalls_sealed", removed), ("through_block", last)],
-        meta=[
-            ("rationale", "Recalls removed at the end of their retention"),
-            ("confidence", "1.0"),
-            *seal.pairs(),
-        ],
+        meta=_meta_of(seal, "Recalls removed at the end of their retention"),
         log=["recalls_sealed", "timestamp", at, "through", through, "removed", removed],
     ).text()
 
@@ -481,11 +477,7 @@ def audit_read(seal: Seal, *, agent: str, auditor: str, what: str, at: str) -> s
         agent=agent_name(agent),
         intent=READ_TRAIL,
         context=[("action", AUDIT_READ), ("auditor", auditor), ("reads", what), ("timestamp", at)],
-        meta=[
-            ("rationale", "Texts of every scope shown to a named auditor"),
-            ("confidence", "1.0"),
-            *seal.pairs(),
-        ],
+        meta=_meta_of(seal, "Texts of every scope shown to a named auditor"),
         log=["audit_read", "timestamp", at, "auditor", auditor],
     ).text()
 
@@ -500,11 +492,7 @@ def rekey(
         intent=REKEY,
         context=[("action", "rekey"), ("timestamp", at)],
         output=[("old_key", _or_none(old_key)), ("new_key", new_key), ("proof", _or_none(proof))],
-        meta=[
-            ("rationale", "The heads of this chain are signed with another key"),
-            ("confidence", "1.0"),
-            *seal.pairs(),
-        ],
+        meta=_meta_of(seal, "The heads of this chain are signed with another key"),
         log=["signing_key_changed", "timestamp", at, "key", new_key],
     ).text()
 
@@ -546,11 +534,7 @@ def seal_old(
             ("blocks_digest", _or_none(digest)),
             ("verification", verdict),
         ],
-        meta=[
-            ("rationale", "Blocks of an earlier version have no seal of their own"),
-            ("confidence", "1.0"),
-            *seal.pairs(),
-        ],
+        meta=_meta_of(seal, "Blocks of an earlier version have no seal of their own"),
         log=["old_blocks_sealed", "timestamp", at, "blocks", count, "verification", verdict],
     ).text()
 
@@ -686,6 +670,11 @@ def check_lesson(block: Yamo) -> None:
 
 def _values(fields: Sequence[Constraint], key: str) -> list[str]:
     return [str(field[1]) for field in fields if not isinstance(field, str) and field[0] == key]
+
+
+def _meta_of(seal: Seal, rationale: str) -> list[Pair]:
+    """Return the `meta` section of a block whose operation leaves no doubt."""
+    return [("rationale", rationale), ("confidence", "1.0"), *seal.pairs()]
 
 
 def _or_none(text: str | None) -> str:

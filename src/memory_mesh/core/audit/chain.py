@@ -1,4 +1,4 @@
-"""The audit chain: its name, its hashes and seals, and how the next blocks are appended.
+"""The audit chain: its name, hashes, seals and signatures, and how the next blocks are appended.
 
 `block_hash` is the SHA-256 of a block's text, and the text has the hash and the seal of the
 previous block and the hash of the memory's content. A block that quoted an erased memory becomes a
@@ -6,9 +6,10 @@ tombstone, which keeps its hashes and its seal. Searches have a separate chain, 
 may be removed if a later checkpoint names the last of them. `verify` says what is checked.
 """
 
+import hmac
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from operator import attrgetter
@@ -58,15 +59,11 @@ def block_digest(block: Block, memory: Memory | None = None, change: Row | None 
 def digest_of(columns: Iterable[object], memory: Memory | None, change: Row | None) -> str:
     """Hash what the digest of a block covers: the columns are its agent, session, operation,
     time and metadata."""
-    salt = (memory.salt or "") if memory else ""
-    return _hash(
-        [
-            salt,
-            *columns,
-            _memory_values(memory) if memory else None,
-            _change_values(change) if change else None,
-        ]
-    )
+    salt, changed = (memory.salt or "") if memory else "", None
+    if change:
+        times = [("created_at", change.created_at), ("number", change.number)]
+        changed = _with_value([*change.fields.items(), *times])
+    return _hash([salt, *columns, _memory_values(memory) if memory else None, changed])
 
 
 def block_seal(block: Block, previous: str | None) -> str:
@@ -118,12 +115,6 @@ def _memory_values(memory: Memory) -> dict[str, object]:
     # An empty claim, which no version has written, must differ from none.
     empty = [("claim", [memory.claim])] if memory.claim is not None and not memory.claim else []
     return _with_value([*values, *skill, *empty])
-
-
-def _change_values(change: Row) -> dict[str, object]:
-    return _with_value(
-        [*change.fields.items(), ("created_at", change.created_at), ("number", change.number)]
-    )
 
 
 def _with_value(items: Iterable[tuple[str, object]]) -> dict[str, object]:
@@ -288,3 +279,53 @@ def tombstone(block: Block) -> Block:
         memory_revision=None,
         revision=block.revision + 1,
     )
+
+
+# --- signatures ---
+# `signing` says what they are for.
+
+KEY_BYTES = 32
+_SIGNING_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A key that signs the heads of audit chains."""
+
+    secret: bytes = field(repr=False)
+    id: str = field(init=False)  # a hash of the key, which may be public
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "id", sha256(b"memory-mesh audit key " + self.secret).hexdigest()[:16]
+        )
+
+    def sign(self, **parts: str | int | None) -> str:
+        """Return the HMAC-SHA256 of the parts."""
+        return hmac.digest(
+            self.secret, _SIGNING_ENCODER.encode(parts).encode("ascii"), "sha256"
+        ).hex()
+
+    def signed(self, head: Head) -> Head:
+        """Return the head with its signature."""
+        return replace(head, key_id=self.id, signature=self._of_head(head))
+
+    def has_signed(self, head: Head) -> bool:
+        """Return whether the head has a valid signature by this key."""
+        return head.key_id == self.id and hmac.compare_digest(
+            self._of_head(head).encode(), (head.signature or "").encode()
+        )
+
+    def proof(self, *, chain: str, number: int, previous_seal: str | None, new_key: str) -> str:
+        """Return the proof that the owner of this key moves a chain to another one with the
+        block `number`."""
+        return self.sign(chain=chain, number=number, previous_seal=previous_seal, new_key=new_key)
+
+    def _of_head(self, head: Head) -> str:
+        return self.sign(
+            chain=head.id, number=head.number, block_hash=head.block_hash, seal=head.seal
+        )
+
+
+# Keys by id, the current one last.
+Keys = Mapping[str, SigningKey]

@@ -1,4 +1,4 @@
-"""Signed heads of audit chains, and exports that can be verified without a store.
+"""The keys along an audit chain, and exports that can be verified without a store.
 
 A key outside the store shows that the end of a chain was written by a program that has the key.
 Every block names the key of its writer (`signing_key` in its text), and the head has an HMAC with
@@ -10,21 +10,18 @@ block, which holds a proof made with the old key.
 import hmac
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from memory_mesh.core.audit.blocks import ERASED, WITHHELD, key_change
-from memory_mesh.core.audit.chain import owner_of
+from memory_mesh.core.audit.chain import Keys, SigningKey, owner_of
 from memory_mesh.core.audit.verify import NOT_SIGNED, Broken, Signature, Sound, Verdict, Walk
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import BY_NAME, Block, Head, Value, fault
 from memory_mesh.core.text import ShortRepr
 
-KEY_BYTES = 32
-_SIGNING_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
 _SIGNING_KEY = re.compile(r"^  signing_key;([0-9a-f]{16});$", flags=re.MULTILINE)
 
 
@@ -44,49 +41,6 @@ class Rekeyed(ShortRepr):
     key_id: str
     old_keys: tuple[str, ...]
     chains: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SigningKey:
-    """A key that signs the heads of audit chains."""
-
-    secret: bytes = field(repr=False)
-    id: str = field(init=False)  # a hash of the key, which may be public
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "id", sha256(b"memory-mesh audit key " + self.secret).hexdigest()[:16]
-        )
-
-    def sign(self, **parts: str | int | None) -> str:
-        """Return the HMAC-SHA256 of the parts."""
-        return hmac.digest(
-            self.secret, _SIGNING_ENCODER.encode(parts).encode("ascii"), "sha256"
-        ).hex()
-
-    def signed(self, head: Head) -> Head:
-        """Return the head with its signature."""
-        return replace(head, key_id=self.id, signature=self._of_head(head))
-
-    def has_signed(self, head: Head) -> bool:
-        """Return whether the head has a valid signature by this key."""
-        return head.key_id == self.id and hmac.compare_digest(
-            self._of_head(head).encode(), (head.signature or "").encode()
-        )
-
-    def proof(self, *, chain: str, number: int, previous_seal: str | None, new_key: str) -> str:
-        """Return the proof that the owner of this key moves a chain to another one with the
-        block `number`."""
-        return self.sign(chain=chain, number=number, previous_seal=previous_seal, new_key=new_key)
-
-    def _of_head(self, head: Head) -> str:
-        return self.sign(
-            chain=head.id, number=head.number, block_hash=head.block_hash, seal=head.seal
-        )
-
-
-# Keys by id, the current one last.
-Keys = Mapping[str, SigningKey]
 
 
 def key_of(block: Block) -> str | None:

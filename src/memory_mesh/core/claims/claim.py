@@ -442,14 +442,11 @@ def as_of(at: str, statuses: Sequence[str]) -> Where:
     valid.
     """
     outdated = all_of(equals("status", Status.SUPERSEDED), Not(IsNull("valid_until")))
-    return all_of(_contains(at), Or((In("status", tuple(statuses)), outdated)))
-
-
-def _contains(at: str) -> Where:
-    """Return the condition that `window_of` a memory contains a time."""
+    # The time is in `window_of` the memory.
     no_event = Or((IsNull("claim_key"), IsNull("event_time"), Compare("event_time", "<=", at)))
     started = Or((Compare("valid_from", "<=", at), all_of(IsNull("valid_from"), no_event)))
-    return all_of(started, Or((IsNull("valid_until"), Compare("valid_until", ">=", at))))
+    lasting = Or((IsNull("valid_until"), Compare("valid_until", ">=", at)))
+    return all_of(started, lasting, Or((In("status", tuple(statuses)), outdated)))
 
 
 def window_of(row: Row) -> Window:

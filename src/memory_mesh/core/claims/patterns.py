@@ -217,14 +217,10 @@ def _event_form(clause: str, user: str) -> Statement | None:
     """The stand-up is at 9:30. The offsite is in Lisbon."""
     if not (match := _EVENT.fullmatch(clause)) or not (subject := entity(match[1], user)):
         return None
-    kind = _kind(match[2])
+    kind = next((name for type_, name in _KINDS.items() if TYPES[type_](match[2])), None)
     if kind is None or (kind == "location" and not _PLACED.fullmatch(match[1])):
         return None
     return Statement(subject=subject, predicate=kind, value=match[2])
-
-
-def _kind(value: str) -> str | None:
-    return next((predicate for type_, predicate in _KINDS.items() if TYPES[type_](value)), None)
 
 
 _WHEN = re.compile(rf",? (?:(?:on|in) (?P<date>{DATE})|(?P<relative>{RELATIVE}))")

@@ -131,7 +131,9 @@ def read_metadata(metadata: object, limits: Limits) -> dict[str, Value]:
         )
     budget = _Budget(limits.metadata_bytes)
     checked = _object(metadata, "metadata", limits.metadata_depth, budget)
-    if budget.may_exceed(limits.metadata_bytes):
+    read = limits.metadata_bytes - budget.bytes_left
+    # In JSON, a character has at most 6 bytes, and a number 24.
+    if 6 * read + 32 * budget.taken > limits.metadata_bytes:
         size = len(json.dumps(checked, ensure_ascii=False).encode())
         if size > limits.metadata_bytes:
             raise InvalidInput(
@@ -153,11 +155,6 @@ class _Budget:
         self.taken += 1
         if self.bytes_left < 0:
             raise InvalidInput("metadata has too many bytes", expected="fewer or shorter values")
-
-    def may_exceed(self, max_bytes: int) -> bool:
-        """Return whether the JSON of what was read may be larger. A character has at most 6
-        bytes in it, and a number 24."""
-        return 6 * (max_bytes - self.bytes_left) + 32 * self.taken > max_bytes
 
 
 def _object(

@@ -587,7 +587,8 @@ def parse_time(value: object, name: str) -> str:
     text = value.isoformat() if isinstance(value, date) else value if isinstance(value, str) else ""
     try:
         at = datetime.fromisoformat(text.strip())
-        return _time_text(at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))
+        utc = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+        return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError):
         raise InvalidInput(
             f"{name} {shown(value)} is not a time", expected="ISO 8601, e.g. 2026-03-01T09:30:00Z"
@@ -617,10 +618,6 @@ def as_clock(given: GivenClock | None, now_ns: Callable[[], int]) -> Callable[[]
         return round(at * 1000)
 
     return clock
-
-
-def _time_text(at: datetime) -> str:
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Ids:

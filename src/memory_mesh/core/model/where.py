@@ -174,7 +174,12 @@ def columns_in(where: Where) -> set[str]:
 
 
 def like(text: str, pattern: str) -> bool:
-    return _regex(pattern).fullmatch(text) is not None
+    first, *others = (re.escape(part).replace("_", ".") for part in pattern.split("%"))
+    # Atomic groups match each part at its first place and never backtrack: a few `%` on a long text
+    # would take hours otherwise.
+    between = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
+    expression = first + (f"{between}.*{others[-1]}" if others else "")
+    return re.fullmatch(expression, text, re.DOTALL) is not None
 
 
 def is_list(column: str) -> bool:
@@ -213,14 +218,6 @@ def _any(truths: Iterator[bool | None]) -> bool | None:
 
 def _not(truth: bool | None) -> bool | None:  # noqa: FBT001  (the argument is a truth value)
     return None if truth is None else not truth
-
-
-def _regex(pattern: str) -> re.Pattern[str]:
-    first, *others = (re.escape(part).replace("_", ".") for part in pattern.split("%"))
-    # Atomic groups match each part at its first place and never backtrack: a few `%` on a long text
-    # would take hours otherwise.
-    between = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
-    return re.compile(first + (f"{between}.*{others[-1]}" if others else ""), re.DOTALL)
 
 
 # --- visibility ---

@@ -9,7 +9,8 @@ from itertools import count, takewhile
 from memory_mesh.core import audit
 from memory_mesh.core.audit import ERASED, OPERATIONS, WITHHELD, Anchored, Broken, Sound, Verdict
 from memory_mesh.core.audit import blocks as wire_blocks
-from memory_mesh.core.audit.signing import Rekeyed, SigningKey
+from memory_mesh.core.audit.chain import SigningKey
+from memory_mesh.core.audit.signing import Rekeyed
 from memory_mesh.core.audit.verify import Fault, memory_fault
 from memory_mesh.core.errors import (
     InvalidInput,
@@ -25,7 +26,6 @@ from memory_mesh.core.model import (
     BY_NAME,
     DAY_MS,
     Block,
-    Change,
     Compare,
     Head,
     In,
@@ -56,6 +56,7 @@ from memory_mesh.flows.audit.chains import (
     with_signature,
 )
 from memory_mesh.flows.context import Context, Plan, commit, find_rows
+from memory_mesh.flows.search.readable import changes_by_id
 
 # --- reading within scope ---
 # A named auditor reads everything; that it read is recorded first.
@@ -66,25 +67,18 @@ _MAX_NAME = 200
 def within_scope(context: Context, blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks; the texts that the reader may not see are withheld."""
     rows = find_rows(context, list(dict.fromkeys(block.ref for block in blocks if block.ref)))
-    first = _first_revisions(context, rows)
+    memories = {id_: Memory.of(row) for id_, row in rows.items() if row.revision > 1}
+    changes = changes_by_id(context, memories.values())
+    # The first revision of each changed memory from which on the reader could see it.
+    first = {
+        id_: visible_from(context.reader, memory, changes[id_]) for id_, memory in memories.items()
+    }
     return [
         block if audit.may_read(context.reader, block, rows.get(block.ref or ""),
                                 first.get(block.ref or "", 0))
         else audit.withhold(block)
         for block in blocks
     ]  # fmt: skip
-
-
-def _first_revisions(context: Context, rows: dict[str, Row]) -> dict[str, int]:
-    """Return the first revision of each changed memory from which on the reader could see it."""
-    changed = tuple(id_ for id_, row in rows.items() if row.revision > 1)
-    changes: dict[str, list[Change]] = {id_: [] for id_ in changed}
-    for row in context.store.find(Kind.CHANGE, In("ref", changed)) if changed else ():
-        changes[str(row.value("ref"))].append(Change.of(row))
-    return {
-        id_: visible_from(context.reader, Memory.of(rows[id_]), found)
-        for id_, found in changes.items()
-    }
 
 
 def record_auditor(context: Context, auditor: object, what: str) -> None:
@@ -100,16 +94,16 @@ def record_auditor(context: Context, auditor: object, what: str) -> None:
             f"auditor is {shown(auditor)}",
             expected=f"the name of a person, at most {_MAX_NAME} characters",
         )
-    name = context.gates.content().redact(auditor.strip())
-    commit(context, lambda: Plan(None, _auditor_rows(context, name, what)))
+    name, agent = context.gates.content().redact(auditor.strip()), str(context.reader.agent_id)
 
+    def decide() -> Plan[None]:
+        ms = context.clock()
+        write = partial(wire_blocks.audit_read, agent=agent, auditor=name, what=what, at=iso(ms))
+        entry = new_entry(context, "retain", ms, write, metadata={"action": wire_blocks.AUDIT_READ})
+        # Written even if audit blocks are disabled: every reading of other scopes is recorded.
+        return Plan(None, audit_rows(context, own_chain(context), [entry]))
 
-def _auditor_rows(context: Context, auditor: str, what: str) -> list[Row]:
-    ms, agent = context.clock(), str(context.reader.agent_id)
-    write = partial(wire_blocks.audit_read, agent=agent, auditor=auditor, what=what, at=iso(ms))
-    entry = new_entry(context, "retain", ms, write, metadata={"action": wire_blocks.AUDIT_READ})
-    # Written even if audit blocks are disabled: every reading of other scopes is recorded.
-    return audit_rows(context, own_chain(context), [entry])
+    commit(context, decide)
 
 
 # --- chains ---
@@ -260,10 +254,19 @@ def verify_all(
 ) -> list[Verdict]:  # fmt: skip
     """Verify this user's chains, also those without a head. A noted head may belong to any of
     them."""
-    if noted is not None:
-        noted = _checked_head(noted)
-    chains = _chains(context, selection)
-    chain_of_noted = _chain_of(context, chains, noted) if noted and noted[0] and chains else None
+    match noted:
+        case None | [int(), str()]:
+            pass
+        case _:
+            raise InvalidInput(
+                f"head is {shown(noted)}", expected="a number and a hash or seal, from audit_heads"
+            )
+    chains, chain_of_noted = _chains(context, selection), None
+    if noted and noted[0] and chains:
+        same_number = all_of(In("chain", tuple(chains)), equals("number", noted[0]))
+        found = map(Block.of, context.store.find(Kind.BLOCK, same_number))
+        noted_blocks = (block for block in found if noted[1] in (block.block_hash, block.seal))
+        chain_of_noted = next((block.chain for block in noted_blocks), None)
     watch = _reporting(progress, sum(head.number for head in heads(context, selection)))
     verdicts = [
         verify(context, chain, noted=noted if chain == chain_of_noted else None, watch=watch)
@@ -272,19 +275,6 @@ def verify_all(
     if noted and noted[0] and chain_of_noted is None:
         verdicts.append(audit.noted_missing(chains[0] if len(chains) == 1 else "", noted[0]))
     return verdicts
-
-
-def _checked_head(noted: object) -> tuple[int, str]:
-    if (
-        isinstance(noted, tuple | list)
-        and len(noted) == 2
-        and isinstance(noted[0], int)
-        and isinstance(noted[1], str)
-    ):
-        return noted[0], noted[1]
-    raise InvalidInput(
-        f"head is {shown(noted)}", expected="a number and a hash or seal, from audit_heads"
-    )
 
 
 def _chains(context: Context, selection: ChainSelection) -> list[str]:
@@ -304,18 +294,6 @@ def headless_chain(context: Context, others: Iterable[str]) -> str | None:
         Kind.BLOCK, all_of(equals("user_id", context.reader.user_id), unnamed), limit=1
     )
     return Block.of(rows[0]).chain if rows else None
-
-
-def _chain_of(context: Context, chains: Sequence[str], noted: tuple[int, str]) -> str | None:
-    """Return the chain that has the noted block."""
-    number, hash_ = noted
-    found = context.store.find(
-        Kind.BLOCK, all_of(In("chain", tuple(chains)), equals("number", number))
-    )
-    return next(
-        (block.chain for block in map(Block.of, found) if hash_ in (block.block_hash, block.seal)),
-        None,
-    )
 
 
 def _heads_of(context: Context, user_id: str | None) -> list[Head]:
@@ -547,11 +525,7 @@ def _plan(context: Context, signing: SigningKeys, chain: str, new: SigningKey) -
     if head is None or head.key_id == new.id:
         return Plan(None)
     _check(context, signing, head)
-    old, ms, recalls = (
-        signing.by_id().get(head.key_id or ""),
-        context.clock(),
-        audit.of_recalls(chain),
-    )
+    old, ms = signing.by_id().get(head.key_id or ""), context.clock()
     proof = (
         old.proof(chain=chain, number=head.number + 1, previous_seal=head.seal, new_key=new.id)
         if old
@@ -561,9 +535,8 @@ def _plan(context: Context, signing: SigningKeys, chain: str, new: SigningKey) -
         wire_blocks.rekey, agent=str(audit.owner_of(chain)[1]), old_key=head.key_id, new_key=new.id,
         proof=proof, at=iso(ms),
     )  # fmt: skip
-    entry = new_entry(
-        context, "recall" if recalls else "retain", ms, write, metadata={"action": "rekey"}
-    )
+    operation = "recall" if audit.of_recalls(chain) else "retain"
+    entry = new_entry(context, operation, ms, write, metadata={"action": "rekey"})
     return Plan(None, audit_rows(context, chain, [entry], head=head, new_key=new))
 
 
@@ -593,7 +566,10 @@ def anchor(context: Context, target: str | None) -> Anchored:
     ends, at = heads(context), iso(context.clock())
     if not ends:
         raise InvalidInput("there are no chains yet", remedy="store something first")
-    context.files.open_anchor(target).write(_record(ends, at))
+    listed: list[Json] = [
+        {"chain": head.id, **{name: getattr(head, name) for name in _COLUMNS}} for head in ends
+    ]
+    context.files.open_anchor(target).write({"anchored_at": at, "heads": listed})
     return Anchored(target=target, time=at, heads=tuple(ends))
 
 
@@ -609,16 +585,9 @@ def anchor_if_moved(context: Context) -> str:
     if not ends or {name: meta.detail.get(name) for name in state} == state:
         return "no chain has grown since the last anchor"
     done = anchor(context, None)
+    state["anchored_at"] = done.time
     commit(
-        context,
-        lambda: Plan(
-            None,
-            [
-                Meta.read(context.store, meta.id).row(
-                    {**state, "anchored_at": done.time}, at=done.time
-                )
-            ],
-        ),
+        context, lambda: Plan(None, [Meta.read(context.store, meta.id).row(state, at=done.time)])
     )
     return f"{len(done.heads)} heads anchored"
 
@@ -643,13 +612,6 @@ def last_anchor(context: Context) -> LastAnchor:
     return LastAnchor(
         context.options.audit_anchor is not None, known, time if isinstance(time, str) else None
     )
-
-
-def _record(ends: Sequence[Head], at: str) -> dict[str, Json]:
-    listed: list[Json] = [
-        {"chain": head.id, **{name: getattr(head, name) for name in _COLUMNS}} for head in ends
-    ]
-    return {"anchored_at": at, "heads": listed}
 
 
 # --- verifying with anchors ---
@@ -710,7 +672,15 @@ def _compare(context: Context, chain: str, noted: _Noted, signed: int) -> Broken
 def _read(lines: Iterable[str], file: str) -> dict[str, _Noted]:
     anchored: dict[str, _Noted] = {}
     for at, line in enumerate(lines, start=1):
-        for head in _heads_in(line) if line.strip() else ():
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        listed = record.get("heads") if isinstance(record, dict) else None
+        for each in listed if isinstance(listed, list) else [None]:
+            head = each if isinstance(each, dict) else {}
             if wrong := [
                 name
                 for name in ("chain", "number", "block_hash")
@@ -722,20 +692,6 @@ def _read(lines: Iterable[str], file: str) -> dict[str, _Noted]:
             seal = head.get("seal")
             numbers = anchored.setdefault(str(head["chain"]), {})
             numbers.setdefault(int(str(head["number"])), set()).add(
-                (str(head["block_hash"]), seal and str(seal))  # type: ignore[arg-type]
+                (str(head["block_hash"]), seal and str(seal))
             )
     return anchored
-
-
-def _heads_in(line: str) -> list[Mapping[str, Json]]:
-    """Return the heads in a line; one without any columns for a line in another format."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return [{}]
-    found = record.get("heads") if isinstance(record, dict) else None
-    return (
-        [head if isinstance(head, dict) else {} for head in found]
-        if isinstance(found, list)
-        else [{}]
-    )

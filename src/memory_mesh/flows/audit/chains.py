@@ -9,7 +9,8 @@ from typing import Any
 from memory_mesh.core import audit
 from memory_mesh.core.audit import ERASED, Broken, Entry, Seal, Verdict
 from memory_mesh.core.audit.blocks import retain, seal_old
-from memory_mesh.core.audit.signing import Keys, KeyWalk, SigningKey, key_of
+from memory_mesh.core.audit.chain import Keys, SigningKey
+from memory_mesh.core.audit.signing import KeyWalk, key_of
 from memory_mesh.core.errors import SettingsError, StoreCorrupt
 from memory_mesh.core.model import (
     ANYTHING,

@@ -440,7 +440,9 @@ def _activate(case: Case) -> Plan[Reviewed]:
     """Make the memory active, resolve its conflicts in its favour, and supersede or end what it
     is in conflict with."""
     new = case.memory
-    targets = _targets(case)
+    about = [str(row.value("target")) for row in case.pending()]
+    stored = intact(case.context, case.context.store.get(Kind.MEMORY, about).values())
+    targets = [Memory.of(row) for row in stored if row.value("status") in COMPARED]
     ended = {one.id: one for one in targets if ends(case.context, new, one)}
     # Without claims that say so, a conflict is about a memory that the new one is the next version
     # of.
@@ -482,18 +484,6 @@ def _activate(case: Case) -> Plan[Reviewed]:
     for row in case.pending():
         case.resolve(row, "new")
     return case.reviewed("activate")
-
-
-def _targets(case: Case) -> list[Memory]:
-    """Return the active and disputed memories that the pending conflicts are with."""
-    stored = case.context.store.get(
-        Kind.MEMORY, [str(row.value("target")) for row in case.pending()]
-    )
-    return [
-        Memory.of(row)
-        for row in intact(case.context, stored.values())
-        if row.value("status") in COMPARED
-    ]
 
 
 def _reject(case: Case) -> Plan[Reviewed]:

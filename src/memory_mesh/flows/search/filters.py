@@ -46,7 +46,9 @@ _FLIPPED: dict[Op, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", 
 def where_of(given: Filter | None) -> Where:
     """Return the condition of an optional filter: every row without one."""
     if isinstance(given, Mapping):
-        return _of_mapping(given)
+        where = _entries(given, _MAX_DEPTH)
+        _check_text(text_of(given) or "")
+        return where
     return model.ANYTHING if given is None else parse(given)
 
 
@@ -86,12 +88,6 @@ def _check_text(text: str) -> None:
 
 
 # --- mappings ---
-
-
-def _of_mapping(given: Mapping[str, object]) -> Where:
-    where = _entries(given, _MAX_DEPTH)
-    _check_text(text_of(given) or "")
-    return where
 
 
 def _entries(given: Mapping[str, object], depth: int) -> Where:

@@ -4,7 +4,7 @@ Everything is counted by the store, and no text is read for it. Of texts, at mos
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice
@@ -324,7 +324,11 @@ def _picture(context: Context, seed: str | None, limit: int, depth: int) -> Pict
         condition = visible_to(context.reader)
         links = [Link.of(row) for row in context.store.find(Kind.LINK, condition, limit=_MAX_LINKS)]
         memories = read_active(context, (id_ for one in links for id_ in (one.ref, one.target)))
-    edges = _edges(one for one in links if one.ref in memories and one.target in memories)
+    edges = [
+        Edge(one.ref, one.target, one.link_type, one.similarity)
+        for one in links
+        if one.ref in memories and one.target in memories
+    ]
     newest = _MAX_LINKS if seed is None and len(links) == _MAX_LINKS else None
     return replace(_drawn(memories, edges, limit, first=seed), newest=newest)
 
@@ -341,10 +345,6 @@ def _around(context: Context, start: Memory, depth: int) -> tuple[dict[str, Memo
         memories |= dict(islice(new.items(), max(0, _MAX_NODES - len(memories))))
         edge = [id_ for id_ in new if id_ in memories]
     return memories, list(links.values())
-
-
-def _edges(links: Iterable[Link]) -> list[Edge]:
-    return [Edge(one.ref, one.target, one.link_type, one.similarity) for one in links]
 
 
 def _drawn(

@@ -184,7 +184,7 @@ def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:
         for row in rows
         if visible(context.reader, row) and here.matches(row)
     }
-    changes = _changes(context, [memory for _, memory in memories.values()])
+    changes = changes_by_id(context, [memory for _, memory in memories.values()])
     found: list[Row] = []
     for id_, (row, memory) in memories.items():
         then = rewound(memory, changes[id_], at)
@@ -197,11 +197,11 @@ def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:
 def as_known(context: Context, memories: Sequence[Memory], at: str) -> list[Memory]:
     """Return memories as they were at a time, without those that were stored later. The reader
     is not checked."""
-    changes = _changes(context, memories)
+    changes = changes_by_id(context, memories)
     return [then for memory in memories if (then := rewound(memory, changes[memory.id], at))]
 
 
-def _changes(context: Context, memories: Sequence[Memory]) -> dict[str, list[Change]]:
+def changes_by_id(context: Context, memories: Iterable[Memory]) -> dict[str, list[Change]]:
     """Return the changes of memories by id."""
     revised = tuple(memory.id for memory in memories if memory.revision > 1)
     changes: dict[str, list[Change]] = defaultdict(list)

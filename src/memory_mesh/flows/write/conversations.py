@@ -41,7 +41,6 @@ from memory_mesh.core.model import (
     Receipt,
     SearchResult,
     Status,
-    Where,
     all_of,
     equals,
     iso,
@@ -416,7 +415,8 @@ def recall(
         *restrictions, *([] if memory_type == MemoryType.LESSON else [Not(_LESSON), Not(_TAGGED)])
     )
     if include_lessons:
-        where = Or((where, _injectable(context)))
+        confident = Compare("confidence", ">=", context.options.lesson_min_confidence)
+        where = Or((where, all_of(_TAGGED, Or((Not(_LESSON), confident)))))
     used = {name: value for name, value in given.items() if value is not None}
     filter_ = text_of({**used, "include_lessons": include_lessons})  # for the audit chain
     return search(
@@ -439,12 +439,6 @@ def _check_recall(memory_type: object, skill_name: object, include_lessons: obje
         raise InvalidInput(
             "memory_type is 'lesson', and lessons are left out", remedy="set include_lessons=True"
         )
-
-
-def _injectable(context: Context) -> Where:
-    """Return the condition of lessons that an agent may follow."""
-    confident = Compare("confidence", ">=", context.options.lesson_min_confidence)
-    return all_of(_TAGGED, Or((Not(_LESSON), confident)))
 
 
 # --- sessions ---

@@ -152,11 +152,6 @@ class Prepared:
             or self.draft.columns.get("turn") is not None
         )
 
-    @property
-    def needs_turn(self) -> bool:
-        """Whether it is a message whose turn is not numbered by the caller."""
-        return self.thread is not None and self.draft.columns["turn"] is None
-
     def as_turn(self, context: Context, number: int) -> "Prepared":
         """Return a message as the turn with this number."""
         metadata, columns = (
@@ -347,7 +342,7 @@ def number_turns(
     """
     threads: dict[tuple[int | None, Where], list[int]] = defaultdict(list)
     for at, item in enumerate(prepared):
-        if item.needs_turn:
+        if item.thread is not None and item.draft.columns["turn"] is None:
             threads[item.thread, _conversation(item)].append(at)
     stored: dict[Where, dict[int, Turn]] = {}
     known: set[int] = set()

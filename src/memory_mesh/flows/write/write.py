@@ -129,26 +129,20 @@ class _Batch:
     def known(self, item: Prepared) -> Memory | None:
         """Return the memory that an item would be stored as again, stored or earlier in this
         batch."""
-        for known in filter(None, map(self.by_fingerprint.get, item.places)):
-            memory = self.memories[known]
+        stated = tuple(item.draft.columns.get(name) for name in _WINDOW)
+        for id_ in filter(None, map(self.by_fingerprint.get, item.places)):
+            memory = self.memories[id_]
+            own = Window(start=memory.valid_from, end=memory.valid_until)
             # Keys are compared by the fingerprint: what is stored of a key depends on the settings
-            # of masking.
-            same_key = (memory.key is None) == (item.key is None)
+            # of masking. No read shows a memory that is not valid: without a key, what the item
+            # says would not be found.
             if (
-                same_key
+                (memory.key is None) == (item.key is None)
                 and memory.status == Status.ACTIVE
-                and (item.key or self._is_found_again(memory, item))
+                and (item.key or (own.start, own.end) == stated or own.contains(self.present))
             ):
                 return memory
         return None
-
-    def _is_found_again(self, memory: Memory, item: Prepared) -> bool:
-        """Return whether who reads finds what an item says if it is counted as a memory: no read
-        shows one that is not valid."""
-        same = all(getattr(memory, name) == item.draft.columns.get(name) for name in _WINDOW)
-        return same or Window(start=memory.valid_from, end=memory.valid_until).contains(
-            self.present
-        )
 
     def judged(
         self, context: Context, memory: Memory, item: Prepared, verdict: Verdict, ms: int
@@ -456,23 +450,12 @@ def _replace(
     """Return the revision of a memory that an item with the same key replaces, its history row
     and its audit entry."""
     columns: dict[str, Any] = {
-        "trust": None,
-        **item.draft.columns,
-        **_claim_columns(item),
-        "agent_id": context.reader.agent_id,
-    }
-    columns |= {"status": effects.status, "supersedes": [*known.supersedes, *effects.superseded]}
-    columns |= {
-        "content": item.draft.content,
-        "metadata": item.draft.metadata,
-        "keywords": item.keywords,
-    }
-    columns |= {
-        "key": item.key,
-        "updated_at": iso(ms),
-        "last_observed": iso(ms),
-        "times_observed": 1,
-    }
+        "trust": None, **item.draft.columns, **_claim_columns(item),
+        "agent_id": context.reader.agent_id, "status": effects.status,
+        "supersedes": [*known.supersedes, *effects.superseded], "content": item.draft.content,
+        "metadata": item.draft.metadata, "keywords": item.keywords, "key": item.key,
+        "updated_at": iso(ms), "last_observed": iso(ms), "times_observed": 1,
+    }  # fmt: skip
     if item.draft.content != known.content:
         batch.vectors.embed(context, [item.draft.content])
         embedded = batch.vectors[item.draft.content]
