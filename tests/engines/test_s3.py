@@ -336,8 +336,8 @@ def test_a_store_of_a_newer_version_is_refused_also_by_one_that_is_open(
     with monkeypatch.context() as newer:
         newer.setattr(journal, "FORMAT", journal.FORMAT + 1)
         upgraded = at(cluster, "newer")
-        commit = upgraded._commit
-        newer.setattr(upgraded, "_commit", lambda view, entry: commit(view, _of_next_format(entry)))
+        write = upgraded._write
+        newer.setattr(upgraded, "_write", lambda view, entry: write(view, _of_next_format(entry)))
         upgraded.apply([memory("m2")])
         assert upgraded.compact()
         upgraded.close()
