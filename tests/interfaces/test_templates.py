@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from memory_mesh.interfaces.remote import OPERATIONS
 from memory_mesh.interfaces.render.templates import each, fill, rows, view
 from memory_mesh.interfaces.values import Call
-from memory_mesh.interfaces.verbs import OPERATIONS
 
 CALL = Call(operation=OPERATIONS[0])
 

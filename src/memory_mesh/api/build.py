@@ -697,5 +697,4 @@ def hook_files(settings: Settings, store: Store) -> HookFiles:
     file = store_file(store.url)
     if file is None:
         return DiskHookFiles(settings.home / "hooks" / sha256(store.url.encode()).hexdigest()[:16])
-    path: Path = settings.cwd / file
-    return DiskHookFiles(path.with_name(f"{path.name}-hooks"))
+    return DiskHookFiles(Path(f"{settings.cwd / file}-hooks"))

@@ -16,7 +16,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $sql$
   WHERE r.role = session_user AND (r.scope <> 'token' OR claims ->> 'role' = 'service_role' OR claims ->> 'sub' <> '')
 $sql$;
 
--- What the names of the caller's partitions start with; see `core.model.scope.partition` and `core.audit.chain_name`.
+-- What the names of the caller's partitions start with; see `core.model.where.partition` and `core.audit.chain_name`.
 CREATE OR REPLACE FUNCTION mesh_identity() RETURNS text[] LANGUAGE sql STABLE SET search_path FROM CURRENT AS $sql$
   SELECT CASE WHEN is_server THEN ARRAY[''] ELSE ARRAY(
     SELECT format('[%s%s, %s', first, coalesce(to_json(user_id)::text, 'null'), rest)
