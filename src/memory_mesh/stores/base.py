@@ -237,18 +237,21 @@ class MoveLog:
 
     def log(self, change: Change) -> None:
         for name, keys in change.moves.items():
-            version = self.version(name) + len(keys)
+            version = self._version(name) + len(keys)
             self.partitions[name] = version, change.nonce
             self.moves[name].append(Moves(version, change.nonce, keys))
         self.nonce = change.nonce
 
     def version(self, partition: str) -> int:
+        return self._version(partition)
+
+    def _version(self, partition: str) -> int:
         return self.partitions.get(partition, (0, ""))[0]
 
     def check_seen(self, seen: Mapping[str, int] | None) -> None:
         """Raise `Conflict` if a partition has another version than the writer has seen."""
         for partition, version in (seen or {}).items():
-            if self.version(partition) != version:
+            if self._version(partition) != version:
                 raise Conflict(f"partition {partition} has changed")
 
     def changes(self, partition: str, since: str | None = None) -> Changes:

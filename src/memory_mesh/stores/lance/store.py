@@ -262,6 +262,7 @@ class LanceStore(FolderStore[View], TableStore):
 
     def _loaded(self) -> View:
         """Read the state anew."""
+        before, self._state = self._state, None  # to be read again, also if this fails
         self._signature = self._sign()
         self._check_kind()
         check_finished(self._root)
@@ -276,8 +277,8 @@ class LanceStore(FolderStore[View], TableStore):
             state = state.after_others(found)
         # A migration changes the tables behind their version numbers, and begins a new log of
         # moves.
-        before = self._state if self._state and self._state.state.moves == state.moves else None
-        view = View(Folder(self._root), state, partial(read_moves, self._own, state), before)
+        same = before if before and before.state.moves == state.moves else None
+        view = View(Folder(self._root), state, partial(read_moves, self._own, state), same)
         view.adopt_foreign()
         self._state = view
         return view
