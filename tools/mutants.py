@@ -316,7 +316,7 @@ def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
                 for name in ("faults", "contract", "search")
             ),
         )
-    if mutant.file.startswith("stores/json/"):
+    if mutant.file == "stores/json.py":
         return ("--deep", "-k", JSON, *STORE_TESTS)
     return (
         "-k",
