@@ -30,7 +30,7 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import Key, Kind, Vector
 from memory_mesh.core.ports import no_progress
-from memory_mesh.stores import open_store
+from memory_mesh.stores import base, open_store
 from memory_mesh.stores.files import locked
 from memory_mesh.stores.lance import LanceStore, journal
 from memory_mesh.stores.lance.journal import latest_version
@@ -523,7 +523,7 @@ def test_a_long_log_of_moves_is_trimmed_and_leads_on_from_recent_marks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "_MIN_TRIMMED", 1_000)
-    monkeypatch.setattr(journal, "KEPT_MOVES", 12)
+    monkeypatch.setattr(base, "KEPT_MOVES", 12)
     with closing(LanceStore(tmp_path / "memory", flush_rows=1)) as store:
         marks = []
         for n in range(40):

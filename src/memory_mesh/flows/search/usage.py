@@ -132,7 +132,8 @@ def _plan_counts(context: Context, counts: dict[str, Found]) -> Plan[None]:
         old = stored.get(id_) or Usage(
             id=id_, created_at=at, ref=id_, access_count=0, last_accessed=at, revision=0
         )
-        total, latest = old.access_count + more, max(at, old.last_accessed)
+        # A row that was edited by hand may lack either.
+        total, latest = (old.access_count or 0) + more, max(at, old.last_accessed or at)
         newer = Usage(
             id=id_,
             created_at=old.created_at,
