@@ -256,7 +256,7 @@ def test_a_reader_never_sees_half_a_change(file: Path) -> None:
             assert list(faults(found)) == []
             seen.add(sum(partition["version"] for partition in found.partitions))
         assert child.end() == 0
-    assert len(seen) > 2  # it did look while others wrote
+    assert len(seen) > 1  # it did look while others wrote
 
 
 @pytest.mark.deep
