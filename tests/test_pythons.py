@@ -37,7 +37,8 @@ def test_the_package_names_the_versions_that_the_tests_are_run_with() -> None:
     assert pythons.supported() == named == ["3.11", "3.12", "3.13"]
     assert project["requires-python"] == f">={named[0]}"
     makefile = (root / "Makefile").read_text(encoding="utf-8")
-    assert re.search(r"(?m)^test-pythons:.*\n\t\$\(BIN\)/python tools/pythons.py", makefile)
+    recipe = "$(BIN)/python tools/pythons.py $(if $(filter true,$(CI)),--newest)"
+    assert re.search(rf"(?m)^test-pythons:.*\n\t{re.escape(recipe)}$", makefile)
     assert "\nmake test-pythons\n" in (root / ".ci" / "run").read_text(encoding="utf-8")
 
 

@@ -41,7 +41,7 @@ SCRIPTS = sorted(
     path for folder in ("tests", "tools", "bench") for path in (ROOT / folder).rglob("*.py")
 )
 
-MOST_LINES, MOST_FUNCTION_LINES, UNDOCUMENTED_LINES = 700, 80, 30
+MOST_LINES, MOST_FUNCTION_LINES, UNDOCUMENTED_LINES = 700, 75, 27
 REASON = "over 700 lines because"
 # Functions that are longer than that, each with the reason.
 LONG_FUNCTIONS: dict[str, str] = {}

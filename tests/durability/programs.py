@@ -96,15 +96,18 @@ def calls(
     crash: tuple[str, int] | None = None,
     together: bool = False,
     hold: bool = False,
+    paced: bool = False,
 ) -> None:
     """Make these calls, saying the ids after each; die at the nth time of a step; keep the store
-    open until told to go on."""
+    open until told to go on. If `paced`, each call waits until told to go on."""
     step = crash_at(crash[0], nth=crash[1]) if crash else no_step
     if together:
         say("ready")
         wait()
     with opened(store, agent, step) as mesh:
         for call in calls:
+            if paced:
+                wait()
             say(perform(mesh, call))
         if hold:
             wait()

@@ -169,7 +169,7 @@ def unnamed_errors_of_copy(
 
 
 def test_odd_values_in_a_file_of_sqlite_are_named_errors(tmp_path: Path, deep: bool) -> None:
-    try_all(tmp_path, "memory.db", sqlite_edits, edit_sqlite, 50 if deep else 8)
+    try_all(tmp_path, "memory.db", sqlite_edits, edit_sqlite, 150 if deep else 8)
 
 
 def sqlite_edits(file: Path) -> list[Any]:
@@ -219,7 +219,7 @@ def edit_sqlite(file: Path, edit: tuple[str, object]) -> None:
 
 
 def test_odd_values_in_the_files_of_json_are_named_errors(tmp_path: Path, deep: bool) -> None:
-    try_all(tmp_path, "memory.json", json_edits, edit_json, 40 if deep else 4)
+    try_all(tmp_path, "memory.json", json_edits, edit_json, 80 if deep else 4)
 
 
 def places_in(value: object, at: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
@@ -277,7 +277,7 @@ def edit_json(folder: Path, edit: tuple[str, tuple[object, ...], object]) -> Non
 
 @pytest.mark.deep
 def test_odd_values_in_the_files_of_lance_are_named_errors(tmp_path: Path) -> None:
-    try_all(tmp_path, "memory.lance", lance_edits, edit_lance, 40)
+    try_all(tmp_path, "memory.lance", lance_edits, edit_lance, 80)
 
 
 OWN_FILES = ("state.json", "flushing.json", "moves", "journal")
