@@ -575,7 +575,11 @@ TABLE = (
     Operation("forget", "Erase a memory for good, with its history and everything derived from it "
         "alone, or everything of a scope: a user, an agent, a session, a project.",
         method="forget", view="forgotten", heading=DELETE, effect=DESTRUCTIVE, exposed=EVERYWHERE,
-        confirm=_CONFIRM, parameters=(*_ID_OR_KEY, *_SCOPE, _FILES, _VERIFY),
+        confirm=_CONFIRM, parameters=(
+            *_ID_OR_KEY,
+            *(replace(one, cli_help=f"{one.help}; with an ID or a key, whose memory it is")
+              for one in _SCOPE[:4]),
+            _SCOPE[4], _FILES, _VERIFY),
         examples=(
             f"forget {_SAMPLE}", "forget --key ana/status --verify", "forget --user ana",
             "forget --user ana --session s42 --yes")),
