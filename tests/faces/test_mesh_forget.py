@@ -52,6 +52,7 @@ def left(tmp_path: Path, user_id: str) -> set[str]:
     }
 
 
+@pytest.mark.req("MESH-011")
 @pytest.mark.parametrize("caller", [None, "ana"])
 def test_everything_of_the_user_goes_and_everything_of_others_stays(
     tmp_path: Path, caller: str | None
@@ -217,6 +218,7 @@ def test_what_to_forget_is_named_in_exactly_one_way(given: dict[str, object], wh
         assert len(mesh.get_all()) == 1
 
 
+@pytest.mark.req("MESH-011")
 @pytest.mark.parametrize("caller", [None, "ana"])
 def test_a_user_is_narrowed_by_what_else_is_given(tmp_path: Path, caller: str | None) -> None:
     fill(tmp_path, "ana")
@@ -234,6 +236,7 @@ def test_a_user_is_narrowed_by_what_else_is_given(tmp_path: Path, caller: str | 
         assert all(isinstance(verdict, Sound) for verdict in mesh.verify())
 
 
+@pytest.mark.req("MESH-011")
 def test_the_check_of_a_scope_finds_what_was_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -265,9 +265,8 @@ class Mesh(Learning, Auditing):
 
         names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id}
         names |= {"project": project, "memory_type": memory_type}
-        scope = {name: value for name, value in names.items() if value is not None}
-        context = self._flushed() if is_whole_user(scope) else self._context()
-        return forget(context, id, key, scope, files=files, verify=verify)
+        context = self._flushed() if is_whole_user(names) else self._context()
+        return forget(context, id, key, names, files=files, verify=verify)
 
     def erase(
         self, id: str | None = None, *, key: str | None = None, files: bool = False,

@@ -96,7 +96,7 @@ class Overview(Handle):
         )
 
     def erase_preview(self, memory_id: str, *, any_agent: bool = False) -> erase.Preview:
-        """Return what `erase` would do with a memory; with `any_agent` also with those that the
+        """Return what `forget` would do with a memory; with `any_agent` also with those that the
         reader cannot see."""
         return erase.preview(self._reading(), [memory_id], any_agent=any_agent)
 

@@ -56,12 +56,6 @@ _ERASE = {"action": "erase"}
 _AUTHOR = ("agent_id", "session_id")
 
 
-def erase(context: Context, memory_ids: Sequence[str]) -> Forgotten:
-    """Erase these memories, and free their bytes. Ids that are unknown, or that the reader may
-    not erase, are ignored."""
-    return free(context, delete(context, memory_ids))
-
-
 def delete(
     context: Context,
     memory_ids: Sequence[str],
@@ -69,8 +63,8 @@ def delete(
     only: Callable[[Memory], bool] = lambda _: True,
     files: bool = False,
 ) -> Forgotten:
-    """Erase these memories from everything that is read. Their bytes are freed later, together with
-    those of others.
+    """Erase these memories from everything that is read. Ids that are unknown, or that the reader
+    may not erase, are ignored. The bytes are freed later, together with those of others.
 
     `only` decides again about each one, as it is when it is erased. With `files`, notes that people
     wrote are also taken out of their files, even if the memory was erased before.
@@ -85,7 +79,6 @@ def delete_all(context: Context, scope: Mapping[str, str], *, files: bool = Fals
 
     A memory that agents or sessions outside the scope stored too is kept for them.
     """
-    context.check_enabled()
     proof = Forgotten()
     while ids := ids_within(context, scope):
         for batch in batches(ids, _AT_ONCE):

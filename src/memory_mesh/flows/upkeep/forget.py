@@ -50,28 +50,27 @@ from memory_mesh.flows.upkeep.erase import (
     preview,
 )
 
-SCOPE = ("user_id", "agent_id", "session_id", "project", "memory_type")
 _QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
 _OWNED = (*CONTENTS, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING, Kind.CONFLICT)
 
 
 def forget(
-    context: Context, memory_id: str | None, key: str | None, scope: Mapping[str, str], *,
+    context: Context, memory_id: str | None, key: str | None, names: Mapping[str, str | None], *,
     files: bool = False, verify: bool = False,
 ) -> Forgotten:  # fmt: skip
-    """Erase a memory, or all of a scope, and free the bytes. Raise `InvalidInput` unless one of id,
-    key and scope is given.
+    """Erase a memory, or all of the scope that `names` has, and free the bytes. Raise
+    `InvalidInput` unless one of id, key and scope is given.
 
     A scope is within the reader's user. A reader without a user may name one. With a user alone,
     the searches, idempotency keys and traces of the user are erased too.
     """
-    given = [*(["id"] if memory_id is not None else []), *(["key"] if key is not None else [])]
+    scope = {name: value for name, value in names.items() if value is not None}
+    given = [name for name, one in (("id", memory_id), ("key", key)) if one is not None]
     if len(given) + bool(scope) != 1:
+        together = f"{' and '.join([*given, *scope])} are given together"
         raise InvalidInput(
-            f"{' and '.join([*given, *scope])} are given together"
-            if given
-            else "no memory and no scope is given",
-            expected=f"an id, a key, or a scope: {', '.join(SCOPE)}",
+            together if given else "no memory and no scope is given",
+            expected=f"an id, a key, or a scope: {', '.join(names)}",
             remedy="leave the scope out: the id of a memory is enough" if given and scope else "",
         )
     if scope:
@@ -93,9 +92,9 @@ def forget(
     return replace(proof, check=check(context, wanted, before, rows_left=left))
 
 
-def is_whole_user(scope: Mapping[str, str]) -> bool:
+def is_whole_user(names: Mapping[str, str | None]) -> bool:
     """Return whether a scope is a user, and nothing that narrows it."""
-    return scope.keys() == {"user_id"}
+    return [name for name, value in names.items() if value is not None] == ["user_id"]
 
 
 def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
