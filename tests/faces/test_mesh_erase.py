@@ -282,7 +282,7 @@ def test_delete_all_of_the_user_leaves_other_users_alone(full: House) -> None:
 def test_delete_all_refuses_an_empty_scope_and_another_user(full: House) -> None:
     mesh = full.mesh("ann")
     for refused in ({}, {"agent_id": None, "project": None}):
-        with pytest.raises(InvalidInput, match="no memory and no scope is given; expected an id"):
+        with pytest.raises(InvalidInput, match="no id, key or scope is given; expected an id"):
             mesh.delete_all(**refused)
     for refused in ({"user_id": "v"}, {"user_id": "v", "agent_id": "ann"}, {"user_id": " "}):
         with pytest.raises(InvalidInput, match="not this mesh's"):

@@ -201,8 +201,8 @@ def test_a_memory_is_forgotten_by_its_id_or_its_key_and_its_bytes_are_freed(
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({}, "no memory and no scope is given"),
-        ({"files": True, "verify": True}, "no memory and no scope is given"),
+        ({}, "no id, key or scope is given"),
+        ({"files": True, "verify": True}, "no id, key or scope is given"),
         ({"id": "ID", "key": "k"}, "id and key are given together"),
         ({"id": "ID", "user_id": "ana"}, "id and user_id are given together"),
         ({"key": "k", "agent_id": "a", "project": "p"}, "key and agent_id and project are given"),

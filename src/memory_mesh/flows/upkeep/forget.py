@@ -69,7 +69,7 @@ def forget(
     if len(given) + bool(scope) != 1:
         together = f"{' and '.join([*given, *scope])} are given together"
         raise InvalidInput(
-            together if given else "no memory and no scope is given",
+            together if given else "no id, key or scope is given",
             expected=f"an id, a key, or a scope: {', '.join(names)}",
             remedy="leave the scope out: the id of a memory is enough" if given and scope else "",
         )
