@@ -20,7 +20,7 @@ import page_examples
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 PUBLIC = (
-    "from memory_mesh import AsyncMemoryMesh, Broken, Erasure, MemoryMesh, MemoryMeshError, "
+    "from memory_mesh import AsyncMemoryMesh, Broken, Forgotten, MemoryMesh, MemoryMeshError, "
     "MemoryRecord, SearchResult, Sound"
 )
 # Packages that the wheel must not install.

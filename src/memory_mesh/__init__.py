@@ -95,7 +95,6 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import Copied as Copied
     from memory_mesh.core.model import DamagedRow as DamagedRow
     from memory_mesh.core.model import EndedSession as EndedSession
-    from memory_mesh.core.model import Erasure as Erasure
     from memory_mesh.core.model import Extraction as Extraction
     from memory_mesh.core.model import FileImport as FileImport
     from memory_mesh.core.model import Forgotten as Forgotten
@@ -157,7 +156,7 @@ _NAMES = {
         "ReflectionResult ReliabilityUpdate SkillRecord SkillResult"
     ),
     "core.model": (
-        "BackedUp ClaimConflict Copied DamagedRow EndedSession Erasure Extraction FileImport "
+        "BackedUp ClaimConflict Copied DamagedRow EndedSession Extraction FileImport "
         "Forgotten HealthStatus Imported Ingested Link "
         "MemoryRecord Migration Passage Reembedded Repaired SearchResult Sighting"
     ),

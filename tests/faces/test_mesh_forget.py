@@ -1,5 +1,5 @@
-"""Forgetting a user: nothing of the user is left, in any row, file or search, and everything of
-others is."""
+"""Forgetting a memory, a scope or a user: nothing of it is left, in any row, file or search, and
+everything of others is."""
 
 import sqlite3
 import subprocess
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import InvalidInput, MemoryMesh, Sound, StoreMissing
+from memory_mesh import Forgotten, InvalidInput, MemoryMesh, Sound, StoreMissing
+from memory_mesh.flows.upkeep import forget
 
 WORDS = (
     "lantern needs oil", "lantern needs paraffin", "umbrella stand", "secret of the session",
@@ -51,6 +52,7 @@ def left(tmp_path: Path, user_id: str) -> set[str]:
     }
 
 
+@pytest.mark.req("MESH-011")
 @pytest.mark.parametrize("caller", [None, "ana"])
 def test_everything_of_the_user_goes_and_everything_of_others_stays(
     tmp_path: Path, caller: str | None
@@ -178,11 +180,88 @@ def test_a_broken_chain_of_searches_keeps_its_queries_and_is_named(tmp_path: Pat
     assert left(tmp_path, "ana") == {WORDS[4]}
 
 
-def test_a_call_with_the_id_of_a_memory_says_what_to_call(tmp_path: Path) -> None:
-    with MemoryMesh(tmp_path / "memory.db", embedder="none") as mesh:
-        kept = mesh.add("The deploy key rotates on Mondays.")
-        with pytest.raises(TypeError, match=r"delete\(id\) erases one memory"):
-            mesh.forget(kept.id)  # type: ignore[misc, call-arg]
-        with pytest.raises(TypeError, match=r"delete\(id\) erases one memory"):
-            mesh.forget(id=kept.id)  # type: ignore[call-arg]
-        assert mesh.get(kept.id).content == kept.content
+# --- one memory, or a scope ---
+
+
+@pytest.mark.parametrize("by", ["id", "key"])
+def test_a_memory_is_forgotten_by_its_id_or_its_key_and_its_bytes_are_freed(
+    tmp_path: Path, by: str
+) -> None:
+    with opened(tmp_path, agent_id="planner") as mesh:
+        gone = mesh.add("The lantern needs oil", key="lantern")
+        mesh.add("The umbrella stand")
+        proof = mesh.forget(gone.id) if by == "id" else mesh.forget(key="lantern")
+        assert (proof.memories, proof.bytes_freed, proof.check) == ((gone.id,), True, None)
+        assert [memory.content for memory in mesh.get_all()] == ["The umbrella stand"]
+        assert not any(b"needs oil" in file.read_bytes() for file in tmp_path.rglob("*.db*"))
+        assert mesh.forget(gone.id).memories == mesh.forget(key="lantern").memories == ()
+        assert all(isinstance(verdict, Sound) for verdict in mesh.verify())
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({}, "no id, key or scope is given"),
+        ({"files": True, "verify": True}, "no id, key or scope is given"),
+        ({"id": "ID", "key": "k"}, "id and key are given together"),
+        ({"id": "ID", "user_id": "ana"}, "id and user_id are given together"),
+        ({"key": "k", "agent_id": "a", "project": "p"}, "key and agent_id and project are given"),
+    ],
+)
+def test_what_to_forget_is_named_in_exactly_one_way(given: dict[str, object], what: str) -> None:
+    with MemoryMesh("memory://", embedder="none") as mesh:
+        kept = mesh.add("The lantern needs oil", key="k")
+        with pytest.raises(InvalidInput) as refused:
+            mesh.forget(**{name: kept.id if one == "ID" else one for name, one in given.items()})
+        assert str(refused.value).startswith(what)
+        assert "expected an id, a key, or a scope: user_id, agent_id" in str(refused.value)
+        assert len(mesh.get_all()) == 1
+
+
+@pytest.mark.req("MESH-011")
+@pytest.mark.parametrize("caller", [None, "ana"])
+def test_a_user_is_narrowed_by_what_else_is_given(tmp_path: Path, caller: str | None) -> None:
+    fill(tmp_path, "ana")
+    fill(tmp_path, "bob")
+    with opened(tmp_path, user_id=caller, agent_id="keeper") as mesh:
+        proof = mesh.forget(user_id="ana", agent_id="tester", verify=True)
+    assert left(tmp_path, "ana") == set(WORDS) - {WORDS[2], WORDS[5]}
+    assert left(tmp_path, "bob") == set(WORDS)
+    assert (len(proof.memories), len(proof.kept), proof.bytes_freed) == (1, 1, True)
+    assert proof.check is not None
+    assert (proof.check.texts, proof.check.found_before, proof.check.clean) == (1, 1, True)
+    with opened(tmp_path, user_id="ana") as mesh:
+        with pytest.raises(InvalidInput, match="user 'bob' is not this mesh's"):
+            mesh.forget(user_id="bob", agent_id="tester")
+        assert all(isinstance(verdict, Sound) for verdict in mesh.verify())
+
+
+@pytest.mark.req("MESH-011")
+def test_the_check_of_a_scope_finds_what_was_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, "ana")
+    monkeypatch.setattr(forget, "delete_all", lambda *_, **__: Forgotten())
+    with opened(tmp_path, user_id="ana") as mesh:
+        check = mesh.forget(session_id="s1", verify=True).check
+    assert check is not None
+    assert not check.clean
+    places = {place for _, place in check.found}
+    assert {"memories and skills", "cached search", "texts of rows and audit blocks"} <= places
+
+
+def test_deleting_all_of_a_user_forgets_the_user(tmp_path: Path) -> None:
+    fill(tmp_path, "ana")
+    with opened(tmp_path, user_id="ana") as mesh:
+        assert len(mesh.delete_all(user_id="ana").memories) == 3
+    assert left(tmp_path, "ana") == set()
+
+
+def test_a_handle_of_one_project_forgets_no_id_of_another_but_a_scope_that_it_names(
+    tmp_path: Path,
+) -> None:
+    with opened(tmp_path, agent_id="planner") as mesh:
+        other = mesh.add("The lantern needs oil", {"project": "atlas", "session_id": "s1"})
+        handle = mesh.scoped(project="shop", only_project=True)
+        assert handle.forget(other.id).memories == ()
+        assert handle.forget(session_id="s1").memories == (other.id,)

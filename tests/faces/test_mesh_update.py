@@ -87,7 +87,9 @@ def test_an_id_is_text(mesh: MemoryMesh, id_: object) -> None:
         lambda: mesh.delete(id_),
         lambda: mesh.erase(id_),
     ):
-        with pytest.raises(InvalidInput, match=r"id must be text|no id is given"):
+        with pytest.raises(
+            InvalidInput, match=r"id must be text|no id is given|no id, key or scope"
+        ):
             call()
 
 

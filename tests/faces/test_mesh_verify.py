@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.model import Erasure, ErasureCheck
+from memory_mesh.core.model import ErasureCheck, Forgotten
 from memory_mesh.flows.upkeep import forget
 from memory_mesh.models import HashingEmbedder
 
@@ -67,7 +67,7 @@ def test_every_place_is_looked_at_before_and_after(tmp_path: Path) -> None:
 def test_what_an_erasure_leaves_is_found_in_every_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forget, "erase", lambda *_, **__: Erasure())
+    monkeypatch.setattr(forget, "delete", lambda *_, **__: Forgotten())
     with opened(tmp_path) as mesh:
         id_ = fill(mesh)
         check = mesh.erase(id_, verify=True).check

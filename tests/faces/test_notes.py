@@ -537,6 +537,19 @@ def test_erasing_reaches_notes_that_are_deprecated_or_not_valid_any_more(place: 
     assert not [*place.folder.glob("*.md")]
 
 
+@pytest.mark.parametrize("scope", [{"agent_id": "ann"}, {"user_id": "u"}])
+def test_a_scope_takes_notes_that_people_wrote_out_of_their_files_only_with_files(
+    place: Place, scope: dict[str, str]
+) -> None:
+    for files, left in ((False, ["theirs.md"]), (True, [])):
+        mesh = place.mesh(user_id="u")
+        place.write("theirs.md", made("Theirs").replace("fifteen", "forty" if files else "fifteen"))
+        assert found_id(mesh, "minutes")
+        proof = mesh.forget(**scope, files=files)
+        assert len(proof.notes if files else proof.notes_left) == 1
+        assert [path.name for path in place.folder.glob("*.md")] == left
+
+
 @pytest.mark.req("NOTE-02")
 def test_the_index_keeps_nothing_of_what_was_taken_out(place: Place) -> None:
     ann = place.mesh(user_id="ann")

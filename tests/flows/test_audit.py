@@ -200,7 +200,7 @@ def test_a_memory_that_loses_an_erased_source_gets_a_block_for_it(context: Conte
     one, two = add(context, "one", "two")
     (drawn,) = add(context, "drawn from both")
     write.set_columns(context, drawn.id, action="sources", sources=[one.id, two.id])
-    proof = erase.erase(context, [one.id])
+    proof = erase.delete(context, [one.id])
     last = chains.blocks(context, own_chain(context))[-2:]
     assert [block.metadata["action"] for block in last] == ["source_erased", "erase"]
     assert proof.blocks == (last[1].id,)
@@ -227,7 +227,7 @@ def test_putting_an_older_revision_back_is_found(context: Context) -> None:
 @pytest.mark.req("MESH-042")
 def test_a_memory_that_is_gone_without_an_erasure_is_found(context: Context) -> None:
     one, two, three = add(context, "one", "two", "three")
-    erase.erase(context, [three.id])
+    erase.delete(context, [three.id])
     assert isinstance(verdict(context), Sound)
     context.store.apply((), [Key(Kind.MEMORY, two.id)])
     assert verdict(context) == Broken(
@@ -243,7 +243,7 @@ def test_a_memory_that_is_gone_without_an_erasure_is_found(context: Context) -> 
 def test_an_erased_memory_that_is_put_back_is_found(context: Context) -> None:
     one, _ = add(context, "one", "two")
     copy = context.store.get(Kind.MEMORY, [one.id])[one.id]
-    erase.erase(context, [one.id])
+    erase.delete(context, [one.id])
     assert isinstance(verdict(context), Sound)
     context.store.apply([copy])
     assert verdict(context).reason == f"{one.id} was erased, but is stored"
@@ -399,7 +399,7 @@ MEDDLING: dict[str, Callable[[Context, list[Memory]], object]] = {
     "changes": lambda context, kept: write.update(
         context, kept[0].id, content=f"changed {context.store.count(Kind.BLOCK)}"
     ),
-    "erases": lambda context, kept: erase.erase(context, [kept.pop().id]),
+    "erases": lambda context, kept: erase.delete(context, [kept.pop().id]),
 }
 
 
@@ -475,7 +475,7 @@ def test_a_real_break_is_told_even_while_others_never_stop_writing(context: Cont
 
 def test_a_tombstone_is_written_over_its_block(context: Context) -> None:
     (one,) = add(context, "one")
-    erase.erase(context, [one.id])
+    erase.delete(context, [one.id])
     first = Block.of(
         context.store.get(Kind.BLOCK, [chains.blocks(context, own_chain(context))[0].id]).popitem()[
             1
@@ -499,7 +499,7 @@ def test_a_tombstone_is_sound_whatever_shape_the_callers_own_ids_have(
 
     odd = replace(context, ids=Odd())
     one, _ = add(odd, "one", "two")
-    erase.erase(odd, [one.id])
+    erase.delete(odd, [one.id])
     assert chains.blocks(odd, own_chain(odd))[0].yamo_text == "erased"
     assert isinstance(verdict(odd), Sound)
 
@@ -666,7 +666,7 @@ def test_a_log_of_what_there_cannot_be_is_refused(
 def test_an_export_is_every_block_of_the_user_and_can_be_verified_alone(context: Context) -> None:
     one, *_ = add(context, "one", "two", "three")
     search(context, "tea", "coffee", "water")
-    erase.erase(context, [one.id])
+    erase.delete(context, [one.id])
     add(replace(context, reader=Reader("v", "ann")), "another user's")
     lines = list(trail.export(context, as_json=True))
     assert len(lines) == 7
@@ -677,7 +677,7 @@ def test_an_export_is_every_block_of_the_user_and_can_be_verified_alone(context:
 def test_an_export_in_the_wire_format_is_what_the_parser_reads(context: Context) -> None:
     one, _ = add(context, "one", "two")
     search(context, "tea; or\nnot")
-    erase.erase(context, [one.id])
+    erase.delete(context, [one.id])
     text = "".join(trail.export(context))
     read = parse_many(text)
     assert [block.intent for block in read] == [

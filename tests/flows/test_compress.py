@@ -173,7 +173,7 @@ def test_a_digest_loses_the_words_of_an_erased_source(context: Context) -> None:
     members = group(context)
     (digest,) = auto_compress(context).digests
     quoted = next(memory for memory in members if memory.content in digest.content)
-    erase.erase(context, [quoted.id])
+    erase.delete(context, [quoted.id])
     assert quoted.content not in read(context, digest.id).content
     assert quoted.id not in read(context, digest.id).sources
 

@@ -221,9 +221,9 @@ def test_what_has_expired_or_is_erased_teaches_nothing(context: Context) -> None
     gone = happened(context, "It is erased.", {**FAILED, "error_pattern": "erased"})
     assert summary(lessons.run_distillation(context))[0] == 2
     for lesson in every_lesson(context):
-        erase.erase(context, [lesson.id])
+        erase.delete(context, [lesson.id])
     pass_time(context, days=0.5)
-    erase.erase(context, [gone.id])
+    erase.delete(context, [gone.id])
     assert summary(lessons.run_distillation(context)) == (0, 0, 0, 0)
     assert every_lesson(context) == []
 
@@ -237,7 +237,7 @@ def test_a_lesson_is_no_failure_to_learn_from(context: Context) -> None:
 def test_what_is_erased_while_a_model_reads_it_teaches_nothing(context: Context) -> None:
     class Erasing(ScriptedChat):
         def reply(self, prompt: Prompt) -> Reply:
-            erase.erase(context, [memory.id])
+            erase.delete(context, [memory.id])
             return super().reply(prompt)
 
     memory = happened(context, "The heron sat on the cable.", {"status": "error"})

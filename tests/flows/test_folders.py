@@ -205,7 +205,7 @@ def test_a_file_that_is_gone_is_named_and_its_memory_kept(context: Context) -> N
     ]
     assert ingest(context, shelf, Selection((".txt",))).gone == [Gone("d.txt", ids["d.txt"])]
     assert memories(context).keys() == ids.keys()
-    erase.erase(context, [ids["b.md"]])
+    erase.delete(context, [ids["b.md"]])
     assert ingest(context, shelf).gone == []
 
 
@@ -312,7 +312,7 @@ def test_a_memory_erased_while_its_file_is_updated_is_named(context: Context) ->
 
     def meddle(step: str) -> None:
         if step == "flow.decided" and context.store.get(Kind.MEMORY, [id_]):
-            erase.erase(context, [id_])
+            erase.delete(context, [id_])
 
     done = ingest(replace(context, step=meddle), shelf)
     assert done.failed == [
@@ -350,7 +350,7 @@ def test_what_was_archived_comes_back_only_with_a_new_text(context: Context) -> 
 def test_what_was_erased_is_stored_again_while_its_file_is_there(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
     ingest(context, shelf)
-    erase.erase(context, [memories(context)["a.md"].id])
+    erase.delete(context, [memories(context)["a.md"].id])
     assert counts(ingest(context, shelf)) == (1, 0, 0)
 
 

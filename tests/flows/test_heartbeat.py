@@ -302,8 +302,8 @@ def test_a_chain_that_grows_while_the_guard_looks_is_not_damage(context: Context
 
 def test_the_guard_is_content_with_erasures_and_long_chains(context: Context) -> None:
     ids = [made.id for made in add_many(context, [(f"Note {n}", None) for n in range(150)])]
-    erase.erase(context, ids[140:])
-    erase.erase(context, ids[:1])
+    erase.delete(context, ids[140:])
+    erase.delete(context, ids[:1])
     assert beat(context).ok
     assert beat(context).runs[0].detail == "139 memories, 1 chains"
 
@@ -657,7 +657,7 @@ def test_a_lesson_that_is_erased_meanwhile_is_not_archived(
     lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=1000 * DAY)
     ids = context.store.ids(Kind.MEMORY)
-    erase.erase(context, ids)
+    erase.delete(context, ids)
     monkeypatch.setattr(type(context.store), "ids", lambda *_: ids)
     assert (ids, lessons.archive_old(context)) == ([lesson.memory_id], [])
 

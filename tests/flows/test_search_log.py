@@ -486,7 +486,7 @@ def act(context: Context, n: int, what: str, which: int) -> None:
     elif what == "change":
         write.update(context, held[which % len(held)], content=f"changed {n}")
     else:
-        erase.erase(context, [held[which % len(held)]])
+        erase.delete(context, [held[which % len(held)]])
 
 
 # The last digits of an id, and what a block's metadata carries beside the action, no text speaks

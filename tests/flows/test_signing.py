@@ -170,7 +170,7 @@ def test_an_erased_first_block_hides_no_key(scene: Scene) -> None:
     from memory_mesh.flows.upkeep import erase
 
     (memory,) = add_many(scene.context, [("one", {})])
-    erase.erase(scene.context, [memory.id])
+    erase.delete(scene.context, [memory.id])
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
     scene.forge(key=None, named=None)
     assert isinstance(scene.verdict(), Broken)

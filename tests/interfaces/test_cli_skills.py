@@ -173,6 +173,6 @@ def test_the_folders_of_the_settings_are_read_and_faults_are_named(
         == f"[MemoryMesh] Read {root}: 0 added, 0 updated, 1 unchanged, 1 failed, 1 gone"
     )
     assert said.out.splitlines()[1].startswith(
-        f"Gone: {root}/pdf/SKILL.md; its skill stays until `memory-mesh delete skill_"
+        f"Gone: {root}/pdf/SKILL.md; its skill stays until `memory-mesh forget skill_"
     )
     assert f"{root}/bad.yamo: the skill has no intent" in said.err

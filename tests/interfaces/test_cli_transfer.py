@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.model import Erasure
+from memory_mesh.core.model import Forgotten
 from memory_mesh.flows.upkeep import forget
 
 from .conftest import Cli
@@ -78,16 +78,49 @@ def test_a_deletion_is_proved_and_the_proof_fails_if_something_is_left(
     check = json.loads(said.out)["check"]
     assert (said.code, check["found"]) == (0, [])
     assert check["places"][0] == {"name": "memories and skills", "before": 1, "after": 0}
-    monkeypatch.setattr(forget, "erase", lambda *_, **__: Erasure(memories=(second,)))
+    monkeypatch.setattr(forget, "delete", lambda *_, **__: Forgotten(memories=(second,)))
     said = cli("delete", second, "--verify")
     assert said.code == 1
     assert f"Found: {second} in search by words and vectors" in said.out
     assert said.out.endswith("Something is left.\n")
 
 
-def test_forgetting_needs_a_user(cli: Cli) -> None:
-    said = cli("forget", "--yes")
-    assert (said.code, "--user" in said.err) == (2, True)
+@pytest.mark.parametrize("words", [["--yes"], ["--verify", "--files", "--yes"], []])
+def test_forgetting_needs_a_memory_or_a_scope(cli: Cli, words: list[str]) -> None:
+    said = cli("forget", *words)
+    assert said.code == 2
+    assert "forget has nothing to erase; expected one of ID, --key KEY, --user NAME" in said.err
+
+
+def test_a_memory_is_forgotten_by_id_or_key_without_a_question(cli: Cli) -> None:
+    id_ = json.loads(cli("store", "The lantern needs oil", "--json").out)["id"]
+    cli("store", "The umbrella stand", "--key", "stand")
+    said = cli("forget", id_)
+    assert (said.code, said.out) == (0, f"[MemoryMesh] Deleted record {id_}\n")
+    said = cli("forget", id_)
+    assert (said.code, f"no memory '{id_}'" in said.err) == (4, True)
+    assert cli("forget", "--key", "stand", "--verify").out.endswith("Nothing is left.\n")
+    assert not cli("list", "--jsonl").out.strip()
+
+
+def test_with_an_id_the_flags_of_a_scope_say_whose_memory_it_is(cli: Cli) -> None:
+    own = ["--agent", "planner", "--user", "ana", "--session", "s1", "--project", "p"]
+    words = ["The lantern needs oil", "--type", "agent", *own, "--json"]
+    id_ = json.loads(cli("store", *words).out)["id"]
+    assert cli("forget", id_, "--user", "ana", "--agent", "writer").code == 4
+    said = cli("forget", id_, "--type", "agent", *own)
+    assert (said.code, "id and memory_type are given together" in said.err) == (2, True)
+    assert cli("forget", id_, *own).out == f"[MemoryMesh] Deleted record {id_}\n"
+
+
+def test_a_scope_is_forgotten_after_a_confirmation(cli: Cli) -> None:
+    for agent in ("planner", "writer"):
+        cli("store", f"The lantern of the {agent}", "--user", "ana", "--agent", agent)
+    refused = cli("forget", "--user", "ana", "--agent", "planner")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    said = cli("forget", "--user", "ana", "--agent", "planner", "--yes")
+    assert said.out == "[MemoryMesh] Forgot user ana, agent planner: 1 memory erased\n"
+    assert "of the writer" in cli("list", "--user", "ana").out
 
 
 def test_a_whole_store_is_copied_exported_and_restored(cli: Cli, tmp_path: Path) -> None:

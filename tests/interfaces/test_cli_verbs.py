@@ -386,6 +386,7 @@ def test_json_has_stable_keys(cli):
         "notes",
         "notes_left",
         "traces",
+        "damaged",
         "bytes_freed",
     }
     assert answer("delete", *id_).keys() == erasure
@@ -412,12 +413,11 @@ def test_delete_all_asks_first(cli, monkeypatch, typed, left):
     cli("store", "--content", "of the writer", "--agent", "writer")
     monkeypatch.setattr(sys, "stdin", Keyboard(typed))
     said = cli("delete-all", "--agent", "planner")
-    assert said.err.startswith(
-        "[MemoryMesh] Erase every memory of agent_id planner for good? [y/N] "
-    )
+    assert said.err.startswith("[MemoryMesh] Erase all memories of agent planner for good? [y/N] ")
     kept = [memory["content"] for memory in json.loads(cli("list", "--json").out)["memories"]]
     assert kept == ["of the writer", "of the planner"][: left + 1]
-    assert (said.code, said.out) == ((1, "") if left else (0, "[MemoryMesh] Deleted 1 records\n"))
+    done = "[MemoryMesh] Forgot agent planner: 1 memory erased\n"
+    assert (said.code, said.out) == ((1, "") if left else (0, done))
 
 
 def test_delete_all_is_narrowed_by_each_flag(cli):
@@ -432,7 +432,8 @@ def test_delete_all_is_narrowed_by_each_flag(cli):
         ["--type", "lesson"],
         ["--user", "ana"],
     ):
-        assert cli("delete-all", "--yes", *flags).out == "[MemoryMesh] Deleted 1 records\n"
+        said = f"[MemoryMesh] Forgot {flags[0][2:]} {flags[1]}: 1 memory erased\n"
+        assert cli("delete-all", "--yes", *flags).out == said
     assert cli("list").out.splitlines()[1].endswith("thing 3")
 
 

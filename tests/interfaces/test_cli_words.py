@@ -55,7 +55,13 @@ def test_help_is_also_a_command(cli):
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("add", "store"), ("remember", "store"), ("find", "search"), ("rm", "delete")],
+    [
+        ("add", "store"),
+        ("remember", "store"),
+        ("find", "search"),
+        ("rm", "forget"),
+        ("erase", "forget"),
+    ],
 )
 def test_words_of_other_programs_are_understood_as_mistakes(cli, typed, meant):
     said = cli(typed, "x")

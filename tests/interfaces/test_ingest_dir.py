@@ -72,7 +72,7 @@ def test_a_second_run_takes_up_what_changed_and_names_what_is_gone(cli, notes):
     assert said.code == 0
     assert said.out.splitlines() == [
         f"[MemoryMesh] Ingested {notes}: 0 added, 1 updated, 0 unchanged, 0 failed, 1 gone",
-        f"Gone: b.md; its memory stays until `memory-mesh delete {id_}`",
+        f"Gone: b.md; its memory stays until `memory-mesh forget {id_}`",
     ]
     assert memories(cli)["a.md"]["revision"] == 2
     assert cli("delete", "--id", id_).code == 0

@@ -186,17 +186,22 @@ def test_every_tool_calls_an_operation_that_servers_offer_and_all_are_in_a_tools
     assert {"recall", "context", "history"} <= {tool.name for tool in reading}
     assert [
         one.operation for one in DEFAULT if exposed[one.operation].effect is Effect.DESTRUCTIVE
-    ] == ["delete"]
+    ] == ["forget"]
 
 
-def test_the_tool_that_forgets_one_memory_is_not_the_operation_that_forgets_a_user(mesh) -> None:
-    id_ = mesh.add("one").id
+def test_the_default_tool_forgets_one_memory_and_that_of_all_tools_a_scope_too(mesh) -> None:
+    id_, scope = mesh.add("one").id, {"agent_id": "planner"}
     mesh.add("two")
+    text, failed = call(mesh, "forget", OperationTools(), **scope)
+    assert (text, failed) == ("unknown argument 'agent_id'; expected id, key", True)
     toolbox = OperationTools(("all",))
-    assert call(mesh, "forget", toolbox, user_id="ana")[1]
     assert not call(mesh, "forget", toolbox, id=id_)[1]
     assert [memory.content for memory in mesh.get_all()] == ["two"]
-    assert "forget_user" in {tool.name for tool in toolbox.listed()}
+    assert toolbox.refusal("forget", {"id"}, read_only=False, limit=Extent.READER) == ""
+    refused = toolbox.refusal("forget", scope, read_only=False, limit=Extent.PROJECTS)
+    assert refused == "it reaches other agents than that of the token"
+    assert not call(mesh, "forget", toolbox, **scope)[1]
+    assert mesh.get_all() == []
 
 
 # --- what a memory says is data ---

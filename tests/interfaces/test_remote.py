@@ -30,6 +30,8 @@ LOCAL_ONLY = {
     "hooks status", "hooks retry", "model check",
 }  # fmt: skip
 # What the pages of the console show to people; no tool of an agent.
+# Other names of `forget`.
+ALIASES = {"delete", "delete-all"}
 FOR_PEOPLE = {"audit head", "audit log", "audit-verify", "heartbeat-log", "junk-list"}
 # Commands that do more than one call; each has an entry for servers.
 REPLACED = {
@@ -65,7 +67,7 @@ def minimal(operation: Operation) -> dict[str, object]:
 
 def test_every_operation_is_remote_or_belongs_to_the_machine_of_the_server() -> None:
     names = {one.name for one in REMOTE}
-    assert names - FOR_PEOPLE == {one.name for one in remote.exposed(Interface.MCP)}
+    assert names - FOR_PEOPLE - ALIASES == {one.name for one in remote.exposed(Interface.MCP)}
     assert {BY_NAME[name].effect for name in FOR_PEOPLE} == {Effect.READ}
     assert {one.extent for one in REMOTE if one.name.startswith("audit")} == {Extent.SERVER}
     local = {
@@ -212,6 +214,15 @@ def test_a_limited_caller_is_refused_what_reaches_further(
     why = {name: remote.refusal(BY_NAME[name], read_only=read_only, limit=limit) for name in some}
     expected = refused | ({"delete-all", "review-activate"} if read_only else set())
     assert {name for name, text in why.items() if text} == expected
+
+
+@pytest.mark.parametrize("limit", [Extent.READER, Extent.PROJECTS])
+def test_a_limited_caller_forgets_a_memory_and_no_scope(limit: Extent) -> None:
+    forget = BY_NAME["forget"]
+    assert remote.refusal(forget, {"id", "files", "verify"}, read_only=False, limit=limit) == ""
+    for name in ("user_id", "agent_id", "session_id", "project", "memory_type"):
+        assert remote.refusal(forget, {"id", name}, read_only=False, limit=limit)
+        assert not remote.refusal(forget, {name}, read_only=False, limit=Extent.USER)
 
 
 def test_what_is_marked_as_reading_needs_no_right_to_write(tmp_path: Path) -> None:

@@ -205,6 +205,7 @@ def test_a_token_opens_its_user_agent_and_project_and_nothing_else(tmp_path: Pat
             ("update", {"id": atlas, "content": "x"}),
             ("pin", {"id": atlas}),
             ("delete", {"id": atlas}),
+            ("forget", {"id": atlas}),
         ):
             assert client.post(f"/v1/{path}", json=body, headers=project).status_code == 404, path
             assert client.post(f"/v1/{path}", json=body, headers=reading).status_code == 403, path
@@ -212,6 +213,10 @@ def test_a_token_opens_its_user_agent_and_project_and_nothing_else(tmp_path: Pat
         assert client.post("/v1/trace/similar", json={"goal": "x"}, headers=eve).status_code == 403
         assert client.post("/v1/trace/similar", json={"goal": "x"}, headers=own).status_code == 200
         assert client.get("/metrics", headers=eve).status_code == 403
+        for headers in (limited, project):
+            for scope in ({"agent_id": "planner"}, {"project": "shop"}, {"user_id": "ana"}):
+                assert client.post("/v1/forget", json=scope, headers=headers).status_code == 403
+        assert client.post("/v1/forget", json={"id": shop}, headers=project).status_code == 200
         assert client.post("/v1/delete", json={"id": atlas}, headers=own).status_code == 200
 
 

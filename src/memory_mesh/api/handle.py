@@ -19,7 +19,7 @@ from memory_mesh.flows.search import usage
 _ELSEWHERE = {
     "upsert": "add(…, key=…)", "put": "add(…, key=…)", "store": "add", "remember": "add",
     "query": "search", "recall": "search", "count": "stats().total_memories",
-    "clear": "delete_all or forget", "reset": "delete_all or forget",
+    "clear": "forget", "reset": "forget", "remove": "forget", "purge": "forget",
 }  # fmt: skip
 
 

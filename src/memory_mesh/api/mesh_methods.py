@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 from memory_mesh.api.learning_methods import Auditing, Learning
 from memory_mesh.core import errors
-from memory_mesh.core.errors import InvalidInput, teaching, whole_number
+from memory_mesh.core.errors import InvalidInput, whole_number
 from memory_mesh.core.intake import (
     Item,
     Message,
@@ -29,7 +29,6 @@ from memory_mesh.core.model import (
     Checked,
     Copied,
     EndedSession,
-    Erasure,
     Extraction,
     FileImport,
     Filter,
@@ -244,65 +243,59 @@ class Mesh(Learning, Auditing):
             context, write.set_columns(context, id, action=action, pinned=pinned)
         )
 
-    def delete(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> None:
-        """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing
-        if there is none.
+    def forget(
+        self, id: str | None = None, *, key: str | None = None, user_id: str | None = None,
+        agent_id: str | None = None, session_id: str | None = None, project: str | None = None,
+        memory_type: str | None = None, files: bool = False, verify: bool = False,
+    ) -> Forgotten:  # fmt: skip
+        """Erase a memory for good, or everything in a scope, free the bytes, and return what was
+        erased. Give an id, the key of your own, or a scope.
 
-        No call finds it any more. Its bytes are freed later, together with those of other
-        deletions: when the store is closed or opened, and by `compact`, `erase` and the heartbeat.
+        A scope is of every agent of this user, and each further name narrows it. A memory that an
+        agent or session outside it stored too is kept for that one, and listed in `kept`. A user
+        alone is forgotten with all searches, idempotency keys and traces; a mesh without a user may
+        name any user. An unknown id is not an error: `memories` is empty then.
+
         The memory of a note that `mesh.notes` wrote is also taken out of its file; with `files`,
-        one that people wrote too.
+        one that people wrote too. With `verify`, look everywhere before and after; `check` of the
+        result says what was found. Raises `InvalidInput` for another user, and unless one of id,
+        key and scope is given.
         """
-        from memory_mesh.flows.search import search
-        from memory_mesh.flows.upkeep import erase
+        from memory_mesh.flows.upkeep.forget import forget, is_whole_user
 
-        context = self._context()
-        named = search.named(context, id, key)
-        if named is not None:
-            erase.delete(context, [named], files=files)
+        names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id}
+        names |= {"project": project, "memory_type": memory_type}
+        context = self._flushed() if is_whole_user(names) else self._context()
+        return forget(context, id, key, names, files=files, verify=verify)
 
     def erase(
         self, id: str | None = None, *, key: str | None = None, files: bool = False,
         verify: bool = False
-    ) -> Erasure:  # fmt: skip
-        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks
-        that record it.
+    ) -> Forgotten:  # fmt: skip
+        """Call `forget` with an id or a key."""
+        return self.forget(id, key=key, files=files, verify=verify)
 
-        The result also names the notes that were taken out of their files, and those that people
-        wrote, which stay there unless `files` is set. With `verify`, look for the memory everywhere
-        before and after; `check` of the result says what was found.
+    def delete(self, id: str | None = None, *, key: str | None = None, files: bool = False) -> None:
+        """Erase a memory or skill like `forget`, but free its bytes later, together with those of
+        other deletions: when the store is closed or opened, and by `forget`, `compact` and the
+        heartbeat. It takes a few milliseconds in a store of any size.
         """
         from memory_mesh.flows.search import search
         from memory_mesh.flows.upkeep import erase
 
         context = self._context()
-        named = search.named(context, id, key)
-        if verify:
-            from memory_mesh.flows.upkeep.forget import erase_verified
-
-            return erase_verified(context, named, files=files)
-        return erase.erase(context, [] if named is None else [named], files=files)
+        if (named := search.named(context, id, key)) is not None:
+            erase.delete(context, [named], files=files)
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None,
         session_id: str | None = None, project: str | None = None, memory_type: str | None = None,
-    ) -> Erasure:  # fmt: skip
-        """Erase all memories and skills of a scope, whichever agent of this user wrote them; with
-        `memory_type`, only memories.
-
-        A memory whose text an agent or session outside the scope stored too is kept for that one,
-        and listed in `kept`. Raises `InvalidInput` if no scope is given, or if `user_id` is not the
-        user of this mesh.
-        """
-        from memory_mesh.flows.upkeep import erase
-
-        scope = {
-            "user_id": user_id,
-            "agent_id": agent_id,
-            "session_id": session_id,
-            "project": project,
-        }
-        return erase.erase_all(self._context(), {**scope, "memory_type": memory_type})
+    ) -> Forgotten:  # fmt: skip
+        """Call `forget` with a scope."""
+        return self.forget(
+            user_id=user_id, agent_id=agent_id, session_id=session_id, project=project,
+            memory_type=memory_type,
+        )  # fmt: skip
 
     def end_session(self, session_id: str) -> EndedSession:
         """Archive the memories and skills of type `session` that this agent stored in a session,
@@ -314,18 +307,6 @@ class Mesh(Learning, Auditing):
         from memory_mesh.flows.write.conversations import end_session
 
         return end_session(self._reading(), session_id)
-
-    @teaching("delete(id) erases one memory, and forget(user_id=…) everything of a user")
-    def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
-        """Erase everything of a user for good: memories and skills of every agent and session,
-        searches and idempotency keys.
-
-        With `verify`, look for what is erased everywhere before and after; `check` of the result
-        says what was found. Raises `InvalidInput` on the mesh of another user.
-        """
-        from memory_mesh.flows.upkeep.forget import forget
-
-        return forget(self._flushed(), user_id, verify=verify)
 
     # --- other faces ---
 

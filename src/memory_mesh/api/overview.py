@@ -96,9 +96,9 @@ class Overview(Handle):
         )
 
     def erase_preview(self, memory_id: str, *, any_agent: bool = False) -> erase.Preview:
-        """Return what `erase` would do with a memory; with `any_agent` also with those that the
+        """Return what `forget` would do with a memory; with `any_agent` also with those that the
         reader cannot see."""
-        return erase.preview(self._reading(), memory_id, any_agent=any_agent)
+        return erase.preview(self._reading(), [memory_id], any_agent=any_agent)
 
     def anchored(self) -> audit.LastAnchor:
         """Return whether the heads of the audit chains are anchored by the heartbeat, and those

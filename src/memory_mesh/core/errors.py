@@ -4,10 +4,10 @@ docs/errors.md lists the errors; `interfaces.render.output` maps each to its exi
 status.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial, wraps
+from collections.abc import Iterable, Mapping
+from functools import partial
 from math import inf
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 _MAX_MASKED = 10_000  # characters of a value in an error that are masked before it is cut
 
@@ -235,32 +235,6 @@ def not_installed(kind: type[_Error], package: str | None, extra: str) -> _Error
         remedy=f"install it with pip install 'memory-mesh[{extra}]', in a clone pip install "
         f"'.[{extra}]'",
     )
-
-
-# --- calls from other libraries ---
-# A method whose name means something else in another library names the right one.
-
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
-
-
-def teaching(remedy: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """Add what to do to the `TypeError` of a call with arguments that the method does not have."""
-
-    def decorate(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-        @wraps(method)
-        def call(*args: _Given.args, **options: _Given.kwargs) -> _Result:
-            from inspect import signature  # slow to load, and few processes call such a method
-
-            try:
-                signature(method).bind(*args, **options)
-            except TypeError as error:
-                raise TypeError(f"{method.__name__}: {error}; {remedy}") from None
-            return method(*args, **options)
-
-        return call
-
-    return decorate
 
 
 # --- checks of arguments ---

@@ -116,7 +116,7 @@ class Memory:
     ) -> dict[str, str]:  # fmt: skip
         """Erase all memories of a user, an agent or a run for good."""
         handle = self._handle(user_id, agent_id, run_id)
-        handle.delete_all(user_id=user_id, agent_id=agent_id, session_id=run_id)
+        handle.forget(user_id=user_id, agent_id=agent_id, session_id=run_id)
         return {"message": "Memories deleted successfully!"}
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:

@@ -84,6 +84,10 @@ class Parameter:
     into: str = ""  # the parameter of the method, an object, that takes this one as a key
     option: bool = False  # not passed to the method, but used by the formatter or the view
     shared: bool = False  # passed to the method and to the formatter
+    # It selects all that belongs to an agent, a session …: a call with it reaches other agents of
+    # the user, and the command line asks first. A flag that is one of `Operation.target` too names
+    # the reader instead if a single memory is given.
+    scope: bool = False
 
     @property
     def word(self) -> str:
@@ -167,8 +171,7 @@ class Operation:
     target: tuple[str, ...] = ("store", "agent", "user", "session", "project", "preset")
     # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch.
     progress: str = ""
-    # The question to ask before it runs; `{given}` stands for the given scope, a name for an
-    # argument.
+    # The question to ask before it runs on a scope, which stands for `{scope}`.
     confirm: str = ""
     examples: tuple[str, ...] = ()
 

@@ -4,7 +4,7 @@ Arguments are JSON values by the names of the parameters. A call is checked, mad
 the code of the command line, so it answers with what `--json` prints there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -110,11 +110,17 @@ def prepare(operation: Operation, arguments: Mapping[str, object]) -> Call:
     )
 
 
-def refusal(operation: Operation, *, read_only: bool, limit: Extent) -> str:
-    """Return why a caller may not call an operation, or an empty text if it may."""
+def refusal(
+    operation: Operation, arguments: Collection[str] = (), *, read_only: bool, limit: Extent
+) -> str:
+    """Return why a caller may not call an operation with these arguments, or an empty text if it
+    may."""
     if read_only and operation.effect is not Effect.READ:
         return "the token is for reading only"
-    return "" if operation.extent <= limit else _BEYOND[operation.extent]
+    names = {one.name for one in operation.parameters if one.scope}
+    wide = Extent.READER if names.isdisjoint(arguments) else Extent.USER
+    extent = max(operation.extent, wide)
+    return "" if extent <= limit else _BEYOND[extent]
 
 
 _BEYOND = {

@@ -67,6 +67,15 @@ class Call:
     form: Form = Form.TEXT
     typed: tuple[str, ...] = ()  # the words of the command line
 
+    @property
+    def scope(self) -> str:
+        """The scope that it names, such as `agent planner, session s42`."""
+        return ", ".join(
+            f"{one.word.removeprefix('--')} {self.arguments[one.name]}"
+            for one in self.operation.parameters
+            if one.scope and one.name in self.arguments
+        )
+
 
 def read(parameter: Parameter, text: str) -> object:
     """Return the value that a text stands for."""

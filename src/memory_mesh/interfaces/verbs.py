@@ -80,6 +80,17 @@ _HOSTS = _words("claude-code", "opencode")
 _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", bare=True)
 _ID_OR_KEY = (_ID, Parameter("key", "its key, instead of the id", metavar="KEY"))
+_FILES = Parameter("files", "also take a note that people wrote out of its file")
+_CONFIRM = "Erase all memories of {scope} for good?"
+_SCOPE = (
+    Parameter("user_id", "everything of this user; narrowed by what else is given", scope=True,
+              flag="--user", metavar="NAME"),
+    Parameter("agent_id", "what this agent stored", flag="--agent", metavar="NAME", scope=True),
+    Parameter("session_id", "what belongs to this session", flag="--session", metavar="NAME",
+              scope=True),
+    Parameter("project", "what belongs to this project", metavar="NAME", scope=True),
+    Parameter("memory_type", "memories of this type", flag="--type", metavar="TYPE", scope=True,
+              choices=_words("global", "session", "agent", "lesson", "reflection")))
 _MEMORY = replace(_ID, name="memory_id", flag="--id")
 _SAMPLE_CONFLICT = "conflict_1760000000000_3fa9c2"
 _REASON = Parameter("reason", "why, for the history")
@@ -561,38 +572,24 @@ TABLE = (
         method="graph.dispute", view="feedback", heading=REVIEW, effect=WRITE, exposed=EVERYWHERE,
         extent=USER, parameters=(_MEMORY, _REASON),
         examples=(f'dispute {_SAMPLE} --reason "the invoice says 650"',)),
-    Operation("delete", "Erase a memory for good: its text, its history, and everything derived "
-        "from it alone.",
-        method="erase", view="deleted", heading=DELETE, effect=DESTRUCTIVE, exposed=EVERYWHERE,
-        parameters=(
-            *_ID_OR_KEY,
-            Parameter("files", "also take a note that people wrote out of its file"),
-            _VERIFY),
-        examples=(f"delete {_SAMPLE}", "delete --key ana/status", f"delete {_SAMPLE} --verify")),
-    Operation("delete-all", "Erase all memories of a scope for good, of every agent; each further "
-        "flag narrows the scope.",
-        method="delete_all", view="deleted_all", heading=DELETE, effect=DESTRUCTIVE,
-        exposed=EVERYWHERE, extent=USER, target=("store", "user"),
-        confirm="Erase every memory of {given} for good?",
-        parameters=(
-            Parameter("user_id", "memories of this user; alone: all of them", flag="--user",
-                      metavar="NAME"),
-            Parameter("agent_id", "memories that this agent stored", flag="--agent",
-                      metavar="NAME"),
-            Parameter("session_id", "memories of this session", flag="--session", metavar="NAME"),
-            Parameter("project", "memories of this project", metavar="NAME"),
-            Parameter("memory_type", "memories of this type", flag="--type", metavar="TYPE",
-                      choices=_words("global", "session", "agent", "lesson", "reflection"))),
-        examples=("delete-all --agent planner", "delete-all --session s42 --yes")),
-    Operation("forget", "Erase everything of a user for good: memories of every agent, searches "
-        "and idempotency keys.",
+    Operation("forget", "Erase a memory for good, with its history and everything derived from it "
+        "alone, or everything of a scope: a user, an agent, a session, a project.",
         method="forget", view="forgotten", heading=DELETE, effect=DESTRUCTIVE, exposed=EVERYWHERE,
-        extent=USER, target=("store", "user"),
-        confirm="Erase everything of user {user_id} for good?",
-        parameters=(
-            Parameter("user_id", "the user to forget", flag="--user", metavar="NAME"),
-            _VERIFY),
-        examples=("forget --user ana", "forget --user ana --verify --yes")),
+        confirm=_CONFIRM, parameters=(
+            *_ID_OR_KEY,
+            *(replace(one, cli_help=f"{one.help}; with an ID or a key, whose memory it is")
+              for one in _SCOPE[:4]),
+            _SCOPE[4], _FILES, _VERIFY),
+        examples=(
+            f"forget {_SAMPLE}", "forget --key ana/status --verify", "forget --user ana",
+            "forget --user ana --session s42 --yes")),
+    Operation("delete", "Call forget with an id or a key.",
+        method="erase", view="forgotten", heading=DELETE, effect=DESTRUCTIVE, exposed=CLI_AND_REST,
+        parameters=(*_ID_OR_KEY, _FILES, _VERIFY), examples=(f"delete {_SAMPLE}",)),
+    Operation("delete-all", "Call forget with a scope.",
+        method="delete_all", view="forgotten", heading=DELETE, effect=DESTRUCTIVE,
+        exposed=CLI_AND_REST, extent=USER, target=("store", "user"), confirm=_CONFIRM,
+        parameters=_SCOPE, examples=("delete-all --agent planner",)),
     Operation("compact", "Free the bytes that deleted memories left in the files.",
         method="compact", view="compacted", heading=DELETE, effect=WRITE,
         examples=("compact", "compact --store sqlite:///memory.db")),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from memory_mesh.core.model.records import Change, Memory, MemoryRecord
@@ -195,8 +195,8 @@ class ErasureCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Erasure(ShortRepr):
-    """The proof of an erasure: the ids of what was erased and of the blocks that record it."""
+class Forgotten(ShortRepr):
+    """What was erased: the ids of the memories, and of the audit blocks that record it."""
 
     memories: tuple[str, ...] = ()
     rows: int = 0  # deleted rows: memories, revisions, passages, links, counters
@@ -209,30 +209,18 @@ class Erasure(ShortRepr):
     notes_left: tuple[str, ...] = ()
     # Traces, entries and learnings that were taken out of the files of traces.
     traces: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()  # chains of searches that are broken, and so keep their queries
     # False: the bytes stay in the files until the store is closed, or until `compact`.
     bytes_freed: bool = True
     check: ErasureCheck | None = None  # with `verify`
 
-    def __add__(self, other: "Erasure") -> "Erasure":
-        names = (
-            "memories",
-            "rows",
-            "tombstones",
-            "blocks",
-            "kept",
-            "notes",
-            "notes_left",
-            "traces",
-        )
-        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
-        return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Forgotten(Erasure):
-    """The proof that a user was forgotten."""
-
-    damaged: tuple[str, ...] = ()  # chains of searches that are broken, and so keep their queries
+    def __add__(self, other: "Forgotten") -> "Forgotten":
+        sums = {
+            one.name: getattr(self, one.name) + getattr(other, one.name)
+            for one in fields(self)
+            if one.name not in ("bytes_freed", "check")
+        }
+        return Forgotten(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -15,7 +15,7 @@ from memory_mesh.core.intake import is_note, is_of_traces
 from memory_mesh.core.model import (
     CONTENTS,
     Change,
-    Erasure,
+    Forgotten,
     In,
     Key,
     Kind,
@@ -293,7 +293,7 @@ def _erase(context: Context, doomed: Mapping[str, Weak], progress: Progress) -> 
     by_owner: defaultdict[Reader, list[str]] = defaultdict(list)
     for id_, judged in doomed.items():
         by_owner[judged.owner].append(id_)
-    proof = Erasure()
+    proof = Forgotten()
     for owner, ids in by_owner.items():
         for batch in batches(ids, _AT_ONCE):
             check_cancelled()

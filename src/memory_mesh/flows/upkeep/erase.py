@@ -17,18 +17,16 @@ from functools import partial
 
 from memory_mesh.core import audit, learning
 from memory_mesh.core.audit import Entry, blocks
-from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Kept, companion_key, is_note, is_of_traces, keep_without
 from memory_mesh.core.learning import Statement
 from memory_mesh.core.model import (
     CONTENTS,
     Block,
-    Erasure,
+    Forgotten,
     In,
     Key,
     Kind,
     Memory,
-    MemoryType,
     Row,
     all_of,
     batches,
@@ -58,26 +56,15 @@ _ERASE = {"action": "erase"}
 _AUTHOR = ("agent_id", "session_id")
 
 
-def erase(context: Context, memory_ids: Sequence[str], *, files: bool = False) -> Erasure:
-    """Erase these memories, and free their bytes. Ids that are unknown, or that the reader may
-    not erase, are ignored."""
-    return free(context, delete(context, memory_ids, files=files))
-
-
-def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
-    """Erase what `delete_all` deletes, and free the bytes."""
-    return free(context, delete_all(context, scope))
-
-
 def delete(
     context: Context,
     memory_ids: Sequence[str],
     *,
     only: Callable[[Memory], bool] = lambda _: True,
     files: bool = False,
-) -> Erasure:
-    """Erase these memories from everything that is read. Their bytes are freed later, together with
-    those of others.
+) -> Forgotten:
+    """Erase these memories from everything that is read. Ids that are unknown, or that the reader
+    may not erase, are ignored. The bytes are freed later, together with those of others.
 
     `only` decides again about each one, as it is when it is erased. With `files`, notes that people
     wrote are also taken out of their files, even if the memory was erased before.
@@ -87,66 +74,56 @@ def delete(
     return _erase(context, memory_ids, only=only, files=files)
 
 
-def delete_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
-    """Delete all memories of a scope within the reader's user, of every agent. Raise `InvalidInput`
-    for an empty scope.
+def delete_all(context: Context, scope: Mapping[str, str], *, files: bool = False) -> Forgotten:
+    """Erase all memories of a scope within the reader's user, of every agent, like `delete`.
 
     A memory that agents or sessions outside the scope stored too is kept for them.
     """
-    given = {name: value for name, value in scope.items() if value is not None}
-    if not given:
-        raise InvalidInput("delete_all without a scope", expected=f"one of {', '.join(scope)}")
-    context.check_enabled()
-    check_texts(**given)
-    if given.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
-        raise InvalidInput(
-            f"memory_type is {shown(given['memory_type'])}",
-            expected=f"one of {', '.join(MemoryType)}",
-        )
-    user_id = context.reader.user_id
-    if given.get("user_id", user_id) != user_id:
-        raise InvalidInput(
-            f"user {shown(given['user_id'])} is not this mesh's",
-            remedy="call it on mesh.scoped(user_id=…)",
-        )
-    proof = Erasure()
-    while ids := _ids_within(context, {**given, "user_id": user_id}):
+    proof = Forgotten()
+    while ids := ids_within(context, scope):
         for batch in batches(ids, _AT_ONCE):
-            proof += _erase(
-                context, batch, scope={name: given[name] for name in _AUTHOR if name in given}
-            )
+            proof += _erase(context, batch, scope=authors_of(scope), files=files)
     return replace(proof, kept=tuple(dict.fromkeys(proof.kept)))
 
 
-def free(context: Context, proof: Erasure) -> Erasure:
+def free(context: Context, proof: Forgotten) -> Forgotten:
     """Free the bytes of an erasure, and return its proof."""
     # An earlier deletion may have left bytes too, also of these memories.
     pending = not proof.bytes_freed or context.file.has_deleted_bytes()
     return replace(proof, bytes_freed=context.store.compact()) if pending else proof
 
 
+def authors_of(scope: Mapping[str, str]) -> dict[str, str]:
+    """Return the agent and the session of a scope, whose sightings of a memory are erased."""
+    return {name: scope[name] for name in _AUTHOR if name in scope}
+
+
 @dataclass(frozen=True, slots=True)
 class Preview:
     """What an erasure would do: what goes, and what stays but loses a source."""
 
-    erased: Sequence[Memory]  # the named memory first
+    erased: Sequence[Memory]  # the named memories first
     changed: Sequence[Memory]
     hidden: int  # further ones, which the reader cannot see
-    proof: Erasure
+    proof: Forgotten
 
 
-def preview(context: Context, memory_id: str, *, any_agent: bool = False) -> Preview:
-    """Return what `erase` would do with a memory. It writes nothing, and is empty for one that the
-    reader may not erase.
+def preview(
+    context: Context, memory_ids: Sequence[str], *, scope: Mapping[str, str] | None = None,
+    any_agent: bool = False,
+) -> Preview:  # fmt: skip
+    """Return what an erasure of these memories would do, or with a scope of what its agent or
+    session stored of them. It writes nothing, and leaves out those that the reader may not erase.
 
     An erasure reaches what other agents of the user derived; without `any_agent` that is counted,
     and not shown.
     """
-    check_texts(id=memory_id)
-    plan = _plan_erasure(context, [memory_id], None, lambda _: True)
+    for memory_id in memory_ids:
+        check_texts(id=memory_id)
+    plan = _plan_erasure(context, memory_ids, scope, lambda _: True)
     rows = find_rows(context, plan.answer.memories)
     erased = sorted(
-        map(Memory.of, rows.values()), key=lambda memory: (memory.id != memory_id, memory.id)
+        map(Memory.of, rows.values()), key=lambda memory: (memory.id not in memory_ids, memory.id)
     )
     changed = [Memory.of(row) for row in plan.puts if row.kind in CONTENTS]
     gone, left = (
@@ -156,25 +133,26 @@ def preview(context: Context, memory_id: str, *, any_agent: bool = False) -> Pre
     return Preview(gone, left, len(erased) + len(changed) - len(gone) - len(left), plan.answer)
 
 
-def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:
-    """Return the memories of a scope, and those that an agent or session of the scope stored
-    too."""
+def ids_within(context: Context, scope: Mapping[str, str]) -> list[str]:
+    """Return the memories of a scope within the reader's user, and those that an agent or session
+    of the scope stored too."""
     store = context.store
+    own: dict[str, str | None] = {**scope, "user_id": context.reader.user_id}
     # A type selects memories; skills have none of their own.
-    kinds = [Kind.MEMORY] if "memory_type" in scope else CONTENTS
+    kinds = [Kind.MEMORY] if "memory_type" in own else CONTENTS
     ids = [
         id_
         for kind in kinds
-        for id_ in store.ids(kind, all_of(*(equals(name, value) for name, value in scope.items())))
+        for id_ in store.ids(kind, all_of(*(equals(name, value) for name, value in own.items())))
     ]
-    authors = {name: value for name, value in scope.items() if name in (*_AUTHOR, "user_id")}
+    authors = {name: value for name, value in own.items() if name in (*_AUTHOR, "user_id")}
     if len(authors) == 1:  # all agents and sessions of the user
         return ids
     seen = store.find(
         Kind.SIGHTING, all_of(*(equals(name, value) for name, value in authors.items()))
     )
     refs = {str(row.value("ref")) for row in seen}.difference(ids)
-    rest = all_of(*(equals(name, value) for name, value in scope.items() if name not in _AUTHOR))
+    rest = all_of(*(equals(name, value) for name, value in own.items() if name not in _AUTHOR))
     groups = [all_of(In("id", tuple(some)), rest) for some in batches(sorted(refs), _AT_ONCE)]
     return [*ids, *(id_ for where in groups for id_ in store.ids(Kind.MEMORY, where))]
 
@@ -182,7 +160,7 @@ def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:
 def _erase(
     context: Context, memory_ids: Sequence[str], *, scope: Mapping[str, str] | None = None,
     only: Callable[[Memory], bool] = lambda _: True, files: bool = False,
-) -> Erasure:  # fmt: skip
+) -> Forgotten:  # fmt: skip
     """Erase memories, or with a scope what its agent or session stored of them; a scope includes
     all agents of the user."""
     context.check_enabled()
@@ -190,7 +168,7 @@ def _erase(
     forgotten: set[str] = set()
     taken: set[str] = set()
 
-    def decide() -> Plan[Erasure]:
+    def decide() -> Plan[Forgotten]:
         plan = _plan_erasure(context, memory_ids, scope, only)
         forgotten.update(
             one.memory_id for one in events_of(plan.puts, plan.deletes) if one.event == DELETE
@@ -200,7 +178,8 @@ def _erase(
         # files written meanwhile.
         context.index.forget(plan.seen)
         if plan.answer.notes or files:
-            plan = _without_notes(context, plan, memory_ids if files else (), taken)
+            named = memory_ids if scope is None else plan.answer.notes
+            plan = _without_notes(context, plan, named if files else (), taken)
         if plan.answer.traces:
             plan = _without_traces(context, plan)
         return hooks.with_events(context, plan)
@@ -217,8 +196,8 @@ def _erase(
 
 
 def _without_notes(
-    context: Context, plan: Plan[Erasure], named: Sequence[str], taken: set[str]
-) -> Plan[Erasure]:
+    context: Context, plan: Plan[Forgotten], named: Sequence[str], taken: set[str]
+) -> Plan[Forgotten]:
     """Take the notes of erased memories out of their files; of those that are `named`, also what
     people wrote.
 
@@ -237,7 +216,7 @@ def _without_notes(
     )
 
 
-def _without_traces(context: Context, plan: Plan[Erasure]) -> Plan[Erasure]:
+def _without_traces(context: Context, plan: Plan[Forgotten]) -> Plan[Forgotten]:
     """Take erased traces, entries and learnings out of their files, before their memories are
     erased."""
     from memory_mesh.flows.traces.index import take_out  # most memories are not of traces
@@ -255,7 +234,7 @@ def _plan_erasure(
     memory_ids: Sequence[str],
     scope: Mapping[str, str] | None,
     only: Callable[[Memory], bool],
-) -> Plan[Erasure]:
+) -> Plan[Forgotten]:
     seen: dict[str, int] = {}
     rows = _read(context, In("id", tuple(memory_ids)), seen) if memory_ids else []
     rows = [
@@ -272,7 +251,7 @@ def _plan_erasure(
     planned = ids | {memory.id for memory in derived}
     kept = [one for id_, one in shared.items() if id_ not in planned]
     if not erased and not kept:
-        return Plan(Erasure())
+        return Plan(Forgotten())
     redrawn = {
         memory.id: left
         for memory in derived
@@ -308,7 +287,7 @@ def _plan_erasure(
     deletes = [Key(Kind.CHANGE, id_) for id_ in context.store.ids(Kind.CHANGE, past)]
     deletes += [key for one in revised for key in one.deletes]
     deletes += [*(Key(memory.kind, memory.id) for memory in erased), *_rows_about(context, about)]
-    proof = Erasure(
+    proof = Forgotten(
         memories=tuple(memory.id for memory in erased),
         rows=len(deletes),
         tombstones=tuple(tombstone.id for tombstone in tombstones),

@@ -1,4 +1,4 @@
-"""Erase memories, or everything of a user, and prove it: look for the erased everywhere.
+"""Forget a memory, or everything of a scope, and prove it: look for the erased everywhere.
 
 By id: its rows, history, passages, links, counters, waiting events, derived memories and search
 results. By some characters of each text: the rows of every kind, the export, the files of notes and
@@ -19,13 +19,13 @@ from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
     CheckedPlace,
-    Erasure,
     ErasureCheck,
     Forgotten,
     In,
     Key,
     Kind,
     Memory,
+    MemoryType,
     Meta,
     Reader,
     Row,
@@ -41,7 +41,110 @@ from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_r
 from memory_mesh.flows.mirror.mirror import state_keys
 from memory_mesh.flows.search import search
 from memory_mesh.flows.transfer.transfer import export
-from memory_mesh.flows.upkeep.erase import delete_all, erase, preview
+from memory_mesh.flows.upkeep.erase import (
+    authors_of,
+    delete,
+    delete_all,
+    free,
+    ids_within,
+    preview,
+)
+
+_QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
+_OWNED = (*CONTENTS, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING, Kind.CONFLICT)
+
+
+def forget(
+    context: Context, memory_id: str | None, key: str | None, names: Mapping[str, str | None], *,
+    files: bool = False, verify: bool = False,
+) -> Forgotten:  # fmt: skip
+    """Erase a memory, or all of the scope that `names` has, and free the bytes. Raise
+    `InvalidInput` unless one of id, key and scope is given.
+
+    A scope is within the reader's user. A reader without a user may name one. With a user alone,
+    the searches, idempotency keys and traces of the user are erased too.
+    """
+    scope = {name: value for name, value in names.items() if value is not None}
+    given = [name for name, one in (("id", memory_id), ("key", key)) if one is not None]
+    if len(given) + bool(scope) != 1:
+        together = f"{' and '.join([*given, *scope])} are given together"
+        raise InvalidInput(
+            together if given else "no id, key or scope is given",
+            expected=f"an id, a key, or a scope: {', '.join(names)}",
+            remedy="leave the scope out: the id of a memory is enough" if given and scope else "",
+        )
+    if scope:
+        context = _of_user(context, scope)
+        ids = ids_within(context, scope) if verify else []
+    else:
+        named = search.named(context, memory_id, key)
+        ids = [] if named is None else [named]
+    wanted = _target(context, ids, scope) if verify else None
+    before = look(context, wanted) if wanted else None
+    proof = delete_all(context, scope, files=files) if scope else delete(context, ids, files=files)
+    if is_whole_user(scope):
+        proof += _purge(context)
+    proof = free(context, proof)
+    if wanted is None or before is None:
+        return proof
+    own = equals("user_id", context.reader.user_id)
+    left = sum(context.store.count(kind, own) for kind in _OWNED if is_whole_user(scope))
+    return replace(proof, check=check(context, wanted, before, rows_left=left))
+
+
+def is_whole_user(names: Mapping[str, str | None]) -> bool:
+    """Return whether a scope is a user, and nothing that narrows it."""
+    return [name for name, value in names.items() if value is not None] == ["user_id"]
+
+
+def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
+    """Return the context for the user of a scope, or raise `InvalidInput` for a scope that is not
+    valid, or of another user."""
+    context.check_enabled()
+    check_texts(**scope)
+    if scope.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
+        raise InvalidInput(
+            f"memory_type is {shown(scope['memory_type'])}",
+            expected=f"one of {', '.join(MemoryType)}",
+        )
+    reader = context.reader
+    user_id = scope.get("user_id", reader.user_id)
+    if reader.user_id not in (None, user_id) or (user_id is not None and not user_id.strip()):
+        what = f"user {shown(user_id)} is not this mesh's"
+        raise InvalidInput(what, remedy="call it on a mesh of that user, or on one without a user")
+    own = (
+        Reader(user_id, reader.agent_id)
+        if is_whole_user(scope)
+        else replace(reader, user_id=user_id)
+    )
+    return replace(context, reader=own)
+
+
+def _purge(context: Context) -> Forgotten:
+    """Erase what is left of the reader's user when the memories are erased: searches, idempotency
+    keys, cursors and files of traces."""
+    user_id = context.reader.user_id
+    pruned = prune_before(context, iso(context.clock() + 1))
+    # Idempotency keys have no column for the user, but their partition names it.
+    receipts = [
+        row.key
+        for row in paged(context, Kind.RECEIPT, ANYTHING)
+        if json.loads(row.partition)[0] == user_id
+    ]
+    cursors = Meta.with_prefix(context.store, f"{CURSOR}{json.dumps([user_id])[:-1]},")
+    if context.open_traces().mark(""):
+        context.open_traces().remove("")
+    states = [*state_keys(context), *(Key(Kind.META, meta.id) for meta in cursors)]
+    commit(context, lambda: Plan(None, deletes=[*receipts, *states]))
+    agents = {audit.owner_of(head.id)[1] for head in heads(context)}
+    context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
+    return Forgotten(
+        rows=pruned.removed + len(receipts) + len(states),
+        blocks=tuple(pruned.checkpoints),
+        damaged=tuple(broken.chain for broken in pruned.broken),
+        bytes_freed=False,
+    )
+
 
 # --- proof of an erasure ---
 
@@ -84,25 +187,6 @@ class Found:
 
     ids: Mapping[str, set[str]]
     samples: Mapping[str, Mapping[bytes, str]]
-
-
-def erase_verified(context: Context, memory_id: str | None, *, files: bool) -> Erasure:
-    """Erase a memory and free its bytes, and prove that nothing of it is left."""
-    if memory_id is None:
-        return erase(context, [], files=files)
-    plan = preview(context, memory_id, any_agent=True)
-    related = {memory.id for memory in (*plan.erased, *plan.changed)}
-
-    def is_related(row: Row) -> bool:
-        return row.id in related or bool(
-            related & {row.fields.get("ref"), row.fields.get("target")}
-        )
-
-    memories = list(plan.erased)
-    wanted = target(memories, _texts(context, memories), is_related)
-    before = look(context, wanted)
-    proof = erase(context, [memory_id], files=files)
-    return replace(proof, check=check(context, wanted, before))
 
 
 def target(
@@ -290,102 +374,44 @@ _BY_TEXT: dict[str, Callable[[Context, Target], set[bytes]]] = {
 }
 
 
-def _texts(context: Context, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
-    """Yield the contents and the older contents of memories, each with the id of the memory."""
-    yield from ((memory.id, memory.content) for memory in memories)
-    for ids in batches([memory.id for memory in memories], _AT_ONCE):
-        for row in context.store.find(Kind.CHANGE, In("ref", tuple(ids))):
-            yield from older_content(row)
+# --- what is looked for ---
 
 
-def older_content(row: Row) -> Iterator[tuple[str, str]]:
-    """Yield the content that a change replaced, with the id of its memory."""
-    before = row.value("before")
-    if isinstance(before, dict) and isinstance(content := before.get("content"), str):
-        yield str(row.value("ref")), content
-
-
-# --- forgetting a user ---
-
-_QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
-_OWNED = (*CONTENTS, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING, Kind.CONFLICT)
-
-
-def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
-    """Erase everything of a user. A mesh of another user may not; one without a user may."""
-    check_texts(user_id=user_id)
-    if context.reader.user_id not in (None, user_id) or not user_id.strip():
-        what = f"user {shown(user_id)} is not this mesh's"
-        raise InvalidInput(what, remedy="call it on a mesh of that user, or on one without a user")
-    context.check_enabled()
-    owner = replace(context, reader=Reader(user_id, context.reader.agent_id))
-    wanted = _target(owner) if verify else None
-    before = look(owner, wanted) if wanted else None
-    proof = delete_all(owner, {"user_id": user_id})
-    pruned = prune_before(owner, iso(context.clock() + 1))
-    # Idempotency keys have no column for the user, but their partition names it.
-    receipts = [
-        row.key
-        for row in paged(owner, Kind.RECEIPT, ANYTHING)
-        if json.loads(row.partition)[0] == user_id
+def _target(context: Context, ids: Sequence[str], scope: Mapping[str, str]) -> Target:
+    """Return what an erasure takes: the memories and skills, their contents and older contents,
+    and the queries of a whole user."""
+    plans = [
+        preview(context, some, scope=authors_of(scope) if scope else None, any_agent=True)
+        for some in batches(ids, _AT_ONCE)
     ]
-    cursors = Meta.with_prefix(context.store, f"{CURSOR}{json.dumps([user_id])[:-1]},")
-    if owner.open_traces().mark(""):
-        owner.open_traces().remove("")
-    states = [*state_keys(owner), *(Key(Kind.META, meta.id) for meta in cursors)]
-    commit(owner, lambda: Plan(None, deletes=[*receipts, *states]))
-    agents = {audit.owner_of(head.id)[1] for head in heads(owner)}
-    context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
-    freed = context.store.compact()
-    return Forgotten(
-        memories=proof.memories,
-        rows=proof.rows + pruned.removed + len(receipts) + len(states),
-        tombstones=proof.tombstones,
-        blocks=(*proof.blocks, *pruned.checkpoints),
-        notes=proof.notes,
-        notes_left=proof.notes_left,
-        traces=proof.traces,
-        damaged=tuple(broken.chain for broken in pruned.broken),
-        bytes_freed=freed,
-        check=check(owner, wanted, before, rows_left=_rows_left(owner))
-        if wanted and before
-        else None,
-    )
-
-
-# --- looking for what a user had ---
-
-
-def _target(context: Context) -> Target:
-    """Return everything of the user: memories and skills, their contents and older contents, and
-    the queries."""
-    own = equals("user_id", context.reader.user_id)
-    memories = [Memory.of(row) for kind in CONTENTS for row in paged(context, kind, own)]
-    ids = {memory.id for memory in memories}
+    memories = [*{memory.id: memory for plan in plans for memory in plan.erased}.values()]
+    related = {memory.id for plan in plans for memory in (*plan.erased, *plan.changed)}
+    related -= {id_ for plan in plans for id_ in plan.proof.kept}
+    user_id = context.reader.user_id if is_whole_user(scope) else None
     return target(
         memories,
-        _forgotten_texts(context, memories),
+        [*_texts(context, memories), *(_queries(context) if user_id else ())],
         lambda row: (
-            row.fields.get("user_id") == context.reader.user_id or row.fields.get("ref") in ids
+            (user_id is not None and row.fields.get("user_id") == user_id)
+            or not related.isdisjoint((row.id, row.fields.get("ref"), row.fields.get("target")))
         ),
     )
 
 
-def _forgotten_texts(context: Context, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
-    """Yield the contents, the older contents and the queries of the user, each with the id of
-    its memory or block."""
-    own = equals("user_id", context.reader.user_id)
-    yield from ((memory.id, memory.content) for memory in memories)
-    for row in paged(context, Kind.CHANGE, own):
-        yield from older_content(row)
-    for row in paged(context, Kind.BLOCK, own):
+def _queries(context: Context) -> Iterator[tuple[str, str]]:
+    """Yield the queries of the reader's user, each with the id of its block."""
+    for row in paged(context, Kind.BLOCK, equals("user_id", context.reader.user_id)):
         if row.value("operation_type") == "recall" and (
             query := _QUERY.search(str(row.value("yamo_text")))
         ):
             yield row.id, query[1]
 
 
-def _rows_left(context: Context) -> int:
-    return sum(
-        context.store.count(kind, equals("user_id", context.reader.user_id)) for kind in _OWNED
-    )
+def _texts(context: Context, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
+    """Yield the contents and the older contents of memories, each with the id of the memory."""
+    yield from ((memory.id, memory.content) for memory in memories)
+    for ids in batches([memory.id for memory in memories], _AT_ONCE):
+        for row in context.store.find(Kind.CHANGE, In("ref", tuple(ids))):
+            before = row.value("before")
+            if isinstance(before, dict) and isinstance(content := before.get("content"), str):
+                yield str(row.value("ref")), content

@@ -219,7 +219,7 @@ def forget(stage: Stage) -> Iterator[str]:
         f"the files hold the secret {before} times, in the memory and in its audit trail",
     )
     (secret,) = stage.planner.search(_VAULT, limit=1)
-    proof = stage.planner.erase(secret.id)
+    proof = stage.planner.forget(secret.id)
     after = stage.bytes_on_disk().count(_SECRET)
     yield (
         f"planner deletes it: {len(proof.tombstones)} audit block loses its text, "

@@ -47,12 +47,12 @@ _ROOT_FLAGS = {
 _SYNONYMS = {
     "add": "store", "put": "store", "save": "store", "remember": "store", "upsert": "store",
     "ingest": "store", "find": "search", "query": "search", "recall": "search", "ask": "search",
-    "show": "get", "ls": "list", "get-all": "list", "rm": "delete", "remove": "delete",
-    "edit": "update", "set": "update", "version": "--version",
+    "show": "get", "ls": "list", "get-all": "list", "rm": "forget", "remove": "forget",
+    "erase": "forget", "edit": "update", "set": "update", "version": "--version",
 }  # fmt: skip
 # What one begins with; `memory-mesh help --all` lists every command.
 _FIRST = (
-    "store", "search", "list", "get", "delete", "stats", "demo", "console", "init", "mcp", "serve",
+    "store", "search", "list", "get", "forget", "stats", "demo", "console", "init", "mcp", "serve",
     "doctor",
 )  # fmt: skip
 _ALL = "--all"
@@ -221,13 +221,23 @@ def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -
     }
     entry = _chosen(command, values)
     _refuse_unused(command, entry, values)
-    target = {
-        name: str(values[TARGET[name].word]) for name in entry.target if TARGET[name].word in values
+    flags = {TARGET[name].word: name for name in entry.target}
+    scope = {one.word for one in entry.parameters if one.scope}
+    one_memory = {"--id", "--key"} & values.keys()
+    # `forget --agent planner` forgets what the agent stored, and `forget ID --agent planner` a
+    # memory that it can see. A user is always also that of the mesh.
+    reader = {
+        flags[word]: str(value)
+        for word, value in values.items()
+        if word in flags and (one_memory or word == "--user" or word not in scope)
     }
+    named = flags.keys() & scope if one_memory else ()
     call = Call(
         operation=entry,
-        target=Target(**target),
-        arguments=method_arguments(entry, values),
+        target=Target(**reader),
+        arguments=method_arguments(
+            entry, {word: value for word, value in values.items() if word not in named}
+        ),
         options={
             one.name: values[one.word]
             for one in entry.parameters
@@ -236,7 +246,7 @@ def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -
         form=_form(values),
         typed=tuple(typed),
     )
-    if entry.confirm:
+    if entry.confirm and not one_memory:
         _confirm(call, agreed=YES.word in values)
     return call
 
@@ -288,12 +298,12 @@ def _refuse_unused(command: str, entry: Operation, values: Mapping[str, object])
 
 
 def _confirm(call: Call, *, agreed: bool) -> None:
-    given = ", ".join(f"{name} {value}" for name, value in call.arguments.items())
-    if not given:
-        flags = ", ".join(one.word for one in call.operation.parameters)
-        raise InvalidInput(f"{call.operation.command} has no scope", expected=f"one of {flags}")
+    if not call.scope:
+        known = [one for one in call.operation.parameters if one.kind is not Kind.SWITCH]
+        expected = f"one of {', '.join(one.label for one in known)}"
+        raise InvalidInput(f"{call.operation.command} has nothing to erase", expected=expected)
     if not agreed:
-        confirm(call.operation.confirm.format(given=given, **call.arguments))
+        confirm(call.operation.confirm.format(scope=call.scope))
 
 
 # --- calling ---

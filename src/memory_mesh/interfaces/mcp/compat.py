@@ -5,7 +5,7 @@ fenced as data.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -348,7 +348,9 @@ class GraphTools:
         """Return the tools as clients see them."""
         return [_tool(entry) for entry in self._entries.values()]
 
-    def refusal(self, name: str, *, read_only: bool, limit: Extent) -> str | None:
+    def refusal(
+        self, name: str, arguments: Collection[str], *, read_only: bool, limit: Extent
+    ) -> str | None:
         """Return why a caller may not call a tool, an empty text if it may, and None if there is
         no such tool."""
         if name not in self._entries:

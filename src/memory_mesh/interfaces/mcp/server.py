@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
@@ -107,7 +107,8 @@ DEFAULT = (
           ("content", "type", "tags", "key", "rationale", "idempotency_key"), plain=True),
     Offer("search-for-model", "recall", _RECALL, ("query", "limit", "filter", "max_tokens"),
           {"limit": 5, "max_tokens": 2000}, plain=True),
-    Offer("delete", "forget", _FORGET, ("id", "key"), plain=True),
+    # A model reads texts of others, so it erases one memory at a time.
+    Offer("forget", "forget", _FORGET, ("id", "key"), plain=True),
     Offer("context", "context", _CONTEXT, ("query", "max_tokens"), {"max_tokens": 1000},
           plain=True),
     Offer("distill-lesson", "learn", _LEARN),
@@ -130,8 +131,7 @@ TOOLSETS: Mapping[str, tuple[Offer, ...]] = {
         Offer("review-activate"), Offer("review-reject"), Offer("review-keep-both"),
         Offer("review-undo"),
     ),
-    # The tool `forget` erases one memory, the operation `forget` everything of the user.
-    "all": tuple(Offer(one.name, "forget_user" if one.name == "forget" else "")
+    "all": tuple(Offer(one.name, "forget" if one.name == "forget" else "")
                  for one in remote.exposed(Interface.MCP)),
 }  # fmt: skip
 
@@ -146,18 +146,23 @@ class OperationTools:
             operation = operations[offer.operation]
             name = offer.name or remote.name_in(Interface.MCP, operation)
             name = name.replace(" ", "_").replace("-", "_")
-            if operation.effect is Effect.READ or not read_only:
-                self._offers.setdefault(name, (offer, operation))
+            # A toolset replaces a tool of the default set only by naming it.
+            if (operation.effect is Effect.READ or not read_only) and (
+                offer.name or name not in self._offers
+            ):
+                self._offers[name] = (offer, operation)
 
     def listed(self) -> list[Tool]:
         """Return the tools as clients see them."""
         return [_described(name, *offered) for name, offered in self._offers.items()]
 
-    def refusal(self, name: str, *, read_only: bool, limit: Extent) -> str | None:
+    def refusal(
+        self, name: str, arguments: Collection[str], *, read_only: bool, limit: Extent
+    ) -> str | None:
         """Return why a caller may not call a tool, an empty text if it may, and None if there is
         no such tool."""
         return (
-            remote.refusal(self._offers[name][1], read_only=read_only, limit=limit)
+            remote.refusal(self._offers[name][1], arguments, read_only=read_only, limit=limit)
             if name in self._offers
             else None
         )
@@ -322,7 +327,9 @@ class Toolbox(Protocol):
 
     def listed(self) -> list[types.Tool]: ...
 
-    def refusal(self, name: str, *, read_only: bool, limit: Extent) -> str | None:
+    def refusal(
+        self, name: str, arguments: Collection[str], *, read_only: bool, limit: Extent
+    ) -> str | None:
         """Return why a caller may not call a tool, an empty text if it may, and None if there is
         no such tool."""
 
@@ -359,14 +366,16 @@ class MemoryServer:
     async def _call_tool(
         self, request: Request, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        caller = self._caller(request)
-        refused = self._toolbox.refusal(params.name, read_only=caller.read_only, limit=caller.limit)
+        caller, arguments = self._caller(request), params.arguments or {}
+        refused = self._toolbox.refusal(
+            params.name, arguments, read_only=caller.read_only, limit=caller.limit
+        )
         if refused is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool {params.name[:100]!r}")
         if refused:
             return _failure(refused)
         try:
-            return await _run(self._toolbox.call, caller.mesh, params.name, params.arguments or {})
+            return await _run(self._toolbox.call, caller.mesh, params.name, arguments)
         except MemoryMeshError as error:
             return _failure(caller.text_of(error))
 

@@ -15,7 +15,6 @@ from memory_mesh.core.learning import Heartbeat, LessonBlock
 from memory_mesh.core.model import (
     Change,
     Checked,
-    Erasure,
     Forgotten,
     Ingested,
     MemoryRecord,
@@ -142,7 +141,7 @@ def ingested(done: Ingested, call: Call) -> Answer:
 def gone_lines(done: Ingested, what: str) -> list[str]:
     """Return a line for each file that is missing now."""
     return [
-        f"Gone: {one_line(gone.source)}; its {what} stays until `memory-mesh delete {gone.id}`"
+        f"Gone: {one_line(gone.source)}; its {what} stays until `memory-mesh forget {gone.id}`"
         for gone in done.gone
     ]
 
@@ -405,7 +404,7 @@ def sightings(seen: Sequence[Sighting], call: Call) -> Answer:
 # --- deleting ---
 
 
-def _check_lines(proof: Erasure | Forgotten) -> list[str]:
+def _check_lines(proof: Forgotten) -> list[str]:
     """Return what was looked for, what was found in each place before and after, and what is
     left."""
     return filled(_CHECK, proof.check) if proof.check else []
@@ -425,52 +424,40 @@ _CHECK = (
 def _note_left(place: str) -> str:
     # The root of what was imported ends with a dot.
     by_hand = "/./" in place
-    remedy = "edit the file by hand" if by_hand else "`memory-mesh delete --files` removes it"
+    remedy = "edit the file by hand" if by_hand else "`memory-mesh forget ID --files` removes it"
     return f"The note {one_line(place)} is still in its file: {remedy}."
 
 
-def _is_left(proof: Erasure | Forgotten) -> bool:
+def _is_left(proof: Forgotten) -> bool:
     return bool(proof.check and not (proof.check.clean and proof.bytes_freed))
 
 
-_UNFREED = (
-    "<!bytes_freed?Its bytes are still in the store's files: `memory-mesh compact` frees them.>"
-)
 _ERASED = (
     each("notes", "[MemoryMesh] Removed the note {} from its file"),
     "<[MemoryMesh] Removed {traces:list} from the files of traces>",
     each("notes_left", _note_left),
-    _UNFREED,
+    "<!bytes_freed?The bytes are still in the store's files: `memory-mesh compact` frees them.>",
+    each("damaged", "The chain {} is broken and keeps its queries; see `audit verify`."),
     _check_lines,
 )
 
 
-def deleted(proof: Erasure, call: Call) -> Answer:
-    """Render the ids of the erased memories, the given one first."""
-    if not (proof.memories or proof.notes):
+def forgotten(proof: Forgotten, call: Call) -> Answer:
+    """Render the ids of the erased memories, the given one first, or how many a scope had. The
+    exit code is 1 if something is left."""
+    scope = one_line(call.scope)
+    if not (scope or proof.memories or proof.notes):
         raise _unknown(call)
     ids = sorted(proof.memories, key=lambda id_: id_ != call.arguments.get("id"))
-    lines = [*(f"{NAME} Deleted record {id_}" for id_ in ids), *filled(_ERASED, proof)]
-    return Answer(text="\n".join(lines), data=asdict(proof), code=1 if _is_left(proof) else 0)
-
-
-deleted_all = view(
-    "Deleted {memories:#} records<; {kept:#} kept: others stored them too>",
-    *_ERASED,
-    failed=_is_left,
-)
-
-
-def forgotten(proof: Forgotten, call: Call) -> Answer:
-    """Render what was erased, and what was looked for; the exit code is 1 if something is left."""
-    user = one_line(str(call.arguments["user_id"]))
-    parts = (
-        _UNFREED.replace("Its", "The"),
-        each("damaged", "The chain {} is broken and keeps its queries; see `audit verify`."),
-        _check_lines,
+    number = "{memories:#memory} erased<; {kept:#} kept: others stored them too>"
+    first = (
+        [f"Forgot {scope}: {fill(number, proof)}"]
+        if scope
+        else map("Deleted record {}".format, ids)
     )
-    title = f"Forgot user {user}: {counted(len(proof.memories), 'memory')} erased"
-    return answer(title, proof, filled(parts, proof), failed=proof.damaged or _is_left(proof))
+    lines = [*(f"{NAME} {line}" for line in first), *filled(_ERASED, proof)]
+    code = 1 if proof.damaged or _is_left(proof) else 0
+    return Answer(text="\n".join(lines), data=asdict(proof), code=code)
 
 
 compacted = view(

@@ -2,7 +2,7 @@
 
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -47,10 +47,10 @@ class Caller:
             return Extent.PROJECTS
         return Extent.SERVER if token.user_id == server.reader.user_id else Extent.USER
 
-    def check(self, operation: Operation, server: Mesh) -> None:
-        """Raise `AccessDenied` if the caller may not call an operation."""
+    def check(self, operation: Operation, server: Mesh, arguments: Collection[str] = ()) -> None:
+        """Raise `AccessDenied` if the caller may not call an operation with these arguments."""
         read_only = self.token is not None and self.token.read_only
-        if why := refusal(operation, read_only=read_only, limit=self.extent(server)):
+        if why := refusal(operation, arguments, read_only=read_only, limit=self.extent(server)):
             raise AccessDenied(
                 f"{operation.name} is not allowed: {why}", remedy="use a token with more rights"
             )

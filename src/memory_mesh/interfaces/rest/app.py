@@ -214,8 +214,9 @@ def build(server: Server) -> FastAPI:
 
 
 async def _call(server: Server, operation: Operation, request: Request) -> Response:
-    mesh = server.reader(request, operation)
+    caller, mesh = server.reader(request, operation)
     arguments = await requests.arguments(request, operation, server.options.server_max_body)
+    caller.check(operation, server.mesh, arguments)
     if operation.effect is not Effect.READ:
         items = arguments.get("items")
         server.count_writes(mesh, len(items) if isinstance(items, list) and items else 1)

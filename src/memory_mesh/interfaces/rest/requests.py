@@ -251,7 +251,7 @@ class EventStream(Response):
 
 async def ingest(server: Server, request: Request) -> Response:
     """Answer a request with the events of its lines."""
-    mesh = server.reader(request, _STORE_MANY)
+    _, mesh = server.reader(request, _STORE_MANY)
     check_declared(request, server.options.server_max_stream)
     if media_type(request) != "application/x-ndjson":
         raise HTTPException(

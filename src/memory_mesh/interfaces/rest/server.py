@@ -256,12 +256,12 @@ class Server:
             check_csrf(request.headers, session)
         return caller
 
-    def reader(self, request: Request, operation: Operation) -> Mesh:
-        """Return the mesh that a request may call an operation of. Raises `AccessDenied`,
-        `TooManyRequests`."""
+    def reader(self, request: Request, operation: Operation) -> tuple[Caller, Mesh]:
+        """Return who makes a request, and the mesh that it may call an operation of. Raises
+        `AccessDenied`, `TooManyRequests`."""
         caller = self.admit(request)
         caller.check(operation, self.mesh)
-        return caller.mesh(self.mesh, request.headers)
+        return caller, caller.mesh(self.mesh, request.headers)
 
     def count_writes(self, mesh: Mesh, number: int) -> None:
         """Count writes of an agent. Raises `TooManyRequests` if they are too many."""

@@ -64,7 +64,7 @@ function Actions({ memory, again, edit }) {
 function Erase({ memory, close }) {
   const preview = useLoad(() => page("erase-preview", { id: memory.id }));
   const erase = async () => {
-    await write("delete", { id: memory.id });
+    await write("forget", { id: memory.id });
     say("Erased for good.");
     navigate("/");
   };

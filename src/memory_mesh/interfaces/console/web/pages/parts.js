@@ -55,7 +55,7 @@ export function Rate({ id, what, onDone, rate = (signal) => write("lane feedback
 export function Erase({ id, what, onDone, label = "Delete …" }) {
   const [open, setOpen] = useState(false);
   const erase = async () => {
-    await write("delete", { id });
+    await write("forget", { id });
     setOpen(false);
     say("Deleted for good.");
     onDone?.();
