@@ -365,6 +365,13 @@ def check_texts(**values: object) -> None:
             raise InvalidInput(wrong)
 
 
+def check_names(**names: object) -> None:
+    """Raise `InvalidInput` for the first name that is blank: it must not stand for everything."""
+    for name, value in names.items():
+        if isinstance(value, str) and not value.strip():
+            raise InvalidInput(f"{name} is empty; nothing was erased", expected="a name")
+
+
 def find_rows(
     context: Context, ids: Sequence[str], kinds: Sequence[Kind] = CONTENTS
 ) -> dict[str, Row]:

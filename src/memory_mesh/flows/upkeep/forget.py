@@ -37,7 +37,15 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.ports import no_progress
 from memory_mesh.flows.audit.audit import heads, prune_before
-from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_rows, paged
+from memory_mesh.flows.context import (
+    Context,
+    Plan,
+    check_names,
+    check_texts,
+    commit,
+    find_rows,
+    paged,
+)
 from memory_mesh.flows.mirror.mirror import state_keys
 from memory_mesh.flows.search import search
 from memory_mesh.flows.transfer.transfer import export
@@ -77,8 +85,7 @@ def forget(
         context = _of_user(context, scope)
         ids = ids_within(context, scope) if verify else []
     else:
-        named = search.named(context, memory_id, key)
-        ids = [] if named is None else [named]
+        ids = search.to_erase(context, memory_id, key)
     wanted = _target(context, ids, scope) if verify else None
     before = look(context, wanted) if wanted else None
     proof = delete_all(context, scope, files=files) if scope else delete(context, ids, files=files)
@@ -102,6 +109,7 @@ def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
     valid, or of another user."""
     context.check_enabled()
     check_texts(**scope)
+    check_names(**scope)
     if scope.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
         raise InvalidInput(
             f"memory_type is {shown(scope['memory_type'])}",
@@ -109,8 +117,8 @@ def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
         )
     reader = context.reader
     user_id = scope.get("user_id", reader.user_id)
-    if reader.user_id not in (None, user_id) or (user_id is not None and not user_id.strip()):
-        what = f"user {shown(user_id)} is not this mesh's"
+    if reader.user_id not in (None, user_id):
+        what = "user_id is not the user of this mesh"
         raise InvalidInput(what, remedy="call it on a mesh of that user, or on one without a user")
     own = (
         Reader(user_id, reader.agent_id)
