@@ -132,6 +132,15 @@ def indexed_files(context: Context) -> Collection[str]:
     return _stored(context).marks if context.file.is_prepared() else ()
 
 
+def files_elsewhere(context: Context) -> list[tuple[str, str]]:
+    """Return the folder and name of each file that is indexed for the reader's user outside the
+    folder of notes."""
+    prefix, own = mirror.state_prefix(context, mirror.NOTES), context.files.open_notes
+    states = [_State.of(meta.detail) for meta in Meta.with_prefix(context.store, prefix)]
+    files = {(state.root, name) for state in states for name in state.marks if name[-1:] != "/"}
+    return sorted(file for file in files if file[0] != own().root)
+
+
 def _stored(context: Context) -> _State:
     return _State.of(Meta.read(context.store, _scope(context)).detail)
 

@@ -1,9 +1,9 @@
 """Forget a memory, or everything of a scope, and prove it: look for the erased everywhere.
 
 By id: its rows, history, passages, links, counters, waiting events, derived memories and search
-results. By some characters of each text: the rows of every kind, the export, the files of notes and
-traces, and the bytes of the files of the store and its index. What is found before the erasure
-shows that the same look would find it afterwards.
+results. By some characters of each text: the rows of every kind, the export, the files of notes,
+traces and hooks, and the bytes of the files of the store and its index. What is found before the
+erasure shows that the same look would find it afterwards.
 """
 
 import json
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from memory_mesh.core import audit
 from memory_mesh.core.errors import InvalidInput, shown
@@ -19,6 +20,7 @@ from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
     CheckedPlace,
+    Compare,
     ErasureCheck,
     Forgotten,
     In,
@@ -30,12 +32,16 @@ from memory_mesh.core.model import (
     Reader,
     Row,
     Status,
+    Where,
+    all_of,
     batches,
     equals,
     iso,
     partition,
 )
+from memory_mesh.core.notes import MAX_BYTES
 from memory_mesh.core.ports import no_progress
+from memory_mesh.core.upkeep.hooks import DELETE
 from memory_mesh.flows.audit.audit import heads, prune_before
 from memory_mesh.flows.context import (
     Context,
@@ -49,6 +55,7 @@ from memory_mesh.flows.context import (
 from memory_mesh.flows.mirror.mirror import state_keys
 from memory_mesh.flows.search import search
 from memory_mesh.flows.transfer.transfer import export
+from memory_mesh.flows.upkeep import hooks
 from memory_mesh.flows.upkeep.erase import (
     authors_of,
     delete,
@@ -183,6 +190,7 @@ class Target:
     too_short: int  # texts without a sample
     searched: Sequence[Memory]
     is_related: Callable[[Row], bool]
+    notes: Collection[tuple[str, str]]  # other folders and names of the user's indexed files
 
     @property
     def read(self) -> list[bytes]:
@@ -195,11 +203,13 @@ class Found:
 
     ids: Mapping[str, set[str]]
     samples: Mapping[str, Mapping[bytes, str]]
+    unread: tuple[str, ...]
 
 
 def target(
-    memories: Sequence[Memory], texts: Iterable[tuple[str, str]], is_related: Callable[[Row], bool]
-) -> Target:
+    memories: Sequence[Memory], texts: Iterable[tuple[str, str]],
+    is_related: Callable[[Row], bool], notes: Collection[tuple[str, str]],
+) -> Target:  # fmt: skip
     """Return what is looked for: these memories, and these texts, each with the id of what it
     belongs to."""
     sampled = [(id_, sample(text)) for id_, text in texts]
@@ -209,6 +219,7 @@ def target(
         too_short=sum(not part for _, part in sampled),
         searched=memories[:_SEARCHED],
         is_related=is_related,
+        notes=notes,
     )
 
 
@@ -225,9 +236,11 @@ def look(context: Context, wanted: Target) -> Found:
     quiet = context.with_options(enable_memory=False)
     by_id = {name: find(quiet, wanted) for name, find in _BY_ID.items()}
     by_text = {name: dict.fromkeys(find(quiet, wanted), name) for name, find in _BY_TEXT.items()}
-    return Found(
-        by_id, by_text | {FILES: context.file.find_bytes(wanted.samples) if wanted.samples else {}}
-    )
+    unread = list[str]()
+    for name, files in _IN_FILES.items():
+        by_text[name] = _within(files(quiet, wanted), wanted.read, unread)
+    by_text[FILES] = context.file.find_bytes(wanted.samples) if wanted.samples else {}
+    return Found(by_id, by_text, tuple(unread))
 
 
 def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0) -> ErasureCheck:
@@ -259,6 +272,7 @@ def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0
         shared=len(shared),
         rows_left=rows_left,
         places=tuple(places),
+        unread=after.unread,
     )
 
 
@@ -270,15 +284,17 @@ def _rows(context: Context, wanted: Target) -> set[str]:
 
 
 def _about(
-    *kinds: Kind, columns: Sequence[str] = ("ref",)
+    *kinds: Kind, columns: Sequence[str] = ("ref",), where: Where = ANYTHING
 ) -> Callable[[Context, Target], set[str]]:
     """Return a look at the rows of these kinds that name an erased memory in one of the columns."""
 
     def find(context: Context, wanted: Target) -> set[str]:
         asked = [
-            In(column, tuple(ids)) for column in columns for ids in batches(wanted.ids, _AT_ONCE)
+            all_of(In(column, tuple(ids)), where)
+            for column in columns
+            for ids in batches(wanted.ids, _AT_ONCE)
         ]
-        return {id_ for where in asked for kind in kinds for id_ in context.store.ids(kind, where)}
+        return {id_ for some in asked for kind in kinds for id_ in context.store.ids(kind, some)}
 
     return find
 
@@ -313,7 +329,7 @@ _BY_ID: dict[str, Callable[[Context, Target], set[str]]] = {
     "passages and their vectors": _about(Kind.PASSAGE),
     "links and conflicts": _about(Kind.LINK, Kind.CONFLICT, columns=("ref", "target")),
     "counters and sightings": _about(Kind.USAGE, Kind.SIGHTING),
-    "waiting events": _about(Kind.EVENT),
+    "waiting events": _about(Kind.EVENT, where=Compare("action", "<>", DELETE)),
     "digests, reflections and lessons": _about(*CONTENTS, columns=("sources",)),
     "search by words and vectors": _found(use_cache=False),
     "cached search": _found(use_cache=True),
@@ -347,38 +363,84 @@ def _exported(context: Context, wanted: Target) -> set[bytes]:
     return {part for line in lines for part in wanted.read if part in line}
 
 
-def _in_notes(context: Context, wanted: Target) -> set[bytes]:
-    with suppress(InvalidInput):  # there are none
-        files = context.files.open_notes()
-        return _within((files.read(file.name) for file in files.files()), wanted.read)
-    return set()
-
-
-def _in_traces(context: Context, wanted: Target) -> set[bytes]:
-    def walk(folder: str) -> Iterator[bytes]:
-        yield from map(files.read, files.names(folder))
-        for name in files.names(folder, folders=True):
-            yield from walk(name)
-
-    with suppress(InvalidInput):  # there are none
-        files = context.open_traces()
-        return _within(walk(""), wanted.read)
-    return set()
-
-
-def _within(data: Iterable[bytes], parts: Collection[bytes]) -> set[bytes]:
-    """Return the parts that are in these bytes, as they are or as JSON may write them."""
-    forms = {json.dumps(part.decode())[1:-1].encode(): part for part in parts} | {
-        part: part for part in parts
-    }
-    return {part for text in data for form, part in forms.items() if form in text}
-
-
 _BY_TEXT: dict[str, Callable[[Context, Target], set[bytes]]] = {
     "texts of rows and audit blocks": _in_rows,
     "export": _exported,
-    "files of notes": _in_notes,
-    "files of traces": _in_traces,
+}
+
+
+# --- in files ---
+# A file that cannot be read hides none of the others.
+
+_Data = Iterator[tuple[str, bytes | None]]
+
+
+def _notes(context: Context, wanted: Target) -> _Data:
+    """Yield the files of the folder of notes, and those of other folders that were indexed or
+    imported for the user."""
+    try:
+        files = context.files.open_notes()
+    except InvalidInput:  # there are none
+        return
+    for file in files.files():
+        if not (file.name and file.fault):  # a link that leads elsewhere is not a note
+            yield _data(files.root, file.name, files.read)
+    for root, name in wanted.notes:
+        with suppress(InvalidInput):  # the folder is gone
+            read = context.files.open_folder(root).read
+            yield _data(root, name, partial(read, max_bytes=MAX_BYTES))
+
+
+def _traces(context: Context, wanted: Target) -> _Data:
+    try:
+        files = context.open_traces()
+    except InvalidInput:  # there are none
+        return
+    folders = [""]
+    while folders:
+        start = f"{folder}/" if (folder := folders.pop()) else ""
+        try:
+            names, inner = files.names(folder), files.names(folder, folders=True)
+        except InvalidInput:
+            yield f"{files.root.rpartition('/')[2]}/{folder}", None
+            continue
+        yield from (_data(files.root, start + name, files.read) for name in names)
+        folders += [start + name for name in inner]
+
+
+def _hooks(context: Context, wanted: Target) -> _Data:
+    return context.files.open_hook_files().read(hooks.folders(context).values())
+
+
+def _data(root: str, name: str, read: Callable[[str], bytes]) -> tuple[str, bytes | None]:
+    """Return a name of a file for people, without the folders above its own, and its bytes."""
+    shown_name = f"{root.rpartition('/')[2]}/{name}"
+    try:
+        return shown_name, read(name)
+    except InvalidInput as error:
+        return shown_name, b"" if isinstance(error.__cause__, FileNotFoundError) else None
+
+
+def _within(data: _Data, parts: Collection[bytes], unread: list[str]) -> dict[bytes, str]:
+    """Return the parts that are in these files, as they are or as JSON may write them, each with
+    the names of its files. Add the names of those without bytes to `unread`."""
+    forms = {json.dumps(part.decode())[1:-1].encode(): part for part in parts} | {
+        part: part for part in parts
+    }
+    names: dict[bytes, dict[str, None]] = {}
+    for name, text in data:
+        if text is None:
+            unread.append(name)
+        for form, part in forms.items():
+            if text and form in text:
+                names.setdefault(part, {})[name] = None
+    return {part: ", ".join(files) for part, files in names.items()}
+
+
+_IN_FILES: dict[str, Callable[[Context, Target], _Data]] = {
+    "files of notes": _notes,
+    "files of traces": _traces,
+    "files of hooks": _hooks,
 }
 
 
@@ -388,6 +450,8 @@ _BY_TEXT: dict[str, Callable[[Context, Target], set[bytes]]] = {
 def _target(context: Context, ids: Sequence[str], scope: Mapping[str, str]) -> Target:
     """Return what an erasure takes: the memories and skills, their contents and older contents,
     and the queries of a whole user."""
+    from memory_mesh.flows.notes import index as note_index  # most erasures are not verified
+
     plans = [
         preview(context, some, scope=authors_of(scope) if scope else None, any_agent=True)
         for some in batches(ids, _AT_ONCE)
@@ -403,6 +467,7 @@ def _target(context: Context, ids: Sequence[str], scope: Mapping[str, str]) -> T
             (user_id is not None and row.fields.get("user_id") == user_id)
             or not related.isdisjoint((row.id, row.fields.get("ref"), row.fields.get("target")))
         ),
+        note_index.files_elsewhere(context),
     )
 
 
