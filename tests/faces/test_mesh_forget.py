@@ -340,3 +340,48 @@ def test_the_key_of_a_memory_that_is_not_read_any_more_forgets_it(
     assert b"The lantern needs" not in data
     assert data.count(b"The umbrella stand") > 0
     assert data.count(b"The lantern of the shop") > 0
+
+
+# --- searches of another process ---
+
+SEARCHING = """
+import sys
+from memory_mesh import MemoryMesh
+for user_id in ("ana", "bob"):
+    mesh = MemoryMesh(sys.argv[1], embedder="hash", user_id=user_id, agent_id="planner")
+    mesh.search(f"where is my umbrella, asks {user_id}")
+    globals()[user_id] = mesh  # its queue is written when it is closed
+print("searched", flush=True)
+sys.stdin.readline()
+ana.close()
+bob.close()
+"""
+
+
+@pytest.mark.req("MESH-011")
+def test_searches_that_another_process_writes_later_bring_nothing_of_a_forgotten_user_back(
+    tmp_path: Path,
+) -> None:
+    for user_id in ("ana", "bob"):
+        with opened(tmp_path, user_id=user_id, agent_id="planner") as mesh:
+            mesh.add(f"The umbrella stand of {user_id}")
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with subprocess.Popen(
+        [sys.executable, "-c", SEARCHING, url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "searched\n"
+        with opened(tmp_path) as mesh:
+            assert len(mesh.forget(user_id="ana").memories) == 1
+        other.communicate("\n", timeout=60)
+    assert other.returncode == 0
+    assert left(tmp_path, "ana") == set()
+    assert left(tmp_path, "bob") == {WORDS[2], WORDS[4]}
+    with opened(tmp_path, user_id="bob", agent_id="planner") as mesh:
+        assert mesh.get_all()[0].access_count == 1
+    with opened(tmp_path, user_id="ana", agent_id="planner") as mesh:
+        mesh.search("where is my lantern")  # a later search is logged as before
+    assert b"where is my lantern" in (tmp_path / "memory.db").read_bytes()

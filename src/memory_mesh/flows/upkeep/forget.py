@@ -32,6 +32,7 @@ from memory_mesh.core.model import (
     Reader,
     Row,
     Status,
+    Value,
     Where,
     all_of,
     batches,
@@ -50,6 +51,7 @@ from memory_mesh.flows.context import (
     check_texts,
     commit,
     find_rows,
+    forgotten_user,
     paged,
 )
 from memory_mesh.flows.mirror.mirror import state_keys
@@ -97,7 +99,8 @@ def forget(
     before = look(context, wanted) if wanted else None
     proof = delete_all(context, scope, files=files) if scope else delete(context, ids, files=files)
     if is_whole_user(scope):
-        proof += _purge(context)
+        proof += _purge(context, files=files)
+        proof = replace(proof, notes_left=tuple(dict.fromkeys(proof.notes_left)))
     proof = free(context, proof)
     if wanted is None or before is None:
         return proof
@@ -135,10 +138,17 @@ def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
     return replace(context, reader=own)
 
 
-def _purge(context: Context) -> Forgotten:
+def _purge(context: Context, *, files: bool) -> Forgotten:
     """Erase what is left of the reader's user when the memories are erased: searches, idempotency
     keys, cursors and files of traces."""
+    from memory_mesh.flows.notes import index as note_index
+
     user_id = context.reader.user_id
+    notes, digests = note_index.forget_user(context, files=files)
+    if context.file.is_prepared():
+        # First, so that searches that another process did not write yet are not written later.
+        at = iso(context.clock())
+        commit(context, lambda: _mark(context, {"at": at, "notes": [*digests]}, at))
     pruned = prune_before(context, iso(context.clock() + 1))
     # Idempotency keys have no column for the user, but their partition names it.
     receipts = [
@@ -155,10 +165,16 @@ def _purge(context: Context) -> Forgotten:
     context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
     return Forgotten(
         rows=pruned.removed + len(receipts) + len(states),
+        notes=notes.taken,
+        notes_left=notes.left,
         blocks=tuple(pruned.checkpoints),
         damaged=tuple(broken.chain for broken in pruned.broken),
         bytes_freed=False,
     )
+
+
+def _mark(context: Context, detail: dict[str, Value], at: str) -> Plan[None]:
+    return Plan(None, [forgotten_user(context, context.reader.user_id).row(detail, at=at)])
 
 
 # --- proof of an erasure ---

@@ -425,7 +425,12 @@ _CHECK = (
 def _note_left(place: str) -> str:
     # The root of what was imported ends with a dot.
     by_hand = "/./" in place
-    remedy = "edit the file by hand" if by_hand else "`memory-mesh forget ID --files` removes it"
+    remedy = (
+        "edit the file by hand"
+        if by_hand
+        else "`memory-mesh forget ID --files` removes it, and of a user "
+        "`forget --user NAME --files`"
+    )
     return f"The note {one_line(place)} is still in its file: {remedy}."
 
 
