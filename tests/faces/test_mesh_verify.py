@@ -108,7 +108,10 @@ def test_looking_writes_nothing(tmp_path: Path) -> None:
 # --- every file of notes, traces and hooks ---
 
 SECRET = "The locker of Ana is number 4711"
-NOTE = '---\ntitle: "Locker"\nwhenToUse: "locker"\n---\n\nThe stand is in the hall.\n'
+NOTE = (
+    "---\ntitle: Stand\nwhenToUse: stand\ntags: []\nimportance: high\n"
+    "discoveredAt: 2026-01-23T10:30:00Z\ndiscoveredBy: ann\n---\n\nThe stand is in the hall.\n"
+)
 TRACES = "traces/users/*/projects/shop/memory"
 # By the pattern of its folder: a file that people, a crash or a backup may leave.
 COPIES = {

@@ -90,6 +90,7 @@ def forget(
             expected=f"an id, a key, or a scope: {', '.join(names)}",
             remedy="leave the scope out: the id of a memory is enough" if given and scope else "",
         )
+    is_limited = context.reader.user_id is not None
     if scope:
         context = _of_user(context, scope)
         ids = ids_within(context, scope) if verify else []
@@ -106,7 +107,8 @@ def forget(
         return proof
     own = equals("user_id", context.reader.user_id)
     left = sum(context.store.count(kind, own) for kind in _OWNED if is_whole_user(scope))
-    return replace(proof, check=check(context, wanted, before, rows_left=left))
+    checked = check(context, wanted, before, rows_left=left, is_limited=is_limited)
+    return replace(proof, check=checked)
 
 
 def is_whole_user(names: Mapping[str, str | None]) -> bool:
@@ -259,11 +261,16 @@ def look(context: Context, wanted: Target) -> Found:
     return Found(by_id, by_text, tuple(unread))
 
 
-def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0) -> ErasureCheck:
-    """Look again, and return what is left. What other rows have too does not count."""
+def check(
+    context: Context, wanted: Target, before: Found, *, rows_left: int = 0, is_limited: bool
+) -> ErasureCheck:
+    """Look again, and return what is left. What other rows have too does not count.
+
+    A limited caller is not told what other users have: `shared` counts texts of its own user only.
+    """
     after = look(context, wanted)
     left = {part for parts in after.samples.values() for part in parts}
-    shared = _of_others(context, wanted, left) if left else set()
+    shared = _of_others(context, wanted, left) if left else {}
     kept = {
         name: {part: place for part, place in parts.items() if part not in shared}
         for name, parts in after.samples.items()
@@ -285,7 +292,7 @@ def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0
         too_short=wanted.too_short,
         found_before=len(before.samples[FILES]),
         found=tuple(found),
-        shared=len(shared),
+        shared=sum(is_own or not is_limited for is_own in shared.values()),
         rows_left=rows_left,
         places=tuple(places),
         unread=after.unread,
@@ -369,9 +376,15 @@ def _in_rows(context: Context, wanted: Target) -> set[bytes]:
     return {part for row, part in _quoting_rows(context, wanted.read) if wanted.is_related(row)}
 
 
-def _of_others(context: Context, wanted: Target, parts: Collection[bytes]) -> set[bytes]:
-    """Return the parts of texts that rows of others have too."""
-    return {part for row, part in _quoting_rows(context, parts) if not wanted.is_related(row)}
+def _of_others(context: Context, wanted: Target, parts: Collection[bytes]) -> dict[bytes, bool]:
+    """Return the parts of texts that other rows have too, each with whether one of them is of the
+    reader's user."""
+    others: dict[bytes, bool] = {}
+    for row, part in _quoting_rows(context, parts):
+        if not wanted.is_related(row):
+            is_own = row.fields.get("user_id") == context.reader.user_id
+            others[part] = others.get(part, False) or is_own
+    return others
 
 
 def _exported(context: Context, wanted: Target) -> set[bytes]:
