@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import Forgotten, InvalidInput, MemoryMesh, Sound, StoreMissing
+from memory_mesh.core.model import Status
 from memory_mesh.flows.upkeep import forget
 
 WORDS = (
@@ -146,7 +147,7 @@ def test_a_user_whose_name_looks_like_anothers_is_the_only_one_forgotten(
 def test_the_mesh_of_another_user_forgets_nobody(tmp_path: Path) -> None:
     fill(tmp_path, "ana")
     with opened(tmp_path, user_id="bob") as mesh:
-        with pytest.raises(InvalidInput, match="user 'ana' is not this mesh's"):
+        with pytest.raises(InvalidInput, match="user_id is not the user of this mesh"):
             mesh.forget(user_id="ana")
         with pytest.raises(InvalidInput):
             mesh.forget(user_id="")
@@ -231,7 +232,7 @@ def test_a_user_is_narrowed_by_what_else_is_given(tmp_path: Path, caller: str | 
     assert proof.check is not None
     assert (proof.check.texts, proof.check.found_before, proof.check.clean) == (1, 1, True)
     with opened(tmp_path, user_id="ana") as mesh:
-        with pytest.raises(InvalidInput, match="user 'bob' is not this mesh's"):
+        with pytest.raises(InvalidInput, match="user_id is not the user of this mesh"):
             mesh.forget(user_id="bob", agent_id="tester")
         assert all(isinstance(verdict, Sound) for verdict in mesh.verify())
 
@@ -265,3 +266,122 @@ def test_a_handle_of_one_project_forgets_no_id_of_another_but_a_scope_that_it_na
         handle = mesh.scoped(project="shop", only_project=True)
         assert handle.forget(other.id).memories == ()
         assert handle.forget(session_id="s1").memories == (other.id,)
+
+
+# --- names and stores that are not there ---
+
+EVERY_FORM = [
+    {"id": "mem_1_ffffff"}, {"key": "k"}, {"user_id": "ana"}, {"agent_id": "planner"},
+    {"session_id": "s1"}, {"project": "shop"}, {"memory_type": "agent"},
+]  # fmt: skip
+
+
+@pytest.mark.req("MESH-011")
+@pytest.mark.parametrize("given", EVERY_FORM, ids=str)
+def test_no_form_of_forget_makes_a_store_that_does_not_exist(
+    tmp_path: Path, given: dict[str, str]
+) -> None:
+    with opened(tmp_path) as mesh:
+        with pytest.raises(StoreMissing):
+            mesh.forget(**given)
+        if given.keys() & {"id", "key"}:
+            with pytest.raises(StoreMissing):
+                mesh.delete(**given)
+        assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+        mesh.add("The umbrella stand")  # with a store, the same call is none
+        assert mesh.forget(**given).memories == ()
+
+
+@pytest.mark.req("MESH-011")
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u3000"])
+@pytest.mark.parametrize("caller", [None, "ana"])
+def test_an_empty_name_is_refused_and_forgets_nothing(
+    tmp_path: Path, caller: str | None, blank: str
+) -> None:
+    fill(tmp_path, "ana")
+    with opened(tmp_path, user_id=caller, agent_id="planner") as mesh:
+        mesh.add("The stand of nobody")
+        for given in EVERY_FORM:
+            name = next(iter(given))
+            with pytest.raises(InvalidInput, match=f"{name} is empty; nothing was erased"):
+                mesh.forget(**{name: blank})
+        with pytest.raises(InvalidInput, match="user_id is empty"):
+            mesh.forget(user_id=blank, agent_id="planner")
+        with pytest.raises(InvalidInput, match="agent_id is empty"):
+            mesh.delete_all(user_id="ana", agent_id=blank)
+        for name in ("id", "key"):
+            with pytest.raises(InvalidInput, match=f"{name} is empty"):
+                mesh.delete(**{name: blank})
+        kept = mesh.get_all(status=tuple(Status))
+        assert "The stand of nobody" in [memory.content for memory in kept]
+    assert left(tmp_path, "ana") == set(WORDS)
+
+
+@pytest.mark.req("MESH-011")
+@pytest.mark.parametrize("how", ["forget", "delete"])
+@pytest.mark.parametrize("state", ["archived", "expired", "replaced"])
+def test_the_key_of_a_memory_that_is_not_read_any_more_forgets_it(
+    tmp_path: Path, state: str, how: str
+) -> None:
+    with opened(tmp_path, agent_id="planner") as mesh:
+        past = {"expires_at": "2020-01-01"} if state == "expired" else {}
+        hidden = mesh.add("The lantern needs oil", past, key="lantern").id
+        if state != "expired":
+            mesh.graph.archive(hidden)
+        if state == "replaced":
+            assert mesh.add("The lantern needs paraffin", key="lantern").id != hidden
+        mesh.add("The umbrella stand", key="stand")
+        others = mesh.scoped(agent_id="tester", project="shop")
+        others.add("The lantern of the shop", key="lantern")
+        getattr(mesh, how)(key="lantern")
+        mesh.compact()
+        assert len(others.get_all()) == 2
+    data = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert b"The lantern needs" not in data
+    assert data.count(b"The umbrella stand") > 0
+    assert data.count(b"The lantern of the shop") > 0
+
+
+# --- searches of another process ---
+
+SEARCHING = """
+import sys
+from memory_mesh import MemoryMesh
+for user_id in ("ana", "bob"):
+    mesh = MemoryMesh(sys.argv[1], embedder="hash", user_id=user_id, agent_id="planner")
+    mesh.search(f"where is my umbrella, asks {user_id}")
+    globals()[user_id] = mesh  # its queue is written when it is closed
+print("searched", flush=True)
+sys.stdin.readline()
+ana.close()
+bob.close()
+"""
+
+
+@pytest.mark.req("MESH-011")
+def test_searches_that_another_process_writes_later_bring_nothing_of_a_forgotten_user_back(
+    tmp_path: Path,
+) -> None:
+    for user_id in ("ana", "bob"):
+        with opened(tmp_path, user_id=user_id, agent_id="planner") as mesh:
+            mesh.add(f"The umbrella stand of {user_id}")
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with subprocess.Popen(
+        [sys.executable, "-c", SEARCHING, url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "searched\n"
+        with opened(tmp_path) as mesh:
+            assert len(mesh.forget(user_id="ana").memories) == 1
+        other.communicate("\n", timeout=60)
+    assert other.returncode == 0
+    assert left(tmp_path, "ana") == set()
+    assert left(tmp_path, "bob") == {WORDS[2], WORDS[4]}
+    with opened(tmp_path, user_id="bob", agent_id="planner") as mesh:
+        assert mesh.get_all()[0].access_count == 1
+    with opened(tmp_path, user_id="ana", agent_id="planner") as mesh:
+        mesh.search("where is my lantern")  # a later search is logged as before
+    assert b"where is my lantern" in (tmp_path / "memory.db").read_bytes()

@@ -551,6 +551,46 @@ def test_a_scope_takes_notes_that_people_wrote_out_of_their_files_only_with_file
 
 
 @pytest.mark.req("NOTE-02")
+@pytest.mark.parametrize("files", [False, True])
+def test_a_note_that_stays_in_its_file_is_not_indexed_again_for_a_forgotten_user(
+    place: Place, files: bool
+) -> None:
+    path = place.write("login.md", LOGIN)
+    place.write("later.md", made("Later").replace("fifteen", "ninety"))
+    for user_id in ("ana", "bob"):
+        assert found_id(place.mesh(user_id=user_id), "fifteen minutes")
+        assert titles(place.mesh(user_id=user_id).notes.match("add a login page"))
+    ana = place.mesh(user_id="ana")
+    ana.erase(found_id(ana, "ninety minutes"))  # its section stays in the file too
+    proof = ana.forget(user_id="ana", files=files)
+    names = (f"{place.folder}/later.md#0", f"{place.folder}/login.md#0")
+    assert tuple(sorted(proof.notes if files else proof.notes_left)) == names
+    assert (proof.notes_left if files else proof.notes) == ()
+    assert path.exists() is not files
+
+    def seen(user_id: str, **options: object) -> tuple[int, int]:
+        mesh = place.mesh(user_id=user_id, **options)
+        mesh.notes.sync()
+        return len(mesh.search("minutes")), len(mesh.notes.match("add a login page"))
+
+    assert [seen("ana"), seen("ana", project="shop")] == [(0, 0)] * 2
+    assert seen("bob") == ((0, 0) if files else (2, 2))
+    if not files:
+        path.rename(path.with_name("moved.md"))
+        place.write("new.md", made("New").replace("fifteen", "forty"))
+        assert (seen("ana"), seen("bob")) == ((1, 1), (3, 3))
+        assert len(ana.forget(user_id="ana").notes_left) == 3
+        assert seen("ana") == (0, 0)
+        place.write("new.md", made("New").replace("fifteen", "sixty"))
+        assert seen("ana") == (1, 1)  # it was edited
+        taken = ana.forget(user_id="ana", files=True).notes
+        assert {place.rpartition("/")[2] for place in taken} == {
+            "later.md#0", "moved.md#0", "new.md#0"
+        }  # fmt: skip
+        assert not [*place.folder.glob("*.md")]
+
+
+@pytest.mark.req("NOTE-02")
 def test_the_index_keeps_nothing_of_what_was_taken_out(place: Place) -> None:
     ann = place.mesh(user_id="ann")
     ann.notes.append("Secret project", "One hour.", when_to_use="token")

@@ -170,7 +170,7 @@ def test_deleting_says_what_is_still_in_a_file(cli):
     said = cli("delete", ids["Login rules"]).out.splitlines()
     assert said[1] == (
         f"The note {path.resolve()}#0 is still in its file: `memory-mesh forget ID --files` "
-        "removes it."
+        "removes it, and of a user `forget --user NAME --files`."
     )
     assert "Removed the note" in cli("delete", ids["Login rules"], "--files").out
     assert list(path.parent.glob("*.md")) == []

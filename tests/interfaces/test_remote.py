@@ -219,10 +219,24 @@ def test_a_limited_caller_is_refused_what_reaches_further(
 @pytest.mark.parametrize("limit", [Extent.READER, Extent.PROJECTS])
 def test_a_limited_caller_forgets_a_memory_and_no_scope(limit: Extent) -> None:
     forget = BY_NAME["forget"]
-    assert remote.refusal(forget, {"id", "files", "verify"}, read_only=False, limit=limit) == ""
+    assert remote.refusal(forget, {"id", "verify"}, read_only=False, limit=limit) == ""
     for name in ("user_id", "agent_id", "session_id", "project", "memory_type"):
         assert remote.refusal(forget, {"id", name}, read_only=False, limit=limit)
         assert not remote.refusal(forget, {name}, read_only=False, limit=Extent.USER)
+
+
+@pytest.mark.req("MESH-011")
+@pytest.mark.parametrize("name", ["forget", "delete"])
+def test_taking_notes_out_of_the_files_of_a_server_needs_the_rights_of_the_server(
+    name: str,
+) -> None:
+    for limit in (Extent.READER, Extent.PROJECTS, Extent.USER, Extent.SERVER):
+        for given, refused in (
+            ({"id": "x", "files": True}, limit < Extent.SERVER),
+            ({"id": "x", "files": False, "verify": True}, False),
+        ):
+            why = remote.refusal(BY_NAME[name], given, read_only=False, limit=limit)
+            assert ("files that the users of the server share" in why) is refused
 
 
 def test_what_is_marked_as_reading_needs_no_right_to_write(tmp_path: Path) -> None:

@@ -258,14 +258,14 @@ class Mesh(Learning, Auditing):
 
         The memory of a note that `mesh.notes` wrote is also taken out of its file; with `files`,
         one that people wrote too. With `verify`, look everywhere before and after; `check` of the
-        result says what was found. Raises `InvalidInput` for another user, and unless one of id,
-        key and scope is given.
+        result says what was found. Raises `InvalidInput` for another user, for an empty name, and
+        unless one of id, key and scope is given.
         """
         from memory_mesh.flows.upkeep.forget import forget, is_whole_user
 
         names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id}
         names |= {"project": project, "memory_type": memory_type}
-        context = self._flushed() if is_whole_user(names) else self._context()
+        context = self._flushed() if is_whole_user(names) else self._existing()
         return forget(context, id, key, names, files=files, verify=verify)
 
     def erase(
@@ -283,9 +283,8 @@ class Mesh(Learning, Auditing):
         from memory_mesh.flows.search import search
         from memory_mesh.flows.upkeep import erase
 
-        context = self._context()
-        if (named := search.named(context, id, key)) is not None:
-            erase.delete(context, [named], files=files)
+        context = self._existing()
+        erase.delete(context, search.to_erase(context, id, key), files=files)
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None,

@@ -489,8 +489,9 @@ class HookFiles(Protocol):
     nothing to wait for. **add_dead_letter** appends a letter, durable when it returns, unless
     `is_waiting` says that its event is gone. **dead_letters** returns all of them.
     **keep_dead_letters** removes the letters that `keep` refuses, and **forget** the entries of
-    memories in the Markdown files of a folder, whose turn the caller has. All but the first may
-    raise `StoreUnavailable`.
+    memories in the Markdown files of a folder, whose turn the caller has. **read** yields the name
+    and the bytes of each file of these folders and of the dead letters, without bytes if it cannot
+    be read. All but the first and the last may raise `StoreUnavailable`.
     """
 
     def turn(
@@ -502,6 +503,7 @@ class HookFiles(Protocol):
     def dead_letters(self) -> list[dict[str, Json]]: ...
     def keep_dead_letters(self, keep: Callable[[Mapping[str, Json]], bool]) -> None: ...
     def forget(self, folder: str, memory_ids: Collection[str]) -> None: ...
+    def read(self, folders: Collection[str]) -> Iterator[tuple[str, bytes | None]]: ...
 
 
 class _NoHookFiles:
@@ -523,6 +525,9 @@ class _NoHookFiles:
 
     def forget(self, folder: str, memory_ids: Collection[str]) -> None:
         """Do nothing."""
+
+    def read(self, folders: Collection[str]) -> Iterator[tuple[str, bytes | None]]:
+        return iter(())
 
 
 def no_hook_files() -> HookFiles:

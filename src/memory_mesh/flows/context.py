@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from memory_mesh.core.errors import (
@@ -26,6 +27,7 @@ from memory_mesh.core.model import (
     Key,
     Kind,
     Memory,
+    Meta,
     Reader,
     Row,
     SearchResult,
@@ -363,6 +365,20 @@ def check_texts(**values: object) -> None:
     for name, value in values.items():
         if wrong := fault(BY_NAME[name], value):
             raise InvalidInput(wrong)
+
+
+def check_names(**names: object) -> None:
+    """Raise `InvalidInput` for the first name that is blank: it must not stand for everything."""
+    for name, value in names.items():
+        if isinstance(value, str) and not value.strip():
+            raise InvalidInput(f"{name} is empty; nothing was erased", expected="a name")
+
+
+def forgotten_user(context: Context, user_id: str | None) -> Meta:
+    """Return what the store keeps of a user who was forgotten: the time (`at`), and the digests of
+    the notes that stayed in their files (`notes`)."""
+    # The name of a user is not stored with it.
+    return Meta.read(context.store, f"forgotten {sha256(repr(user_id).encode()).hexdigest()[:16]}")
 
 
 def find_rows(

@@ -88,6 +88,7 @@ class Parameter:
     # the user, and the command line asks first. A flag that is one of `Operation.target` too names
     # the reader instead if a single memory is given.
     scope: bool = False
+    extent: Extent = Extent.READER  # how far a call with it reaches
 
     @property
     def word(self) -> str:
@@ -171,7 +172,8 @@ class Operation:
     target: tuple[str, ...] = ("store", "agent", "user", "session", "project", "preset")
     # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch.
     progress: str = ""
-    # The question to ask before it runs on a scope, which stands for `{scope}`.
+    # The question to ask before it runs on a scope, which stands for `{scope}`. `{what}` is what it
+    # erases.
     confirm: str = ""
     examples: tuple[str, ...] = ()
 

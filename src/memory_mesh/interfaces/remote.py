@@ -117,9 +117,10 @@ def refusal(
     may."""
     if read_only and operation.effect is not Effect.READ:
         return "the token is for reading only"
-    names = {one.name for one in operation.parameters if one.scope}
-    wide = Extent.READER if names.isdisjoint(arguments) else Extent.USER
-    extent = max(operation.extent, wide)
+    values = arguments if isinstance(arguments, Mapping) else dict.fromkeys(arguments)
+    named = [one for one in operation.parameters if values.get(one.name, False) is not False]
+    wide = [Extent.USER if one.scope else one.extent for one in named]
+    extent = max([operation.extent, *wide])
     return "" if extent <= limit else _BEYOND[extent]
 
 

@@ -80,8 +80,8 @@ _HOSTS = _words("claude-code", "opencode")
 _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", bare=True)
 _ID_OR_KEY = (_ID, Parameter("key", "its key, instead of the id", metavar="KEY"))
-_FILES = Parameter("files", "also take a note that people wrote out of its file")
-_CONFIRM = "Erase all memories of {scope} for good?"
+_FILES = Parameter("files", "also take a note that people wrote out of its file", extent=SERVER)
+_CONFIRM = "Erase {what} of {scope} for good?"
 _SCOPE = (
     Parameter("user_id", "everything of this user; narrowed by what else is given", scope=True,
               flag="--user", metavar="NAME"),

@@ -202,6 +202,22 @@ class DiskHookFiles:
         with _translated(Path(folder)), suppress(NotADirectoryError):
             _remove_entries(Path(folder), memory_ids)
 
+    def read(self, folders: Collection[str]) -> Iterator[tuple[str, bytes | None]]:
+        for folder in (*map(Path, folders), self._folder):
+            try:
+                names = names_in(folder)
+            except NotADirectoryError:
+                names = []
+            except OSError:
+                yield folder.name, None
+                continue
+            # With copies of the file of a day, and parts that a crash left.
+            for path in (folder / name for name in names if _DAY.search(name) or _LETTERS in name):
+                try:
+                    yield f"{folder.name}/{path.name}", read_if_any(path) or b""
+                except OSError:
+                    yield f"{folder.name}/{path.name}", None
+
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:

@@ -188,10 +188,11 @@ class ErasureCheck:
     shared: int = 0
     rows_left: int = 0  # rows of a forgotten user that the store still has
     places: tuple[CheckedPlace, ...] = ()  # where was looked
+    unread: tuple[str, ...] = ()  # files that could not be read, and so may have a text
 
     @property
     def clean(self) -> bool:
-        return not (self.found or self.rows_left)
+        return not (self.found or self.rows_left or self.unread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

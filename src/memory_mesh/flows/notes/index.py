@@ -26,7 +26,7 @@ from memory_mesh.core.notes.files import (
     without_section,
 )
 from memory_mesh.core.ports import NoteFile, NoteFiles
-from memory_mesh.flows.context import Context, Plan, commit
+from memory_mesh.flows.context import Context, Plan, commit, forgotten_user
 from memory_mesh.flows.lane import lane
 from memory_mesh.flows.mirror import mirror
 from memory_mesh.flows.write.prepare import Prepared, prepare
@@ -132,6 +132,15 @@ def indexed_files(context: Context) -> Collection[str]:
     return _stored(context).marks if context.file.is_prepared() else ()
 
 
+def files_elsewhere(context: Context) -> list[tuple[str, str]]:
+    """Return the folder and name of each file that is indexed for the reader's user outside the
+    folder of notes."""
+    prefix, own = mirror.state_prefix(context, mirror.NOTES), context.files.open_notes
+    states = [_State.of(meta.detail) for meta in Meta.with_prefix(context.store, prefix)]
+    files = {(state.root, name) for state in states for name in state.marks if name[-1:] != "/"}
+    return sorted(file for file in files if file[0] != own().root)
+
+
 def _stored(context: Context) -> _State:
     return _State.of(Meta.read(context.store, _scope(context)).detail)
 
@@ -201,7 +210,12 @@ class _Run:
         self._prefix = f"{NOTE_KEY}{mirror.hashed(context.files.open_notes().root)[:8]}/"
         self.old = _stored(context)
         every = dict(zip(keys_of(notes), notes, strict=True))
-        self._current = {key: note for key, note in every.items() if is_current(note, self.at)}
+        forgotten = _forgotten(context)
+        self._current = {
+            key: note
+            for key, note in every.items()
+            if is_current(note, self.at) and digest(note) not in forgotten
+        }
         self._digests = {key: digest(note) for key, note in self._current.items()}
         self._outdated = every.keys() - self._current.keys()
         self.counts = dict.fromkeys(("added", "updated", "moved", "archived", "unchanged"), 0)
@@ -381,6 +395,42 @@ def forget(context: Context, memory_ids: Collection[str], *, files: bool) -> For
     return Forgotten(tuple(taken), tuple(left), tuple(rows))
 
 
+def forget_user(context: Context, *, files: bool) -> tuple[Forgotten, list[str]]:
+    """Take the sections of the reader's user out of their files like `forget`, and return that with
+    the digests of those that are left, so that they are not indexed again before they are edited.
+    Those that were left by an earlier call are among them."""
+    metas = Meta.with_prefix(context.store, mirror.state_prefix(context, mirror.NOTES))
+    states = [_State.of(meta.detail) for meta in metas]
+    ids = {entry.id for state in states for entry in state.sections.values()}
+    ids |= {id_ for state in states for id_ in state.archived.values()}
+    done = forget(context, ids, files=files)
+    newer = {row.id: Meta.of(row).detail for row in done.rows}
+    digests = {*_forgotten(context)}
+    taken, left = list(done.taken), list(done.left)
+    if digests:
+        opened, gone = context.files.open_notes(), set[str]()
+        for note in read_all(context, opened.files()):
+            entry = _Entry(digest(note), note.section, "")
+            if entry.digest in digests:
+                is_out = files and _take_out(context, note.file, entry)
+                (taken if is_out else left).append(f"{opened.root}/{note.file}#{note.section}")
+                gone |= {entry.digest} if is_out else set()
+        digests -= gone
+    for meta in metas:
+        state = _State.of(newer.get(meta.id, meta.detail))
+        entries = (*state.sections.values(), *_outdated(context, state, state.archived).values())
+        digests |= {entry.digest for entry in entries}
+    return replace(done, taken=tuple(taken), left=tuple(left)), sorted(digests)
+
+
+def _forgotten(context: Context) -> Collection[str]:
+    """Return the digests of the sections that were left in their files when the reader's user was
+    forgotten."""
+    user_id = context.reader.user_id
+    notes = forgotten_user(context, user_id).detail.get("notes") if user_id else None
+    return [str(one) for one in notes] if isinstance(notes, list) else ()
+
+
 def _outdated(context: Context, state: _State, archived: Mapping[str, str]) -> dict[str, _Entry]:
     """Return those of these archived sections that are still in a file: deprecated ones, and
     those that are not valid now."""
@@ -426,11 +476,12 @@ def ranked(context: Context, notes: Sequence[Note], found: Iterable[Relevance]) 
         context.store.get(Kind.MEMORY, [entry.id for entry in entries.values()]) if entries else {}
     )
     kept: list[Relevance] = []
+    forgotten = _forgotten(context) if mirror.is_ready(context) else ()
     for each in found:
         entry = entries.get((each.note.file, each.note.section))
         row = rows.get(entry.id) if entry else None
         if entry is None:
-            kept.append(each)
+            kept += [each] if digest(each.note) not in forgotten else []
         elif row is not None and row.value("status") == Status.ACTIVE:
             kept.append(replace(each, feedback=Memory.of(row).feedback_score))
     return sorted(kept, key=lambda each: -each.rank)

@@ -47,7 +47,14 @@ from memory_mesh.core.search.mentions import (
     without_speakers,
 )
 from memory_mesh.core.text import without_masks
-from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
+from memory_mesh.flows.context import (
+    Context,
+    check_names,
+    check_texts,
+    find_memory,
+    intact,
+    require_memory,
+)
 from memory_mesh.flows.search import passages as deep
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.filters import text_of, where_of
@@ -113,26 +120,46 @@ def named(context: Context, memory_id: str | None, key: str | None) -> str | Non
         )
     if key is None:
         return memory_id
+    current = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
+    narrowest = _narrowest(_with_key(context, key, current))
+    return narrowest.id if narrowest else None
+
+
+def to_erase(context: Context, memory_id: str | None, key: str | None) -> list[str]:
+    """Return the ids that an erasure by id or by key takes.
+
+    A key takes the memory that `named` returns, and those of the same scope with this key that are
+    not read any more: archived, superseded and expired ones.
+    """
+    check_names(id=memory_id, key=key)
+    given = named(context, memory_id, key)
+    if key is None:
+        return [str(given)]
+    memories = _with_key(context, key)
+    chosen = next((one for one in memories if one.id == given), _narrowest(memories))
+    return [one.id for one in memories if chosen and one.fingerprint == chosen.fingerprint]
+
+
+def _with_key(context: Context, key: str, where: Where = ANYTHING) -> list[Memory]:
+    """Return the memories of the reader's project with the caller's own key."""
     # By its fingerprint: the key itself may be stored masked.
     prefix = key_prefix(key)
-    has_key = all_of(
-        Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~")
-    )
     here = all_of(
         model.visible_to(context.reader),
         equals("project", context.reader.project),
-        equals("status", Status.ACTIVE),
+        Compare("fingerprint", ">=", prefix),
+        Compare("fingerprint", "<", f"{prefix}~"),
+        where,
     )
-    rows = context.store.find(
-        Kind.MEMORY, all_of(here, model.not_expired(iso(context.clock())), has_key)
-    )
-    found = map(Memory.of, intact(context, rows))
-    narrowest = max(
-        found,
+    return [Memory.of(row) for row in intact(context, context.store.find(Kind.MEMORY, here))]
+
+
+def _narrowest(memories: Sequence[Memory]) -> Memory | None:
+    return max(
+        memories,
         key=lambda memory: list(Reach).index(model.reach_of(memory.memory_type, memory.reach)),
         default=None,
     )
-    return narrowest.id if narrowest else None
 
 
 def get_all(

@@ -18,7 +18,7 @@ from memory_mesh.core.model import In, Kind, MemoryRecord, Row, Usage, batches, 
 from memory_mesh.core.model.background import Found, SearchEntry, uncancellable
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows.audit.chains import audit_rows, new_entry
-from memory_mesh.flows.context import Context, Plan, commit
+from memory_mesh.flows.context import Context, Plan, commit, forgotten_user
 
 # Readers whose counts are written together: each of their partitions may change meanwhile.
 _HOMES = 20
@@ -182,7 +182,7 @@ def _append(context: Context, entries: Sequence[SearchEntry]) -> None:
 
 def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]:
     chains: dict[str, list[Entry]] = {}
-    for entry in entries:
+    for entry in _not_forgotten(context, entries):
         write = partial(
             blocks.recall, agent=str(entry.agent_id), query=entry.query, limit=entry.limit,
             filter=entry.filter, at=iso(entry.ms), results=entry.results, top_score=entry.top_score,
@@ -194,6 +194,13 @@ def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]
     return Plan(
         None, [row for chain, new in chains.items() for row in audit_rows(context, chain, new)]
     )
+
+
+def _not_forgotten(context: Context, entries: Sequence[SearchEntry]) -> list[SearchEntry]:
+    """Return the searches without those of users who were forgotten since, by any process."""
+    users = {entry.user_id for entry in entries} - {None}
+    times = {user: str(forgotten_user(context, user).detail.get("at", "")) for user in users}
+    return [entry for entry in entries if iso(entry.ms) > times.get(entry.user_id, "")]
 
 
 def _commit(context: Context, decide: Callable[[], Plan[None]]) -> None:

@@ -1,9 +1,9 @@
 """Forget a memory, or everything of a scope, and prove it: look for the erased everywhere.
 
 By id: its rows, history, passages, links, counters, waiting events, derived memories and search
-results. By some characters of each text: the rows of every kind, the export, the files of notes and
-traces, and the bytes of the files of the store and its index. What is found before the erasure
-shows that the same look would find it afterwards.
+results. By some characters of each text: the rows of every kind, the export, the files of notes,
+traces and hooks, and the bytes of the files of the store and its index. What is found before the
+erasure shows that the same look would find it afterwards.
 """
 
 import json
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from memory_mesh.core import audit
 from memory_mesh.core.errors import InvalidInput, shown
@@ -19,6 +20,7 @@ from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
     CheckedPlace,
+    Compare,
     ErasureCheck,
     Forgotten,
     In,
@@ -30,17 +32,32 @@ from memory_mesh.core.model import (
     Reader,
     Row,
     Status,
+    Value,
+    Where,
+    all_of,
     batches,
     equals,
     iso,
     partition,
 )
+from memory_mesh.core.notes import MAX_BYTES
 from memory_mesh.core.ports import no_progress
+from memory_mesh.core.upkeep.hooks import DELETE
 from memory_mesh.flows.audit.audit import heads, prune_before
-from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_rows, paged
+from memory_mesh.flows.context import (
+    Context,
+    Plan,
+    check_names,
+    check_texts,
+    commit,
+    find_rows,
+    forgotten_user,
+    paged,
+)
 from memory_mesh.flows.mirror.mirror import state_keys
 from memory_mesh.flows.search import search
 from memory_mesh.flows.transfer.transfer import export
+from memory_mesh.flows.upkeep import hooks
 from memory_mesh.flows.upkeep.erase import (
     authors_of,
     delete,
@@ -73,23 +90,25 @@ def forget(
             expected=f"an id, a key, or a scope: {', '.join(names)}",
             remedy="leave the scope out: the id of a memory is enough" if given and scope else "",
         )
+    is_limited = context.reader.user_id is not None
     if scope:
         context = _of_user(context, scope)
         ids = ids_within(context, scope) if verify else []
     else:
-        named = search.named(context, memory_id, key)
-        ids = [] if named is None else [named]
+        ids = search.to_erase(context, memory_id, key)
     wanted = _target(context, ids, scope) if verify else None
     before = look(context, wanted) if wanted else None
     proof = delete_all(context, scope, files=files) if scope else delete(context, ids, files=files)
     if is_whole_user(scope):
-        proof += _purge(context)
+        proof += _purge(context, files=files)
+        proof = replace(proof, notes_left=tuple(dict.fromkeys(proof.notes_left)))
     proof = free(context, proof)
     if wanted is None or before is None:
         return proof
     own = equals("user_id", context.reader.user_id)
     left = sum(context.store.count(kind, own) for kind in _OWNED if is_whole_user(scope))
-    return replace(proof, check=check(context, wanted, before, rows_left=left))
+    checked = check(context, wanted, before, rows_left=left, is_limited=is_limited)
+    return replace(proof, check=checked)
 
 
 def is_whole_user(names: Mapping[str, str | None]) -> bool:
@@ -102,6 +121,7 @@ def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
     valid, or of another user."""
     context.check_enabled()
     check_texts(**scope)
+    check_names(**scope)
     if scope.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
         raise InvalidInput(
             f"memory_type is {shown(scope['memory_type'])}",
@@ -109,8 +129,8 @@ def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
         )
     reader = context.reader
     user_id = scope.get("user_id", reader.user_id)
-    if reader.user_id not in (None, user_id) or (user_id is not None and not user_id.strip()):
-        what = f"user {shown(user_id)} is not this mesh's"
+    if reader.user_id not in (None, user_id):
+        what = "user_id is not the user of this mesh"
         raise InvalidInput(what, remedy="call it on a mesh of that user, or on one without a user")
     own = (
         Reader(user_id, reader.agent_id)
@@ -120,10 +140,17 @@ def _of_user(context: Context, scope: Mapping[str, str]) -> Context:
     return replace(context, reader=own)
 
 
-def _purge(context: Context) -> Forgotten:
+def _purge(context: Context, *, files: bool) -> Forgotten:
     """Erase what is left of the reader's user when the memories are erased: searches, idempotency
     keys, cursors and files of traces."""
+    from memory_mesh.flows.notes import index as note_index
+
     user_id = context.reader.user_id
+    notes, digests = note_index.forget_user(context, files=files)
+    if context.file.is_prepared():
+        # First, so that searches that another process did not write yet are not written later.
+        at = iso(context.clock())
+        commit(context, lambda: _mark(context, {"at": at, "notes": [*digests]}, at))
     pruned = prune_before(context, iso(context.clock() + 1))
     # Idempotency keys have no column for the user, but their partition names it.
     receipts = [
@@ -140,10 +167,16 @@ def _purge(context: Context) -> Forgotten:
     context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
     return Forgotten(
         rows=pruned.removed + len(receipts) + len(states),
+        notes=notes.taken,
+        notes_left=notes.left,
         blocks=tuple(pruned.checkpoints),
         damaged=tuple(broken.chain for broken in pruned.broken),
         bytes_freed=False,
     )
+
+
+def _mark(context: Context, detail: dict[str, Value], at: str) -> Plan[None]:
+    return Plan(None, [forgotten_user(context, context.reader.user_id).row(detail, at=at)])
 
 
 # --- proof of an erasure ---
@@ -175,6 +208,7 @@ class Target:
     too_short: int  # texts without a sample
     searched: Sequence[Memory]
     is_related: Callable[[Row], bool]
+    notes: Collection[tuple[str, str]]  # other folders and names of the user's indexed files
 
     @property
     def read(self) -> list[bytes]:
@@ -187,11 +221,13 @@ class Found:
 
     ids: Mapping[str, set[str]]
     samples: Mapping[str, Mapping[bytes, str]]
+    unread: tuple[str, ...]
 
 
 def target(
-    memories: Sequence[Memory], texts: Iterable[tuple[str, str]], is_related: Callable[[Row], bool]
-) -> Target:
+    memories: Sequence[Memory], texts: Iterable[tuple[str, str]],
+    is_related: Callable[[Row], bool], notes: Collection[tuple[str, str]],
+) -> Target:  # fmt: skip
     """Return what is looked for: these memories, and these texts, each with the id of what it
     belongs to."""
     sampled = [(id_, sample(text)) for id_, text in texts]
@@ -201,6 +237,7 @@ def target(
         too_short=sum(not part for _, part in sampled),
         searched=memories[:_SEARCHED],
         is_related=is_related,
+        notes=notes,
     )
 
 
@@ -217,16 +254,23 @@ def look(context: Context, wanted: Target) -> Found:
     quiet = context.with_options(enable_memory=False)
     by_id = {name: find(quiet, wanted) for name, find in _BY_ID.items()}
     by_text = {name: dict.fromkeys(find(quiet, wanted), name) for name, find in _BY_TEXT.items()}
-    return Found(
-        by_id, by_text | {FILES: context.file.find_bytes(wanted.samples) if wanted.samples else {}}
-    )
+    unread = list[str]()
+    for name, files in _IN_FILES.items():
+        by_text[name] = _within(files(quiet, wanted), wanted.read, unread)
+    by_text[FILES] = context.file.find_bytes(wanted.samples) if wanted.samples else {}
+    return Found(by_id, by_text, tuple(unread))
 
 
-def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0) -> ErasureCheck:
-    """Look again, and return what is left. What other rows have too does not count."""
+def check(
+    context: Context, wanted: Target, before: Found, *, rows_left: int = 0, is_limited: bool
+) -> ErasureCheck:
+    """Look again, and return what is left. What other rows have too does not count.
+
+    A limited caller is not told what other users have: `shared` counts texts of its own user only.
+    """
     after = look(context, wanted)
     left = {part for parts in after.samples.values() for part in parts}
-    shared = _of_others(context, wanted, left) if left else set()
+    shared = _of_others(context, wanted, left) if left else {}
     kept = {
         name: {part: place for part, place in parts.items() if part not in shared}
         for name, parts in after.samples.items()
@@ -248,9 +292,10 @@ def check(context: Context, wanted: Target, before: Found, *, rows_left: int = 0
         too_short=wanted.too_short,
         found_before=len(before.samples[FILES]),
         found=tuple(found),
-        shared=len(shared),
+        shared=sum(is_own or not is_limited for is_own in shared.values()),
         rows_left=rows_left,
         places=tuple(places),
+        unread=after.unread,
     )
 
 
@@ -262,15 +307,17 @@ def _rows(context: Context, wanted: Target) -> set[str]:
 
 
 def _about(
-    *kinds: Kind, columns: Sequence[str] = ("ref",)
+    *kinds: Kind, columns: Sequence[str] = ("ref",), where: Where = ANYTHING
 ) -> Callable[[Context, Target], set[str]]:
     """Return a look at the rows of these kinds that name an erased memory in one of the columns."""
 
     def find(context: Context, wanted: Target) -> set[str]:
         asked = [
-            In(column, tuple(ids)) for column in columns for ids in batches(wanted.ids, _AT_ONCE)
+            all_of(In(column, tuple(ids)), where)
+            for column in columns
+            for ids in batches(wanted.ids, _AT_ONCE)
         ]
-        return {id_ for where in asked for kind in kinds for id_ in context.store.ids(kind, where)}
+        return {id_ for some in asked for kind in kinds for id_ in context.store.ids(kind, some)}
 
     return find
 
@@ -305,7 +352,7 @@ _BY_ID: dict[str, Callable[[Context, Target], set[str]]] = {
     "passages and their vectors": _about(Kind.PASSAGE),
     "links and conflicts": _about(Kind.LINK, Kind.CONFLICT, columns=("ref", "target")),
     "counters and sightings": _about(Kind.USAGE, Kind.SIGHTING),
-    "waiting events": _about(Kind.EVENT),
+    "waiting events": _about(Kind.EVENT, where=Compare("action", "<>", DELETE)),
     "digests, reflections and lessons": _about(*CONTENTS, columns=("sources",)),
     "search by words and vectors": _found(use_cache=False),
     "cached search": _found(use_cache=True),
@@ -329,9 +376,15 @@ def _in_rows(context: Context, wanted: Target) -> set[bytes]:
     return {part for row, part in _quoting_rows(context, wanted.read) if wanted.is_related(row)}
 
 
-def _of_others(context: Context, wanted: Target, parts: Collection[bytes]) -> set[bytes]:
-    """Return the parts of texts that rows of others have too."""
-    return {part for row, part in _quoting_rows(context, parts) if not wanted.is_related(row)}
+def _of_others(context: Context, wanted: Target, parts: Collection[bytes]) -> dict[bytes, bool]:
+    """Return the parts of texts that other rows have too, each with whether one of them is of the
+    reader's user."""
+    others: dict[bytes, bool] = {}
+    for row, part in _quoting_rows(context, parts):
+        if not wanted.is_related(row):
+            is_own = row.fields.get("user_id") == context.reader.user_id
+            others[part] = others.get(part, False) or is_own
+    return others
 
 
 def _exported(context: Context, wanted: Target) -> set[bytes]:
@@ -339,38 +392,84 @@ def _exported(context: Context, wanted: Target) -> set[bytes]:
     return {part for line in lines for part in wanted.read if part in line}
 
 
-def _in_notes(context: Context, wanted: Target) -> set[bytes]:
-    with suppress(InvalidInput):  # there are none
-        files = context.files.open_notes()
-        return _within((files.read(file.name) for file in files.files()), wanted.read)
-    return set()
-
-
-def _in_traces(context: Context, wanted: Target) -> set[bytes]:
-    def walk(folder: str) -> Iterator[bytes]:
-        yield from map(files.read, files.names(folder))
-        for name in files.names(folder, folders=True):
-            yield from walk(name)
-
-    with suppress(InvalidInput):  # there are none
-        files = context.open_traces()
-        return _within(walk(""), wanted.read)
-    return set()
-
-
-def _within(data: Iterable[bytes], parts: Collection[bytes]) -> set[bytes]:
-    """Return the parts that are in these bytes, as they are or as JSON may write them."""
-    forms = {json.dumps(part.decode())[1:-1].encode(): part for part in parts} | {
-        part: part for part in parts
-    }
-    return {part for text in data for form, part in forms.items() if form in text}
-
-
 _BY_TEXT: dict[str, Callable[[Context, Target], set[bytes]]] = {
     "texts of rows and audit blocks": _in_rows,
     "export": _exported,
-    "files of notes": _in_notes,
-    "files of traces": _in_traces,
+}
+
+
+# --- in files ---
+# A file that cannot be read hides none of the others.
+
+_Data = Iterator[tuple[str, bytes | None]]
+
+
+def _notes(context: Context, wanted: Target) -> _Data:
+    """Yield the files of the folder of notes, and those of other folders that were indexed or
+    imported for the user."""
+    try:
+        files = context.files.open_notes()
+    except InvalidInput:  # there are none
+        return
+    for file in files.files():
+        if not (file.name and file.fault):  # a link that leads elsewhere is not a note
+            yield _data(files.root, file.name, files.read)
+    for root, name in wanted.notes:
+        with suppress(InvalidInput):  # the folder is gone
+            read = context.files.open_folder(root).read
+            yield _data(root, name, partial(read, max_bytes=MAX_BYTES))
+
+
+def _traces(context: Context, wanted: Target) -> _Data:
+    try:
+        files = context.open_traces()
+    except InvalidInput:  # there are none
+        return
+    folders = [""]
+    while folders:
+        start = f"{folder}/" if (folder := folders.pop()) else ""
+        try:
+            names, inner = files.names(folder), files.names(folder, folders=True)
+        except InvalidInput:
+            yield f"{files.root.rpartition('/')[2]}/{folder}", None
+            continue
+        yield from (_data(files.root, start + name, files.read) for name in names)
+        folders += [start + name for name in inner]
+
+
+def _hooks(context: Context, wanted: Target) -> _Data:
+    return context.files.open_hook_files().read(hooks.folders(context).values())
+
+
+def _data(root: str, name: str, read: Callable[[str], bytes]) -> tuple[str, bytes | None]:
+    """Return a name of a file for people, without the folders above its own, and its bytes."""
+    shown_name = f"{root.rpartition('/')[2]}/{name}"
+    try:
+        return shown_name, read(name)
+    except InvalidInput as error:
+        return shown_name, b"" if isinstance(error.__cause__, FileNotFoundError) else None
+
+
+def _within(data: _Data, parts: Collection[bytes], unread: list[str]) -> dict[bytes, str]:
+    """Return the parts that are in these files, as they are or as JSON may write them, each with
+    the names of its files. Add the names of those without bytes to `unread`."""
+    forms = {json.dumps(part.decode())[1:-1].encode(): part for part in parts} | {
+        part: part for part in parts
+    }
+    names: dict[bytes, dict[str, None]] = {}
+    for name, text in data:
+        if text is None:
+            unread.append(name)
+        for form, part in forms.items():
+            if text and form in text:
+                names.setdefault(part, {})[name] = None
+    return {part: ", ".join(files) for part, files in names.items()}
+
+
+_IN_FILES: dict[str, Callable[[Context, Target], _Data]] = {
+    "files of notes": _notes,
+    "files of traces": _traces,
+    "files of hooks": _hooks,
 }
 
 
@@ -380,6 +479,8 @@ _BY_TEXT: dict[str, Callable[[Context, Target], set[bytes]]] = {
 def _target(context: Context, ids: Sequence[str], scope: Mapping[str, str]) -> Target:
     """Return what an erasure takes: the memories and skills, their contents and older contents,
     and the queries of a whole user."""
+    from memory_mesh.flows.notes import index as note_index  # most erasures are not verified
+
     plans = [
         preview(context, some, scope=authors_of(scope) if scope else None, any_agent=True)
         for some in batches(ids, _AT_ONCE)
@@ -395,6 +496,7 @@ def _target(context: Context, ids: Sequence[str], scope: Mapping[str, str]) -> T
             (user_id is not None and row.fields.get("user_id") == user_id)
             or not related.isdisjoint((row.id, row.fields.get("ref"), row.fields.get("target")))
         ),
+        note_index.files_elsewhere(context),
     )
 
 

@@ -107,7 +107,7 @@ def no_entries(context: Context) -> Iterator[None]:
     """Let no process write to Markdown files: what is removed after a write must not be an entry
     about that write."""
     with ExitStack() as stack:
-        for name, folder in _folders(context).items():
+        for name, folder in folders(context).items():
             stack.enter_context(
                 context.files.open_hook_files().turn(
                     name, folder, seconds=RETRY_SECONDS, create=False
@@ -120,7 +120,7 @@ def no_entries(context: Context) -> Iterator[None]:
 def forget(context: Context, memory_ids: Collection[str]) -> None:
     """Remove erased memories from the files of hooks. What fails is repeated when the hook gets
     the erasure."""
-    for folder in _folders(context).values():
+    for folder in folders(context).values():
         try:
             context.files.open_hook_files().forget(folder, memory_ids)
         except StoreError as error:
@@ -389,7 +389,7 @@ def _registered(context: Context) -> list[Meta]:
     return Meta.with_prefix(context.store, _PREFIX)
 
 
-def _folders(context: Context) -> dict[str, str]:
+def folders(context: Context) -> dict[str, str]:
     """Return the folders of the hooks that the store knows, by the name of the hook."""
     states = {
         meta.id.removeprefix(_PREFIX): HookState.of(meta.detail) for meta in _registered(context)

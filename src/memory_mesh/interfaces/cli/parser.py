@@ -224,6 +224,8 @@ def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -
     flags = {TARGET[name].word: name for name in entry.target}
     scope = {one.word for one in entry.parameters if one.scope}
     one_memory = {"--id", "--key"} & values.keys()
+    if entry.method == "erase" and not one_memory:
+        raise _no_memory(entry, {word: value for word, value in values.items() if word in flags})
     # `forget --agent planner` forgets what the agent stored, and `forget ID --agent planner` a
     # memory that it can see. A user is always also that of the mesh.
     reader = {
@@ -249,6 +251,17 @@ def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -
     if entry.confirm and not one_memory:
         _confirm(call, agreed=YES.word in values)
     return call
+
+
+def _no_memory(entry: Operation, reader: Mapping[str, object]) -> InvalidInput:
+    names = [
+        f"{word} {value}" for word, value in reader.items() if word not in ("--store", "--preset")
+    ]
+    return InvalidInput(
+        f"{entry.command} has no ID",
+        expected="ID, or --key KEY",
+        remedy=f"memory-mesh forget {' '.join(names) or '--agent NAME'} erases a whole scope",
+    )
 
 
 def _form(values: Mapping[str, object]) -> Form:
@@ -302,8 +315,11 @@ def _confirm(call: Call, *, agreed: bool) -> None:
         known = [one for one in call.operation.parameters if one.kind is not Kind.SWITCH]
         expected = f"one of {', '.join(one.label for one in known)}"
         raise InvalidInput(f"{call.operation.command} has nothing to erase", expected=expected)
+    named = [one.name for one in call.operation.parameters if one.scope]
+    is_user = [name for name in named if name in call.arguments] == ["user_id"]
+    what = "all memories, searches and traces" if is_user else "all memories"
     if not agreed:
-        confirm(call.operation.confirm.format(scope=call.scope))
+        confirm(call.operation.confirm.format(what=what, scope=call.scope))
 
 
 # --- calling ---

@@ -414,6 +414,7 @@ _CHECK = (
     "Looked for {texts:#text} in {places:#place}:",
     each("places", "  {name:<46} {before} before, {after} after"),
     lambda check: [f"Found: {one_line(id_)} in {one_line(place)}" for id_, place in check.found],
+    each("unread", "Not read: {}"),
     "<{rows_left:#row} of the user left in the store>",
     "<{shared} left in other memories or searches, which have the same words>",
     "<{too_short} too short to look for>",
@@ -424,7 +425,12 @@ _CHECK = (
 def _note_left(place: str) -> str:
     # The root of what was imported ends with a dot.
     by_hand = "/./" in place
-    remedy = "edit the file by hand" if by_hand else "`memory-mesh forget ID --files` removes it"
+    remedy = (
+        "edit the file by hand"
+        if by_hand
+        else "`memory-mesh forget ID --files` removes it, and of a user "
+        "`forget --user NAME --files`"
+    )
     return f"The note {one_line(place)} is still in its file: {remedy}."
 
 
