@@ -1,7 +1,9 @@
 """Build the ONNX graphs of the local models: BERT with 6 layers and 8-bit weights.
 
 The input is the token ids of one unpadded text, the output its vector: the mean over all tokens, of
-length 1. There is no attention mask, because there is no padding to hide.
+length 1. A change of the weights may add two outputs: for each token a small vector of length 1,
+and its weight as a part of a question. There is no attention mask, because there is no padding to
+hide.
 
 Each column of a weight matrix has its own scale, computed here. The activations have one scale for
 each matrix product, computed at run time; that is why a text runs alone: other texts in the batch
@@ -106,9 +108,9 @@ class Graph:
         for layer in range(LAYERS):
             hidden = self._layer(hidden, f"encoder.layer.{layer}.")
             progress("building the model", layer + 1, LAYERS)
-        inputs, output = self._ends(hidden)
+        inputs, outputs = self._ends(hidden)
         given = [_value(name, _INT64, 1, "tokens") for name in inputs]
-        graph = _message({1: self._nodes, 2: self.name, 5: self._constants, 11: given, 12: output})
+        graph = _message({1: self._nodes, 2: self.name, 5: self._constants, 11: given, 12: outputs})
         versions = [
             _message({1: domain, 2: version})
             for domain, version in ((_STANDARD, 18), (_MICROSOFT, 1))
@@ -116,10 +118,27 @@ class Graph:
         # An old IR version on purpose: older runtimes can read it.
         return _message({1: 8, 7: graph, 8: versions})
 
-    def _ends(self, hidden: str) -> tuple[Sequence[str], _Bytes]:
-        """Return the names of the inputs, and the output, which is computed from the last layer."""
+    def _ends(self, hidden: str) -> tuple[Sequence[str], list[_Bytes]]:
+        """Return the names of the inputs, and the outputs, which are computed from the last
+        layer."""
         self._nodes.append(_node("LpNormalization", [self._mean(hidden)], ["vector"], axis=-1, p=2))
-        return ("ids",), _value("vector", _FLOAT, 1, WIDTH)
+        outputs = [_value("vector", _FLOAT, 1, WIDTH)]
+        if "tokens.weight" in self._weights:
+            small, weight, bias = (
+                self._weights[name] for name in ("tokens.weight", "weights.weight", "weights.bias")
+            )
+            tokens = self._node("MatMul", hidden, self._constant(small.T))
+            raw = self._node("MatMul", hidden, self._constant(weight.reshape(-1, 1)))
+            raw = self._node("Add", raw, self._constant(bias))
+            self._nodes += [
+                _node("LpNormalization", [tokens], ["tokens"], axis=-1, p=2),
+                _node("Softplus", [raw], ["weights"]),
+            ]
+            outputs += [
+                _value("tokens", _FLOAT, 1, "tokens", len(small)),
+                _value("weights", _FLOAT, 1, "tokens", 1),
+            ]
+        return ("ids",), outputs
 
     def _mean(self, hidden: str) -> str:
         return self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
@@ -227,7 +246,7 @@ class ReaderGraph(Graph):
 
     name = "all-MiniLM-L6-v2 reader"
 
-    def _ends(self, hidden: str) -> tuple[Sequence[str], _Bytes]:
+    def _ends(self, hidden: str) -> tuple[Sequence[str], list[_Bytes]]:
         first = self._node("Gather", hidden, self._constant(np.array(0)), axis=1)
         both = self._node("Concat", first, self._mean(hidden), axis=-1)
         product = self._node(
@@ -236,7 +255,7 @@ class ReaderGraph(Graph):
         self._nodes.append(
             _node("Add", [product, self._constant(self._weights["head.bias"])], ["logit"])
         )
-        return ("ids", "segments"), _value("logit", _FLOAT, 1, 1)
+        return ("ids", "segments"), [_value("logit", _FLOAT, 1, 1)]
 
     def _segment(self) -> Array:
         return np.zeros(WIDTH, np.float32)

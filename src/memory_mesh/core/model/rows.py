@@ -198,6 +198,10 @@ def fields_of(kind: Kind) -> tuple[Column, ...]:
     return tuple(column for column in COLUMNS if kind in column.kinds and column.name not in BASE)
 
 
+TOKEN_BYTES = 49  # of one token: 48 numbers, of which 127 stands for 1, and its weight
+KEPT_TOKEN = 0x80  # the bit of a weight that is set if a memory keeps the token
+
+
 @dataclass(frozen=True, slots=True)
 class Vector:
     """An embedding with the name of its model. The data are packed little-endian 32-bit floats,
@@ -205,6 +209,7 @@ class Vector:
 
     model: str
     data: bytes
+    tokens: bytes = b""
 
     @property
     def dimension(self) -> int:
@@ -217,6 +222,13 @@ class Vector:
         # for their sum.
         last = self.data[3::4]
         return not (b"\x7f" in last or b"\xff" in last) or isfinite(sum(array("f", self.data)))
+
+    @property
+    def of_memory(self) -> "Vector":
+        """The same without the tokens that only a query needs: their highest bit is not set."""
+        starts = range(0, len(self.tokens), TOKEN_BYTES)
+        rows = (self.tokens[start : start + TOKEN_BYTES] for start in starts)
+        return replace(self, tokens=b"".join(row for row in rows if row[-1] & KEPT_TOKEN))
 
     @classmethod
     def of(cls, model: str, values: list[float]) -> "Vector":

@@ -71,8 +71,8 @@ class CandidateMemory(NamedTuple):
     is_allowed: bool  # meets the caller's filter
     length: int  # keywords
     words: Sequence[str]  # its keywords that are words of the query, repeats included
-    vector: bytes | None = None  # of the query's model and dimension
-    passages: Sequence[bytes] = ()  # such vectors of its passages
+    vector: Vector | None = None  # of the query's model and dimension
+    passages: Sequence[Vector] = ()  # such vectors of its passages
     # If some of its keywords may not be stored: then `words` has all stored ones.
     text: str | None = None
 

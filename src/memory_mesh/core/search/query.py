@@ -89,6 +89,11 @@ SIGNALS = (
     "vectors",  # cosine of its best passage
     "vectors_context",  # cosine of ½ · previous + own + ½ · next
     "vectors_session",  # best cosine within its session
+    # How well the tokens of its best passage match those of the query: the sum over these of weight ·
+    # nearest token.
+    "tokens",
+    # The same for all its passages, and its previous neighbour, whose tokens count 0.94.
+    "tokens_context",
     "length",  # number of keywords
     "question",  # 1 if its text ends as a question
     "question_before",  # 1 if the previous neighbour's text does

@@ -149,7 +149,7 @@ def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) 
         embed_texts(embedder, [text for parts in split for text, _ in parts]) if texts else ()
     )
     embedded = [
-        Embedded(tuple(EmbeddedPassage(next(vectors), place) for _, place in parts))
+        Embedded(tuple(EmbeddedPassage(next(vectors).of_memory, place) for _, place in parts))
         for parts in split
     ]
     # The vectors of a fallback have the name of its model. If it differs, the memory waits for the
