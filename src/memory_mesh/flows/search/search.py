@@ -6,13 +6,22 @@ condition, so a wrong index could miss a memory for a moment, but never show one
 not see.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import model
-from memory_mesh.core.errors import InvalidInput, NotFound, fraction, one_of, shown, whole_number
+from memory_mesh.core.errors import (
+    EmbeddingError,
+    InvalidInput,
+    NotFound,
+    fraction,
+    one_of,
+    shown,
+    whole_number,
+)
 from memory_mesh.core.intake import key_prefix, normal_text
 from memory_mesh.core.model import (
     ANYTHING,
@@ -36,7 +45,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
-from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
+from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, WordPair
 from memory_mesh.core.search.lexical import query_tokens
 from memory_mesh.core.search.mentions import (
     is_general,
@@ -77,7 +86,14 @@ MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
 _NEAR_MISSES = 3
-_CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context")
+_CHANNELS = (
+    "keywords",
+    "keywords_context",
+    "keywords_session",
+    "vectors",
+    "vectors_context",
+    "tokens",
+)
 
 
 # --- by id and by age ---
@@ -304,7 +320,7 @@ def explain(context: Context, request: Request) -> Explanation:
         [*results, *_read(context, ranked, below[:_NEAR_MISSES])],
         known_at=request.known_at,
     )
-    explained = _explain(ranked, shown_)
+    explained = _explain(context, ranked, shown_)
     ids = [each.id for each in best]
     altered = sum(row.is_altered for row in context.store.get(Kind.MEMORY, ids).values())
     excluded = {
@@ -519,7 +535,8 @@ def _query(
         return by_keywords
     speakers = snapshot.speakers(by_keywords) if context.models.embedder else frozenset()
     spoken = without_speakers(text, speakers, language=language)
-    return query_with(vector=embed.embed_query(context, spoken, snapshot.data_version))
+    vector = embed.embed_query(context, spoken, snapshot.data_version)
+    return query_with(vector=vector, text=spoken)
 
 
 def _results(context: Context, request: Request, ranked: _Ranked) -> list[SearchResult]:
@@ -619,7 +636,7 @@ def _similarities(ranked: _Ranked, places: list[int]) -> list[float | None]:
     return [max(0.0, min(1.0, (1 + cosine) / 2)) if cosine else None for cosine in cosines]
 
 
-def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:
+def _explain(context: Context, ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:
     from memory_mesh.core.search.ranker import contributions, order
 
     pool, explained = ranked.pool, list[Explained]()
@@ -633,6 +650,7 @@ def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained
         name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)}
         for name in channels
     }
+    pairs = _word_pairs(context, ranked, [_text(result) for result in results])
     for id_, at, result in ((result.id, positions[result.id], result) for result in results):
         placings = {
             name: Placing(rank[id_], float(pool.signals[name][at]))
@@ -648,7 +666,32 @@ def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained
                 channels=placings,
                 features=features,
                 contributions=parts,
+                word_pairs=next(pairs, ()),
                 newer=newer,
             )
         )
     return explained
+
+
+def _word_pairs(
+    context: Context, ranked: _Ranked, texts: Sequence[str]
+) -> Iterator[Sequence[WordPair]]:
+    """Yield for each text the words that are nearest to those of the query; nothing if the
+    embedder has no words for its tokens, or fails."""
+    from memory_mesh.core.search.matches import word_pairs
+
+    query = ranked.query
+    if not (query.vector and query.vector.tokens and ranked.by_vector):
+        return
+    embedder = embed.embedder_for(context, query.vector.model)
+    words = getattr(embedder, "words", None)
+    if embedder is None or words is None:
+        return
+    with suppress(EmbeddingError):
+        asked, *vectors = embed.embed_texts(embedder, [query.text, *texts])
+        for text, vector in zip(texts, vectors, strict=True):
+            yield word_pairs(asked.tokens, words(query.text), vector.tokens, words(text))
+
+
+def _text(result: SearchResult) -> str:
+    return result.passage.text if result.passage else result.content

@@ -260,12 +260,14 @@ def _signals(hit: Explained) -> list[str]:
     ]
     better = "The claim of the asked time" if hit.result.claim else "A newer memory"
     features = ", ".join(f"{name} {value:.2f}" for name, value in hit.features.items() if value)
+    pairs = ", ".join(f"{pair.question} – {pair.memory}" for pair in hit.word_pairs)
     return [
         one_line(hit.result.content)[:200],
         aligned(channels),
         *_heritage_lines(hit.result),
         when(hit.newer, f"{better} has another value: {hit.newer}"),
         aligned([(f"{one.value:+.2f}", one.meaning) for one in hit.contributions]),
+        when(pairs, f"Nearest words: {pairs}"),
         when(features, f"Features: {features}"),
     ]
 
