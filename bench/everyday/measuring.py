@@ -27,6 +27,8 @@ _EVERY = 30  # a world is asked one in so many of the unrelated questions
 _NAMES = ("user", "assistant")
 UNCHANGED, UNRELATED = "without change", "unrelated"
 _ALL = "all with an answer"
+_ENGLISH, _ACROSS = f"{UNCHANGED}, English worlds", "English question, memories in another script"
+_OTHER_SCRIPTS = ("ar", "hi", "ja", "zh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +137,14 @@ def table(
     with_answer = [each for each in asked if each.question.gold]
     parts = {kind: [each for each in with_answer if each.question.kind == kind] for kind in KINDS}
     parts[UNCHANGED] = [each for each in with_answer if each.question.kind not in CHANGED]
+    parts[_ENGLISH] = [each for each in parts[UNCHANGED] if each.world.language == "en"]
+    parts[_ACROSS] = [each for each in with_answer if _across_scripts(each)]
     parts[_ALL] = with_answer
     return {part: _row(some, own, others) for part, some in parts.items() if some}
+
+
+def _across_scripts(each: Asked) -> bool:
+    return each.world.language in _OTHER_SCRIPTS and each.question.text.isascii()
 
 
 def _row(some: Sequence[Asked], own: Sequence[str], others: Sequence[str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ _FIELDS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World(Space):
     """The memories and questions of one world. A chat has messages of sessions, other worlds
-    have notes."""
+    have notes. Worlds of several languages that are put together have none."""
 
     about: str
     author: str
@@ -115,6 +115,7 @@ def together(worlds: Sequence[World], name: str) -> World:
     return replace(
         worlds[0],
         name=name,
+        language=worlds[0].language if len({world.language for world in worlds}) == 1 else "",
         memories=sorted(memories, key=lambda said: said.at),
         questions=questions,
     )

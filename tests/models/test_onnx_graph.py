@@ -113,6 +113,23 @@ def test_eight_bits_stay_near_the_formulas(weights_file: Path, model: ModelFiles
         assert float(found @ by_hand(given, [101, *tokens, 102])) > 0.99
 
 
+@pytest.mark.deep
+def test_a_learnt_change_is_added_to_the_weights(model: ModelFiles) -> None:
+    weights, chance = random_weights(), np.random.default_rng(5)
+    name, tokens = "encoder.layer.3.attention.output.dense", [5, 6, 7, 8]
+    up, down = (
+        chance.normal(0, 0.2, shape).astype(np.float16) for shape in ((WIDTH, 8), (8, WIDTH))
+    )
+    product = up.astype(np.float32) @ down.astype(np.float32)
+    changed = {**weights, f"{name}.weight": weights[f"{name}.weight"] + product}
+    change = {f"{name}.up": up, f"{name}.down": down}
+    graph = onnx_graph.build(safetensors(weights), change=change, quantized=False)
+    found = np.frombuffer(Engine(graph, model.tokenizer).run(tokens)[0], "<f4")
+    with_change, without = (by_hand(some, [101, *tokens, 102]) for some in (changed, weights))
+    assert np.abs(found - with_change).max() < 1e-5
+    assert np.abs(found - without).max() > 1e-3
+
+
 def test_the_same_weights_make_the_same_bytes(weights_file: Path) -> None:
     steps: list[tuple[str, int, int]] = []
     first = onnx_graph.build(weights_file.read_bytes(), lambda *step: steps.append(step))

@@ -178,7 +178,6 @@ class Explanation(ShortRepr):
     left_out: Mapping[str, int]  # by reason
     answers: Sequence[Explained]
     nearly: Sequence[Explained] = ()  # the best of those below the minimum score
-    read: int = 0  # candidates that the deep ranker read
 
 
 # --- the cache of RFC-0011 §5 ---

@@ -145,8 +145,6 @@ class Ranking:
     found: "Features | None" = None  # None under `rrf`
     # By the id of an older version: the id of the newest one.
     newer: Mapping[str, str] = field(default_factory=dict)
-    # The logits of the deep ranker, by position in the pool.
-    read: Mapping[int, float] = field(default_factory=dict)
     # What made the scores of the learnt ranker, and what changed them afterwards.
     steps: Sequence[Step] = ()
     spelled: bool = False  # the embedder only spelled the query
@@ -215,11 +213,8 @@ class Ranking:
                     scores.dtype.type(score), np.nextafter(scores.dtype.type(above), 0)
                 )
             newer |= {each.id: group[0].id for each in group[1:]}
-        return replace(self.changed("versions", scores), newer=newer)
-
-    def changed(self, step: str, scores: NDArray[np.floating[Any]]) -> "Ranking":
-        """Return the same ranking with the scores of another step."""
-        return replace(self, scores=scores, steps=(*self.steps, Step(step, scores)))
+        steps = (*self.steps, Step("versions", scores))
+        return replace(self, scores=scores, steps=steps, newer=newer)
 
     def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
         at = chosen.nonzero()[0]
@@ -541,8 +536,8 @@ def _fill_pending(cosines: Signal) -> None:
 # The parts of a score sum to its log-odds. Of a candidate's feature, the part is slope × weight ×
 # how far its value lies above the mean of the candidates. What follows does not go by features, and
 # each step is one part: the strength of the rivals, the doubt whether there is an answer at all,
-# the calibration, the deep ranker, and the order of versions. Under `rrf` the parts of the channels
-# sum to the score itself.
+# the calibration, and the order of versions. Under `rrf` the parts of the channels sum to the score
+# itself.
 
 # By signal: what it means, and the signals whose features it gathers.
 _GATHERED = {
@@ -583,7 +578,6 @@ _MEANINGS = {
     "rivals": "number and strength of the other candidates",
     "doubt": "doubt whether any memory answers this",
     "calibration": "correction learnt from questions with known answers",
-    "deep": "read together with the question by the deep ranker",
     "versions": "order of versions: the newest or the valid one first",
     "keywords": "its place by words",
     "vectors": "its place by meaning",

@@ -57,7 +57,6 @@ from memory_mesh.core.search.mentions import (
 )
 from memory_mesh.core.text import without_masks
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
-from memory_mesh.flows.search import passages as deep
 from memory_mesh.flows.search import usage
 from memory_mesh.flows.search.filters import text_of, where_of
 from memory_mesh.flows.search.passages import best_passages, within
@@ -81,7 +80,7 @@ from memory_mesh.flows.write import embed
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
 
-RANKERS = ("learnt", "deep", "rrf")
+RANKERS = ("learnt", "rrf")
 MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
@@ -345,7 +344,6 @@ def explain(context: Context, request: Request) -> Explanation:
         tokens=list(ranked.query.tokens),
         corrections=dict(ranked.pool.corrections),
         ranker=ranked.ranker,
-        read=len(ranked.ranking.read),
         model=ranked.query.vector.model if ranked.query.vector and ranked.by_vector else None,
         mode=_mode(context, request) if request.min_score is None else None,
         min_score=ranked.min_score,
@@ -438,18 +436,12 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     )
     valid = periods(query.at, request.statuses, request.where, query.spans)
     test = is_readable(context, request.statuses, request.where, at=query.at, valid=valid)
+    by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
     ranked = _Ranked(
         text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector,
-        min_score=0.0, readable=test, as_of=as_of, known_at=known_at,
+        min_score=by_mode if request.min_score is None else request.min_score,
+        readable=test, as_of=as_of, known_at=known_at,
     )  # fmt: skip
-    if deep.wanted(context, ranker, _mode(context, request)):
-        rows = _rows(context, ranked, deep.best_ids(ranking))
-        ranking = deep.read_best(context, ranking, query, text, rows)
-        ranked = replace(
-            ranked, ranking=ranking, rows=rows, ranker=deep.DEEP if ranking.read else "learnt"
-        )
-    by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
-    ranked = replace(ranked, min_score=by_mode if request.min_score is None else request.min_score)
     return _newest_first(context, ranked, request.limit)
 
 
@@ -658,7 +650,6 @@ def _explain(context: Context, ranked: _Ranked, results: Sequence[SearchResult])
             if id_ in rank
         }
         features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
-        features |= {deep.DEEP: ranked.ranking.read[at]} if at in ranked.ranking.read else {}
         parts, newer = contributions(ranked.ranking, at), ranked.ranking.newer.get(id_)
         explained.append(
             Explained(

@@ -276,7 +276,7 @@ explained = view(
     "{answers:#result} of {candidates:#candidate}, among {documents:#memory}",
     "Query: {query:cut 200}",
     _words,
-    "Ranker: {ranker:raw}< (read {read} candidates)>, keywords and <vectors of {model:raw}>"
+    "Ranker: {ranker:raw}, keywords and <vectors of {model:raw}>"
     "<!model?no vectors>, <mode {mode:raw}, >minimum score {min_score:g}",
     _left_out,
     each("answers", "\n--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---", _signals),

@@ -5,7 +5,7 @@ import { Button, Card, Choice, Field, Loaded, LongList, MemoryLink, Status, Tag,
 const STATUSES = ["active", "superseded", "disputed", "quarantined", "archived"];
 const KINDS = ["global", "agent", "session", "lesson", "reflection"];
 const MODES = [["precise", "Precise"], ["recall", "Everything close"]];
-const RANKERS = [["", "As configured"], ["learnt", "Learnt"], ["deep", "Deep (reads each)"], ["rrf", "Rank fusion"]];
+const RANKERS = [["", "As configured"], ["learnt", "Learnt"], ["rrf", "Rank fusion"]];
 const FILTERS = ["status", "kind", "category", "tag", "project", "since", "until", "as_of", "known_at"];
 const LEFT_OUT = {
   status: "of another status", min_score: "probably irrelevant", limit: "beyond the number shown", filter: "excluded by the filter", expired: "expired",
