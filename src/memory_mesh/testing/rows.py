@@ -316,7 +316,7 @@ def cleared(store: Store) -> Store:
 def memory(
     id_: str = "m1", words: Sequence[str] = (), *, partition: str = "p", ms: int = 0,
     number: int = 0, revision: int = 1, replaces: int = 0, vector: Sequence[float] | None = None,
-    model: str = MODEL, **fields: Value,
+    model: str = MODEL, tokens: bytes = b"", **fields: Value,
 ) -> Row:  # fmt: skip
     """Return a memory with the given fields and few others."""
     plain: dict[str, Value] = {"content": f"content of {id_}", "updated_at": iso(NEW_YEAR)}
@@ -325,17 +325,19 @@ def memory(
     return Row(
         kind=Kind.MEMORY, id=id_, partition=partition, created_at=iso(NEW_YEAR + ms),
         revision=revision, number=number, fields=plain | fields,
-        vector=None if vector is None else Vector.of(model, list(vector)), replaces=replaces,
+        vector=None if vector is None else Vector.of(model, list(vector), tokens),
+        replaces=replaces,
     )  # fmt: skip
 
 
 def passage(
-    id_: str, of: str, vector: Sequence[float], *, partition: str = "p", model: str = MODEL
-) -> Row:
+    id_: str, of: str, vector: Sequence[float], *, partition: str = "p", model: str = MODEL,
+    tokens: bytes = b"",
+) -> Row:  # fmt: skip
     """Return a passage: a further vector of the memory `of`."""
     return Row(
         kind=Kind.PASSAGE, id=id_, partition=partition, created_at=iso(NEW_YEAR),
-        fields={"ref": of}, vector=Vector.of(model, list(vector)),
+        fields={"ref": of}, vector=Vector.of(model, list(vector), tokens),
     )  # fmt: skip
 
 

@@ -59,6 +59,7 @@ from memory_mesh.core.model.rows import (
     INT_MAX,
     MOVING,
     REQUIRED,
+    TOKEN_BYTES,
     WITH_VECTOR,
     Column,
     GivenClock,
@@ -85,6 +86,7 @@ from memory_mesh.core.model.rows import (
     iso,
     millis,
     parse_time,
+    sound_tokens,
     time_of_id,
 )
 from memory_mesh.core.model.where import (
@@ -128,9 +130,9 @@ from memory_mesh.core.model.where import (
 
 __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "DAY_MS", "FILTERABLE", "INT_MAX",
-    "METADATA", "MIN_IMPORTANCE", "MOVING", "REQUIRED", "UNKNOWN_IMPORTANCE", "WITH_VECTOR", "And",
-    "AnyMemory", "Anything", "BackedUp", "Block", "Change", "Checked", "CheckedPlace",
-    "ClaimConflict", "Column", "Compare", "Copied", "DamagedRow", "EndedSession",
+    "METADATA", "MIN_IMPORTANCE", "MOVING", "REQUIRED", "TOKEN_BYTES", "UNKNOWN_IMPORTANCE",
+    "WITH_VECTOR", "And", "AnyMemory", "Anything", "BackedUp", "Block", "Change", "Checked",
+    "CheckedPlace", "ClaimConflict", "Column", "Compare", "Copied", "DamagedRow", "EndedSession",
     "ErasureCheck", "Extraction", "Failed", "FailedLine", "FileImport", "Filter", "Forgotten",
     "GivenClock", "GivenTime", "Gone", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In",
     "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory", "MemoryRecord",
@@ -141,6 +143,6 @@ __all__ = [
     "content_hash", "copied_json", "creation", "equals", "fault", "fields_of", "in_project",
     "is_expired", "is_list", "is_readable", "is_valid_in", "iso", "like", "may_erase", "millis",
     "not_expired", "of_user", "parse_time", "partition", "partition_for", "partitions", "reach_of",
-    "revise", "rewound", "since_visible", "time_of_id", "valid_in", "visible", "visible_from",
-    "visible_to",
+    "revise", "rewound", "since_visible", "sound_tokens", "time_of_id", "valid_in", "visible",
+    "visible_from", "visible_to",
 ]  # fmt: skip
