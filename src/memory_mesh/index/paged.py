@@ -4,7 +4,7 @@ It reads every memory that a query concerns. Server stores answer in their engin
 their definition, and what tests compare them with.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
@@ -93,7 +93,7 @@ class PagedSource:
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
         model: tuple[str, int] | None,
-        *, with_vectors: Collection[str],
+        *, with_vectors: Collection[str], with_tokens: Collection[str] = (),
     ) -> Sequence[CandidateMemory]:  # fmt: skip
         """Return what scoring needs of these memories, newest first."""
         read = [
@@ -106,14 +106,18 @@ class PagedSource:
             key=lambda row: row.age_key,
             reverse=True,
         )
-        own, passages, wanted = dict[str, bytes](), dict[str, list[bytes]](), {*with_vectors}
-        for row, vector in (
-            self._with_passages([row for row in rows if row.id in wanted]) if model else ()
-        ):
-            if (vector.model, vector.dimension) == model and vector is row.vector:
+        own, compared, read_tokens = dict[str, bytes](), {*with_vectors}, {*with_tokens}
+        passages, tokens = defaultdict[str, list[bytes]](list), defaultdict[str, list[bytes]](list)
+        needed = [row for row in rows if row.id in compared or row.id in read_tokens]
+        for row, vector in self._with_passages(needed) if model else ():
+            if (vector.model, vector.dimension) != model:
+                continue
+            if row.id in compared and vector is row.vector:
                 own[row.id] = vector.data
-            elif (vector.model, vector.dimension) == model:
-                passages.setdefault(row.id, []).append(vector.data)
+            elif row.id in compared:
+                passages[row.id].append(vector.data)
+            if row.id in read_tokens and vector.tokens:
+                tokens[row.id].append(vector.tokens)
         return [
             candidate_of(
                 row,
@@ -121,7 +125,8 @@ class PagedSource:
                 self._keywords(row),
                 words,
                 vector=own.get(row.id),
-                passages=passages.get(row.id, []),
+                passages=passages[row.id],
+                tokens=tokens[row.id],
             )
             for row in rows
         ]
@@ -210,7 +215,7 @@ class PagedSource:
 
 def candidate_of(
     row: Row, conditions: Conditions, keywords: Sequence[str], words: Collection[str],
-    *, vector: bytes | None, passages: Sequence[bytes],
+    *, vector: bytes | None, passages: Sequence[bytes], tokens: Sequence[bytes],
 ) -> CandidateMemory:  # fmt: skip
     """Return what scoring needs of a memory."""
     session_id, speaker, event_time = (
@@ -223,7 +228,7 @@ def candidate_of(
         is_question=is_question(str(row.value("content") or "")),
         is_allowed=conditions.allowed.matches(row),
         length=len(keywords), words=[word for word in keywords if word in words], vector=vector,
-        passages=passages,
+        passages=passages, tokens=tokens,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from memory_mesh.core.model import (
     Row,
     Vector,
     Where,
+    sound_tokens,
 )
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.candidates import (
@@ -128,12 +129,13 @@ class FunctionSource:
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
         model: tuple[str, int] | None,
-        *, with_vectors: Collection[str],
+        *, with_vectors: Collection[str], with_tokens: Collection[str] = (),
     ) -> Sequence[CandidateMemory]:  # fmt: skip
         """Return what scoring needs of these memories, newest first."""
         payload: dict[str, object] = {
             "readable": condition(conditions.readable), "allowed": condition(conditions.allowed),
             "words": _stored(words), "ids": _stored(ids), "with_vectors": _stored(with_vectors),
+            "with_tokens": _stored(with_tokens),
             "closers": CLOSERS, "question_marks": QUESTION_MARKS,
             "partitions": partitions_in(conditions.readable),
             **({"model": model[0], "dimension": model[1]} if model else {}),
@@ -188,10 +190,11 @@ class FunctionSource:
 
 
 def _candidate(values: Sequence[Any], vectors: Iterator[bytes]) -> CandidateMemory:
-    *rest, words, text, has_vector, passages = values
+    *rest, words, text, has_vector, passages, stored = values
     vector = next(vectors) if has_vector else None
     others = [next(vectors) for _ in range(passages)] if passages else []
-    return CandidateMemory._make((*rest, words or [], vector, others, text))
+    tokens = [one for one in map(sound_tokens, stored or ()) if one]
+    return CandidateMemory._make((*rest, words or [], vector, others, text, tokens))
 
 
 def _unpacked(packed: bytes | str | None, dimension: int) -> Iterator[bytes]:

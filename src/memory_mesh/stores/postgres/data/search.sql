@@ -101,14 +101,15 @@ BEGIN
   RETURN answer;
 END $sql$;
 
--- readable, allowed (conditions), partitions?, ids, with_vectors (ids), words, model?, dimension?, closers, question_marks: what scoring needs of the
+-- readable, allowed (conditions), partitions?, ids, with_vectors (ids), with_tokens? (ids), words, model?, dimension?, closers, question_marks: what scoring needs of the
 -- readable memories among the ids, newest first, and the vectors of some, as `vector_send` packs them: of each memory its own, then those
--- of its passages. The ids with vectors form a hash table: compared one by one, they took most of the time. A text that is not ASCII is sent too, with all keywords: earlier versions left some of its words out.
+-- of its passages. The tokens of others (`with_tokens`, ids) are base64, those of its own vector first. The ids with vectors form a hash table: compared one by one, they took most of the time. A text that is not ASCII is sent too, with all keywords: earlier versions left some of its words out.
 CREATE OR REPLACE FUNCTION mesh_memories(payload jsonb, OUT memories json, OUT vectors bytea) LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET work_mem = '64MB' AS $sql$
 DECLARE
   comparable text := mesh_comparable(payload);
-  passages CONSTANT text := 'SELECT count(*) AS passages, string_agg(vector_send(p.embedding), ''\x''::bytea) AS others FROM records p '
-    'WHERE p.tenant = t.tenant AND p.kind = ''passage'' AND p.ref = t.id AND p.partition = t.partition AND is_compared AND %s OFFSET 0';
+  passages CONSTANT text := 'SELECT count(CASE WHEN is_compared THEN p.id END) AS passages, string_agg(CASE WHEN is_compared THEN vector_send(p.embedding) END, ''\x''::bytea) AS others, '
+    'array_agg(CASE WHEN needs_tokens THEN encode(p.tokens, ''base64'') END) AS other_tokens FROM records p '
+    'WHERE p.tenant = t.tenant AND p.kind = ''passage'' AND p.ref = t.id AND p.partition = t.partition AND (is_compared OR needs_tokens) AND %s OFFSET 0';
   newest CONSTANT text := 'ORDER BY created_at DESC, partition DESC, number DESC, id DESC';
 BEGIN
   PERFORM mesh_check(payload);
@@ -116,13 +117,15 @@ BEGIN
     'WITH stored AS (SELECT t.id, t.partition, t.session_id, t.speaker, t.event_time, t.created_at, t.number, coalesce(cardinality(t.keywords), 0) AS length, (%2$s) IS TRUE AS is_allowed, '
     '    right(rtrim(t.content, $4), 1) = ANY ($5) AS is_question, CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.content END AS content, '
     '    CASE WHEN octet_length(t.content) <> char_length(t.content) THEN t.keywords WHEN t.keywords && $3 THEN ARRAY(SELECT word FROM unnest(t.keywords) word WHERE word = ANY ($3)) END AS words, '
-    '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, passages, others '
-    '  FROM (SELECT t.*, t.id IN (SELECT unnest($2)) AS is_compared FROM %1$s) t CROSS JOIN LATERAL (%4$s) parts OFFSET 0) '
-    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, created_at, is_question, is_allowed, length, words, content, vector IS NOT NULL, passages) %5$s), '
+    '    CASE WHEN is_compared AND %3$s THEN vector_send(t.embedding) END AS vector, passages, others, '
+    '    CASE WHEN needs_tokens THEN array_remove(array_prepend(CASE WHEN %3$s THEN encode(t.tokens, ''base64'') END, other_tokens), NULL) END AS tokens '
+    '  FROM (SELECT t.*, t.id IN (SELECT unnest($2)) AS is_compared, t.id IN (SELECT unnest($6)) AS needs_tokens FROM %1$s) t CROSS JOIN LATERAL (%4$s) parts OFFSET 0) '
+    'SELECT json_agg(json_build_array(id, partition, session_id, speaker, event_time, created_at, is_question, is_allowed, length, words, content, vector IS NOT NULL, passages, tokens) %5$s), '
     '  string_agg(CASE WHEN others IS NULL THEN vector ELSE coalesce(vector, ''\x'') || others END, ''\x''::bytea %5$s) FROM stored',
     mesh_looked_up(payload -> 'readable', mesh_named(payload, '$1')), mesh_condition('memory', payload -> 'allowed'), format(comparable, 't'),
-    CASE WHEN mesh_has_passages(payload) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others' END, newest) INTO memories, vectors
-    USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks');
+    CASE WHEN mesh_has_passages(payload) THEN format(passages, format(comparable, 'p')) ELSE 'SELECT 0 AS passages, NULL::bytea AS others, NULL::text[] AS other_tokens' END, newest) INTO memories, vectors
+    USING mesh_texts(payload -> 'ids'), mesh_texts(payload -> 'with_vectors'), mesh_texts(payload -> 'words'), payload ->> 'closers', mesh_texts(payload -> 'question_marks'),
+      mesh_texts(payload -> 'with_tokens');
 END $sql$;
 
 -- model?, dimension?: whether the caller sees a passage with a vector of the model and the dimension.
