@@ -27,6 +27,7 @@ from memory_mesh.core.model import (
     INT_MAX,
     METADATA,
     REQUIRED,
+    TOKEN_BYTES,
     WITH_VECTOR,
     And,
     Anything,
@@ -121,16 +122,18 @@ def objects() -> st.SearchStrategy[dict[str, Json]]:
 def vectors(
     models: tuple[str, ...] = ("one", "two"), *, dimensions: int = 3
 ) -> st.SearchStrategy[Vector]:
-    """Generate vectors of several models and dimensions, including the zero vector."""
+    """Generate vectors of several models and dimensions, including the zero vector, some with
+    tokens."""
     part = st.sampled_from((0.0, 1.0, -1.0, 2.0)) | st.floats(
         width=32, allow_nan=False, allow_infinity=False
     )
     values = st.lists(part, min_size=1, max_size=dimensions)
     # Packed here and not by `Vector.of`, to check the byte order that stores must keep.
     return st.builds(
-        lambda model, given: Vector(model, pack(f"<{len(given)}f", *given)),
+        lambda model, given, tokens: Vector(model, pack(f"<{len(given)}f", *given), tokens),
         st.sampled_from(models),
         values,
+        st.binary(max_size=2).map(lambda part: part * TOKEN_BYTES),
     )
 
 
