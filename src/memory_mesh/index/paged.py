@@ -6,7 +6,7 @@ their definition, and what tests compare them with.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -93,16 +93,16 @@ class PagedSource:
     def memories(
         self, conditions: Conditions, ids: Sequence[str], words: Collection[str],
         model: tuple[str, int] | None,
-        *, with_vectors: Collection[str],
+        *, with_vectors: Collection[str], with_tokens: bool = False,
     ) -> Sequence[CandidateMemory]:  # fmt: skip
         """Return what scoring needs of these memories, newest first."""
-        read = [
+        found = [
             row
             for batch in batches(ids, PAGE)
             for row in self._store.get(Kind.MEMORY, batch).values()
         ]
         rows = sorted(
-            (row for row in read if conditions.readable.matches(row)),
+            (row for row in found if conditions.readable.matches(row)),
             key=lambda row: row.age_key,
             reverse=True,
         )
@@ -110,10 +110,13 @@ class PagedSource:
         for row, vector in (
             self._with_passages([row for row in rows if row.id in wanted]) if model else ()
         ):
-            if (vector.model, vector.dimension) == model and vector is row.vector:
-                own[row.id] = vector
-            elif (vector.model, vector.dimension) == model:
-                passages.setdefault(row.id, []).append(vector)
+            if (vector.model, vector.dimension) != model:
+                continue
+            read = vector if with_tokens else replace(vector, tokens=b"")
+            if vector is row.vector:
+                own[row.id] = read
+            else:
+                passages.setdefault(row.id, []).append(read)
         return [
             candidate_of(
                 row,

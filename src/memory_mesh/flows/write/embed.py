@@ -35,6 +35,7 @@ from memory_mesh.core.model import (
     batches,
     checked,
     iso,
+    sound_tokens,
 )
 from memory_mesh.core.model.background import check_cancelled
 from memory_mesh.core.ports import Embedder, Progress, no_progress
@@ -207,7 +208,10 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
         vectors = Vector.made(embedder.model, embedder.embed(texts))
         length = len(vectors[0].data) if vectors else 0
         valid = sum(
-            length == len(one.data) == one.dimension * 4 > 0 and one.finite for one in vectors
+            length == len(one.data) == one.dimension * 4 > 0
+            and one.finite
+            and sound_tokens(one.tokens) == one.tokens
+            for one in vectors
         )
     if not len(texts) == len(vectors) == valid:
         raise EmbeddingError(
