@@ -200,7 +200,8 @@ def _lists(around: Mapping[str, Around]) -> dict[str, tuple[list[str], list[str]
 def _comparable(memory: CandidateMemory, words: Collection[str] = WORDS) -> CandidateMemory:
     """Return a memory with the words that PostgreSQL does not count, and its passages in one
     order."""
-    return completed_memory(memory, words, "english")._replace(passages=sorted(memory.passages))
+    passages = sorted(memory.passages, key=lambda each: (each.data, each.tokens))
+    return completed_memory(memory, words, "english")._replace(passages=passages)
 
 
 def test_of_a_text_that_is_not_ascii_the_words_count_that_an_early_version_did_not_store(

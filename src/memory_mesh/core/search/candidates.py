@@ -115,11 +115,11 @@ class CandidateSource(Protocol):
     is the number of memories that meet it and have a vector of the model, as **statistics**
     returned it. **memories** returns the readable ones of these ids, newest first; the vectors of
     `with_vectors` only, with their tokens if these are wanted. **around** returns for each of these
-    ids up to `steps` memories on each side, among those of its session that meet the condition. A memory
-    without a session, or that does not meet the condition, is left out of the result. A session is
-    ordered by `turn` if every such memory of it has one, else by `event_time` if every one has
-    that, else by `created_at`; then by `created_at`, `number` and `id`. It also returns the totals
-    of the memories of these sessions that meet the condition.
+    ids up to `steps` memories on each side, among those of its session that meet the condition. A
+    memory without a session, or that does not meet the condition, is left out of the result. A
+    session is ordered by `turn` if every such memory of it has one, else by `event_time` if every
+    one has that, else by `created_at`; then by `created_at`, `number` and `id`. It also returns the
+    totals of the memories of these sessions that meet the condition.
     """
 
     def statistics(
